@@ -1,0 +1,63 @@
+"""Machine code where NumPy is too slow: Numba kernels, their fallback, and threads over chunks.
+
+Kernels release the GIL and run on chunks in a thread pool of our own. That needs none of Numba's
+threading layers, of which only some may be called from several threads at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar, cast
+
+try:
+    from numba import njit
+except ImportError:
+    njit = None
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+Part = TypeVar("Part")
+
+LEAST_CHUNK = 1 << 14
+"""Below this many rows a second thread costs more than it saves."""
+
+
+def compiled(fallback: Callable[..., Any] | None = None) -> Callable[[Kernel], Kernel]:
+    """Compile a kernel with Numba; without Numba use `fallback`, or the kernel as plain Python.
+
+    A fallback takes the same arguments and gives the same bits; tests hold the two together.
+    """
+
+    def decorate(kernel: Kernel) -> Kernel:
+        if njit is None:
+            return cast("Kernel", fallback or kernel)
+        return cast("Kernel", njit(cache=True, nogil=True, boundscheck=False)(kernel))
+
+    return decorate
+
+
+def in_chunks(rows: int, work: Callable[[int, int], Part], multiple: int = 1) -> list[Part]:
+    """Run `work(start, stop)` over 0 .. rows on all cores; the results in order.
+
+    Chunk borders fall on multiples of `multiple` and depend on the number of cores: work must not
+    depend on where they fall.
+
+    >>> sum(in_chunks(100_000, lambda start, stop: stop - start))
+    100000
+    """
+    parts = max(1, min(_cores(), rows // LEAST_CHUNK))
+    if parts == 1:
+        return [work(0, rows)]
+    borders = [rows * part // parts // multiple * multiple for part in range(parts)] + [rows]
+    return list(_threads().map(work, borders[:-1], borders[1:]))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_cores(), thread_name_prefix="ldpstream-kernel")

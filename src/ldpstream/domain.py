@@ -1,0 +1,60 @@
+"""The domain: the labels a value can take, and their indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ldpstream.errors import Mistake, Problem
+
+MOST_LABELS = 1 << 16
+"""The hash of the local-hashing oracles is exact for values of 16 bits (`oracles/hashing.py`)."""
+
+
+def check_labels(labels: int) -> int:
+    """Refuse a domain size that no oracle can serve."""
+    if not 2 <= labels <= MOST_LABELS:
+        raise Mistake(Problem.DOMAIN_SIZE, given=labels)
+    return labels
+
+
+@dataclass(frozen=True)
+class Domain:
+    """An ordered set of labels; a value is stored as the index of its label, from 0.
+
+    >>> colours = Domain.of(["red", "green", "blue"])
+    >>> colours.index("blue"), colours.labels[0], len(colours)
+    (2, 'red', 3)
+    >>> Domain.numbered(4).labels
+    ('0', '1', '2', '3')
+    """
+
+    labels: tuple[str, ...]
+    _indexes: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_labels(len(self.labels))
+        indexes: dict[str, int] = {}
+        for index, label in enumerate(self.labels):
+            if indexes.setdefault(label, index) != index:
+                raise Mistake(Problem.DOMAIN_DUPLICATE, label=label)
+        object.__setattr__(self, "_indexes", indexes)
+
+    @classmethod
+    def of(cls, labels: Sequence[str]) -> Domain:
+        return cls(tuple(labels))
+
+    @classmethod
+    def numbered(cls, size: int) -> Domain:
+        """A domain whose labels are the indexes themselves."""
+        return cls(tuple(str(index) for index in range(check_labels(size))))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def index(self, label: str) -> int:
+        try:
+            return self._indexes[label]
+        except KeyError:
+            known = ", ".join(self.labels[:8]) + (", ..." if len(self) > 8 else "")
+            raise Mistake(Problem.LABEL_UNKNOWN, label=label, known=known) from None

@@ -1,0 +1,146 @@
+"""The collector half of every oracle: many reports -> support counts -> an unbiased histogram."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
+from ldpstream.oracles.device_half import WIRE_VERSION, DeviceHalf
+
+Reports = NDArray[Any]
+"""A batch of decoded reports, first axis = report; the dtype and the rest are the oracle's own."""
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Support:
+    """How many of `reports` reports support each label. Supports of one round add up.
+
+    >>> one, other = Support(np.array([3, 1]), 4), Support(np.array([0, 2]), 2)
+    >>> (one + other).counts.tolist(), (one + other).reports
+    ([3, 3], 6)
+    """
+
+    counts: Counts
+    reports: int
+
+    def __add__(self, other: Support) -> Support:
+        if len(self.counts) != len(other.counts):
+            raise Mistake(
+                Problem.SUPPORT_MISMATCH, left=len(self.counts), right=len(other.counts)
+            )
+        return Support(self.counts + other.counts, self.reports + other.reports)
+
+    @classmethod
+    def none(cls, labels: int) -> Support:
+        return cls(np.zeros(labels, np.int64), 0)
+
+
+class CollectorHalf(ABC):
+    """Decoding, counting and estimation for the reports of one device half.
+
+    The formulas hold for every pure oracle; only reading the wire and counting are its own.
+    """
+
+    def __init__(self, device: DeviceHalf[Any]) -> None:
+        self.device = device
+        self.labels = device.labels
+        self.p = float(device.p)
+        self.q = float(device.q)
+        self._gain = float(device.p - device.q)
+        self._base = float(device.q * (1 - device.q) / (device.p - device.q) ** 2)
+        self._slope = float((1 - device.p - device.q) / (device.p - device.q))
+
+    def decode(self, wires: Sequence[bytes]) -> Reports:
+        """Read a batch of encoded reports; the first bad one is refused by name."""
+        size = self.device.report_bytes
+        for wire in wires:
+            if len(wire) != size:
+                raise MalformedReport(Problem.REPORT_LENGTH, given=len(wire), expected=size)
+        table = np.frombuffer(b"".join(wires), np.uint8).reshape(len(wires), size)
+        wrong = table[:, 0] != WIRE_VERSION
+        if wrong.any():
+            version = int(table[wrong.argmax(), 0])
+            raise MalformedReport(Problem.REPORT_VERSION, given=version, expected=WIRE_VERSION)
+        return self._unpack(table[:, 1:])
+
+    def support(self, reports: Reports) -> Support:
+        """Count, for each label, the reports that support it."""
+        return Support(self._count(reports), len(reports))
+
+    def estimate(self, support: Support) -> Floats:
+        """Unbiased frequencies (counts/n - q) / (p - q): not clipped, not normalised."""
+        if support.reports == 0:
+            raise LdpStreamError(Problem.NO_REPORTS)
+        return (support.counts / support.reports - self.q) / self._gain
+
+    def variance(
+        self, reports: int, frequencies: Floats, population: int | None = None
+    ) -> Floats:
+        """Variance of each bin of an estimate from `reports` reports, at the given frequencies.
+
+        The randomiser's noise, q(1-q)/(n(p-q)^2) + f(1-p-q)/(n(p-q)) (Wang et al. 2017, eq. 5);
+        with `population`, plus that of drawing n of N users without replacement,
+        f(1-f)/n * (N-n)/(N-1).
+        """
+        noise = (self._base + frequencies * self._slope) / reports
+        if population is None:
+            return noise
+        return noise + _sampling(reports, population) * frequencies * (1 - frequencies)
+
+    def mean_variance(
+        self, reports: int, population: int | None = None, concentration: float | None = None
+    ) -> float:
+        """`variance` averaged over the bins, V(epsilon, n) in the paper, with correction 2 of NOTES.
+
+        Since the frequencies sum to 1 the noise does not depend on them. The sampling part does,
+        through the concentration, sum of f^2 (1/labels if not given).
+        """
+        noise = (self._base + self._slope / self.labels) / reports
+        if population is None:
+            return noise
+        spread = 1 - (1 / self.labels if concentration is None else concentration)
+        return noise + _sampling(reports, population) * spread / self.labels
+
+    def paper_variance(self, reports: int) -> float:
+        """V(epsilon, n) as the literature prints it: q(1-q)/(n(p-q)^2), the limit of rare labels."""
+        return self._base / reports
+
+    @abstractmethod
+    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+        """Decode a table of payload bytes, one row a report; check ranges."""
+
+    @abstractmethod
+    def _count(self, reports: Reports) -> Counts: ...
+
+
+def little_endian(payloads: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """Rows of at most four bytes as numbers."""
+    numbers = np.zeros(len(payloads), np.uint32)
+    for place in range(payloads.shape[1]):
+        numbers |= payloads[:, place].astype(np.uint32) << np.uint32(8 * place)
+    return numbers
+
+
+def check_all_below(field: str, numbers: NDArray[Any], bound: int) -> None:
+    """Refuse the first of `numbers` that is not below `bound`."""
+    wrong = numbers >= bound
+    if wrong.any():
+        raise MalformedReport(
+            Problem.REPORT_RANGE,
+            field=field,
+            given=int(numbers[wrong.argmax()]),
+            expected=f"below {bound}",
+        )
+
+
+def _sampling(reports: int, population: int) -> float:
+    """Variance factor of drawing `reports` of `population` without replacement."""
+    return (population - reports) / (max(population - 1, 1) * reports)

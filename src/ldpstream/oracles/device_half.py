@@ -1,0 +1,101 @@
+"""The device half of every oracle: what one device does to its value, and how it writes it down.
+
+Standard library only. Every probability is a ratio of integers taken from `Odds`, so the worst
+likelihood ratio between any two values is known as a fraction.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from decimal import Decimal
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+from ldpstream.domain import check_labels
+from ldpstream.errors import MalformedReport, Mistake, Problem
+from ldpstream.privacy.epsilon import Epsilon, log_ceiling
+from ldpstream.privacy.randomness import Source
+
+WIRE_VERSION = 1
+
+Report = TypeVar("Report")
+
+
+class DeviceHalf(ABC, Generic[Report]):
+    """A randomiser over `labels` values that is epsilon-LDP.
+
+    All oracles here are *pure*: a report supports some labels, the true one with probability `p`
+    and each other one with probability `q` (Wang et al., USENIX Security 2017).
+    """
+
+    p: Fraction
+    """Pr[a report supports the true label]."""
+    q: Fraction
+    """Pr[a report supports a given other label]."""
+    worst_ratio: Fraction
+    """max over values v, v' and reports y of Pr[y | v] / Pr[y | v'], exactly."""
+    payload_bytes: int
+    """Length of an encoded report without its version byte."""
+
+    def __init__(self, labels: int, epsilon: Epsilon) -> None:
+        self.labels = check_labels(labels)
+        self.epsilon = epsilon
+
+    @property
+    def true_epsilon(self) -> Decimal:
+        """ln(worst_ratio), rounded up: never more than `epsilon`."""
+        return log_ceiling(self.worst_ratio)
+
+    @property
+    def report_bytes(self) -> int:
+        return 1 + self.payload_bytes
+
+    def perturb(self, value: int, source: Source) -> Report:
+        """Randomise `value`, the index of a label."""
+        if not 0 <= value < self.labels:
+            raise Mistake(
+                Problem.VALUE_RANGE, given=value, labels=self.labels, last=self.labels - 1
+            )
+        return self._perturb(value, source)
+
+    def encode(self, report: Report) -> bytes:
+        """The report as bytes: a version byte, then a payload of fixed length, little-endian."""
+        return bytes([WIRE_VERSION]) + self._pack(report).to_bytes(self.payload_bytes, "little")
+
+    def decode(self, wire: bytes) -> Report:
+        """Read what `encode` wrote; refuse anything that it could not have written."""
+        if len(wire) != self.report_bytes:
+            raise MalformedReport(
+                Problem.REPORT_LENGTH, given=len(wire), expected=self.report_bytes
+            )
+        if wire[0] != WIRE_VERSION:
+            raise MalformedReport(Problem.REPORT_VERSION, given=wire[0], expected=WIRE_VERSION)
+        return self._unpack(int.from_bytes(wire[1:], "little"))
+
+    @abstractmethod
+    def supports(self, report: Report, label: int) -> bool:
+        """Whether the collector counts this report for `label`."""
+
+    @abstractmethod
+    def _perturb(self, value: int, source: Source) -> Report: ...
+
+    @abstractmethod
+    def _pack(self, report: Report) -> int:
+        """The report as one integer of `payload_bytes` bytes."""
+
+    @abstractmethod
+    def _unpack(self, packed: int) -> Report: ...
+
+
+def check_range(field: str, given: int, bound: int) -> int:
+    """Refuse a decoded number that is not one of 0 .. bound-1."""
+    if given >= bound:
+        raise MalformedReport(
+            Problem.REPORT_RANGE, field=field, given=given, expected=f"below {bound}"
+        )
+    return given
+
+
+def bytes_for(choices: int) -> int:
+    """The least number of bytes that hold 0 .. choices-1."""
+    return ((choices - 1).bit_length() + 7) // 8

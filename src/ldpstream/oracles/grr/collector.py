@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.oracles.collector_half import (
+    CollectorHalf,
+    Counts,
+    Reports,
+    check_all_below,
+    little_endian,
+)
+from ldpstream.oracles.kernels import label_counts
+
+
+class Collector(CollectorHalf):
+    """Reports are label indexes; a report supports its own label.
+
+    >>> from ldpstream.oracles import Oracle
+    >>> from ldpstream.privacy.epsilon import Epsilon
+    >>> collector = Oracle.GRR.collector(3, Epsilon.of(1))
+    >>> collector.support(np.array([0, 2, 2])).counts.tolist()
+    [1, 0, 2]
+    """
+
+    def paper_variance(self, reports: int) -> float:
+        """As the paper prints err: both terms of eq. 2 with sum f = 1, without the 1/d (NOTES 2)."""
+        return (self._base + self._slope) / reports
+
+    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+        reports = little_endian(payloads)
+        check_all_below("label", reports, self.labels)
+        return reports
+
+    def _count(self, reports: Reports) -> Counts:
+        return label_counts(reports, self.labels)

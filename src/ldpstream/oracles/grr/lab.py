@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.oracles.kernels import randomised_labels
+from ldpstream.oracles.lab_half import LabHalf, draw_seed, threshold
+
+
+class Lab(LabHalf):
+    """Uses that GRR keeps the value with probability p-q and else draws any label, all alike."""
+
+    def perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports:
+        return randomised_labels(values, self.labels, threshold(self.p - self.q), draw_seed(rng))
+
+    def sample_support(self, truth: Counts, rng: np.random.Generator) -> Support:
+        kept = rng.binomial(truth, self.p - self.q)
+        redrawn = int(truth.sum() - kept.sum())
+        uniform = np.full(self.labels, 1 / self.labels)
+        return Support(kept + rng.multinomial(redrawn, uniform), int(truth.sum()))

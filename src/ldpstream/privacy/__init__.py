@@ -1,0 +1,1 @@
+"""What the promise rests on: exact epsilon, exact randomness, exact accounting."""

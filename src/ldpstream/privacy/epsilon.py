@@ -1,0 +1,122 @@
+"""Epsilon in whole nano-units, and the exact odds that keep to it.
+
+A device never computes with `math.exp`. It uses *odds* a : b of integers with a/b <= e^epsilon, so
+that the epsilon it really has, ln(a/b), can be stated exactly and never exceeds the one asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Context, Decimal, InvalidOperation, localcontext
+from fractions import Fraction
+from functools import lru_cache
+
+from ldpstream.errors import Mistake, Problem
+
+NANO = 10**9
+LARGEST_NANO = 32 * NANO
+ODDS_BITS = 64
+"""The denominator of odds is 2^64: at epsilon = 1e-9 they still give away less than 1e-10 of it."""
+
+
+@dataclass(frozen=True, order=True)
+class Epsilon:
+    """A privacy budget in integer nano-epsilon.
+
+    >>> Epsilon.of("0.1") + Epsilon.of("0.2") == Epsilon.of("0.3")
+    True
+    >>> Epsilon.of(1) // 40
+    Epsilon(nano=25000000)
+    >>> str(Epsilon.of(0.25))
+    '0.25'
+    """
+
+    nano: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.nano <= LARGEST_NANO:
+            raise Mistake(Problem.EPSILON_RANGE, given=Decimal(self.nano) / NANO)
+
+    @classmethod
+    def of(cls, value: Epsilon | str | int | float | Decimal | Fraction) -> Epsilon:
+        """Read epsilon, rounding down: 0.1 means the decimal 0.1, not its binary neighbour."""
+        if isinstance(value, Epsilon):
+            return value
+        try:
+            exact = value if isinstance(value, Fraction) else Fraction(Decimal(str(value)))
+        except (InvalidOperation, ValueError, OverflowError):
+            raise Mistake(Problem.EPSILON_RANGE, given=value) from None
+        nano = exact * NANO // 1
+        if not 1 <= nano <= LARGEST_NANO:
+            raise Mistake(Problem.EPSILON_RANGE, given=value)
+        return cls(nano)
+
+    def __add__(self, other: Epsilon) -> Epsilon:
+        return Epsilon(self.nano + other.nano)
+
+    def __floordiv__(self, parts: int) -> Epsilon:
+        """One of `parts` equal shares, rounded down: towards privacy."""
+        return Epsilon(self.nano // parts)
+
+    def __float__(self) -> float:
+        return self.nano / NANO
+
+    def __str__(self) -> str:
+        return format((Decimal(self.nano) / NANO).normalize(), "f")
+
+
+@dataclass(frozen=True)
+class Odds:
+    """Integer odds of `favour` to `against` between an answer's likelihoods under two values.
+
+    >>> truthful = Odds.within(Epsilon.of(1))
+    >>> float(truthful.ratio)
+    2.718281828459045
+    >>> truthful.ratio <= Odds.within(Epsilon(10**9 + 1)).ratio
+    True
+    """
+
+    favour: int
+    against: int
+
+    @classmethod
+    def within(cls, epsilon: Epsilon, parts: int = 1) -> Odds:
+        """The largest odds over 2^64 with ratio <= e^(epsilon/parts)."""
+        return cls(_exp_floor(Fraction(epsilon.nano, NANO * parts)), 1 << ODDS_BITS)
+
+    @property
+    def ratio(self) -> Fraction:
+        return Fraction(self.favour, self.against)
+
+
+def log_ceiling(ratio: Fraction, digits: int = 30) -> Decimal:
+    """ln(ratio), rounded up: the epsilon of a randomiser whose worst likelihood ratio this is.
+
+    >>> log_ceiling(Fraction(1))
+    Decimal('0')
+    >>> log_ceiling(Odds.within(Epsilon.of(1)).ratio) <= 1
+    True
+    """
+    if ratio == 1:
+        return Decimal(0)
+    with localcontext(Context(prec=digits + 20)):
+        approximate = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
+    # The working precision carries 20 spare digits, of which far fewer than 10 can be wrong.
+    slack = Decimal(10) ** (approximate.adjusted() - digits - 10)
+    with localcontext(Context(prec=digits, rounding="ROUND_CEILING")):
+        return approximate + slack
+
+
+@lru_cache(maxsize=4096)
+def _exp_floor(exponent: Fraction) -> int:
+    """floor(2^64 * e^exponent), exactly: e^x is irrational for rational x, so some precision settles it."""
+    precision = 50
+    while True:
+        with localcontext(Context(prec=precision)):
+            value = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
+            scaled = value * (1 << ODDS_BITS)
+            doubt = scaled.scaleb(4 - precision)
+            low, high = int(scaled - doubt), int(scaled + doubt)
+        if low == high:
+            return low
+        precision *= 2
