@@ -1,3 +1,59 @@
-"""Live statistics from a fleet of devices under w-event local differential privacy."""
+"""Live statistics from a fleet of devices under w-event local differential privacy.
+
+>>> import ldpstream
+>>> stream = ldpstream.sin(users=20_000, timestamps=100)
+>>> ldpstream.simulate(stream, "lpa", epsilon=1, window=10).mean("cfpu") < 0.1
+True
+
+Names are imported when they are first used: a device that needs only `ldpstream.device` never loads
+NumPy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ldpstream.domain import Domain
+    from ldpstream.lab.simulation import simulate
+    from ldpstream.oracles import Oracle
+    from ldpstream.privacy.epsilon import Epsilon
+    from ldpstream.streams.stream import CountsStream
+    from ldpstream.streams.synthetic import constant, lns, log, sin, step, zipf
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "CountsStream": "ldpstream.streams.stream",
+    "Domain": "ldpstream.domain",
+    "Epsilon": "ldpstream.privacy.epsilon",
+    "Oracle": "ldpstream.oracles",
+    "constant": "ldpstream.streams.synthetic",
+    "lns": "ldpstream.streams.synthetic",
+    "log": "ldpstream.streams.synthetic",
+    "simulate": "ldpstream.lab.simulation",
+    "sin": "ldpstream.streams.synthetic",
+    "step": "ldpstream.streams.synthetic",
+    "zipf": "ldpstream.streams.synthetic",
+}
+
+__all__ = [
+    "CountsStream",
+    "Domain",
+    "Epsilon",
+    "Oracle",
+    "constant",
+    "lns",
+    "log",
+    "simulate",
+    "sin",
+    "step",
+    "zipf",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ldpstream' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -35,11 +35,17 @@ class Problem(Enum):
         "give a larger epsilon, or a shorter window",
     )
     TIMESTAMP_ORDER = ("timestamp {given} was asked for after {last}", "go forward only")
-    STATE_MISMATCH = ("the saved state is of {found}, not of {expected}", "restore it where it was made")
+    STATE_MISMATCH = (
+        "the saved state is of {found}, not of {expected}",
+        "restore it where it was made",
+    )
     REPORT_LENGTH = ("a report has {given} bytes", "this oracle's reports have {expected}")
     REPORT_VERSION = ("a report has version {given}", "this collector reads version {expected}")
     REPORT_RANGE = ("a report's {field} is {given}", "it must be {expected}")
-    SUPPORT_MISMATCH = ("support counts of {left} and {right} labels do not add", "merge one round only")
+    SUPPORT_MISMATCH = (
+        "support counts of {left} and {right} labels do not add",
+        "merge one round only",
+    )
     NO_REPORTS = ("there is no estimate from zero reports", "carry the last release over")
     EPSILON_EXCEEDED = (
         "user {user} would have spent {spent} nano-epsilon in {window} timestamps up to t={t}",

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from ldpstream.privacy.randomness import Source
 
-
 Outcome = TypeVar("Outcome", bound=Hashable)
 
 

@@ -109,7 +109,10 @@ def log_ceiling(ratio: Fraction, digits: int = 30) -> Decimal:
 
 @lru_cache(maxsize=4096)
 def _exp_floor(exponent: Fraction) -> int:
-    """floor(2^64 * e^exponent), exactly: e^x is irrational for rational x, so some precision settles it."""
+    """floor(2^64 * e^exponent), exactly.
+
+    e^x is irrational for every rational x > 0, so some precision tells the floor.
+    """
     precision = 50
     while True:
         with localcontext(Context(prec=precision)):

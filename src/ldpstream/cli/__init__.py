@@ -1,0 +1,44 @@
+"""The command line. Each command is a module here; all of them fail in one place, `main`."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ldpstream.cli import demo, simulate
+from ldpstream.errors import LdpStreamError, Mistake
+
+app = typer.Typer(
+    help="Live statistics from a fleet of devices under w-event local differential privacy.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("simulate")(simulate.command)
+app.command("demo")(demo.command)
+
+
+def main() -> None:
+    """Exit 0; 2 for a mistake of the user's, told in one line; 1 for anything else."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit status."""
+    try:
+        outcome = app(arguments, prog_name="ldpstream", standalone_mode=False)
+    except Mistake as error:
+        return _fail(str(error), 2)
+    except LdpStreamError as error:
+        return _fail(str(error), 1)
+    except typer.TyperException as error:
+        return _fail(error.format_message(), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("stopped", 130)
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _fail(line: str, status: int) -> int:
+    print(f"ldpstream: {line}", file=sys.stderr)
+    return status

@@ -1,0 +1,60 @@
+"""Tables for people, JSON for programs, progress bars for the patient."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+Row = dict[str, Any]
+
+
+def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
+    """JSON, an object a row; or a table, with what is the same in all rows said once above it."""
+    if as_json:
+        print(json.dumps(list(rows), indent=1))
+        return
+    shared = [name for name in rows[0] if len(rows) > 1 and len({row[name] for row in rows}) == 1]
+    columns = [name for name in rows[0] if name not in shared]
+    title = "  ".join(f"{name} {_cell(rows[0][name])}" for name in shared)
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
+    for name in columns:
+        table.add_column(name, justify="left" if isinstance(rows[0][name], str) else "right")
+    for row in rows:
+        table.add_row(*(_cell(row[name]) for name in columns))
+    console(as_json=False).print(table)
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, so that standard output stays a table or JSON."""
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda done: bar.update(task, advance=done)
+
+
+def console(*, as_json: bool) -> Console:
+    """Where words go: not into the JSON. A pipe has no width, so tables get enough of it."""
+    out = Console(stderr=as_json)
+    return out if out.is_terminal else Console(stderr=as_json, width=140)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)

@@ -1,0 +1,1 @@
+"""The laboratory: mechanisms on simulated fleets, measured against the truth."""

@@ -1,0 +1,73 @@
+"""How good a run was: error against the truth, event monitoring, communication."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+MRE_FLOOR = 0.001
+"""The relative error of a frequency below this is taken relative to this (NOTES 12)."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The figures of one run. Errors are averaged over timestamps and labels."""
+
+    mre: float
+    """mean |r - c| / max(c, MRE_FLOOR)."""
+    mae: float
+    mse: float
+    cfpu: float
+    """Communication frequency per user: reports / (users x timestamps)."""
+    auc: float
+    """Area under the pooled ROC of event monitoring; 0.5 where there is no event to find."""
+    publications: int
+
+
+def measure(
+    truth: Floats, released: Floats, *, users: int, reports: int, publications: int
+) -> Metrics:
+    """All metrics of a run from its T x d tables of true and released frequencies."""
+    errors = np.abs(released - truth)
+    return Metrics(
+        mre=float(np.mean(errors / np.maximum(truth, MRE_FLOOR))),
+        mae=float(np.mean(errors)),
+        mse=float(np.mean(errors**2)),
+        cfpu=reports / (users * len(truth)),
+        auc=auc(*events(truth, released)),
+        publications=publications,
+    )
+
+
+def events(truth: Floats, released: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Above-threshold events and the scores to find them by, pooled over labels and timestamps.
+
+    Each label has a threshold of its own, 0.75 (max - min) + min of its true frequency; the score
+    is how far the release lies above it (NOTES 13). A label that never moves has no events.
+    """
+    low, high = truth.min(axis=0), truth.max(axis=0)
+    moving = high > low
+    thresholds = (0.75 * (high - low) + low)[moving]
+    happened = truth[:, moving] > thresholds
+    scores = released[:, moving] - thresholds
+    return happened.ravel(), scores.ravel()
+
+
+def auc(happened: NDArray[np.bool_], scores: Floats) -> float:
+    """Pr[an event scores above a non-event], ties counted half: the area under the ROC.
+
+    >>> auc(np.array([False, True, True]), np.array([0.1, 0.1, 0.7]))
+    0.75
+    """
+    positives = int(happened.sum())
+    negatives = len(happened) - positives
+    if not positives or not negatives:
+        return 0.5
+    _, places, sizes = np.unique(scores, return_inverse=True, return_counts=True)
+    mean_ranks = np.cumsum(sizes) - (sizes - 1) / 2
+    rank_sum = float(mean_ranks[places][happened].sum())
+    return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)

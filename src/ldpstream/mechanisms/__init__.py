@@ -1,0 +1,1 @@
+"""The seven mechanisms of LDP-IDS as allocations over divisions of one resource."""

@@ -1,0 +1,143 @@
+"""A mechanism: the policy that decides, at each timestamp, what to ask and what to release.
+
+It does no I/O, reads no clock, draws no randomness and never sees a user. It is a generator that
+yields asks, is sent tallies and returns a release: the laboratory and the collector drive the same
+object.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.division import Division
+from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally
+from ldpstream.mechanisms.noise import NoiseModel
+
+Step: TypeAlias = Generator[Ask, Tally, Release]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A publication that was asked for: when, and how many units of the resource it took."""
+
+    t: int
+    amount: int
+
+
+@dataclass(frozen=True)
+class State:
+    """All that a mechanism remembers from one timestamp to the next."""
+
+    t: int
+    release: Release
+    publications: tuple[Publication, ...]
+    """Those of the last w timestamps, and the last one however old it is."""
+
+
+class Mechanism(ABC):
+    """The common part of all mechanisms: memory, and the two ways to release.
+
+    A subclass is an *allocation*: `decide` says how much of the division's resource to use when.
+    """
+
+    def __init__(self, division: Division, noise: NoiseModel, *, pool: bool = False) -> None:
+        self.division = division
+        self.noise = noise
+        self.window = division.window
+        self.pool = pool
+        self.state = State(t=0, release=Release.unknown(noise.labels), publications=())
+
+    def step(self, t: int) -> Step:
+        """One timestamp. Timestamps may be missed; none is taken twice."""
+        if t <= self.state.t:
+            raise Mistake(Problem.TIMESTAMP_ORDER, given=t, last=self.state.t)
+        self.state = replace(self.state, t=t)
+        release = yield from self.decide(t)
+        self.state = replace(self.state, release=release)
+        return release
+
+    @abstractmethod
+    def decide(self, t: int) -> Step:
+        """Yield the asks of timestamp t; return its release."""
+
+    def publish(self, t: int, *tallies: Tally) -> Release:
+        """r_t: the first tally or, when pooling, all of them, weighted by their variances.
+
+        A publication that nobody answered leaves nothing to publish: it is approximated.
+        """
+        if not tallies[0]:
+            return self.approximate(t)
+        if not self.pool:
+            return Release(t, tallies[0].estimate, tallies[0].variance, fresh=True)
+        answered = [tally for tally in tallies if tally]
+        weights = [1 / tally.variance for tally in answered]
+        variance = 1 / np.sum(weights, axis=0)
+        values = [tally.estimate * weight for tally, weight in zip(answered, weights, strict=True)]
+        return Release(t, np.sum(values, axis=0) * variance, variance, fresh=True)
+
+    def approximate(self, t: int) -> Release:
+        """r_t = r_{t-1}."""
+        return replace(self.state.release, t=t, fresh=False)
+
+    def ask_publication(self, t: int, amount: int) -> Ask:
+        """The ask for a publication, remembered before it is made: an ask cannot be taken back."""
+        recent = [spent for spent in self.state.publications if spent.t > t - self.window]
+        self.state = replace(self.state, publications=(*recent, Publication(t, amount)))
+        return self.division.ask(amount, Purpose.PUBLICATION)
+
+    @property
+    def last_publication(self) -> Publication:
+        """The latest publication; before the first, l = 0 with nothing spent."""
+        return self.state.publications[-1] if self.state.publications else Publication(0, 0)
+
+    def spent_before(self, t: int) -> int:
+        """Units of publications in t-w+1 .. t-1."""
+        return sum(s.amount for s in self.state.publications if t - self.window < s.t < t)
+
+    def save(self) -> dict[str, Any]:
+        """The state as plain JSON, with what it must not be mixed up with."""
+        return {
+            "allocation": type(self).__name__,
+            "division": type(self.division).__name__,
+            "window": self.window,
+            "total": self.division.total,
+            "t": self.state.t,
+            "release": self.state.release.to_json(),
+            "publications": [[spent.t, spent.amount] for spent in self.state.publications],
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take up a state that `save` gave, here or in another process."""
+        expected = self.save()
+        for name in ("allocation", "division", "window", "total"):
+            if saved[name] != expected[name]:
+                raise Mistake(
+                    Problem.STATE_MISMATCH,
+                    found=f"{name} {saved[name]}",
+                    expected=f"{name} {expected[name]}",
+                )
+        self.state = State(
+            saved["t"],
+            Release.from_json(saved["release"]),
+            tuple(Publication(t, amount) for t, amount in saved["publications"]),
+        )
+
+
+def drive(step: Step, answer: Callable[[Ask], Tally]) -> Release:
+    """Run one timestamp to its release, answering each ask as it comes.
+
+    A timestamp is replayed by answering from stored tallies.
+    """
+    try:
+        ask = next(step)
+        while True:
+            ask = step.send(answer(ask))
+    except StopIteration as done:
+        release: Release = done.value
+        return release

@@ -1,0 +1,111 @@
+"""The mechanisms by name: an allocation over a division.
+
+A mechanism of your own is one more entry:
+
+>>> from ldpstream.mechanisms.uniform import Uniform
+>>> register("mine", Uniform, PopulationDivision)
+>>> "mine" in names()
+True
+>>> unregister("mine")
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ldpstream.domain import check_labels
+from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.absorption import Absorption
+from ldpstream.mechanisms.distribution import Distribution
+from ldpstream.mechanisms.division import BudgetDivision, Division, PopulationDivision
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
+from ldpstream.mechanisms.sampling import Sampling
+from ldpstream.mechanisms.uniform import Uniform
+from ldpstream.oracles import Oracle
+from ldpstream.oracles.choice import choose
+from ldpstream.privacy.epsilon import Epsilon
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a named mechanism is made of."""
+
+    allocation: type[Mechanism]
+    division: type[Division]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A stream's public parameters, checked once.
+
+    `oracle` None means the one with the least variance at the epsilon of a single report.
+    """
+
+    labels: int
+    users: int
+    epsilon: Epsilon
+    window: int
+    oracle: Oracle | None = None
+    variance: VarianceRule = VarianceRule.CORRECTED
+    pool: bool = False
+
+    def __post_init__(self) -> None:
+        check_labels(self.labels)
+        if self.window < 1:
+            raise Mistake(Problem.WINDOW_RANGE, given=self.window)
+        if self.users < 1:
+            raise Mistake(Problem.TOO_FEW_USERS, users=self.users, window=self.window, needed=1)
+
+
+_RECIPES: dict[str, Recipe] = {
+    "lbu": Recipe(Uniform, BudgetDivision),
+    "lsp": Recipe(Sampling, PopulationDivision),
+    "lbd": Recipe(Distribution, BudgetDivision),
+    "lba": Recipe(Absorption, BudgetDivision),
+    "lpu": Recipe(Uniform, PopulationDivision),
+    "lpd": Recipe(Distribution, PopulationDivision),
+    "lpa": Recipe(Absorption, PopulationDivision),
+}
+
+
+def names() -> tuple[str, ...]:
+    """All registered mechanisms, the paper's seven first."""
+    return tuple(_RECIPES)
+
+
+def register(name: str, allocation: type[Mechanism], division: type[Division]) -> None:
+    """Make a mechanism known under `name`, to the simulator, the command line and the tests."""
+    _RECIPES[name] = Recipe(allocation, division)
+
+
+def unregister(name: str) -> None:
+    del _RECIPES[name]
+
+
+def build(name: str, settings: Settings) -> Mechanism:
+    """The mechanism of that name, at t = 0.
+
+    >>> lpa = build("lpa", Settings(labels=2, users=1000, epsilon=Epsilon.of(1), window=10))
+    >>> next(lpa.step(1)).users
+    50
+    """
+    recipe = _recipe(name)
+    division = recipe.division(settings.epsilon, settings.users, settings.window)
+    oracle = settings.oracle or _best_oracle(settings, division)
+    noise = NoiseModel(oracle, settings.labels, settings.users, settings.variance)
+    return recipe.allocation(division, noise, pool=settings.pool)
+
+
+def _recipe(name: str) -> Recipe:
+    try:
+        return _RECIPES[name.lower()]
+    except KeyError:
+        raise Mistake(Problem.MECHANISM_UNKNOWN, given=name, known=", ".join(names())) from None
+
+
+def _best_oracle(settings: Settings, division: Division) -> Oracle:
+    """One oracle for the whole stream, since devices pin it: the best for an even share."""
+    if isinstance(division, BudgetDivision):
+        return choose(settings.labels, Epsilon(division.share(settings.window)))
+    return choose(settings.labels, settings.epsilon)

@@ -1,0 +1,1 @@
+"""Streams: what the fleet's values really are, known only to the laboratory."""

@@ -1,0 +1,156 @@
+"""A stream of true values, as histograms over time or user by user."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.domain import Domain
+from ldpstream.errors import Mistake, Problem
+
+Counts = NDArray[np.int64]
+Users = NDArray[np.uint32]
+
+
+class Snapshot(ABC):
+    """The fleet at one timestamp."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> Counts:
+        """How many users hold each label."""
+
+    @abstractmethod
+    def counts_of(self, users: Users, rng: np.random.Generator) -> Counts:
+        """How many of `users` hold each label. Nobody is asked for twice in one snapshot."""
+
+
+class CountsSnapshot(Snapshot):
+    """Only the histogram is known; who holds what is drawn when it is asked for."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+        self._left = counts
+
+    @property
+    def counts(self) -> Counts:
+        return self._counts
+
+    def counts_of(self, users: Users, rng: np.random.Generator) -> Counts:
+        drawn: Counts = rng.multivariate_hypergeometric(self._left, len(users), method="marginals")
+        self._left = self._left - drawn
+        return drawn
+
+
+class ValuesSnapshot(Snapshot):
+    """Each user's label index."""
+
+    def __init__(self, values: NDArray[Any], labels: int) -> None:
+        self._values = values
+        self._labels = labels
+
+    @property
+    def counts(self) -> Counts:
+        return np.bincount(self._values, minlength=self._labels)
+
+    def counts_of(self, users: Users, rng: np.random.Generator) -> Counts:
+        return np.bincount(self._values[users], minlength=self._labels)
+
+
+class Stream(Protocol):
+    """A named, finite piece of a stream, for simulation."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def users(self) -> int: ...
+
+    @property
+    def timestamps(self) -> int: ...
+
+    def snapshots(self, rng: np.random.Generator) -> Iterator[Snapshot]:
+        """The fleet at t = 1 .. timestamps, in this order; each is used up before the next."""
+        ...
+
+
+@dataclass(frozen=True)
+class CountsStream:
+    """A stream given by its histograms: one row of counts a timestamp, equal sums.
+
+    >>> stream = CountsStream("tiny", Domain.of(["a", "b"]), np.array([[3, 1], [2, 2]]))
+    >>> stream.users, stream.timestamps
+    (4, 2)
+    """
+
+    name: str
+    domain: Domain
+    table: Counts
+
+    def __post_init__(self) -> None:
+        if self.table.ndim != 2 or not len(self.table):
+            self._refuse("rows", self.table.shape, "one row of counts a timestamp, at least one")
+        if self.table.shape[1] != len(self.domain):
+            self._refuse("columns", self.table.shape[1], f"one a label, {len(self.domain)}")
+        if (self.table < 0).any():
+            self._refuse("a count", int(self.table.min()), "0 or more")
+        sums = self.table.sum(axis=1)
+        if (sums != sums[0]).any():
+            odd = int((sums != sums[0]).argmax())
+            self._refuse(f"the sum of row {odd + 1}", int(sums[odd]), f"{sums[0]}, as in row 1")
+
+    def _refuse(self, name: str, given: object, expected: str) -> None:
+        raise Mistake(
+            Problem.STREAM_PARAMETER, stream=self.name, name=name, given=given, expected=expected
+        )
+
+    @property
+    def users(self) -> int:
+        return int(self.table[0].sum())
+
+    @property
+    def timestamps(self) -> int:
+        return len(self.table)
+
+    def snapshots(self, rng: np.random.Generator) -> Iterator[Snapshot]:
+        for row in self.table:
+            yield CountsSnapshot(row)
+
+
+@dataclass(frozen=True)
+class ShuffledUsers:
+    """A stream of histograms with a value for each user, dealt anew at each timestamp."""
+
+    source: CountsStream
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def domain(self) -> Domain:
+        return self.source.domain
+
+    @property
+    def users(self) -> int:
+        return self.source.users
+
+    @property
+    def timestamps(self) -> int:
+        return self.source.timestamps
+
+    def snapshots(self, rng: np.random.Generator) -> Iterator[Snapshot]:
+        labels = len(self.domain)
+        indexes = np.arange(labels, dtype=np.uint8 if labels <= 256 else np.uint16)
+        for row in self.source.table:
+            values = np.repeat(indexes, row)
+            rng.shuffle(values)
+            yield ValuesSnapshot(values, labels)

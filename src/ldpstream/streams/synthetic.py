@@ -1,0 +1,161 @@
+"""The paper's synthetic streams (section 7.1.1) and three more; parameters bear its letters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.domain import Domain
+from ldpstream.errors import Mistake, Problem
+from ldpstream.streams.stream import CountsStream
+
+USERS = 200_000
+TIMESTAMPS = 800
+
+
+def sin(
+    users: int = USERS,
+    timestamps: int = TIMESTAMPS,
+    a: float = 0.05,
+    b: float = 0.01,
+    h: float = 0.075,
+) -> CountsStream:
+    """A sine curve.
+
+    p_t = A sin(bt) + h
+
+    >>> sin(users=1000, timestamps=3).table[:, 1].tolist()
+    [76, 76, 76]
+    """
+    return _binary("sin", users, a * np.sin(b * _times(timestamps)) + h)
+
+
+def log(
+    users: int = USERS, timestamps: int = TIMESTAMPS, a: float = 0.25, b: float = 0.01
+) -> CountsStream:
+    """A logistic curve, p_t = A / (1 + e^(-bt))."""
+    return _binary("log", users, a / (1 + np.exp(-b * _times(timestamps))))
+
+
+def lns(
+    users: int = USERS,
+    timestamps: int = TIMESTAMPS,
+    p0: float = 0.05,
+    sd: float = 0.0025,
+    seed: int = 0,
+) -> CountsStream:
+    """A random walk: p_t = p_{t-1} + N(0, sd^2), reflected at 0 and 1.
+
+    Without the reflection about half of all paths would leave [0, 1] (NOTES 11).
+    """
+    walk = p0 + np.cumsum(np.random.default_rng(seed).normal(0, sd, timestamps))
+    folded = np.abs(walk) % 2
+    return _binary("lns", users, np.minimum(folded, 2 - folded))
+
+
+def step(
+    users: int = USERS,
+    timestamps: int = TIMESTAMPS,
+    low: float = 0.05,
+    high: float = 0.15,
+    every: int = 100,
+) -> CountsStream:
+    """`low` and `high` in turn, for `every` timestamps each."""
+    if every < 1:
+        raise _wrong("step", "every", every, "a number of timestamps, 1 or more")
+    upper = (_times(timestamps) - 1) // every % 2
+    return _binary("step", users, np.where(upper == 1, high, low))
+
+
+def constant(users: int = USERS, timestamps: int = TIMESTAMPS, p: float = 0.1) -> CountsStream:
+    """The same share at every timestamp."""
+    return _binary("constant", users, np.full(timestamps, p))
+
+
+def zipf(
+    users: int = 1_023_154,
+    timestamps: int = 432,
+    labels: int = 117,
+    s: float = 1.1,
+    drift: float = 0.02,
+    seed: int = 0,
+) -> CountsStream:
+    """Frequencies k^(-s) whose logarithms walk at random, `drift` a timestamp; sized as Taobao."""
+    domain = Domain.numbered(labels)
+    ranks = np.arange(1, labels + 1)
+    steps = np.random.default_rng(seed).normal(0, drift, (timestamps, labels))
+    weights = np.exp(-s * np.log(ranks) + np.cumsum(steps, axis=0))
+    return CountsStream("zipf", domain, _whole(users, weights))
+
+
+STREAMS: dict[str, Callable[..., CountsStream]] = {
+    make.__name__: make for make in (sin, log, lns, step, constant, zipf)
+}
+
+
+def named(
+    text: str, users: int | None = None, timestamps: int | None = None, seed: int = 0
+) -> CountsStream:
+    """Make a stream from its name and parameters, as on the command line.
+
+    >>> named("sin:b=0.1,h=0.2", users=1000, timestamps=50).users
+    1000
+    """
+    name, _, tail = text.partition(":")
+    make = STREAMS.get(name)
+    if make is None:
+        raise Mistake(Problem.STREAM_UNKNOWN, given=name, known=", ".join(STREAMS))
+    allowed = {
+        parameter.name: parameter.default
+        for parameter in inspect.signature(make).parameters.values()
+    }
+    given: dict[str, float] = {}
+    for item in filter(None, tail.split(",")):
+        key, _, number = item.partition("=")
+        given[key] = _read(name, key, number, allowed)
+    sizes = {"users": users, "timestamps": timestamps, "seed": seed}
+    given = {k: v for k, v in sizes.items() if v is not None and k in allowed} | given
+    return make(**given)
+
+
+def _read(stream: str, key: str, number: str, allowed: dict[str, float]) -> float:
+    if key not in allowed:
+        raise _wrong(stream, "parameter", repr(key), "one of " + ", ".join(allowed))
+    kind = type(allowed[key])
+    try:
+        return kind(number)
+    except ValueError:
+        raise _wrong(stream, key, repr(number), f"a number ({kind.__name__})") from None
+
+
+def _times(timestamps: int) -> NDArray[np.float64]:
+    return np.arange(1, timestamps + 1, dtype=np.float64)
+
+
+def _binary(name: str, users: int, shares: NDArray[np.float64]) -> CountsStream:
+    """Two labels, the second held by p_t of the users."""
+    if not len(shares):
+        raise _wrong(name, "timestamps", 0, "1 or more")
+    low, high = float(shares.min()), float(shares.max())
+    if low < 0 or high > 1:
+        raise _wrong(
+            name, "p_t", f"from {low:.3g} to {high:.3g}", "parameters that keep it in 0..1"
+        )
+    ones = np.rint(shares * users).astype(np.int64)
+    return CountsStream(name, Domain.numbered(2), np.column_stack([users - ones, ones]))
+
+
+def _whole(users: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Whole counts in proportion to each row of weights: running totals, rounded."""
+    shares = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+    counts: NDArray[np.int64] = np.diff(np.rint(shares * users).astype(np.int64), axis=1, prepend=0)
+    return counts
+
+
+def _wrong(stream: str, name: str, given: object, expected: str) -> Mistake:
+    return Mistake(
+        Problem.STREAM_PARAMETER, stream=stream, name=name, given=given, expected=expected
+    )
