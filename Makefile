@@ -1,0 +1,42 @@
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python -m
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format lock bench bench-rivals clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Build .venv from the lock file; every target below does this first
+	@tools/setup.sh
+
+demo: setup ## See the seven mechanisms at work: a table, and a plot in demo-output/
+	@$(VENV)/bin/ldpstream demo $(ARGS)
+
+test: lint ## Run every check: lint, types, tests and doctests
+	$(RUN) pytest -n auto --dist worksteal $(ARGS)
+
+lint: setup ## Check style and types
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy
+
+format: setup ## Put the code into the project's format, and fix what can be fixed
+	$(RUN) ruff check --fix .
+	$(RUN) ruff format .
+
+lock: ## Write the lock files anew from pyproject.toml (ARGS=--upgrade takes the newest)
+	@tools/lock.sh $(ARGS)
+
+bench: setup ## Run the benchmarks that need nothing else installed
+	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(VENV)/bin/python $$script || exit 1; done
+
+bench-rivals: ## Measure the oracles against other libraries, in .venv-rivals
+	@tools/setup.sh rivals
+	.venv-rivals/bin/python benchmarks/oracles.py $(ARGS)
+
+clean: ## Remove everything that was built, .venv too
+	rm -rf .venv .venv-rivals .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-output
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

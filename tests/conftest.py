@@ -1,0 +1,64 @@
+"""How the tests run: under CI repeatably and without skips, and no two workers on one cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+UNDER_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+# Compiling a kernel can fall into any example, so no example has a deadline.
+settings.register_profile("dev", deadline=None)
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    max_examples=100,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if UNDER_CI else "dev"))
+
+# Numba numbers the files of its cache without a lock: two processes that compile two signatures of
+# one kernel at once can leave the code of the one under the name of the other.
+if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+    kernels = Path(__file__).parents[1] / ".pytest_cache" / "numba" / worker
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(kernels))
+
+
+class NothingSkipped:
+    """Turns a skipped test, or a skipped module, into a failed one."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self,
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if report.skipped and not hasattr(report, "wasxfail"):
+            _fail(report)
+        return report
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self,
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        if report.skipped:
+            _fail(report)
+        return report
+
+
+def _fail(report: pytest.TestReport | pytest.CollectReport) -> None:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+    report.outcome = "failed"
+    report.longrepr = f"nothing may be skipped under CI, and this was: {reason}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # As a plugin, since the hooks of this file itself are not called for the doctests in src/.
+    if UNDER_CI:
+        config.pluginmanager.register(NothingSkipped())
