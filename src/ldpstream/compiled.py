@@ -7,6 +7,7 @@ threading layers, of which only some may be called from several threads at once.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -15,13 +16,16 @@ from typing import Any, TypeVar, cast
 try:
     from numba import njit
 except ImportError:
-    njit = None
+    njit = None  # type: ignore[assignment]
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 Part = TypeVar("Part")
 
 LEAST_CHUNK = 1 << 14
 """Below this many rows a second thread costs more than it saves."""
+
+_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
+_limit = sys.maxsize
 
 
 def compiled(fallback: Callable[..., Any] | None = None) -> Callable[[Kernel], Kernel]:
@@ -47,17 +51,25 @@ def in_chunks(rows: int, work: Callable[[int, int], Part], multiple: int = 1) ->
     >>> sum(in_chunks(100_000, lambda start, stop: stop - start))
     100000
     """
-    parts = max(1, min(_cores(), rows // LEAST_CHUNK))
+    parts = max(1, min(cores(), rows // LEAST_CHUNK))
     if parts == 1:
         return [work(0, rows)]
     borders = [rows * part // parts // multiple * multiple for part in range(parts)] + [rows]
     return list(_threads().map(work, borders[:-1], borders[1:]))
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def cores() -> int:
+    """How many cores this process may use."""
+    return min(_limit, len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1)
+
+
+def use_cores(most: int) -> None:
+    """Keep to so many from now on: for one of several processes that share the machine."""
+    global _limit
+    _limit = most
+    _threads.cache_clear()
 
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_cores(), thread_name_prefix="ldpstream-kernel")
+    return ThreadPoolExecutor(cores(), thread_name_prefix="ldpstream-kernel")

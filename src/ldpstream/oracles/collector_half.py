@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
-from ldpstream.oracles.device_half import WIRE_VERSION, DeviceHalf
+from ldpstream.oracles.device_half import WIRE_VERSION, DeviceHalf, Randomiser
 
 Reports = NDArray[Any]
 """A batch of decoded reports, first axis = report; the dtype and the rest are the oracle's own."""
@@ -33,9 +33,7 @@ class Support:
 
     def __add__(self, other: Support) -> Support:
         if len(self.counts) != len(other.counts):
-            raise Mistake(
-                Problem.SUPPORT_MISMATCH, left=len(self.counts), right=len(other.counts)
-            )
+            raise Mistake(Problem.SUPPORT_MISMATCH, left=len(self.counts), right=len(other.counts))
         return Support(self.counts + other.counts, self.reports + other.reports)
 
     @classmethod
@@ -43,24 +41,15 @@ class Support:
         return cls(np.zeros(labels, np.int64), 0)
 
 
-class CollectorHalf(ABC):
-    """Decoding, counting and estimation for the reports of one device half.
+class Reader(ABC):
+    """Reads the wire format of a randomiser, a batch at a time."""
 
-    The formulas hold for every pure oracle; only reading the wire and counting are its own.
-    """
-
-    def __init__(self, device: DeviceHalf[Any]) -> None:
-        self.device = device
-        self.labels = device.labels
-        self.p = float(device.p)
-        self.q = float(device.q)
-        self._gain = float(device.p - device.q)
-        self._base = float(device.q * (1 - device.q) / (device.p - device.q) ** 2)
-        self._slope = float((1 - device.p - device.q) / (device.p - device.q))
+    def __init__(self, device: Randomiser[Any]) -> None:
+        self._report_bytes = device.report_bytes
 
     def decode(self, wires: Sequence[bytes]) -> Reports:
         """Read a batch of encoded reports; the first bad one is refused by name."""
-        size = self.device.report_bytes
+        size = self._report_bytes
         for wire in wires:
             if len(wire) != size:
                 raise MalformedReport(Problem.REPORT_LENGTH, given=len(wire), expected=size)
@@ -70,6 +59,27 @@ class CollectorHalf(ABC):
             version = int(table[wrong.argmax(), 0])
             raise MalformedReport(Problem.REPORT_VERSION, given=version, expected=WIRE_VERSION)
         return self._unpack(table[:, 1:])
+
+    @abstractmethod
+    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+        """Decode a table of payload bytes, one row a report; check ranges."""
+
+
+class CollectorHalf(Reader):
+    """Decoding, counting and estimation for the reports of one device half.
+
+    The formulas hold for every pure oracle; only reading the wire and counting are its own.
+    """
+
+    def __init__(self, device: DeviceHalf[Any]) -> None:
+        super().__init__(device)
+        self.device = device
+        self.labels = device.labels
+        self.p = float(device.p)
+        self.q = float(device.q)
+        self._gain = float(device.p - device.q)
+        self._base = float(device.q * (1 - device.q) / (device.p - device.q) ** 2)
+        self._slope = float((1 - device.p - device.q) / (device.p - device.q))
 
     def support(self, reports: Reports) -> Support:
         """Count, for each label, the reports that support it."""
@@ -81,9 +91,7 @@ class CollectorHalf(ABC):
             raise LdpStreamError(Problem.NO_REPORTS)
         return (support.counts / support.reports - self.q) / self._gain
 
-    def variance(
-        self, reports: int, frequencies: Floats, population: int | None = None
-    ) -> Floats:
+    def variance(self, reports: int, frequencies: Floats, population: int | None = None) -> Floats:
         """Variance of each bin of an estimate from `reports` reports, at the given frequencies.
 
         The randomiser's noise, q(1-q)/(n(p-q)^2) + f(1-p-q)/(n(p-q)) (Wang et al. 2017, eq. 5);
@@ -93,12 +101,12 @@ class CollectorHalf(ABC):
         noise = (self._base + frequencies * self._slope) / reports
         if population is None:
             return noise
-        return noise + _sampling(reports, population) * frequencies * (1 - frequencies)
+        return noise + sampling(reports, population) * frequencies * (1 - frequencies)
 
     def mean_variance(
         self, reports: int, population: int | None = None, concentration: float | None = None
     ) -> float:
-        """`variance` averaged over the bins, V(epsilon, n) in the paper, with correction 2 of NOTES.
+        """`variance` averaged over the bins: V(epsilon, n) of the paper, as NOTES 2 corrects it.
 
         Since the frequencies sum to 1 the noise does not depend on them. The sampling part does,
         through the concentration, sum of f^2 (1/labels if not given).
@@ -107,15 +115,11 @@ class CollectorHalf(ABC):
         if population is None:
             return noise
         spread = 1 - (1 / self.labels if concentration is None else concentration)
-        return noise + _sampling(reports, population) * spread / self.labels
+        return noise + sampling(reports, population) * spread / self.labels
 
     def paper_variance(self, reports: int) -> float:
-        """V(epsilon, n) as the literature prints it: q(1-q)/(n(p-q)^2), the limit of rare labels."""
+        """V(epsilon, n) as the literature has it: q(1-q)/(n(p-q)^2), the limit of rare labels."""
         return self._base / reports
-
-    @abstractmethod
-    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
-        """Decode a table of payload bytes, one row a report; check ranges."""
 
     @abstractmethod
     def _count(self, reports: Reports) -> Counts: ...
@@ -141,6 +145,6 @@ def check_all_below(field: str, numbers: NDArray[Any], bound: int) -> None:
         )
 
 
-def _sampling(reports: int, population: int) -> float:
+def sampling(reports: int, population: int) -> float:
     """Variance factor of drawing `reports` of `population` without replacement."""
     return (population - reports) / (max(population - 1, 1) * reports)

@@ -1,6 +1,7 @@
 """The device half of every oracle: what one device does to its value, and how it writes it down.
 
-Standard library only. Every probability is a ratio of integers taken from `Odds`, so the worst
+`Randomiser` is what any of them is, also those for numbers (`numeric/`); `DeviceHalf` adds what is
+particular to labels. Standard library only. Every probability is a ratio of integers taken from `Odds`, so the worst
 likelihood ratio between any two values is known as a fraction.
 """
 
@@ -21,17 +22,9 @@ WIRE_VERSION = 1
 Report = TypeVar("Report")
 
 
-class DeviceHalf(ABC, Generic[Report]):
-    """A randomiser over `labels` values that is epsilon-LDP.
+class Randomiser(ABC, Generic[Report]):
+    """A randomiser over `labels` values that is epsilon-LDP, and the wire format of its reports."""
 
-    All oracles here are *pure*: a report supports some labels, the true one with probability `p`
-    and each other one with probability `q` (Wang et al., USENIX Security 2017).
-    """
-
-    p: Fraction
-    """Pr[a report supports the true label]."""
-    q: Fraction
-    """Pr[a report supports a given other label]."""
     worst_ratio: Fraction
     """max over values v, v' and reports y of Pr[y | v] / Pr[y | v'], exactly."""
     payload_bytes: int
@@ -73,10 +66,6 @@ class DeviceHalf(ABC, Generic[Report]):
         return self._unpack(int.from_bytes(wire[1:], "little"))
 
     @abstractmethod
-    def supports(self, report: Report, label: int) -> bool:
-        """Whether the collector counts this report for `label`."""
-
-    @abstractmethod
     def _perturb(self, value: int, source: Source) -> Report: ...
 
     @abstractmethod
@@ -85,6 +74,23 @@ class DeviceHalf(ABC, Generic[Report]):
 
     @abstractmethod
     def _unpack(self, packed: int) -> Report: ...
+
+
+class DeviceHalf(Randomiser[Report]):
+    """A randomiser of labels.
+
+    All oracles here are *pure*: a report supports some labels, the true one with probability `p`
+    and each other one with probability `q` (Wang et al., USENIX Security 2017).
+    """
+
+    p: Fraction
+    """Pr[a report supports the true label]."""
+    q: Fraction
+    """Pr[a report supports a given other label]."""
+
+    @abstractmethod
+    def supports(self, report: Report, label: int) -> bool:
+        """Whether the collector counts this report for `label`."""
 
 
 def check_range(field: str, given: int, bound: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Counts, Reports, Support
 from ldpstream.oracles.device_half import DeviceHalf
 
@@ -24,9 +25,11 @@ class LabHalf(ABC):
         self.p = float(device.p)
         self.q = float(device.q)
 
-    @abstractmethod
     def perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports:
         """One report for each of `values` (label indexes)."""
+        if len(values):
+            check_values(values, self.labels)
+        return self._perturb(values, rng)
 
     def sample_support(self, truth: Counts, rng: np.random.Generator) -> Support:
         """Draw the support counts of sum(truth) devices without making their reports.
@@ -37,6 +40,16 @@ class LabHalf(ABC):
         """
         others = truth.sum() - truth
         return Support(rng.binomial(truth, self.p) + rng.binomial(others, self.q), int(truth.sum()))
+
+    @abstractmethod
+    def _perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports: ...
+
+
+def check_values(values: NDArray[Any], labels: int) -> None:
+    """Refuse values outside the domain: kernels do not check where they write."""
+    for given in (int(values.min()), int(values.max())):
+        if not 0 <= given < labels:
+            raise Mistake(Problem.VALUE_RANGE, given=given, labels=labels, last=labels - 1)
 
 
 def draw_seed(rng: np.random.Generator) -> np.uint64:

@@ -10,7 +10,7 @@ from ldpstream.oracles.collector_half import (
     check_all_below,
     little_endian,
 )
-from ldpstream.oracles.kernels import label_counts
+from ldpstream.oracles.kernels.labels import label_counts
 
 
 class Collector(CollectorHalf):
@@ -24,7 +24,7 @@ class Collector(CollectorHalf):
     """
 
     def paper_variance(self, reports: int) -> float:
-        """As the paper prints err: both terms of eq. 2 with sum f = 1, without the 1/d (NOTES 2)."""
+        """As the paper prints err: both terms of eq. 2 at sum f = 1, without the 1/d (NOTES 2)."""
         return (self._base + self._slope) / reports
 
     def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:

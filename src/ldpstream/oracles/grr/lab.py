@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.oracles.collector_half import Counts, Reports, Support
-from ldpstream.oracles.kernels import randomised_labels
+from ldpstream.oracles.kernels.labels import randomised_labels
 from ldpstream.oracles.lab_half import LabHalf, draw_seed, threshold
 
 
 class Lab(LabHalf):
     """Uses that GRR keeps the value with probability p-q and else draws any label, all alike."""
 
-    def perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports:
+    def _perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports:
         return randomised_labels(values, self.labels, threshold(self.p - self.q), draw_seed(rng))
 
     def sample_support(self, truth: Counts, rng: np.random.Generator) -> Support:

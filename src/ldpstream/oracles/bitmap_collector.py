@@ -1,0 +1,28 @@
+"""What the oracles whose report is a set of labels share on the collector: SUE, OUE, subset."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.errors import MalformedReport, Problem
+from ldpstream.oracles.collector_half import CollectorHalf, Counts, Reports
+from ldpstream.oracles.kernels.bitmaps import bit_counts, words_for
+
+
+class BitmapCollector(CollectorHalf):
+    """Reports are rows of 64-bit words: label v is bit v % 64 of word v // 64."""
+
+    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+        padding = payloads[:, -1] >> np.uint8((self.labels - 1) % 8) >> np.uint8(1)
+        if padding.any():
+            first = int(padding[(padding != 0).argmax()])
+            raise MalformedReport(
+                Problem.REPORT_RANGE, field="padding", given=first, expected="zero"
+            )
+        table = np.zeros((len(payloads), 8 * words_for(self.labels)), np.uint8)
+        table[:, : payloads.shape[1]] = payloads
+        return table.view("<u8").astype(np.uint64, copy=False)
+
+    def _count(self, reports: Reports) -> Counts:
+        return bit_counts(reports, self.labels)

@@ -1,0 +1,36 @@
+"""What the oracles whose report is a set of labels share on the device: SUE, OUE, subset."""
+
+from __future__ import annotations
+
+from ldpstream.errors import MalformedReport, Problem
+from ldpstream.oracles.device_half import DeviceHalf
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.privacy.randomness import Source
+
+
+class BitmapDevice(DeviceHalf[int]):
+    """A report is a bitmap: bit v says whether it supports label v. ceil(d/8) bytes."""
+
+    def __init__(self, labels: int, epsilon: Epsilon) -> None:
+        super().__init__(labels, epsilon)
+        self.payload_bytes = (labels + 7) // 8
+
+    def supports(self, report: int, label: int) -> bool:
+        return report >> label & 1 == 1
+
+    def _pack(self, report: int) -> int:
+        return report
+
+    def _unpack(self, packed: int) -> int:
+        padding = packed >> self.labels
+        if padding:
+            raise MalformedReport(
+                Problem.REPORT_RANGE, field="padding", given=padding, expected="zero"
+            )
+        return packed
+
+
+def coins(source: Source, number: int, favour: int, total: int) -> int:
+    """A bitmap of independent coins."""
+    # Through text, which takes linear time; setting bits of an integer one by one is quadratic.
+    return int("".join("01"[source.coin(favour, total)] for _ in range(number)), 2)

@@ -1,0 +1,1 @@
+"""Binary local hashing: one bit of a hash of the value, randomised."""

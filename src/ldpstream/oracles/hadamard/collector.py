@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.oracles.collector_half import (
+    CollectorHalf,
+    Counts,
+    Reports,
+    check_all_below,
+    little_endian,
+)
+from ldpstream.oracles.hadamard.device import Device
+from ldpstream.oracles.kernels.labels import label_counts
+from ldpstream.oracles.walsh import walsh
+
+
+class Collector(CollectorHalf):
+    """Counts columns, then transforms once: O(reports + K log K), whatever the number of labels.
+
+    >>> from ldpstream.oracles import Oracle
+    >>> from ldpstream.privacy.epsilon import Epsilon
+    >>> collector = Oracle.HADAMARD.collector(3, Epsilon.of(1))
+    >>> collector.support(np.array([0, 1])).counts.tolist()
+    [1, 2, 1]
+    """
+
+    device: Device
+
+    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+        reports = little_endian(payloads)
+        check_all_below("column", reports, self.device.columns)
+        return reports
+
+    def _count(self, reports: Reports) -> Counts:
+        return column_support(label_counts(reports, self.device.columns), self.labels)
+
+
+def column_support(columns: Counts, labels: int) -> Counts:
+    """How many reports support each label, from how often each column was reported."""
+    excess = walsh(columns)  # supporting less opposing reports, by row
+    supporting: Counts = (excess[0] + excess[1 : labels + 1]) // 2
+    return supporting

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.oracles.hadamard.collector import column_support
+from ldpstream.oracles.hadamard.device import Device
+from ldpstream.oracles.kernels.labels import drawn_columns
+from ldpstream.oracles.lab_half import LabHalf, draw_seed, threshold
+
+
+class Lab(LabHalf):
+    """Draws a column for each device, or how often each column is drawn."""
+
+    device: Device
+
+    def _perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports:
+        return drawn_columns(values, self.device.columns, threshold(self.p), draw_seed(rng))
+
+    def sample_support(self, truth: Counts, rng: np.random.Generator) -> Support:
+        """Exact, in O(K log K). Labels are not independent: one column settles them all."""
+        debts = np.zeros((1, self.device.columns, 2), np.int64)
+        supporting = rng.binomial(truth, self.p)
+        debts[0, 1 : self.labels + 1, 0] = supporting
+        debts[0, 1 : self.labels + 1, 1] = truth - supporting
+        return Support(column_support(_columns(debts, rng), self.labels), int(truth.sum()))
+
+
+def _columns(debts: NDArray[np.int64], rng: np.random.Generator) -> Counts:
+    """How often each column is drawn: a random walk down the butterfly of the fast transform.
+
+    A device settles its column bit by bit. All that matters of it is the prefix of its column so
+    far, the rest of its row, and the parity that the rest of `row & column` still owes; `debts`
+    counts devices by these three. Every bit of a column is a fair coin, but for the last one at
+    which the row has a bit: that one pays the debt.
+    """
+    while debts.shape[1] > 1:
+        rows = debts.reshape(len(debts), -1, 2, 2)  # prefix, rest of the row, its bit here, debt
+        ones = rng.binomial(rows, 0.5)
+        ones[:, 0, 1] = rows[:, 0, 1] * np.array([0, 1])
+        zeros = rows - ones
+        paid = ones[:, :, 1, ::-1]  # both bits are 1: the debt changes sides
+        debts = np.concatenate([zeros.sum(axis=2), ones[:, :, 0] + paid])
+    return debts[:, 0, 0]

@@ -1,0 +1,75 @@
+"""What the local-hashing oracles, BLH and OLH, share on the device."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from ldpstream.oracles.device_half import DeviceHalf, bytes_for, check_range
+from ldpstream.oracles.hashing import FAMILY, scatter
+from ldpstream.privacy.epsilon import Epsilon, Odds
+from ldpstream.privacy.randomness import Source
+
+
+class Hashed(NamedTuple):
+    """A report: the seed of a hash, and a bucket that is likely to be that of the value."""
+
+    multiplier: int
+    increment: int
+    bucket: int
+
+
+class LocalHashDevice(DeviceHalf[Hashed]):
+    """Hash the value into g buckets under a fresh seed, then randomise the bucket like GRR.
+
+    The seed is drawn without regard to the value, and sent. A report supports the labels that hash
+    to its bucket: the true one with p = a / (a + b(g-1)), and each other one with
+    q = pc + (1-p)(1-c)/(g-1), where c is the probability that two labels share a bucket: with
+    shares s_j, Pr[support] = sum_j s_j (p s_j + (1-p)(1-s_j)/(g-1)) and c = sum_j s_j^2.
+    """
+
+    family = FAMILY
+
+    def __init__(self, labels: int, epsilon: Epsilon, buckets: int) -> None:
+        super().__init__(labels, epsilon)
+        odds = Odds.within(epsilon)
+        self.buckets = buckets
+        self._favour = odds.favour
+        self._total = odds.favour + odds.against * (buckets - 1)
+        self.p, self.q = probabilities(odds, buckets, self.family.collision(buckets))
+        self.worst_ratio = odds.ratio
+        self._word = self.family.word_bits
+        self.payload_bytes = (2 * self._word + 7) // 8 + bytes_for(buckets)
+
+    def bucket_of(self, multiplier: int, increment: int, label: int) -> int:
+        """The bucket of a label under this seed."""
+        return self.family.bucket(multiplier, increment, self._key(label), self.buckets)
+
+    def _key(self, label: int) -> int:
+        return scatter(label)
+
+    def supports(self, report: Hashed, label: int) -> bool:
+        return self.bucket_of(report.multiplier, report.increment, label) == report.bucket
+
+    def _perturb(self, value: int, source: Source) -> Hashed:
+        multiplier = source.below(1 << self._word)
+        increment = source.below(1 << self._word)
+        truthful = source.coin(self._favour, self._total)
+        other = source.below(self.buckets - 1)
+        bucket = self.bucket_of(multiplier, increment, value)
+        return Hashed(multiplier, increment, bucket if truthful else other + (other >= bucket))
+
+    def _pack(self, report: Hashed) -> int:
+        seed = report.multiplier | report.increment << self._word
+        return seed | report.bucket << 2 * self._word
+
+    def _unpack(self, packed: int) -> Hashed:
+        word = (1 << self._word) - 1
+        bucket = check_range("bucket", packed >> 2 * self._word, self.buckets)
+        return Hashed(packed & word, packed >> self._word & word, bucket)
+
+
+def probabilities(odds: Odds, buckets: int, collision: Fraction) -> tuple[Fraction, Fraction]:
+    """The p and q of local hashing, given the probability that two labels share a bucket."""
+    p = Fraction(odds.favour, odds.favour + odds.against * (buckets - 1))
+    return p, p * collision + (1 - p) * (1 - collision) / (buckets - 1)

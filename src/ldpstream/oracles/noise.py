@@ -1,0 +1,17 @@
+"""How noisy a pure oracle is, from its two probabilities alone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+
+def mean_noise(p: Fraction, q: Fraction, labels: int) -> float:
+    """Variance of one report's estimate, averaged over the bins; n reports have 1/n of it.
+
+    q(1-q)/(p-q)^2 + f(1-p-q)/(p-q) of Wang et al. (USENIX Security 2017), at the mean f = 1/labels.
+
+    >>> mean_noise(Fraction(3, 4), Fraction(1, 4), labels=2)
+    0.75
+    """
+    gain = p - q
+    return float(q * (1 - q) / gain**2 + (1 - p - q) / (gain * labels))

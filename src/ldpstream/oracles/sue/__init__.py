@@ -1,0 +1,1 @@
+"""Symmetric unary encoding (basic RAPPOR): one bit a label, all flipped with one probability."""
