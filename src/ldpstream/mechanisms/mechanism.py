@@ -12,12 +12,11 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.division import Division
-from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally
+from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally, pooled_tally
 from ldpstream.mechanisms.noise import NoiseModel
+from ldpstream.refine.consistency import Consistency, consistent
 
 Step: TypeAlias = Generator[Ask, Tally, Release]
 
@@ -46,21 +45,33 @@ class Mechanism(ABC):
     A subclass is an *allocation*: `decide` says how much of the division's resource to use when.
     """
 
-    def __init__(self, division: Division, noise: NoiseModel, *, pool: bool = False) -> None:
+    def __init__(
+        self,
+        division: Division,
+        noise: NoiseModel,
+        *,
+        pool: bool = False,
+        consistency: Consistency = Consistency.NONE,
+    ) -> None:
         self.division = division
         self.noise = noise
         self.window = division.window
         self.pool = pool
+        self.consistency = consistency
         self.state = State(t=0, release=Release.unknown(noise.labels), publications=())
 
     def step(self, t: int) -> Step:
-        """One timestamp. Timestamps may be missed; none is taken twice."""
+        """One timestamp. Timestamps may be missed; none is taken twice.
+
+        What is published is made consistent; what is remembered, and compared with later, is raw.
+        """
         if t <= self.state.t:
             raise Mistake(Problem.TIMESTAMP_ORDER, given=t, last=self.state.t)
         self.state = replace(self.state, t=t)
         release = yield from self.decide(t)
         self.state = replace(self.state, release=release)
-        return release
+        shown = consistent(release.values, release.variance, self.consistency)
+        return replace(release, values=shown)
 
     @abstractmethod
     def decide(self, t: int) -> Step:
@@ -75,11 +86,8 @@ class Mechanism(ABC):
             return self.approximate(t)
         if not self.pool:
             return Release(t, tallies[0].estimate, tallies[0].variance, fresh=True)
-        answered = [tally for tally in tallies if tally]
-        weights = [1 / tally.variance for tally in answered]
-        variance = 1 / np.sum(weights, axis=0)
-        values = [tally.estimate * weight for tally, weight in zip(answered, weights, strict=True)]
-        return Release(t, np.sum(values, axis=0) * variance, variance, fresh=True)
+        pooled = pooled_tally([tally for tally in tallies if tally])
+        return Release(t, pooled.estimate, pooled.variance, fresh=True)
 
     def approximate(self, t: int) -> Release:
         """r_t = r_{t-1}."""
@@ -107,6 +115,8 @@ class Mechanism(ABC):
             "division": type(self.division).__name__,
             "window": self.window,
             "total": self.division.total,
+            "epsilon": self.division.epsilon.nano,
+            "labels": self.noise.labels,
             "t": self.state.t,
             "release": self.state.release.to_json(),
             "publications": [[spent.t, spent.amount] for spent in self.state.publications],
@@ -115,7 +125,7 @@ class Mechanism(ABC):
     def restore(self, saved: dict[str, Any]) -> None:
         """Take up a state that `save` gave, here or in another process."""
         expected = self.save()
-        for name in ("allocation", "division", "window", "total"):
+        for name in ("allocation", "division", "window", "total", "epsilon", "labels"):
             if saved[name] != expected[name]:
                 raise Mistake(
                     Problem.STATE_MISMATCH,

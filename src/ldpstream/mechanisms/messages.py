@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from ldpstream.oracles.collector_half import CollectorHalf, Floats, Support
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.refine.intervals import normal_interval
 
 
 class Purpose(StrEnum):
@@ -59,6 +61,21 @@ class Tally:
         return self.reports > 0
 
 
+def pooled_tally(tallies: Sequence[Tally]) -> Tally:
+    """Tallies of disjoint reports of one timestamp as one, each weighted by its precision.
+
+    The weights are the same for all bins: a bin's own variance is known only through its estimate,
+    and weighting by that would favour low estimates.
+    """
+    weights = np.array([1 / tally.variance.mean() for tally in tallies])
+    weights /= weights.sum()
+    return Tally(
+        np.sum([w * tally.estimate for w, tally in zip(weights, tallies, strict=True)], axis=0),
+        np.sum([w**2 * tally.variance for w, tally in zip(weights, tallies, strict=True)], axis=0),
+        sum(tally.reports for tally in tallies),
+    )
+
+
 @dataclass(frozen=True)
 class Release:
     """The histogram published for t.
@@ -71,6 +88,13 @@ class Release:
     values: Floats
     variance: Floats
     fresh: bool
+    bounds: tuple[Floats, Floats] | None = None
+    """An interval from more than this release; None means that of a normal estimate."""
+
+    @property
+    def interval(self) -> tuple[Floats, Floats]:
+        """Low and high ends of the interval that holds the truth with probability 0.9, by bin."""
+        return self.bounds or normal_interval(self.values, self.variance)
 
     @classmethod
     def unknown(cls, bins: int) -> Release:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+
+Floats = NDArray[np.float64]
 
 
 class VarianceRule(StrEnum):
@@ -48,3 +53,8 @@ class NoiseModel:
         if self.rule is VarianceRule.PAPER:
             return collector.paper_variance(reports)
         return collector.mean_variance(reports, self.population, concentration)
+
+    def bin_variance(self, epsilon: Epsilon, reports: int, known: Floats) -> Floats:
+        """Variance of each bin, noise and sampling, at frequencies known from elsewhere."""
+        collector = self.oracle.collector(self.labels, epsilon)
+        return collector.variance(reports, np.clip(known, 0.0, 1.0), self.population)

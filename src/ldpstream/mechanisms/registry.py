@@ -34,6 +34,13 @@ class Recipe:
     allocation: type[Mechanism]
     division: type[Division]
 
+    def build(self, settings: Settings) -> Mechanism:
+        """The mechanism, at t = 0."""
+        division = self.division(settings.epsilon, settings.users, settings.window)
+        oracle = settings.oracle or _best_oracle(settings, division)
+        noise = NoiseModel(oracle, settings.labels, settings.users, settings.variance)
+        return self.allocation(division, noise, pool=settings.pool)
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -76,11 +83,11 @@ def names() -> tuple[str, ...]:
 
 def register(name: str, allocation: type[Mechanism], division: type[Division]) -> None:
     """Make a mechanism known under `name`, to the simulator, the command line and the tests."""
-    _RECIPES[name] = Recipe(allocation, division)
+    _RECIPES[name.lower()] = Recipe(allocation, division)
 
 
 def unregister(name: str) -> None:
-    del _RECIPES[name]
+    del _RECIPES[name.lower()]
 
 
 def build(name: str, settings: Settings) -> Mechanism:
@@ -90,14 +97,11 @@ def build(name: str, settings: Settings) -> Mechanism:
     >>> next(lpa.step(1)).users
     50
     """
-    recipe = _recipe(name)
-    division = recipe.division(settings.epsilon, settings.users, settings.window)
-    oracle = settings.oracle or _best_oracle(settings, division)
-    noise = NoiseModel(oracle, settings.labels, settings.users, settings.variance)
-    return recipe.allocation(division, noise, pool=settings.pool)
+    return recipe(name).build(settings)
 
 
-def _recipe(name: str) -> Recipe:
+def recipe(name: str) -> Recipe:
+    """What the mechanism of that name is made of."""
     try:
         return _RECIPES[name.lower()]
     except KeyError:

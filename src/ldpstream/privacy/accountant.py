@@ -1,7 +1,7 @@
 """The accountant: watches every report of a simulated run and stops it at the first broken promise.
 
 It knows nothing of mechanisms. It adds up, in integer nano-epsilon, what each user has spent in the
-window that ends now, and raises before a sum passes the limit.
+window that ends now, and raises when a sum passes the limit.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.compiled import compiled
-from ldpstream.errors import GuaranteeBroken, Problem
+from ldpstream.errors import GuaranteeBroken, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 
 Users = NDArray[np.uint32]
+NEVER = np.iinfo(np.int32).min
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,10 @@ class _Charge:
 
 
 class Accountant:
-    """w-event accounts of `users` users: 8 bytes a user, O(reports) a timestamp.
+    """w-event accounts of `users` users: 4 bytes a user, O(reports) a timestamp.
+
+    Of each user only the last report's timestamp is kept at hand. As long as nobody reports twice
+    in a window that settles it; if someone does, the charges of the window are added up.
 
     >>> accountant = Accountant(users=3, epsilon=Epsilon.of(1), window=2)
     >>> accountant.charge(1, np.array([0, 2], np.uint32), Epsilon.of(1))
@@ -40,51 +44,62 @@ timestamps up to t=4; the limit is 1000000000: the mechanism breaks its guarante
     """
 
     def __init__(self, users: int, epsilon: Epsilon, window: int) -> None:
+        self._users = users
         self._limit = epsilon.nano
         self._window = window
-        self._users = users
-        self._by_each: NDArray[np.int64] | None = None
-        self._by_all = 0
+        self._last_report: NDArray[np.int32] | None = None
         self._charges: deque[_Charge] = deque()
 
     def charge(self, t: int, users: Users | None, epsilon: Epsilon) -> None:
         """Charge one report at t to each of `users`, or to everyone."""
-        self._forget(t - self._window)
+        if self._charges and t < self._charges[-1].t:
+            raise Mistake(Problem.TIMESTAMP_ORDER, given=t, last=self._charges[-1].t)
+        while self._charges and self._charges[0].t <= t - self._window:
+            self._charges.popleft()
         self._charges.append(_Charge(t, users, epsilon.nano))
-        spent = self._add(users, epsilon.nano)
+        user, spent = self._most_spent(t, users, epsilon.nano)
         if spent > self._limit:
             raise GuaranteeBroken(
                 Problem.EPSILON_EXCEEDED,
-                user=int(np.argmax(self._each())),
+                user=user,
                 spent=spent,
                 window=self._window,
                 t=t,
                 limit=self._limit,
             )
 
-    def _forget(self, last: int) -> None:
-        """Take back what was charged at or before `last`: it has left the window."""
-        while self._charges and self._charges[0].t <= last:
-            old = self._charges.popleft()
-            self._add(old.users, -old.nano)
-
-    def _add(self, users: Users | None, nano: int) -> int:
-        """Add to the accounts; the most that one of the users concerned has spent now."""
+    def _most_spent(self, t: int, users: Users | None, nano: int) -> tuple[int, int]:
+        """Who of the users just charged has spent most in this window, and how much."""
+        by_everyone = sum(charge.nano for charge in self._charges if charge.users is None)
         if users is None:
-            self._by_all += nano
-            return self._by_all + (0 if self._by_each is None else int(self._by_each.max()))
-        return self._by_all + int(_add_and_find_most(self._each(), users, nano))
+            alone = all(charge.users is None for charge in self._charges)
+        else:
+            alone = not _mark_reports(self._reports(), users, t, t - self._window)
+            by_everyone += nano if alone else 0
+        if alone:
+            return (0 if users is None or not len(users) else int(users[0])), by_everyone
+        accounts = self._add_up()
+        return int(accounts.argmax()), by_everyone + int(accounts.max())
 
-    def _each(self) -> NDArray[np.int64]:
-        if self._by_each is None:
-            self._by_each = np.zeros(self._users, np.int64)
-        return self._by_each
+    def _add_up(self) -> NDArray[np.int64]:
+        """What each user has spent in this window in reports of their own."""
+        accounts = np.zeros(self._users, np.int64)
+        for charge in self._charges:
+            if charge.users is not None:
+                np.add.at(accounts, charge.users, charge.nano)
+        return accounts
+
+    def _reports(self) -> NDArray[np.int32]:
+        if self._last_report is None:
+            self._last_report = np.full(self._users, NEVER, np.int32)
+        return self._last_report
 
 
 @compiled()
-def _add_and_find_most(accounts: NDArray[np.int64], users: Users, nano: int) -> np.int64:
-    most = np.int64(0)
+def _mark_reports(last_report: NDArray[np.int32], users: Users, t: int, before: int) -> bool:
+    """Note a report of each user at t; whether any of them had reported after `before`."""
+    again = False
     for user in users:
-        accounts[user] += nano
-        most = max(most, accounts[user])
-    return most
+        again |= last_report[user] > before
+        last_report[user] = t
+    return again

@@ -1,0 +1,83 @@
+"""Mechanisms that listen to another one's tallies, all of them, and say more about the truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ldpstream.mechanisms.mechanism import Mechanism, Step
+from ldpstream.mechanisms.messages import Ask, Release, Tally, pooled_tally
+from ldpstream.refine.consistency import Consistency
+from ldpstream.refine.filter import Filter
+
+
+class Observed(Mechanism):
+    """Another mechanism's releases, each with an error and an interval that hold now.
+
+    The variance of a carried-over release is that of the moment it was made. Here a filter follows
+    the stream beside the mechanism, and tells how far the release is off by now. This is
+    post-processing of what was reported anyway: it costs no privacy.
+    """
+
+    def __init__(self, inner: Mechanism, consistency: Consistency) -> None:
+        super().__init__(inner.division, inner.noise, pool=inner.pool, consistency=consistency)
+        self.inner = inner
+        self.filter = Filter(inner.noise.labels)
+
+    def decide(self, t: int) -> Step:
+        elapsed = t - self.inner.state.t
+        heard: list[Tally] = []
+        release = yield from self._overhear(self.inner.step(t), heard)
+        if heard:
+            self.filter.pass_time(elapsed - 1)
+            measured = pooled_tally(heard)
+            self.filter.update(measured.estimate, measured.variance)
+        else:
+            self.filter.pass_time(elapsed)
+        return replace(self.judge(release, heard), bounds=self.filter.interval())
+
+    def judge(self, release: Release, heard: list[Tally]) -> Release:
+        """The same values, with their expected squared error given all that was heard."""
+        distance = release.values - self.filter.estimate
+        return replace(release, variance=self.filter.variance + distance**2)
+
+    def _overhear(self, step: Step, heard: list[Tally]) -> Step:
+        """Pass asks out and tallies in; note the tallies that have reports."""
+        try:
+            ask = next(step)
+            while True:
+                tally = yield ask
+                if tally:
+                    heard.append(self._reweighed(ask, tally))
+                ask = step.send(tally)
+        except StopIteration as done:
+            release: Release = done.value
+            return release
+
+    def _reweighed(self, ask: Ask, tally: Tally) -> Tally:
+        """The tally with its variance at the frequencies known so far.
+
+        The tally's own variance rests on its own estimate: a bin that came out low by chance would
+        seem more certain than it is.
+        """
+        variance = self.noise.bin_variance(ask.epsilon, tally.reports, self.filter.estimate)
+        return Tally(tally.estimate, variance, tally.reports)
+
+    def save(self) -> dict[str, Any]:
+        return super().save() | {"inner": self.inner.save(), "filter": self.filter.save()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        super().restore(saved)
+        self.inner.restore(saved["inner"])
+        self.filter.restore(saved["filter"])
+
+
+class Filtered(Observed):
+    """Released from all tallies so far instead of the last one.
+
+    Over uniform population division this is LPF. Over distribution or absorption both tallies of a
+    timestamp count, each by its variance.
+    """
+
+    def judge(self, release: Release, heard: list[Tally]) -> Release:
+        return Release(release.t, self.filter.estimate, self.filter.variance, fresh=bool(heard))

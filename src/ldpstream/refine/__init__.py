@@ -1,0 +1,1 @@
+"""Free post-processing: consistency, filters, intervals. None of it costs privacy."""

@@ -1,0 +1,65 @@
+"""Make an estimate look like a histogram. Raw estimates are unbiased; these are not."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.errors import Mistake, Problem
+
+Floats = NDArray[np.float64]
+
+
+class Consistency(StrEnum):
+    """What to do about negative frequencies and sums that are not 1 (Wang et al., NDSS 2020)."""
+
+    NONE = "none"
+    """Leave the unbiased estimate as it is."""
+    CLIP = "clip"
+    """Into [0, 1], bin by bin."""
+    NORM_SUB = "norm-sub"
+    """The nearest histogram: shift all bins alike, cut at 0, until the sum is 1."""
+    BASE_CUT = "base-cut"
+    """Zero every bin that cannot be told from 0, two standard errors; leave the others."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        raise Mistake(
+            Problem.OPTION, option="consistency", given=value, expected="one of " + ", ".join(cls)
+        )
+
+
+def consistent(values: Floats, variance: Floats, rule: Consistency) -> Floats:
+    """Apply a rule to an estimate whose bins have these variances.
+
+    >>> noisy, variance = np.array([0.7, 0.5, -0.1]), np.full(3, 0.01)
+    >>> consistent(noisy, variance, Consistency.NORM_SUB).round(2).tolist()
+    [0.6, 0.4, 0.0]
+    >>> consistent(noisy, variance, Consistency.BASE_CUT).tolist()
+    [0.7, 0.5, 0.0]
+    """
+    match rule:
+        case Consistency.NONE:
+            return values
+        case Consistency.CLIP:
+            return np.clip(values, 0.0, 1.0)
+        case Consistency.NORM_SUB:
+            return nearest_histogram(values)
+        case Consistency.BASE_CUT:
+            return np.where(values > 2 * np.sqrt(variance), values, 0.0)
+
+
+def nearest_histogram(values: Floats) -> Floats:
+    """The Euclidean projection onto the simplex, by sorting (Held, Wolfe and Crowder 1974).
+
+    A single bin is not a histogram and is left alone.
+    """
+    if len(values) == 1:
+        return values
+    descending = np.sort(values)[::-1]
+    shifts = (np.cumsum(descending) - 1) / np.arange(1, len(values) + 1)
+    kept = np.flatnonzero(descending > shifts)[-1]
+    nearest: Floats = np.maximum(values - shifts[kept], 0.0)
+    return nearest

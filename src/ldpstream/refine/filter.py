@@ -1,0 +1,197 @@
+"""A causal estimate of the current histogram from all tallies so far, with nothing to tune."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.refine.intervals import mixture_interval
+from ldpstream.refine.levels import PROCESS_NOISES, LevelBank
+from ldpstream.refine.linear import (
+    SEASON_NOISES,
+    TREND_NOISES,
+    LinearBank,
+    Model,
+    season,
+    trend,
+)
+from ldpstream.refine.periods import PeriodFinder
+
+Floats = NDArray[np.float64]
+
+TREND_PRIOR = 0.3
+SEASON_PRIOR = 0.03
+STILL_PRIOR = 0.7
+"""Of the levels' prior weight, for the one without process noise: many labels hardly move."""
+SHARE = 1e-4
+"""Weight that flows back to the priors at each timestamp, so that no member is ever lost (the
+fixed share of Herbster and Warmuth 1998)."""
+SAME_PERIOD = 0.05
+
+
+class Filter:
+    """A bank of levels, trends and seasons, weighted by how well they predicted each label.
+
+    Members see the same measurements; a member's weight is multiplied by the likelihood it gave to
+    each. The estimate is the mean over members, its variance theirs plus their disagreement. Cost
+    and state are O(labels x members).
+
+    >>> smooth = Filter(labels=2)
+    >>> for noisy in (0.31, 0.28, 0.30, 0.32):
+    ...     smooth.update(np.array([1 - noisy, noisy]), np.full(2, 4e-4))
+    >>> smooth.estimate.round(2).tolist(), bool(smooth.variance[0] < 4e-4)
+    ([0.7, 0.3], True)
+    """
+
+    def __init__(self, labels: int) -> None:
+        self.labels = labels
+        self._scale: float | None = None
+        """Variance of the first tally, the unit of all process noises."""
+        self._period: float | None = None
+        self._periods = PeriodFinder(labels)
+        self.estimate = np.full(labels, 1 / labels)
+        self.variance = np.full(labels, self._start_variance)
+        self._weights = np.empty((0, labels))
+
+    @property
+    def _start_variance(self) -> float:
+        """Before the first tally: a frequency of one of `labels` labels."""
+        return (1 - 1 / self.labels) / self.labels if self.labels > 1 else 1.0
+
+    def pass_time(self, timestamps: int = 1) -> None:
+        """Let time pass without a measurement."""
+        if self._scale is None:
+            return
+        for _ in range(timestamps):
+            for bank in self._banks():
+                bank.predict(self._scale)
+        self._mix()
+
+    def update(self, measured: Floats, variance: Floats) -> None:
+        """One timestamp with a measurement: unbiased frequencies and their variances."""
+        if self._scale is None:
+            self._begin(float(variance.mean()))
+        self.pass_time()
+        likelihoods = np.concatenate([bank.update(measured, variance) for bank in self._banks()])
+        weights = self._weights * np.exp(likelihoods - likelihoods.max(axis=0))
+        weights /= weights.sum(axis=0)
+        self._weights = weights
+        self._mix()
+        self._weights = (1 - SHARE) * weights + SHARE * self._priors()
+        self._periods.add(measured)
+        if self._periods.due():
+            self._follow(self._periods.period())
+
+    def _begin(self, scale: float) -> None:
+        self._scale = scale
+        self._levels = LevelBank(self.estimate, self._start_variance)
+        trends = [trend(noise) for noise in TREND_NOISES]
+        self._trends = LinearBank(trends, self.estimate, self._start_variance, scale)
+        self._seasons: LinearBank | None = None
+        self._weights = np.repeat(self._priors(), self.labels, axis=1)
+
+    def _banks(self) -> list[LevelBank | LinearBank]:
+        banks: list[LevelBank | LinearBank] = [self._levels, self._trends]
+        return banks if self._seasons is None else [*banks, self._seasons]
+
+    def _priors(self) -> Floats:
+        """Prior weights of all members, as a column."""
+        levels = 1 - TREND_PRIOR - SEASON_PRIOR
+        wandering = _even(levels * (1 - STILL_PRIOR), len(PROCESS_NOISES) - 1)
+        parts = [levels * STILL_PRIOR, *wandering, *_even(TREND_PRIOR, len(TREND_NOISES))]
+        if self._seasons is not None:
+            parts += _even(SEASON_PRIOR, len(SEASON_NOISES))
+        priors: Floats = np.array(parts)[:, None] / sum(parts)
+        return priors
+
+    def _mix(self) -> None:
+        """The mean over members, and the variance of that mixture."""
+        means, variances = self._members()
+        self.estimate = np.sum(self._weights * means, axis=0)
+        apart = (means - self.estimate) ** 2
+        self.variance = np.sum(self._weights * (variances + apart), axis=0)
+
+    def _members(self) -> tuple[Floats, Floats]:
+        means = np.concatenate([bank.means for bank in self._banks()])
+        return means, np.concatenate([bank.variances for bank in self._banks()])
+
+    def interval(self) -> tuple[Floats, Floats]:
+        """Where each frequency lies with probability `intervals.LEVEL`."""
+        if self._scale is None:
+            return np.zeros(self.labels), np.ones(self.labels)
+        return mixture_interval(self._weights, *self._members())
+
+    def _follow(self, period: float | None) -> None:
+        """Take up a period that was found: sharpen the seasons at work, or start new ones."""
+        if period is None or self._scale is None:
+            return
+        models = _seasons(period)
+        known = self._period
+        self._period = period
+        if self._seasons and known and abs(period - known) <= SAME_PERIOD * known:
+            self._seasons.set_models(models)
+            return
+        spread = float(self.variance.mean())
+        others = len(self._levels.means) + len(self._trends.means)
+        kept = self._weights[:others] / self._weights[:others].sum(axis=0)
+        self._seasons = LinearBank(models, self.estimate, spread, self._scale)
+        newcomers = np.repeat(self._priors()[others:], self.labels, axis=1)
+        self._weights = np.concatenate([kept * (1 - SEASON_PRIOR), newcomers])
+
+    def save(self) -> dict[str, Any]:
+        """The whole state as JSON; arrays as base64 of their bytes, so that it restores exactly."""
+        if self._scale is None:
+            return {"labels": self.labels}
+        return {
+            "labels": self.labels,
+            "scale": self._scale,
+            "period": self._period,
+            "seen": self._periods.seen,
+            "history": _pack(self._periods.history),
+            "estimate": _pack(self.estimate),
+            "variance": _pack(self.variance),
+            "weights": _pack(self._weights),
+            "banks": [
+                {name: _pack(array) for name, array in bank.state().items()}
+                for bank in self._banks()
+            ],
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take up a state that `save` gave."""
+        self.__init__(saved["labels"])  # type: ignore[misc]
+        if "scale" not in saved:
+            return
+        self._begin(saved["scale"])
+        self._period = saved["period"]
+        if len(saved["banks"]) > len(self._banks()):
+            models = _seasons(saved["period"])
+            self._seasons = LinearBank(models, self.estimate, self._start_variance, saved["scale"])
+        for bank, state in zip(self._banks(), saved["banks"], strict=True):
+            bank.restore({name: _unpack(text) for name, text in state.items()})
+        self._periods.seen = saved["seen"]
+        self._periods.history = _unpack(saved["history"])
+        self.estimate = _unpack(saved["estimate"])
+        self.variance = _unpack(saved["variance"])
+        self._weights = _unpack(saved["weights"])
+
+
+def _even(weight: float, members: int) -> list[float]:
+    return [weight / members] * members
+
+
+def _seasons(period: float) -> list[Model]:
+    return [season(noise, period) for noise in SEASON_NOISES]
+
+
+def _pack(array: Floats) -> dict[str, Any]:
+    data = base64.b64encode(np.ascontiguousarray(array, "<f8").tobytes()).decode("ascii")
+    return {"shape": list(array.shape), "float64": data}
+
+
+def _unpack(saved: dict[str, Any]) -> Floats:
+    data = base64.b64decode(saved["float64"])
+    return np.frombuffer(data, "<f8").reshape(saved["shape"]).astype(np.float64)

@@ -1,0 +1,63 @@
+"""Local levels that may jump: for what stays, what wanders, and what steps."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+PROCESS_NOISES = (0.0, 1e-6, 1e-5, *np.logspace(-4, 1, 9).tolist())
+"""Variance of a level's move in one timestamp, in units of a tally's variance."""
+HAZARD = 1e-4
+"""Prior probability that a level jumps at a given timestamp: rare, but never impossible."""
+JUMP_VARIANCE = 0.1
+"""Variance of a jump: a frequency may go anywhere in [0, 1]."""
+
+
+class LevelBank:
+    """One Kalman filter a process noise and label; its state is a number, so all run as arrays.
+
+    Each measurement is explained in two ways, by the level that was or by one that has just jumped;
+    the two posteriors are merged into one Gaussian with their mean and variance (a generalised
+    pseudo-Bayes estimator of order 1). After a real jump the past is let go at once.
+    """
+
+    def __init__(self, start: Floats, start_variance: float) -> None:
+        members = len(PROCESS_NOISES)
+        self._noises = np.array(PROCESS_NOISES)[:, None]
+        self.means = np.repeat(start[None, :], members, axis=0)
+        self.variances = np.full_like(self.means, start_variance)
+
+    def predict(self, scale: float) -> None:
+        """Let one timestamp pass; `scale` is the variance of a typical tally."""
+        self.variances = self.variances + self._noises * scale
+
+    def update(self, measured: Floats, variance: Floats) -> Floats:
+        """Take in a measurement; the log-likelihood that each member gave it."""
+        error = measured - self.means
+        spread_stay = self.variances + variance
+        spread_jump = spread_stay + JUMP_VARIANCE
+        stay = np.log1p(-HAZARD) + log_density(error, spread_stay)
+        jump = np.log(HAZARD) + log_density(error, spread_jump)
+        likelihood: Floats = np.logaddexp(stay, jump)
+        jumped = np.exp(jump - likelihood)
+        gain_stay = self.variances / spread_stay
+        gain_jump = (self.variances + JUMP_VARIANCE) / spread_jump
+        gain = gain_stay + jumped * (gain_jump - gain_stay)
+        apart = (gain_jump - gain_stay) * error
+        self.means = self.means + gain * error
+        self.variances = variance * gain + jumped * (1 - jumped) * apart**2
+        return likelihood
+
+    def state(self) -> dict[str, Floats]:
+        return {"means": self.means, "variances": self.variances}
+
+    def restore(self, state: dict[str, Floats]) -> None:
+        self.means, self.variances = state["means"], state["variances"]
+
+
+def log_density(error: Floats, variance: Floats) -> Floats:
+    """Logarithm of a normal density, less a constant that all members share."""
+    density: Floats = -0.5 * (error**2 / variance + np.log(variance))
+    return density

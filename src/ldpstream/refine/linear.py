@@ -1,0 +1,120 @@
+"""Linear models with more than a level: trends and seasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.refine.levels import log_density
+
+Floats = NDArray[np.float64]
+
+TREND_NOISES = tuple(np.logspace(-8, -2, 7).tolist())
+"""Variance of a slope's change in one timestamp, in units of a tally's variance."""
+SLOPE_VARIANCE = 3e-3
+"""Prior variance of a slope, in the same units: a tally's standard error in some 20 timestamps."""
+SEASON_NOISES = (1e-4, 1e-2, 1e-1)
+"""Process noises of the level that a season rides on."""
+HARMONICS = 4
+HARMONIC_NOISE = 1e-6
+"""A season's shape changes slowly."""
+HARMONIC_VARIANCE = 2.0
+
+
+@dataclass(frozen=True)
+class Model:
+    """x' = F x + N(0, Q), y = H x + noise; Q and the prior variances in units of a tally's."""
+
+    transition: Floats
+    noise: Floats
+    observation: Floats
+    prior: Floats
+    """Prior variances of the components after the level, which the filter knows better."""
+
+
+def trend(slope_noise: float) -> Model:
+    """A level with a slope that wanders: integrated white noise (Harvey 1989, section 4.5)."""
+    return Model(
+        transition=np.array([[1.0, 1.0], [0.0, 1.0]]),
+        noise=slope_noise * np.array([[1 / 3, 1 / 2], [1 / 2, 1.0]]),
+        observation=np.array([1.0, 0.0]),
+        prior=np.array([SLOPE_VARIANCE]),
+    )
+
+
+def season(level_noise: float, period: float) -> Model:
+    """A level plus `HARMONICS` waves of a period, in timestamps (Harvey 1989, section 2.3.4)."""
+    size = 1 + 2 * HARMONICS
+    transition, noise, observation = np.eye(size), np.eye(size) * HARMONIC_NOISE, np.zeros(size)
+    noise[0, 0] = level_noise
+    observation[0] = 1.0
+    prior = np.empty(size - 1)
+    for wave in range(1, HARMONICS + 1):
+        angle = 2 * np.pi * wave / period
+        rotation = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+        here = 2 * wave - 1
+        transition[here : here + 2, here : here + 2] = rotation
+        observation[here] = 1.0
+        prior[here - 1 : here + 1] = HARMONIC_VARIANCE / wave
+    return Model(transition, noise, observation, prior)
+
+
+class LinearBank:
+    """Kalman filters of several models of one size, for all labels at once.
+
+    All labels are measured at the same times with nearly the same variance, so they share the
+    covariances of a model: a label costs its mean vector only.
+    """
+
+    def __init__(
+        self, models: Sequence[Model], start: Floats, start_variance: float, scale: float
+    ) -> None:
+        self.set_models(models)
+        size = self._observations.shape[1]
+        self._states = np.zeros((len(models), size, len(start)))
+        self._states[:, 0] = start
+        self._covariances = np.zeros((len(models), size, size))
+        self._covariances[:, 0, 0] = start_variance
+        rest = np.arange(1, size)
+        self._covariances[:, rest, rest] = [model.prior * scale for model in models]
+
+    def set_models(self, models: Sequence[Model]) -> None:
+        """Go on with other models of the same size from the same states."""
+        self._transitions = np.stack([model.transition for model in models])
+        self._noises = np.stack([model.noise for model in models])
+        self._observations = np.stack([model.observation for model in models])
+
+    @property
+    def means(self) -> Floats:
+        means: Floats = np.einsum("mk,mkd->md", self._observations, self._states)
+        return means
+
+    @property
+    def variances(self) -> Floats:
+        observed = np.einsum(
+            "mk,mkl,ml->m", self._observations, self._covariances, self._observations
+        )
+        return np.repeat(observed[:, None], self._states.shape[2], axis=1)
+
+    def predict(self, scale: float) -> None:
+        self._states = self._transitions @ self._states
+        turned = self._transitions @ self._covariances @ self._transitions.transpose(0, 2, 1)
+        self._covariances = turned + self._noises * scale
+
+    def update(self, measured: Floats, variance: Floats) -> Floats:
+        error = measured - self.means
+        direction = np.einsum("mkl,ml->mk", self._covariances, self._observations)
+        certainty = np.einsum("mk,mk->m", direction, self._observations)
+        gain = direction / (certainty + variance.mean())[:, None]
+        self._states = self._states + gain[:, :, None] * error[:, None, :]
+        self._covariances = self._covariances - gain[:, :, None] * direction[:, None, :]
+        return log_density(error, certainty[:, None] + variance)
+
+    def state(self) -> dict[str, Floats]:
+        return {"states": self._states, "covariances": self._covariances}
+
+    def restore(self, state: dict[str, Floats]) -> None:
+        self._states, self._covariances = state["states"], state["covariances"]

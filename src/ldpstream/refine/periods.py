@@ -1,0 +1,83 @@
+"""Find the period of a stream, if it has one, from a sketch of its recent past."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+SKETCHES = 4
+HISTORY = 768
+SHORTEST = 4
+CHECK_EVERY = 16
+LEAST_HISTORY = 32
+DIP = 0.8
+"""At a period values differ by less than this share of those half a period off."""
+
+
+class PeriodFinder:
+    """Remembers a few random projections of the histograms, whatever the number of labels.
+
+    D(p) is the mean squared difference of values p apart. It is flat for noise and grows evenly
+    for a random walk; at a period it dips below the mean of D(p/2) and D(3p/2).
+
+    >>> finder = PeriodFinder(labels=2)
+    >>> for t in range(256):
+    ...     p = 0.3 + 0.1 * np.sin(2 * np.pi * t / 24)
+    ...     finder.add(np.array([1 - p, p]))
+    >>> round(finder.period() or 0)
+    24
+    """
+
+    def __init__(self, labels: int) -> None:
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (SKETCHES, labels))
+        self._projection = np.eye(labels) if labels <= SKETCHES else signs / np.sqrt(labels)
+        self.history = np.empty((0, len(self._projection)))
+        self.seen = 0
+
+    def add(self, values: Floats) -> None:
+        self.seen += 1
+        sketch = self._projection @ values
+        self.history = np.vstack([self.history[1 - HISTORY :], sketch])
+
+    def due(self) -> bool:
+        """Whether it is time to look again: looking costs more than a timestamp's filtering."""
+        return self.seen % CHECK_EVERY == 0 and len(self.history) >= LEAST_HISTORY
+
+    def period(self) -> float | None:
+        """The shortest of the clearest periods, in timestamps; None if there is none."""
+        apart = self._differences()
+        candidates = np.arange(SHORTEST, len(self.history) // 2 + 1)
+        halves = (apart[candidates // 2] + apart[(candidates + 1) // 2]) / 2
+        dips = 2 * apart[candidates] / (halves + apart[3 * candidates // 2])
+        bottoms = 1 + np.flatnonzero(
+            (dips[1:-1] <= dips[:-2]) & (dips[1:-1] <= dips[2:]) & (dips[1:-1] < DIP)
+        )
+        if not len(bottoms):
+            return None
+        deepest = dips[bottoms].min()
+        clear = bottoms[dips[bottoms] < deepest + 0.1 * (1 - deepest)]
+        return self._refined(apart, float(candidates[clear[0]]))
+
+    def _differences(self) -> Floats:
+        """D(p) for p = 0 .. 3/4 of the history."""
+        values = self.history
+        lags = range(1, 3 * len(values) // 4 + 1)
+        return np.array([0.0, *(np.mean((values[lag:] - values[:-lag]) ** 2) for lag in lags)])
+
+    @staticmethod
+    def _refined(apart: Floats, period: float) -> float:
+        """Sharpen a period by the dips at 1, 2, 4, ... times it, between the grid points."""
+        times = 1
+        while times * period < len(apart) - 2:
+            reach = max(1.0, period / 4)
+            first = max(1, round(times * period - reach))
+            last = min(len(apart) - 2, round(times * period + reach))
+            lowest = first + int(np.argmin(apart[first : last + 1]))
+            before, here, after = apart[lowest - 1 : lowest + 2]
+            bend = before - 2 * here + after
+            offset = float(np.clip((before - after) / (2 * bend), -0.5, 0.5)) if bend > 0 else 0.0
+            period = (lowest + offset) / times
+            times *= 2
+        return period
