@@ -10,7 +10,9 @@ import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fcntl import LOCK_EX, flock
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 try:
@@ -37,9 +39,37 @@ def compiled(fallback: Callable[..., Any] | None = None) -> Callable[[Kernel], K
     def decorate(kernel: Kernel) -> Kernel:
         if njit is None:
             return cast("Kernel", fallback or kernel)
-        return cast("Kernel", njit(cache=True, nogil=True, boundscheck=False)(kernel))
+        return cast("Kernel", _machine_code(kernel))
 
     return decorate
+
+
+def _machine_code(kernel: Callable[..., Any]) -> Any:
+    try:
+        dispatcher: Any = njit(cache=True, nogil=True, boundscheck=False)(kernel)
+    except RuntimeError:  # no folder that a cache could be written to
+        return njit(nogil=True, boundscheck=False)(kernel)
+    _one_at_a_time(dispatcher._cache)
+    return dispatcher
+
+
+def _one_at_a_time(cache: Any) -> None:
+    """Let one process at a time add to a kernel's cache on disk.
+
+    Numba numbers the signatures of a kernel in the order in which they are saved. Two processes
+    that save different ones at the same moment can give them the same number; from then on calls
+    of one signature would run the code of the other.
+    """
+    save = cache.save_overload
+
+    def save_alone(signature: Any, overload: Any) -> None:
+        path = Path(cache.cache_path)
+        path.mkdir(parents=True, exist_ok=True)
+        with (path / "ldpstream.lock").open("w") as lock:
+            flock(lock, LOCK_EX)
+            save(signature, overload)
+
+    cache.save_overload = save_alone
 
 
 def in_chunks(rows: int, work: Callable[[int, int], Part], multiple: int = 1) -> list[Part]:

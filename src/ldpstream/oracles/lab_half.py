@@ -29,7 +29,7 @@ class LabHalf(ABC):
         """One report for each of `values` (label indexes)."""
         if len(values):
             check_values(values, self.labels)
-        return self._perturb(values, rng)
+        return self._perturb(np.ascontiguousarray(values, np.uint16), rng)
 
     def sample_support(self, truth: Counts, rng: np.random.Generator) -> Support:
         """Draw the support counts of sum(truth) devices without making their reports.

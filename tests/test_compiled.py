@@ -1,0 +1,82 @@
+"""Kernels of several processes share one cache on disk, and one process runs them on threads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from ldpstream.compiled import LEAST_CHUNK, in_chunks
+
+KERNELS = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from numba.core import caching
+from ldpstream.compiled import compiled
+
+class Slow(caching.IndexDataCacheFile):
+    def _save_index(self, overloads):
+        time.sleep({"int": 0.5, "float": 1.0}[sys.argv[1]])  # both have taken number 1 by now
+        super()._save_index(overloads)
+
+    def _save_data(self, name, data):
+        time.sleep({"int": 1.5, "float": 0.0}[sys.argv[1]])  # index of one, code of the other
+        super()._save_data(name, data)
+
+caching.IndexDataCacheFile = Slow
+
+def meet():
+    here = Path(sys.argv[0]).parent
+    (here / sys.argv[1]).touch()
+    for _ in range(6000):
+        if (here / "int").exists() and (here / "float").exists():
+            return
+        time.sleep(0.01)
+
+@compiled()
+def double(values):
+    return values + values
+
+if double._cache.cache_path:
+    save = double._cache.save_overload
+    double._cache.save_overload = lambda *arguments: (meet(), save(*arguments))
+kind = {"int": np.int64, "float": np.float64}[sys.argv[1]]
+print(double(np.array([1.5]).astype(kind))[0])
+"""
+
+
+def run_kernel(script: Path, kind: str, cache: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(script), kind],
+        env={"NUMBA_CACHE_DIR": str(cache), "PATH": ""},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_two_processes_that_compile_at_once_do_not_mix_up_their_signatures(tmp_path: Path) -> None:
+    script = tmp_path / "kernels.py"
+    script.write_text(KERNELS)
+    for _ in range(2):  # the second time from the cache
+        both = [run_kernel(script, kind, tmp_path / "cache") for kind in ("int", "float")]
+        answers = [process.communicate(timeout=120)[0].strip() for process in both]
+        assert answers == ["2", "3.0"]
+
+
+def test_a_kernel_works_where_nothing_can_be_written(tmp_path: Path) -> None:
+    script = tmp_path / "kernels.py"
+    script.write_text(
+        "from numba.core import caching\n"
+        "caching.CacheImpl._locator_classes = []  # as where no folder is writable\n" + KERNELS
+    )
+    output, _ = run_kernel(script, "float", tmp_path / "cache").communicate(timeout=120)
+    assert output.strip() == "3.0"
+
+
+def test_chunks_cover_all_rows_once_and_in_order() -> None:
+    rows = 5 * LEAST_CHUNK + 7
+    parts = in_chunks(rows, lambda start, stop: np.arange(start, stop), multiple=64)
+    np.testing.assert_array_equal(np.concatenate(parts), np.arange(rows))
