@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ldpstream.domain import Domain
+    from ldpstream.lab.experiment import Experiment
     from ldpstream.lab.simulation import simulate
     from ldpstream.oracles import Oracle
     from ldpstream.privacy.epsilon import Epsilon
@@ -28,6 +29,7 @@ _HOMES = {
     "CountsStream": "ldpstream.streams.stream",
     "Domain": "ldpstream.domain",
     "Epsilon": "ldpstream.privacy.epsilon",
+    "Experiment": "ldpstream.lab.experiment",
     "Oracle": "ldpstream.oracles",
     "constant": "ldpstream.streams.synthetic",
     "lns": "ldpstream.streams.synthetic",
@@ -42,6 +44,7 @@ __all__ = [
     "CountsStream",
     "Domain",
     "Epsilon",
+    "Experiment",
     "Oracle",
     "constant",
     "lns",

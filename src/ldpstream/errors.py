@@ -55,7 +55,107 @@ class Problem(Enum):
         "{asked} users are asked for at t={t} and {available} are available",
         "the mechanism asks for more than a window holds",
     )
-    COUNTS_FILE = ("{file}: {what}", "{fix}")
+    DATA_FILE = ("{file}: {what}", "{fix}")
+    DATA_SET_UNKNOWN = ("there is no data set {given!r}", "use one of: {known}")
+    DATA_SET_NOT_PREPARED = (
+        "the data set {name} is not prepared",
+        "get it from {where}, then run: ldpstream data prepare {name} --from PATH",
+    )
+    PACKAGE_MISSING = ("{what} needs the package {package}", "install it: pip install {package}")
+    EXTRA_MISSING = (
+        "{what} needs the extra {extra!r}",
+        "install it: pip install 'ldpstream[{extra}]'",
+    )
+    CACHE_FILE = ("{file}: {what}", "delete the file, or name another place in LDPSTREAM_HOME")
+    PLUGIN_FILE = ("{file}: {what}", "give a Python file that registers a mechanism")
+    WORKER_LOST = (
+        "a worker process ended while it ran {task}",
+        "if memory ran out, use fewer workers; what was done is kept",
+    )
+    WORKER_CODE = (
+        "a worker has another version of this package",
+        "install the same on every machine of the cluster",
+    )
+    WORKER_DATA = (
+        "a worker of the cluster has no file {file}",
+        "let all machines share one LDPSTREAM_HOME, at the same path",
+    )
+    CLUSTER_LOST = (
+        "the Dask scheduler went away",
+        "start it and run the command again; what was done is kept",
+    )
+    WORKER_START = (
+        "a worker process ended as it started",
+        "in a script, call run() below: if __name__ == '__main__'",
+    )
+    CONFIG_FILE = ("{file}, line {line}: {what}", "{fix}")
+    SECRET_FILE = ("{file}: {what}", "{fix}")
+    TERMS_CHANGED = (
+        "stream {stream} is stored with {name} = {stored}, and the file says {given}",
+        "put it back, or give the stream a new name: devices have pinned its terms",
+    )
+    STORE_VERSION = (
+        "{file} was written by a newer release (schema {found}, this one knows {known})",
+        "upgrade, or use the store of this release",
+    )
+    STORE_LOCKED = ("{file} is in use by another collector", "stop that one first")
+    ADDRESS_IN_USE = ("{address} cannot be listened on: {what}", "give another listen address")
+    ROUND_UNKNOWN = ("there is no round {given!r}", "ask for the current rounds")
+    ROUND_CLOSED = ("round {given} is closed", "nothing to do: it was counted without this report")
+    REPORT_MAC = ("the report's authentication code is wrong", "sign with the key of enrolment")
+    REPORT_CONFLICT = (
+        "this device has sent another report in this round",
+        "send the same bytes again, or nothing",
+    )
+    REPORT_NOT_ASKED = ("this device is not asked in this round", "report when a round lists it")
+    DEVICE_NUMBER = ("the device's number is {given}", "give 32 hex digits, drawn by the device")
+    TOKEN = ("the {kind} token is missing or wrong", "send it as Authorization: Bearer <token>")
+    RATE_LIMITED = ("{what} come too fast", "try again in {seconds} s")
+    TOO_LARGE = ("the body has more than {limit} bytes", "send less at once")
+    PARAMETER = ("{name} is {given}", "give {expected}")
+    NOT_FOUND = ("there is nothing at {given}", "see /docs")
+    METHOD = ("{given} is not possible here", "see /docs")
+    UNAVAILABLE = ("the collector cannot store reports now", "try again in {seconds} s")
+    TERMS_MALFORMED = (
+        "the collector's terms cannot be accepted: {what}",
+        "correct the stream's configuration, or update the program on this device",
+    )
+    TERMS_DIFFER = (
+        "the terms offered have the pin {given}, and those agreed to have {expected}",
+        "nothing was sent; if the change is meant, enrol with a new ledger file",
+    )
+    ANSWER_MALFORMED = (
+        "the collector's answer ({what}) is {given}",
+        "check that the address is that of an ldpstream collector",
+    )
+    ROUND_MALFORMED = ("a round's {field} is {given}", "the collector must follow docs/protocol.md")
+    ROUND_AHEAD = (
+        "round {round} is of t={t}, and by this device's clock it is t={now}",
+        "set the clocks of device and collector; a clock that is right needs nothing",
+    )
+    ROUND_PAST = (
+        "round {round} is of t={t}, and this device is at t={now}",
+        "time goes forward only; set the clocks of device and collector if they disagree",
+    )
+    BUDGET_SPENT = (
+        "round {round} asks for {asked} nano-epsilon at t={t}, and {left} are left",
+        "wait until earlier spends leave the window: ldpstream device status FILE",
+    )
+    PAST_UNKNOWN = (
+        "{why}, so everything up to t={t} counts as spent",
+        "this device is silent until t={until}",
+    )
+    LEDGER_FILE = ("{file}: {what}", "the device is silent until its file can be written")
+    LEDGER_MOVED = (
+        "{file} was written by another process",
+        "run one process a file",
+    )
+    NOT_ENROLLED = ("{file} is not enrolled", "call enrol(url, stream, token) once")
+    UNREACHABLE = (
+        "{url} does not answer: {what}",
+        "check the address and the network; run() tries again by itself",
+    )
+    COLLECTOR_REFUSED = ("the collector refused {what}: {status} {code}", "{detail}")
     OPTION = ("{option} is {given}", "give {expected}")
 
     def __init__(self, message: str, remedy: str) -> None:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from ldpstream.cli import demo, simulate
+from ldpstream.cli import compare, data, demo, reproduce, simulate
 from ldpstream.errors import LdpStreamError, Mistake
 
 app = typer.Typer(
@@ -16,7 +16,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("simulate")(simulate.command)
+app.command("compare")(compare.command)
+app.command("reproduce")(reproduce.command)
 app.command("demo")(demo.command)
+app.add_typer(data.app, name="data")
 
 
 def main() -> None:

@@ -34,8 +34,27 @@ def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar on standard error, so that standard output stays a table or JSON."""
+    with _bar() as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda done: bar.update(task, advance=done)
+
+
+@contextmanager
+def stages(label: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for work in stages: shows the stage, what is done, and of how much (0: unknown)."""
+    with _bar() as bar:
+        task = bar.add_task(label, total=None)
+
+        def show(stage: str, done: int, total: int) -> None:
+            text = f"{label}: {stage}"
+            bar.update(task, description=text, completed=done, total=total or None)
+
+        yield show
+
+
+def _bar() -> Progress:
     console = Console(stderr=True)
-    with Progress(
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -43,9 +62,7 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
         console=console,
         disable=not console.is_terminal,
         transient=True,
-    ) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda done: bar.update(task, advance=done)
+    )
 
 
 def console(*, as_json: bool) -> Console:

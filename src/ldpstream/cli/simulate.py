@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from ldpstream.cli import sources
 from ldpstream.cli.output import print_rows, progress
-from ldpstream.errors import Mistake, Problem
-
-if TYPE_CHECKING:
-    from ldpstream.streams.stream import Stream
 
 
 def command(
-    stream: Annotated[
-        str | None,
-        typer.Option(help="sin, log, lns, step, constant or zipf; parameters as in sin:b=0.1"),
-    ] = None,
-    counts: Annotated[
-        Path | None,
-        typer.Option(help="a CSV: a row a timestamp, a column a label, header = labels"),
-    ] = None,
+    stream: sources.Stream = None,
+    counts: sources.Counts = None,
+    data: sources.Data = None,
+    user: sources.User = None,
+    time: sources.Time = None,
+    value: sources.Value = None,
+    every: sources.Every = None,
+    labels: sources.Labels = None,
+    bins: sources.Bins = None,
+    users: sources.Users = None,
+    timestamps: sources.Timestamps = None,
     mechanism: Annotated[str, typer.Option(help="one or more, with commas; or all")] = "all",
     epsilon: Annotated[str, typer.Option(help="privacy of any window")] = "1",
     window: Annotated[int, typer.Option(help="w, in timestamps")] = 20,
-    users: Annotated[int | None, typer.Option(help="fleet size of a built-in stream")] = None,
-    timestamps: Annotated[int | None, typer.Option(help="length of a built-in stream")] = None,
     oracle: Annotated[str, typer.Option(help="auto, grr, sue, oue, blh, olh, ...")] = "auto",
     variance: Annotated[str, typer.Option(help="paper (as printed) or corrected")] = "corrected",
     pool: Annotated[
         bool, typer.Option("--pool", help="publish from the dissimilarity reports as well")
+    ] = False,
+    consistency: Annotated[
+        str | None, typer.Option(help="none, clip, norm-sub or base-cut; else the usual one")
+    ] = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="intervals that hold for carried-over releases too")
     ] = False,
     repeats: Annotated[int, typer.Option(help="runs to average")] = 1,
     seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
@@ -42,7 +45,20 @@ def command(
     from ldpstream.lab.simulation import simulate
     from ldpstream.mechanisms.registry import names
 
-    source = _source(stream, counts, users, timestamps, seed)
+    source = sources.open_source(
+        stream=stream,
+        counts=counts,
+        data=data,
+        user=user,
+        time=time,
+        value=value,
+        every=every,
+        labels=labels,
+        bins=bins,
+        users=users,
+        timestamps=timestamps,
+        seed=seed,
+    )
     chosen = names() if mechanism == "all" else tuple(mechanism.split(","))
     rows = []
     total = len(chosen) * repeats * source.timestamps
@@ -56,6 +72,8 @@ def command(
                 oracle=oracle,
                 variance=variance,
                 pool=pool,
+                consistency=consistency,
+                intervals=intervals,
                 repeats=repeats,
                 seed=seed,
                 progress=advance,
@@ -64,19 +82,3 @@ def command(
     print_rows(rows, as_json=as_json)
     if not as_json:
         print(f"mean relative error (mre) with a floor of {MRE_FLOOR}; {repeats} repeat(s)")
-
-
-def _source(
-    stream: str | None, counts: Path | None, users: int | None, timestamps: int | None, seed: int
-) -> Stream:
-    from ldpstream.streams.counts import read_counts
-    from ldpstream.streams.synthetic import named
-
-    if counts is None:
-        return named(stream or "sin", users, timestamps, seed)
-    for option, given in (("--stream", stream), ("--users", users), ("--timestamps", timestamps)):
-        if given is not None:
-            raise Mistake(
-                Problem.OPTION, option=option, given=given, expected="either it or --counts"
-            )
-    return read_counts(counts)

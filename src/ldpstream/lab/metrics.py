@@ -12,6 +12,9 @@ Floats = NDArray[np.float64]
 MRE_FLOOR = 0.001
 """The relative error of a frequency below this is taken relative to this (NOTES 12)."""
 
+ROC_RATES = np.linspace(0, 1, 101)
+"""The false-positive rates at which a ROC is given."""
+
 
 @dataclass(frozen=True)
 class Metrics:
@@ -26,10 +29,18 @@ class Metrics:
     auc: float
     """Area under the pooled ROC of event monitoring; 0.5 where there is no event to find."""
     publications: int
+    covered: float
+    """Share of true frequencies inside their intervals, which are meant to hold 0.9 of them."""
 
 
 def measure(
-    truth: Floats, released: Floats, *, users: int, reports: int, publications: int
+    truth: Floats,
+    released: Floats,
+    *,
+    users: int,
+    reports: int,
+    publications: int,
+    covered: float,
 ) -> Metrics:
     """All metrics of a run from its T x d tables of true and released frequencies."""
     errors = np.abs(released - truth)
@@ -40,6 +51,7 @@ def measure(
         cfpu=reports / (users * len(truth)),
         auc=auc(*events(truth, released)),
         publications=publications,
+        covered=covered,
     )
 
 
@@ -55,6 +67,25 @@ def events(truth: Floats, released: Floats) -> tuple[NDArray[np.bool_], Floats]:
     happened = truth[:, moving] > thresholds
     scores = released[:, moving] - thresholds
     return happened.ravel(), scores.ravel()
+
+
+def roc(happened: NDArray[np.bool_], scores: Floats) -> Floats | None:
+    """The ROC: share of events found at false-positive rates 0, .01 .. 1; None without an event.
+
+    >>> curve = roc(np.array([False, True, True, False]), np.array([0.1, 0.1, 0.7, 0.0]))
+    >>> curve[[0, 25, 50, 100]].tolist()
+    [0.5, 0.75, 1.0, 1.0]
+    """
+    positives = int(happened.sum())
+    negatives = len(happened) - positives
+    if not positives or not negatives:
+        return None
+    levels, places = np.unique(-scores, return_inverse=True)
+    found = np.bincount(places[happened], minlength=len(levels)).cumsum() / positives
+    false = np.bincount(places[~happened], minlength=len(levels)).cumsum() / negatives
+    # Where the curve rises straight up, interp takes the last point, the best rate to be had.
+    curve: Floats = np.interp(ROC_RATES, np.append(0.0, false), np.append(0.0, found))
+    return curve
 
 
 def auc(happened: NDArray[np.bool_], scores: Floats) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, Required, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +20,28 @@ from ldpstream.mechanisms.registry import Settings, build
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.accountant import Accountant, Users
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.refine.consistency import Consistency
 from ldpstream.streams.stream import Snapshot, Stream
 
 Progress = Callable[[int], None]
 """Called with the number of timestamps done since the last call."""
 
 
+class Respondents(Protocol):
+    """Whoever answers asks in a run."""
+
+    @property
+    def reports(self) -> int:
+        """How many they have sent so far."""
+        ...
+
+    def at(self, t: int, snapshot: Snapshot) -> Callable[[Ask], Tally]:
+        """How they answer asks while they hold what `snapshot` says."""
+        ...
+
+
 class Fleet:
-    """N simulated devices: answers asks, under the eyes of an accountant."""
+    """N simulated devices: each randomises its own report, under the eyes of an accountant."""
 
     def __init__(
         self,
@@ -45,9 +60,16 @@ class Fleet:
         self._rng = rng
         self.reports = 0
 
-    def at(self, t: int, snapshot: Snapshot) -> Callable[[Ask], Tally]:
-        """How the fleet answers asks while it is as in `snapshot`."""
+    @classmethod
+    def of(cls, mechanism: Mechanism, rng: np.random.Generator) -> Fleet:
+        """The fleet that this mechanism is meant for."""
+        division, noise = mechanism.division, mechanism.noise
+        users = division.population
+        accountant = Accountant(users, division.epsilon, division.window)
+        roster = Roster(users, division.window, rng)
+        return cls(noise.oracle, noise.labels, accountant, roster, users, rng)
 
+    def at(self, t: int, snapshot: Snapshot) -> Callable[[Ask], Tally]:
         def answer(ask: Ask) -> Tally:
             asked = self._select(t, ask.users)
             self._accountant.charge(t, asked, ask.epsilon)
@@ -72,32 +94,42 @@ class Run:
     """T x d true frequencies."""
     released: NDArray[np.float64]
     variance: NDArray[np.float64]
+    low: NDArray[np.float64]
+    """Lower ends of the intervals."""
+    high: NDArray[np.float64]
     fresh: NDArray[np.bool_]
     metrics: Metrics
 
 
 def run(
-    stream: Stream, mechanism: Mechanism, rng: np.random.Generator, progress: Progress | None = None
+    stream: Stream,
+    mechanism: Mechanism,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+    fleet: Respondents | None = None,
 ) -> Run:
     """Drive `mechanism`, from where it stands, over the whole stream."""
     labels, users, timestamps = len(stream.domain), stream.users, stream.timestamps
-    division = mechanism.division
-    accountant = Accountant(users, division.epsilon, division.window)
-    roster = Roster(users, division.window, rng)
-    fleet = Fleet(mechanism.noise.oracle, labels, accountant, roster, users, rng)
-    truth, released, variance = (np.empty((timestamps, labels)) for _ in range(3))
+    fleet = fleet or Fleet.of(mechanism, rng)
+    truth, released, variance, low, high = (np.empty((timestamps, labels)) for _ in range(5))
     fresh = np.empty(timestamps, np.bool_)
     for row, snapshot in enumerate(stream.snapshots(rng)):
         t = row + 1
         release = drive(mechanism.step(t), fleet.at(t, snapshot))
         truth[row] = snapshot.counts / users
         released[row], variance[row], fresh[row] = release.values, release.variance, release.fresh
+        low[row], high[row] = release.interval
         if progress is not None:
             progress(1)
     metrics = measure(
-        truth, released, users=users, reports=fleet.reports, publications=int(fresh.sum())
+        truth,
+        released,
+        users=users,
+        reports=fleet.reports,
+        publications=int(fresh.sum()),
+        covered=float(np.mean((low <= truth) & (truth <= high))),
     )
-    return Run(truth, released, variance, fresh, metrics)
+    return Run(truth, released, variance, low, high, fresh, metrics)
 
 
 @dataclass(frozen=True)
@@ -133,35 +165,54 @@ class Simulation:
         }
 
 
+class Parameters(TypedDict, total=False):
+    """The parameters of a stream as people write them: numbers, names and "auto"."""
+
+    epsilon: Required[Epsilon | float | str]
+    window: Required[int]
+    oracle: Oracle | str
+    variance: VarianceRule | str
+    pool: bool
+    consistency: Consistency | str | None
+    intervals: bool
+
+
+def settings_for(stream: Stream, **given: Unpack[Parameters]) -> Settings:
+    """What people write, read and checked."""
+    oracle = given.get("oracle", "auto")
+    consistency = given.get("consistency")
+    return Settings(
+        labels=len(stream.domain),
+        users=stream.users,
+        epsilon=Epsilon.of(given["epsilon"]),
+        window=given["window"],
+        oracle=None if oracle == "auto" else Oracle.named(oracle),
+        variance=VarianceRule(given.get("variance", VarianceRule.CORRECTED)),
+        pool=given.get("pool", False),
+        consistency=None if consistency is None else Consistency(consistency),
+        intervals=given.get("intervals", False),
+    )
+
+
 def simulate(
     stream: Stream,
     mechanism: str,
     *,
-    epsilon: Epsilon | float | str,
-    window: int,
-    oracle: Oracle | str = "auto",
-    variance: VarianceRule | str = VarianceRule.CORRECTED,
-    pool: bool = False,
     repeats: int = 1,
     seed: int = 0,
     progress: Progress | None = None,
+    **parameters: Unpack[Parameters],
 ) -> Simulation:
     """Simulate a named mechanism; everything follows from `seed`.
+
+    Of the parameters, epsilon and window are needed.
 
     >>> from ldpstream.streams.synthetic import sin
     >>> result = simulate(sin(users=20_000, timestamps=100), "lpa", epsilon=1, window=10)
     >>> result.mean("cfpu") <= 1 / 10
     True
     """
-    settings = Settings(
-        labels=len(stream.domain),
-        users=stream.users,
-        epsilon=Epsilon.of(epsilon),
-        window=window,
-        oracle=None if oracle == "auto" else Oracle.named(oracle),
-        variance=VarianceRule(variance),
-        pool=pool,
-    )
+    settings = settings_for(stream, **parameters)
     for name, given, least in (("repeats", repeats, 1), ("seed", seed, 0)):
         if given < least:
             raise Mistake(Problem.OPTION, option=name, given=given, expected=f"{least} or more")

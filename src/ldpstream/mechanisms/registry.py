@@ -18,6 +18,7 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.absorption import Absorption
 from ldpstream.mechanisms.distribution import Distribution
 from ldpstream.mechanisms.division import BudgetDivision, Division, PopulationDivision
+from ldpstream.mechanisms.filtered import Filtered, Observed
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
 from ldpstream.mechanisms.sampling import Sampling
@@ -25,6 +26,7 @@ from ldpstream.mechanisms.uniform import Uniform
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.choice import choose
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.refine.consistency import Consistency
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,24 @@ class Recipe:
 
     allocation: type[Mechanism]
     division: type[Division]
+    filtered: bool = False
+    """Whether it releases what a filter makes of all tallies so far."""
 
     def build(self, settings: Settings) -> Mechanism:
         """The mechanism, at t = 0."""
         division = self.division(settings.epsilon, settings.users, settings.window)
         oracle = settings.oracle or _best_oracle(settings, division)
         noise = NoiseModel(oracle, settings.labels, settings.users, settings.variance)
-        return self.allocation(division, noise, pool=settings.pool)
+        consistency = settings.consistency or self._usual_consistency
+        if not self.filtered and not settings.intervals:
+            return self.allocation(division, noise, pool=settings.pool, consistency=consistency)
+        listener = Filtered if self.filtered else Observed
+        return listener(self.allocation(division, noise, pool=settings.pool), consistency)
+
+    @property
+    def _usual_consistency(self) -> Consistency:
+        """The paper's mechanisms release raw estimates; a filter's are biased anyway."""
+        return Consistency.NORM_SUB if self.filtered else Consistency.NONE
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,10 @@ class Settings:
     oracle: Oracle | None = None
     variance: VarianceRule = VarianceRule.CORRECTED
     pool: bool = False
+    consistency: Consistency | None = None
+    """None means the usual one of the mechanism."""
+    intervals: bool = False
+    """Whether carried-over releases get errors and intervals that hold now (`Observed`)."""
 
     def __post_init__(self) -> None:
         check_labels(self.labels)
@@ -73,7 +90,13 @@ _RECIPES: dict[str, Recipe] = {
     "lpu": Recipe(Uniform, PopulationDivision),
     "lpd": Recipe(Distribution, PopulationDivision),
     "lpa": Recipe(Absorption, PopulationDivision),
+    "lpf": Recipe(Uniform, PopulationDivision, filtered=True),
+    "lpdf": Recipe(Distribution, PopulationDivision, filtered=True),
+    "lpaf": Recipe(Absorption, PopulationDivision, filtered=True),
 }
+
+PAPER = ("lbu", "lsp", "lbd", "lba", "lpu", "lpd", "lpa")
+"""The seven of LDP-IDS. LPF is ours; LPDF and LPAF put its filter on two of them."""
 
 
 def names() -> tuple[str, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +17,11 @@ from ldpstream.errors import Mistake, Problem
 
 Counts = NDArray[np.int64]
 Users = NDArray[np.uint32]
+
+
+def index_type(labels: int) -> type[np.uint8 | np.uint16]:
+    """The smallest type that holds the index of a label."""
+    return np.uint8 if labels <= 256 else np.uint16
 
 
 class Snapshot(ABC):
@@ -62,6 +69,15 @@ class ValuesSnapshot(Snapshot):
         return np.bincount(self._values[users], minlength=self._labels)
 
 
+def fingerprint_of(kind: str, domain: Domain, *content: object) -> str:
+    """The fingerprint of a stream of this kind: sha-256 over its labels and its content."""
+    digest = hashlib.sha256()
+    for part in (kind, domain.labels, *content):
+        raw = part if isinstance(part, bytes) else repr(part).encode()
+        digest.update(len(raw).to_bytes(8, "big") + raw)
+    return digest.hexdigest()
+
+
 class Stream(Protocol):
     """A named, finite piece of a stream, for simulation."""
 
@@ -76,6 +92,11 @@ class Stream(Protocol):
 
     @property
     def timestamps(self) -> int: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that a run sees of the stream: not of its name."""
+        ...
 
     def snapshots(self, rng: np.random.Generator) -> Iterator[Snapshot]:
         """The fleet at t = 1 .. timestamps, in this order; each is used up before the next."""
@@ -120,6 +141,11 @@ class CountsStream:
     def timestamps(self) -> int:
         return len(self.table)
 
+    @cached_property
+    def fingerprint(self) -> str:
+        table = np.ascontiguousarray(self.table, "<i8")
+        return fingerprint_of("counts", self.domain, table.shape, table.tobytes())
+
     def snapshots(self, rng: np.random.Generator) -> Iterator[Snapshot]:
         for row in self.table:
             yield CountsSnapshot(row)
@@ -147,9 +173,13 @@ class ShuffledUsers:
     def timestamps(self) -> int:
         return self.source.timestamps
 
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of("shuffled", self.domain, self.source.fingerprint)
+
     def snapshots(self, rng: np.random.Generator) -> Iterator[Snapshot]:
         labels = len(self.domain)
-        indexes = np.arange(labels, dtype=np.uint8 if labels <= 256 else np.uint16)
+        indexes = np.arange(labels, dtype=index_type(labels))
         for row in self.source.table:
             values = np.repeat(indexes, row)
             rng.shuffle(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -14,6 +15,9 @@ from ldpstream.streams.stream import CountsStream
 
 USERS = 200_000
 TIMESTAMPS = 800
+
+LEAST = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0}
+"""The least value of the parameters that have one."""
 
 
 def sin(
@@ -28,7 +32,7 @@ def sin(
     p_t = A sin(bt) + h
 
     >>> sin(users=1000, timestamps=3).table[:, 1].tolist()
-    [76, 76, 76]
+    [75, 76, 76]
     """
     return _binary("sin", users, a * np.sin(b * _times(timestamps)) + h)
 
@@ -118,6 +122,8 @@ def named(
         given[key] = _read(name, key, number, allowed)
     sizes = {"users": users, "timestamps": timestamps, "seed": seed}
     given = {k: v for k, v in sizes.items() if v is not None and k in allowed} | given
+    for key, value in given.items():
+        _check(name, key, value)
     return make(**given)
 
 
@@ -129,6 +135,13 @@ def _read(stream: str, key: str, number: str, allowed: dict[str, float]) -> floa
         return kind(number)
     except ValueError:
         raise _wrong(stream, key, repr(number), f"a number ({kind.__name__})") from None
+
+
+def _check(stream: str, key: str, number: float) -> None:
+    if not math.isfinite(number):
+        raise _wrong(stream, key, number, "a finite number")
+    if key in LEAST and number < LEAST[key]:
+        raise _wrong(stream, key, number, f"{LEAST[key]} or more")
 
 
 def _times(timestamps: int) -> NDArray[np.float64]:

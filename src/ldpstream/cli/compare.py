@@ -1,0 +1,102 @@
+"""`ldpstream compare`: all mechanisms on one stream, and which of them to take."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ldpstream.cli import sources
+from ldpstream.cli.output import console, print_rows, progress
+from ldpstream.cli.running import command_line, numbers, resumable, whole_numbers
+
+
+def command(
+    context: typer.Context,
+    out: Annotated[Path, typer.Option(help="folder for figures, CSVs and report.html")],
+    stream: sources.Stream = None,
+    counts: sources.Counts = None,
+    data: sources.Data = None,
+    user: sources.User = None,
+    time: sources.Time = None,
+    value: sources.Value = None,
+    every: sources.Every = None,
+    labels: sources.Labels = None,
+    bins: sources.Bins = None,
+    users: sources.Users = None,
+    timestamps: sources.Timestamps = None,
+    epsilons: Annotated[str, typer.Option(help="with commas")] = "0.5,1,2",
+    windows: Annotated[str, typer.Option(help="with commas")] = "10,20,40",
+    mechanisms: Annotated[str, typer.Option(help="with commas; or all")] = "all",
+    plugin: Annotated[
+        list[Path] | None, typer.Option(help="a Python file that registers a mechanism")
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="runs to average")] = 3,
+    oracle: Annotated[str, typer.Option(help="auto, grr, sue, oue, blh, olh, ...")] = "auto",
+    variance: Annotated[str, typer.Option(help="paper (as printed) or corrected")] = "corrected",
+    pool: Annotated[
+        bool, typer.Option("--pool", help="publish from the dissimilarity reports as well")
+    ] = False,
+    engine: Annotated[
+        str | None, typer.Option(help="dask://HOST:PORT; else all cores of this machine")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Run all mechanisms on one stream over a grid of epsilons and windows, and recommend one."""
+    from ldpstream.lab.comparison import Comparison
+    from ldpstream.lab.engines import engine_named
+    from ldpstream.lab.experiment import ResultCache
+    from ldpstream.lab.plugins import load_plugins
+    from ldpstream.lab.recommendation import recommend
+    from ldpstream.lab.report.comparison import write_comparison
+    from ldpstream.mechanisms.noise import VarianceRule
+    from ldpstream.mechanisms.registry import names
+    from ldpstream.streams.extras import need_matplotlib
+
+    need_matplotlib("compare")
+    load_plugins(plugin or [])
+    with resumable(), engine_named(engine) as used, ResultCache() as cache:
+        comparison = Comparison(
+            sources.open_source(
+                stream=stream,
+                counts=counts,
+                data=data,
+                user=user,
+                time=time,
+                value=value,
+                every=every,
+                labels=labels,
+                bins=bins,
+                users=users,
+                timestamps=timestamps,
+                seed=seed,
+            ),
+            names() if mechanisms == "all" else tuple(mechanisms.split(",")),
+            numbers("--epsilons", epsilons),
+            whole_numbers("--windows", windows),
+            repeats,
+            oracle,
+            VarianceRule(variance),
+            pool,
+            seed,
+        )
+        experiment = comparison.experiment()
+        with progress(f"comparing on {comparison.stream.name}", len(experiment.tasks())) as advance:
+            results = experiment.run(engine=used, cache=cache, progress=advance)
+        advice = recommend(results.rows)
+        charts = comparison.charts(results.rows)
+        report = write_comparison(
+            comparison.stream, charts, results.summary(), advice, out, command_line(context)
+        )
+    ranking = [one.row() for one in advice.ranking]
+    if as_json:
+        said = {"recommendation": advice.chosen.mechanism, "because": advice.sentences()}
+        print(json.dumps({**said, "ranking": ranking, "report": str(report)}, indent=1))
+        return
+    print_rows(ranking, as_json=False)
+    for sentence in advice.sentences():
+        console(as_json=False).print(sentence)
+    console(as_json=False).print(f"report: {report}")

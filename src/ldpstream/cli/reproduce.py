@@ -1,0 +1,88 @@
+"""`ldpstream reproduce`: the evaluation of the paper, its figures, its table and its claims."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ldpstream.cli.output import console, print_rows, progress
+from ldpstream.cli.running import command_line, resumable
+
+if TYPE_CHECKING:
+    from ldpstream.lab.reproduction.run import Reproduction
+    from ldpstream.streams.events import EventsStream
+
+
+def command(
+    context: typer.Context,
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            help="all, table2, fig-epsilon, fig-window, fig-population, fig-fluctuation, fig-roc "
+            "or fig-communication"
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="folder for figures, CSVs and report.html")],
+    repeats: Annotated[int, typer.Option(help="runs to average")] = 3,
+    engine: Annotated[
+        str | None, typer.Option(help="dask://HOST:PORT; else all cores of this machine")
+    ] = None,
+    users: Annotated[
+        int | None, typer.Option(help="of the synthetic streams, instead of the paper's 200,000")
+    ] = None,
+    timestamps: Annotated[
+        int | None, typer.Option(help="of the synthetic streams, instead of the paper's 800")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
+    markdown: Annotated[Path | None, typer.Option(help="write the report there as well")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Make the paper's figures and its table anew, on Sin, Log, LNS and every prepared data set."""
+    from ldpstream.lab.engines import engine_named
+    from ldpstream.lab.experiment import ResultCache
+    from ldpstream.lab.report.markdown import write_markdown
+    from ldpstream.lab.report.reproduction import write_exhibits, write_report
+    from ldpstream.lab.reproduction.run import Plan, chosen
+    from ldpstream.lab.reproduction.studies import Scope
+    from ldpstream.streams.extras import need_matplotlib
+
+    need_matplotlib("reproduce")
+    sizes = {"users": users, "timestamps": timestamps}
+    given = {name: size for name, size in sizes.items() if size is not None}
+    plan = Plan(chosen(experiment), Scope(tuple(_prepared()), **given), repeats, seed)
+    named = command_line(context)
+    with resumable(), engine_named(engine) as used, ResultCache() as cache:
+        with progress(f"reproducing {experiment}", plan.size()) as advance:
+            result = plan.run(used, cache, advance)
+        write_exhibits(result, out)
+        report = write_report(result, out, named)
+        if markdown is not None:
+            write_markdown(result, out, named, markdown)
+    _say(result, report, as_json=as_json)
+
+
+def _prepared() -> list[EventsStream]:
+    """The data sets at hand, the long ones cut: a paper's worth of timestamps is enough."""
+    from ldpstream.lab.reproduction.studies import MOST_TIMESTAMPS
+    from ldpstream.streams.datasets.registry import DATA_SETS
+
+    streams = [known.open() for known in DATA_SETS.values()]
+    return [
+        stream.first(min(stream.timestamps, MOST_TIMESTAMPS))
+        for stream in streams
+        if stream is not None
+    ]
+
+
+def _say(result: Reproduction, report: Path, *, as_json: bool) -> None:
+    claims = [one.row() for one in result.judged()]
+    if as_json:
+        timings = [vars(timing) for timing in result.timings]
+        print(json.dumps({"claims": claims, "timings": timings, "report": str(report)}, indent=1))
+        return
+    shown = ("verdict", "rests_on", "claim")
+    print_rows([{name: claim[name] for name in shown} for claim in claims], as_json=False)
+    console(as_json=False).print(f"report: {report}")

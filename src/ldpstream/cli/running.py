@@ -1,0 +1,62 @@
+"""What long commands have in common: how they stop, and what they call themselves."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from ldpstream.errors import Mistake, Problem
+
+STOPPED = 130
+"""Exit status after Ctrl-C."""
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Ctrl-C says how to go on: results are cached, files are written whole or not at all."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        words = "ldpstream: stopped; give the same command again to go on where it was"
+        print(words, file=sys.stderr)
+        raise typer.Exit(STOPPED) from None
+
+
+def command_line(context: typer.Context) -> str:
+    """The command as it was given, for the report that it makes."""
+    words = ["ldpstream", context.info_name or ""]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        given = context.params[name]
+        option = max(parameter.opts, key=len)
+        for one in given if isinstance(given, list | tuple) else [given]:
+            is_argument = not option.startswith("-")
+            words += [str(one)] if is_argument else [option] if one is True else [option, str(one)]
+    return shlex.join(words)
+
+
+def whole_numbers(option: str, text: str) -> list[int]:
+    """Numbers with commas between them.
+
+    >>> whole_numbers("--windows", "10,20")
+    [10, 20]
+    """
+    return [int(number) for number in numbers(option, text, whole=True)]
+
+
+def numbers(option: str, text: str, *, whole: bool = False) -> list[float]:
+    try:
+        found = [int(part) if whole else float(part) for part in text.split(",")]
+    except ValueError:
+        kind = "whole numbers" if whole else "numbers"
+        raise Mistake(
+            Problem.OPTION, option=option, given=repr(text), expected=f"{kind} with commas between"
+        ) from None
+    return list(dict.fromkeys(found))

@@ -1,0 +1,130 @@
+"""Experiments: mechanisms x streams x epsilons x windows x repeats, run anywhere, cached."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from itertools import product
+
+from ldpstream.errors import Mistake, Problem
+from ldpstream.lab.cache import ResultCache
+from ldpstream.lab.engines import Engine, engine_for
+from ldpstream.lab.results import Results, Row
+from ldpstream.lab.tasks import Figures, Task, task
+from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.streams.stream import Stream
+
+__all__ = ["Experiment", "ResultCache", "Results", "Task"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A grid of runs.
+
+    `mechanisms` are names in `mechanisms.registry`, and the references of `lab.central`.
+
+    >>> from ldpstream.streams.synthetic import sin
+    >>> streams = [sin(users=20_000, timestamps=60)]
+    >>> table = Experiment(streams, ["lpu", "central-ba"], windows=[10], repeats=2).run()
+    >>> for row in table.summary():
+    ...     print(row["mechanism"], row["window"], row["repeats"], row["mre"] < 0.5)
+    lpu 10 2 True
+    central-ba 10 2 True
+    """
+
+    streams: Sequence[Stream]
+    mechanisms: Sequence[str]
+    epsilons: Sequence[float | str] = (1,)
+    windows: Sequence[int] = (20,)
+    repeats: int = 3
+    oracle: str = "auto"
+    variance: VarianceRule = VarianceRule.CORRECTED
+    pool: bool = False
+    seed: int = 0
+
+    def tasks(self) -> list[Task]:
+        """The runs, checked: what cannot be run is refused before anything is."""
+        return [task for _, task in self._runs()]
+
+    def run(
+        self,
+        *,
+        engine: Engine | None = None,
+        cache: ResultCache | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Results:
+        """Run what the cache does not know; the rows come in the order of `tasks`.
+
+        Without an engine, a short experiment runs in this process and a long one on all cores.
+        `progress` is told of each task that is done.
+        """
+        runs = list(self._runs())
+        done = progress or (lambda number: None)
+        unique = {task.key: task for _, task in runs}
+        figures = {} if cache is None else cache.known(unique)
+        times = Counter(task.key for _, task in runs)
+        done(sum(times[key] for key in figures))
+        missing = [task for key, task in unique.items() if key not in figures]
+        # Closed at once, not when the garbage is collected: Ctrl-C must end the workers.
+        with closing(self._fresh(missing, engine)) as arriving:
+            for key, fresh in arriving:
+                figures[key] = fresh
+                if cache is not None:
+                    cache.put(key, fresh)
+                done(times[key])
+        return Results([_row(stream, task, figures[task.key]) for stream, task in runs])
+
+    def _fresh(self, tasks: list[Task], engine: Engine | None) -> Generator[tuple[str, Figures]]:
+        if not tasks:
+            return
+        streams = {stream.fingerprint: stream for stream in self.streams}
+        # An engine that was given stays open: it may have more to do.
+        with (
+            nullcontext(engine) if engine else engine_for(tasks, streams) as used,
+            closing(used.run(tasks, streams)) as arriving,
+        ):
+            for task, figures in arriving:
+                yield task.key, figures
+
+    def _runs(self) -> Iterator[tuple[Stream, Task]]:
+        for name, given, least in (("repeats", self.repeats, 1), ("seed", self.seed, 0)):
+            if given < least:
+                raise Mistake(Problem.OPTION, option=name, given=given, expected=f"{least} or more")
+        grid = product(self.streams, self.mechanisms, self.epsilons, self.windows)
+        for stream, mechanism, epsilon, window in grid:
+            for repeat in range(self.repeats):
+                one = task(
+                    stream,
+                    mechanism,
+                    epsilon=epsilon,
+                    window=window,
+                    oracle=self.oracle,
+                    variance=self.variance,
+                    pool=self.pool,
+                    seed=self.seed,
+                    repeat=repeat,
+                )
+                if repeat == 0:
+                    one.check()
+                yield stream, one
+
+
+def _row(stream: Stream, task: Task, figures: Figures) -> Row:
+    settings = task.settings
+    return {
+        "stream": stream.name,
+        "fingerprint": task.stream,
+        "mechanism": task.mechanism,
+        "oracle": figures["oracle"],
+        "variance": settings.variance.value,
+        "pool": settings.pool,
+        "epsilon": float(settings.epsilon),
+        "window": settings.window,
+        "users": settings.users,
+        "timestamps": stream.timestamps,
+        "labels": settings.labels,
+        "repeat": task.repeat,
+        **figures,
+    }

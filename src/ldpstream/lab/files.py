@@ -1,0 +1,44 @@
+"""Files that are either whole or not there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def write_whole(path: Path, content: str | bytes) -> Path:
+    """Write a file so that a crash at any instant leaves the old one, or none, never a part.
+
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_whole(folder / "new" / "a.csv", "x").read_text()
+    'x'
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = content.encode() if isinstance(content, str) else content
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(name).chmod(0o644)  # mkstemp makes files for their owner only
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def csv_text(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    r"""A CSV whose numbers read back as they were.
+
+    >>> csv_text(("x", "y"), [(0.1, None)])
+    'x,y\n0.1,\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,77 @@
+"""The figures of many runs, as a tidy table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldpstream.errors import Mistake, Problem
+
+if TYPE_CHECKING:
+    import polars
+
+Row = dict[str, Any]
+
+PARAMETERS = (
+    "stream",
+    "fingerprint",
+    "mechanism",
+    "oracle",
+    "variance",
+    "pool",
+    "epsilon",
+    "window",
+    "users",
+    "timestamps",
+    "labels",
+)
+"""What tells one setting from another. Streams of one name may differ, hence the fingerprint."""
+METRICS = ("mre", "mae", "mse", "cfpu", "auc", "publications", "seconds")
+
+
+@dataclass(frozen=True)
+class Results:
+    """One row a run: PARAMETERS, `repeat`, METRICS and `roc`.
+
+    `roc` is the list of true-positive rates at false-positive rates 0, .01 .. 1, or None where the
+    stream has no event.
+    """
+
+    rows: list[Row]
+
+    @classmethod
+    def joined(cls, parts: Iterable[Results]) -> Results:
+        return cls([row for part in parts for row in part.rows])
+
+    def summary(self) -> list[Row]:
+        """One row a setting: the mean and `<metric>_sd` over its repeats, and their number.
+
+        The standard deviation is that of a sample (n - 1); of a single run it is 0.
+        """
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault(tuple(row[name] for name in PARAMETERS), []).append(row)
+        return [_summed_up(rows) for rows in groups.values()]
+
+    def to_polars(self) -> polars.DataFrame:
+        """One row a run, `roc` as a column of lists."""
+        try:
+            import polars
+        except ImportError:
+            raise Mistake(Problem.PACKAGE_MISSING, what="a table", package="polars") from None
+        return polars.DataFrame(self.rows, infer_schema_length=None)
+
+
+def _summed_up(rows: list[Row]) -> Row:
+    summary: Row = {name: rows[0][name] for name in PARAMETERS}
+    for metric in METRICS:
+        figures = np.array([row[metric] for row in rows], np.float64)
+        summary[metric] = float(figures.mean())
+        summary[f"{metric}_sd"] = float(figures.std(ddof=1)) if len(rows) > 1 else 0.0
+    curves = [row["roc"] for row in rows]
+    summary["roc"] = None if None in curves else np.mean(curves, axis=0).tolist()
+    summary["repeats"] = len(rows)
+    return summary

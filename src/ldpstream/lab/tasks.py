@@ -1,0 +1,122 @@
+"""One run of one mechanism on one stream, as a value: it can be sent, compared and looked up."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+
+from ldpstream.lab import fingerprint
+from ldpstream.lab.central import CENTRAL, LAPLACE, TrustedFleet, build_central
+from ldpstream.lab.metrics import events, roc
+from ldpstream.lab.simulation import Parameters, Run, run, settings_for
+from ldpstream.mechanisms.registry import Recipe, Settings, recipe
+from ldpstream.streams.stream import Stream
+
+Figures: TypeAlias = dict[str, Any]
+"""What a run came to, as plain JSON."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that the figures of a run follow from, besides the code."""
+
+    stream: str
+    """Fingerprint of the stream: what it holds, whatever it is called."""
+    mechanism: str
+    recipe: Recipe | None
+    """What the mechanism is made of: a worker's registry may not know it. None for CENTRAL."""
+    settings: Settings
+    seed: int
+    repeat: int
+
+    @property
+    def classes(self) -> tuple[type, ...]:
+        """What of the mechanism may be a user's own."""
+        return () if self.recipe is None else (self.recipe.allocation, self.recipe.division)
+
+    @cached_property
+    def key(self) -> str:
+        """The address of the figures: equal keys, equal figures."""
+        return hashlib.sha256(
+            json.dumps(
+                {
+                    "code": fingerprint.of_package(),
+                    "stream": self.stream,
+                    "mechanism": [_full_name(kind) for kind in self.classes] or self.mechanism,
+                    "filtered": self.recipe is not None and self.recipe.filtered,
+                    "their code": [fingerprint.of_class(kind) for kind in self.classes],
+                    "settings": asdict(self.settings),
+                    "seed": self.seed,
+                    "repeat": self.repeat,
+                },
+                sort_keys=True,
+            ).encode()
+        ).hexdigest()
+
+    def generator(self) -> np.random.Generator:
+        """The same for every mechanism, engine and order; repeat r is run r of `simulate`."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(self.repeat,)))
+
+    def __str__(self) -> str:
+        settings = self.settings
+        return (
+            f"{self.mechanism} on {settings.users} users, {settings.labels} labels, "
+            f"epsilon {settings.epsilon}, window {settings.window}, repeat {self.repeat}"
+        )
+
+    def check(self) -> None:
+        """Refuse now what would be refused when run: too few users, too little budget."""
+        if self.recipe is None:
+            build_central(self.mechanism, self.settings, self.generator())
+        else:
+            self.recipe.build(self.settings)
+
+
+def task(
+    stream: Stream,
+    mechanism: str,
+    *,
+    seed: int = 0,
+    repeat: int = 0,
+    **parameters: Unpack[Parameters],
+) -> Task:
+    """The task of these parameters, as `simulate` takes them."""
+    name = mechanism.lower()
+    settings = settings_for(stream, **parameters)
+    made_of = None if name in CENTRAL else recipe(name)
+    return Task(stream.fingerprint, name, made_of, settings, seed, repeat)
+
+
+def perform(task: Task, stream: Stream) -> Figures:
+    """Run it."""
+    started = time.perf_counter()
+    rng = task.generator()
+    if task.recipe is None:
+        central = build_central(task.mechanism, task.settings, rng)
+        oracle, done = LAPLACE, run(stream, central, rng, fleet=TrustedFleet(central.division))
+    else:
+        mechanism = task.recipe.build(task.settings)
+        oracle, done = mechanism.noise.oracle.value, run(stream, mechanism, rng)
+    return {
+        "oracle": oracle,
+        **asdict(done.metrics),
+        "roc": _roc(done),
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def _roc(done: Run) -> list[float] | None:
+    curve = roc(*events(done.truth, done.released))
+    return None if curve is None else curve.tolist()
+
+
+def _full_name(kind: type) -> str:
+    # A script's __main__ goes by another name in its workers, and by its file's when imported.
+    module = "" if kind.__module__ in ("__main__", "__mp_main__") else kind.__module__
+    return f"{module}.{kind.__qualname__}"
