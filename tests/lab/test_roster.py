@@ -14,6 +14,7 @@ from ldpstream.errors import GuaranteeBroken, Problem
 from ldpstream.lab.roster import Roster
 from ldpstream.lab.simulation import Fleet
 from ldpstream.mechanisms.messages import Ask, Purpose
+from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.accountant import Accountant
 from ldpstream.privacy.epsilon import Epsilon
@@ -105,7 +106,8 @@ def test_roster_and_accountant_take_at_most_16_bytes_a_user(per_step: float) -> 
     rng = np.random.default_rng(14)
     accountant = Accountant(users, Epsilon.of(1), window)
     roster = Roster(users, window, rng)
-    fleet = Fleet(Oracle.GRR, 2, accountant, roster, users, rng)
+    noise = NoiseModel(Oracle.GRR, 2, users, VarianceRule.CORRECTED)
+    fleet = Fleet(noise, accountant, roster, rng)
     ask = Ask(int(users * per_step), Epsilon.of(1), Purpose.PUBLICATION)
     counts = np.array([users - 10, 10])
     for t in range(1, 3 * window):

@@ -14,7 +14,7 @@ from ldpstream.lab.roster import Roster
 from ldpstream.lab.simulation import Fleet
 from ldpstream.mechanisms.mechanism import Mechanism, Step
 from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally
-from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
 from ldpstream.mechanisms.registry import Settings, build
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.accountant import Accountant, Users
@@ -234,11 +234,9 @@ def watched(
     """`answers`, with every ask carried out by the laboratory's fleet under its accountant."""
     rng = np.random.default_rng(7)
     fleet = Fleet(
-        Oracle.GRR,
-        case.labels,
+        NoiseModel(Oracle.GRR, case.labels, case.users, case.variance),
         accountant or Accountant(case.users, case.epsilon, case.window),
         roster or Roster(case.users, case.window, rng),
-        case.users,
         rng,
     )
     counts = np.zeros(case.labels, np.int64)

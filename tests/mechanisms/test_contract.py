@@ -13,7 +13,7 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.noise import VarianceRule
-from ldpstream.mechanisms.registry import names
+from ldpstream.mechanisms.registry import PAPER, names
 from tests.mechanisms.driving import (
     Answer,
     BookkeepingAccountant,
@@ -37,6 +37,7 @@ from tests.mechanisms.driving import (
 
 seeds = st.integers(0, 2**32 - 1)
 every_mechanism = pytest.mark.parametrize("name", names())
+the_paper_s = pytest.mark.parametrize("name", PAPER)
 
 
 @every_mechanism
@@ -126,7 +127,7 @@ def test_a_timestamp_given_up_is_not_taken_again(name: str) -> None:
         next(mechanism.step(1))
 
 
-@every_mechanism
+@the_paper_s
 @pytest.mark.parametrize("pool", [False, True])
 @pytest.mark.parametrize("rule", VarianceRule)
 @pytest.mark.parametrize(
@@ -155,6 +156,21 @@ def test_an_ask_without_reports_gives_an_approximation(
 
 
 @every_mechanism
+def test_a_fleet_that_falls_silent_leaves_finite_releases_that_are_not_fresh(name: str) -> None:
+    case = Case(name, labels=3)
+    mechanism = case.build()
+    answers = jumping_at(case, range(1, 60))
+    for t in range(1, 60):
+        silent = set(Purpose) if t > 15 else set()
+        release = take(mechanism.step(t), t, _silenced(answers(t), silent)).release
+        assert release is not None
+        assert np.isfinite(release.values).all()
+        assert np.isfinite(release.variance).all()
+        assert np.isfinite(release.interval).all()
+        assert not (release.fresh and t > 15)
+
+
+@every_mechanism
 def test_a_publication_that_nobody_answered_is_not_refunded(name: str) -> None:
     case = Case(name)
     heard, unheard = case.build(), case.build()
@@ -162,7 +178,7 @@ def test_a_publication_that_nobody_answered_is_not_refunded(name: str) -> None:
     t = _first_publication(case, far)
     for mechanism, answer in ((heard, far), (unheard, _silenced(far, {Purpose.PUBLICATION}))):
         live_on(mechanism, steady(t), lambda _, answer=answer: answer, case.build)  # type: ignore[misc]
-    assert heard.state.publications == unheard.state.publications != ()
+    assert heard.publications == unheard.publications != ()
 
 
 @every_mechanism
@@ -177,12 +193,12 @@ def test_an_abandoned_publication_counts_as_spent(name: str) -> None:
     moment = take(given_up.step(t), t, far, abandon=len(asks) - 1)
     assert moment.release is None
     assert moment.asks == asks
-    assert given_up.state.publications == complete.state.publications != ()
+    assert given_up.publications == complete.publications != ()
     assert given_up.state.t == t
     assert given_up.state.release.values.tolist() == [0, 0]
 
 
-@every_mechanism
+@the_paper_s
 def test_estimates_are_released_raw(name: str) -> None:
     """Neither clipped nor normalised: consistency is a step of its own."""
     case = Case(name)

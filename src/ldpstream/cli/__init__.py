@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from ldpstream.cli import compare, data, demo, reproduce, simulate
+from ldpstream.cli import compare, data, demo, reproduce, serve, simulate
 from ldpstream.errors import LdpStreamError, Mistake
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app.command("simulate")(simulate.command)
 app.command("compare")(compare.command)
 app.command("reproduce")(reproduce.command)
 app.command("demo")(demo.command)
+app.command("serve")(serve.command)
 app.add_typer(data.app, name="data")
 
 

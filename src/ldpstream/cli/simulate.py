@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ldpstream.cli import sources
+from ldpstream.cli import queries, sources
 from ldpstream.cli.output import print_rows, progress
 
 
@@ -22,6 +22,8 @@ def command(
     bins: sources.Bins = None,
     users: sources.Users = None,
     timestamps: sources.Timestamps = None,
+    mean: queries.Mean = None,
+    distribution: queries.Distribution = None,
     mechanism: Annotated[str, typer.Option(help="one or more, with commas; or all")] = "all",
     epsilon: Annotated[str, typer.Option(help="privacy of any window")] = "1",
     window: Annotated[int, typer.Option(help="w, in timestamps")] = 20,
@@ -59,6 +61,7 @@ def command(
         timestamps=timestamps,
         seed=seed,
     )
+    query = queries.query_of(mean, distribution)
     chosen = names() if mechanism == "all" else tuple(mechanism.split(","))
     rows = []
     total = len(chosen) * repeats * source.timestamps
@@ -74,6 +77,7 @@ def command(
                 pool=pool,
                 consistency=consistency,
                 intervals=intervals,
+                query=query,
                 repeats=repeats,
                 seed=seed,
                 progress=advance,
@@ -81,4 +85,5 @@ def command(
             rows.append(result.row())
     print_rows(rows, as_json=as_json)
     if not as_json:
-        print(f"mean relative error (mre) with a floor of {MRE_FLOOR}; {repeats} repeat(s)")
+        floor = MRE_FLOOR * query.unit
+        print(f"mean relative error (mre) with a floor of {floor:g}; {repeats} repeat(s)")

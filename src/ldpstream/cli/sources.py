@@ -19,7 +19,7 @@ _GROUP = "Where the stream comes from"
 Stream = Annotated[
     str | None,
     typer.Option(
-        help="sin, log, lns, step, constant or zipf, with parameters as in sin:b=0.1; "
+        help="sin, log, lns, step, constant, zipf or meter, with parameters as in sin:b=0.1; "
         "or a prepared data set (ldpstream data list)",
         rich_help_panel=_GROUP,
     ),

@@ -14,6 +14,7 @@ from ldpstream.lab.engines import Engine, engine_for
 from ldpstream.lab.results import Results, Row
 from ldpstream.lab.tasks import Figures, Task, task
 from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.refine.consistency import Consistency
 from ldpstream.streams.stream import Stream
 
 __all__ = ["Experiment", "ResultCache", "Results", "Task"]
@@ -42,6 +43,8 @@ class Experiment:
     oracle: str = "auto"
     variance: VarianceRule = VarianceRule.CORRECTED
     pool: bool = False
+    consistency: Consistency | None = None
+    intervals: bool = False
     seed: int = 0
 
     def tasks(self) -> list[Task]:
@@ -103,6 +106,8 @@ class Experiment:
                     oracle=self.oracle,
                     variance=self.variance,
                     pool=self.pool,
+                    consistency=self.consistency,
+                    intervals=self.intervals,
                     seed=self.seed,
                     repeat=repeat,
                 )
@@ -120,6 +125,7 @@ def _row(stream: Stream, task: Task, figures: Figures) -> Row:
         "oracle": figures["oracle"],
         "variance": settings.variance.value,
         "pool": settings.pool,
+        "consistency": settings.consistency,
         "epsilon": float(settings.epsilon),
         "window": settings.window,
         "users": settings.users,

@@ -41,11 +41,15 @@ def measure(
     reports: int,
     publications: int,
     covered: float,
+    unit: float = 1.0,
 ) -> Metrics:
-    """All metrics of a run from its T x d tables of true and released frequencies."""
+    """All metrics of a run from its T x d tables of true and released values.
+
+    These are frequencies; or numbers in a range as wide as `unit`, which may be negative.
+    """
     errors = np.abs(released - truth)
     return Metrics(
-        mre=float(np.mean(errors / np.maximum(truth, MRE_FLOOR))),
+        mre=float(np.mean(errors / np.maximum(np.abs(truth), MRE_FLOOR * unit))),
         mae=float(np.mean(errors)),
         mse=float(np.mean(errors**2)),
         cfpu=reports / (users * len(truth)),

@@ -29,7 +29,7 @@ PARAMETERS = (
     "labels",
 )
 """What tells one setting from another. Streams of one name may differ, hence the fingerprint."""
-METRICS = ("mre", "mae", "mse", "cfpu", "auc", "publications", "seconds")
+METRICS = ("mre", "mae", "mse", "cfpu", "auc", "publications", "covered", "seconds")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +16,12 @@ from ldpstream.lab.metrics import Metrics, measure
 from ldpstream.lab.roster import Roster
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Tally
-from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.mechanisms.noise import Noise, VarianceRule
+from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
+from ldpstream.oracles.collector_half import Floats
 from ldpstream.privacy.accountant import Accountant, Users
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.consistency import Consistency
@@ -45,29 +49,25 @@ class Fleet:
 
     def __init__(
         self,
-        oracle: Oracle,
-        labels: int,
+        noise: Noise,
         accountant: Accountant,
         roster: Roster,
-        users: int,
         rng: np.random.Generator,
     ) -> None:
-        self._oracle = oracle
-        self._labels = labels
+        self._noise = noise
         self._accountant = accountant
         self._roster = roster
-        self._users = users
         self._rng = rng
         self.reports = 0
 
     @classmethod
     def of(cls, mechanism: Mechanism, rng: np.random.Generator) -> Fleet:
         """The fleet that this mechanism is meant for."""
-        division, noise = mechanism.division, mechanism.noise
+        division = mechanism.division
         users = division.population
         accountant = Accountant(users, division.epsilon, division.window)
         roster = Roster(users, division.window, rng)
-        return cls(noise.oracle, noise.labels, accountant, roster, users, rng)
+        return cls(mechanism.noise, accountant, roster, rng)
 
     def at(self, t: int, snapshot: Snapshot) -> Callable[[Ask], Tally]:
         def answer(ask: Ask) -> Tally:
@@ -75,15 +75,14 @@ class Fleet:
             self._accountant.charge(t, asked, ask.epsilon)
             self.reports += ask.users
             truth = snapshot.counts if asked is None else snapshot.counts_of(asked, self._rng)
-            lab = self._oracle.lab(self._labels, ask.epsilon)
-            collector = self._oracle.collector(self._labels, ask.epsilon)
-            return Tally.of(collector, lab.sample_support(truth, self._rng), self._users)
+            lab, inputs = self._noise.lab(ask.epsilon), self._noise.inputs(truth)
+            return self._noise.tally(ask.epsilon, lab.sample_support(inputs, self._rng))
 
         return answer
 
     def _select(self, t: int, size: int) -> Users | None:
         """Everyone (None), or a sample of those who have not reported in this window."""
-        return None if size == self._users else self._roster.sample(t, size)
+        return None if size == self._noise.population else self._roster.sample(t, size)
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class Run:
     """What one run released, beside the truth."""
 
     truth: NDArray[np.float64]
-    """T x d true frequencies."""
+    """T x d true frequencies; or what else was asked for, in its own unit."""
     released: NDArray[np.float64]
     variance: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -107,16 +106,17 @@ def run(
     rng: np.random.Generator,
     progress: Progress | None = None,
     fleet: Respondents | None = None,
+    query: Query = HISTOGRAM,
 ) -> Run:
-    """Drive `mechanism`, from where it stands, over the whole stream."""
-    labels, users, timestamps = len(stream.domain), stream.users, stream.timestamps
+    """Drive `mechanism`, which answers `query`, from where it stands over the whole stream."""
+    length, timestamps = query.length(len(stream.domain)), stream.timestamps
     fleet = fleet or Fleet.of(mechanism, rng)
-    truth, released, variance, low, high = (np.empty((timestamps, labels)) for _ in range(5))
+    truth, released, variance, low, high = (np.empty((timestamps, length)) for _ in range(5))
     fresh = np.empty(timestamps, np.bool_)
     for row, snapshot in enumerate(stream.snapshots(rng)):
         t = row + 1
-        release = drive(mechanism.step(t), fleet.at(t, snapshot))
-        truth[row] = snapshot.counts / users
+        release = query.shown(drive(mechanism.step(t), fleet.at(t, snapshot)), mechanism.noise)
+        truth[row] = query.truth(snapshot.counts)
         released[row], variance[row], fresh[row] = release.values, release.variance, release.fresh
         low[row], high[row] = release.interval
         if progress is not None:
@@ -124,12 +124,18 @@ def run(
     metrics = measure(
         truth,
         released,
-        users=users,
+        users=stream.users,
         reports=fleet.reports,
         publications=int(fresh.sum()),
-        covered=float(np.mean((low <= truth) & (truth <= high))),
+        unit=query.unit,
+        covered=_covered(truth, low, high),
     )
     return Run(truth, released, variance, low, high, fresh, metrics)
+
+
+def _covered(truth: Floats, low: Floats, high: Floats) -> float:
+    """The share of intervals that hold the truth; NaN where none is stated."""
+    return float(np.mean((low <= truth) & (truth <= high))) if np.isfinite(low).all() else math.nan
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,7 @@ class Simulation:
 
     stream: str
     mechanism: str
-    oracle: Oracle
+    oracle: Oracle | Numeric
     settings: Settings
     timestamps: int
     runs: tuple[Run, ...]
@@ -160,9 +166,14 @@ class Simulation:
             "timestamps": self.timestamps,
             "labels": self.settings.labels,
             "repeats": len(self.runs),
-            **{name: self.mean(name) for name in Metrics.__dataclass_fields__},
+            **{name: _or_none(self.mean(name)) for name in Metrics.__dataclass_fields__},
             "seconds": self.seconds,
         }
+
+
+def _or_none(figure: float) -> float | None:
+    """JSON has no NaN: what a query does not state is null."""
+    return None if math.isnan(figure) else figure
 
 
 class Parameters(TypedDict, total=False):
@@ -170,27 +181,29 @@ class Parameters(TypedDict, total=False):
 
     epsilon: Required[Epsilon | float | str]
     window: Required[int]
-    oracle: Oracle | str
+    oracle: Oracle | Numeric | str
     variance: VarianceRule | str
     pool: bool
     consistency: Consistency | str | None
     intervals: bool
+    query: Query
 
 
 def settings_for(stream: Stream, **given: Unpack[Parameters]) -> Settings:
     """What people write, read and checked."""
-    oracle = given.get("oracle", "auto")
+    oracle, query = given.get("oracle", "auto"), given.get("query", HISTOGRAM)
     consistency = given.get("consistency")
     return Settings(
         labels=len(stream.domain),
         users=stream.users,
         epsilon=Epsilon.of(given["epsilon"]),
         window=given["window"],
-        oracle=None if oracle == "auto" else Oracle.named(oracle),
+        oracle=None if oracle == "auto" else query.oracle(oracle),
         variance=VarianceRule(given.get("variance", VarianceRule.CORRECTED)),
         pool=given.get("pool", False),
         consistency=None if consistency is None else Consistency(consistency),
         intervals=given.get("intervals", False),
+        query=query,
     )
 
 
@@ -220,7 +233,8 @@ def simulate(
     runs = []
     for sequence in np.random.SeedSequence(seed).spawn(repeats):
         built = build(mechanism, settings)
-        runs.append(run(stream, built, np.random.default_rng(sequence), progress))
+        rng = np.random.default_rng(sequence)
+        runs.append(run(stream, built, rng, progress, query=settings.query))
     return Simulation(
         stream.name,
         mechanism,

@@ -102,7 +102,8 @@ def perform(task: Task, stream: Stream) -> Figures:
         oracle, done = LAPLACE, run(stream, central, rng, fleet=TrustedFleet(central.division))
     else:
         mechanism = task.recipe.build(task.settings)
-        oracle, done = mechanism.noise.oracle.value, run(stream, mechanism, rng)
+        oracle = mechanism.noise.oracle.value
+        done = run(stream, mechanism, rng, query=task.settings.query)
     return {
         "oracle": oracle,
         **asdict(done.metrics),

@@ -8,6 +8,7 @@ import numpy as np
 
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
+from ldpstream.mechanisms.noise import Evidence
 
 
 class Adaptive(Mechanism):
@@ -35,17 +36,14 @@ class Adaptive(Mechanism):
     def error(self, probe: Tally, amount: int) -> float:
         """The expected squared error of a publication (paper, eq. 7)."""
         ask = self.division.ask(amount, Purpose.PUBLICATION)
-        error = self.noise.variance(ask.epsilon, ask.users, self._concentration())
+        error = self.noise.expected(ask.epsilon, ask.users, self._evidence(probe))
         if self.pool:
             return 1 / (1 / error + 1 / self._probe_variance(probe))
         return error
 
     def _probe_variance(self, probe: Tally) -> float:
         epsilon = self.ask_dissimilarity().epsilon
-        return self.noise.variance(epsilon, probe.reports, self._concentration())
+        return self.noise.expected(epsilon, probe.reports, self._evidence(probe))
 
-    def _concentration(self) -> float:
-        """Sum of squared frequencies, from the last release with its noise taken out."""
-        release = self.state.release
-        squares = float(np.sum(release.values**2 - release.variance))
-        return min(max(squares, 1 / self.noise.labels), 1.0)
+    def _evidence(self, probe: Tally) -> Evidence:
+        return Evidence(self.state.release, probe, self.ask_dissimilarity().epsilon)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ldpstream.mechanisms.mechanism import Mechanism, Step
+from ldpstream.mechanisms.mechanism import Mechanism, Publication, Step
 from ldpstream.mechanisms.messages import Ask, Release, Tally, pooled_tally
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.filter import Filter
@@ -60,8 +60,12 @@ class Observed(Mechanism):
         The tally's own variance rests on its own estimate: a bin that came out low by chance would
         seem more certain than it is.
         """
-        variance = self.noise.bin_variance(ask.epsilon, tally.reports, self.filter.estimate)
+        variance = self.noise.bin_variance(ask.epsilon, tally, self.filter.estimate)
         return Tally(tally.estimate, variance, tally.reports)
+
+    @property
+    def publications(self) -> tuple[Publication, ...]:
+        return self.inner.publications
 
     def save(self) -> dict[str, Any]:
         return super().save() | {"inner": self.inner.save(), "filter": self.filter.save()}

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.division import Division
 from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally, pooled_tally
-from ldpstream.mechanisms.noise import NoiseModel
+from ldpstream.mechanisms.noise import Noise
 from ldpstream.refine.consistency import Consistency, consistent
 
 Step: TypeAlias = Generator[Ask, Tally, Release]
@@ -48,7 +48,7 @@ class Mechanism(ABC):
     def __init__(
         self,
         division: Division,
-        noise: NoiseModel,
+        noise: Noise,
         *,
         pool: bool = False,
         consistency: Consistency = Consistency.NONE,
@@ -98,6 +98,11 @@ class Mechanism(ABC):
         recent = [spent for spent in self.state.publications if spent.t > t - self.window]
         self.state = replace(self.state, publications=(*recent, Publication(t, amount)))
         return self.division.ask(amount, Purpose.PUBLICATION)
+
+    @property
+    def publications(self) -> tuple[Publication, ...]:
+        """Those that still count, oldest first."""
+        return self.state.publications
 
     @property
     def last_publication(self) -> Publication:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.oracles.collector_half import CollectorHalf, Floats, Support
+from ldpstream.oracles.collector_half import Floats, Pure, Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.intervals import normal_interval
 
@@ -39,14 +39,14 @@ class Tally:
     reports: int
 
     @classmethod
-    def of(cls, collector: CollectorHalf, support: Support, population: int) -> Tally:
+    def of(cls, collector: Pure, support: Support, population: int) -> Tally:
         """The tally of counted reports; zero reports are a tally too.
 
         The variance is that of noise and of sampling from `population`, at the estimated
         frequencies.
         """
         if support.reports == 0:
-            return cls.empty(collector.labels)
+            return cls.empty(len(support.counts))
         estimate = collector.estimate(support)
         frequencies = np.clip(estimate, 0.0, 1.0)
         variance = collector.variance(support.reports, frequencies, population)

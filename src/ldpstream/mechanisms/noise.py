@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.messages import Release, Tally
+from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
+from ldpstream.oracles.collector_half import CollectorHalf, Counts, Floats, Pure, Support
 from ldpstream.privacy.epsilon import Epsilon
-
-Floats = NDArray[np.float64]
 
 
 class VarianceRule(StrEnum):
@@ -34,7 +36,78 @@ class VarianceRule(StrEnum):
 
 
 @dataclass(frozen=True)
-class NoiseModel:
+class Evidence:
+    """What a mechanism has at hand when it asks how far a tally would be off."""
+
+    release: Release
+    """The last one."""
+    probe: Tally
+    """That of this timestamp's dissimilarity."""
+    epsilon: Epsilon
+    """What the probe was asked with."""
+
+
+class Sampler(Protocol):
+    """The laboratory half of a randomiser."""
+
+    def sample_support(self, truth: Counts, rng: np.random.Generator) -> Support: ...
+
+
+class Noise(Protocol):
+    """What a mechanism and its driver know of the reports to a query: the seam between the two.
+
+    A mechanism sees vectors of `labels` bins, each in [0, 1], whatever is asked for.
+    """
+
+    @property
+    def oracle(self) -> Oracle | Numeric: ...
+
+    @property
+    def labels(self) -> int:
+        """Bins of a tally and of a raw release."""
+        ...
+
+    @property
+    def population(self) -> int: ...
+
+    def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
+        """V(epsilon, reports): the squared error to expect of a tally, averaged over its bins."""
+        ...
+
+    def bin_variance(self, epsilon: Epsilon, tally: Tally, known: Floats) -> Floats:
+        """Variance of each bin of a tally, noise and sampling, at values known from elsewhere."""
+        ...
+
+    def tally(self, epsilon: Epsilon, support: Support) -> Tally:
+        """What counted reports come to."""
+        ...
+
+    def inputs(self, counts: Counts) -> Counts:
+        """How many devices randomise each input, from how many users hold each value."""
+        ...
+
+    def lab(self, epsilon: Epsilon) -> Sampler: ...
+
+
+class PureNoise(ABC):
+    """Noise of bins that a report supports with probability p or q."""
+
+    population: int
+
+    @abstractmethod
+    def pure(self, epsilon: Epsilon) -> Pure:
+        """The estimator at this epsilon."""
+
+    def bin_variance(self, epsilon: Epsilon, tally: Tally, known: Floats) -> Floats:
+        frequencies = np.clip(known, 0.0, 1.0)
+        return self.pure(epsilon).variance(tally.reports, frequencies, self.population)
+
+    def tally(self, epsilon: Epsilon, support: Support) -> Tally:
+        return Tally.of(self.pure(epsilon), support, self.population)
+
+
+@dataclass(frozen=True)
+class NoiseModel(PureNoise):
     """V for one oracle and one fleet.
 
     >>> model = NoiseModel(Oracle.GRR, labels=2, population=200_000, rule=VarianceRule.PAPER)
@@ -49,12 +122,26 @@ class NoiseModel:
 
     def variance(self, epsilon: Epsilon, reports: int, concentration: float) -> float:
         """V(epsilon, reports) for a histogram whose squared frequencies sum to `concentration`."""
-        collector = self.oracle.collector(self.labels, epsilon)
+        collector = self.pure(epsilon)
         if self.rule is VarianceRule.PAPER:
             return collector.paper_variance(reports)
         return collector.mean_variance(reports, self.population, concentration)
 
-    def bin_variance(self, epsilon: Epsilon, reports: int, known: Floats) -> Floats:
-        """Variance of each bin, noise and sampling, at frequencies known from elsewhere."""
-        collector = self.oracle.collector(self.labels, epsilon)
-        return collector.variance(reports, np.clip(known, 0.0, 1.0), self.population)
+    def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
+        """At the sum of squared frequencies of the last release, with its noise taken out."""
+        squares = sum_of_squares(evidence.release)
+        return self.variance(epsilon, reports, min(max(squares, 1 / self.labels), 1.0))
+
+    def pure(self, epsilon: Epsilon) -> CollectorHalf:
+        return self.oracle.collector(self.labels, epsilon)
+
+    def inputs(self, counts: Counts) -> Counts:
+        return counts
+
+    def lab(self, epsilon: Epsilon) -> Sampler:
+        return self.oracle.lab(self.labels, epsilon)
+
+
+def sum_of_squares(release: Release) -> float:
+    """An unbiased estimate of the sum of squares of what a release estimates."""
+    return float(np.sum(release.values**2 - release.variance))

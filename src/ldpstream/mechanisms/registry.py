@@ -20,11 +20,12 @@ from ldpstream.mechanisms.distribution import Distribution
 from ldpstream.mechanisms.division import BudgetDivision, Division, PopulationDivision
 from ldpstream.mechanisms.filtered import Filtered, Observed
 from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
+from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.mechanisms.sampling import Sampling
 from ldpstream.mechanisms.uniform import Uniform
+from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
-from ldpstream.oracles.choice import choose
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.consistency import Consistency
 
@@ -41,9 +42,8 @@ class Recipe:
     def build(self, settings: Settings) -> Mechanism:
         """The mechanism, at t = 0."""
         division = self.division(settings.epsilon, settings.users, settings.window)
-        oracle = settings.oracle or _best_oracle(settings, division)
-        noise = NoiseModel(oracle, settings.labels, settings.users, settings.variance)
-        consistency = settings.consistency or self._usual_consistency
+        noise = settings.query.noise(settings, _even_share(settings, division))
+        consistency = settings.query.consistency(settings.consistency or self._usual_consistency)
         if not self.filtered and not settings.intervals:
             return self.allocation(division, noise, pool=settings.pool, consistency=consistency)
         listener = Filtered if self.filtered else Observed
@@ -66,13 +66,15 @@ class Settings:
     users: int
     epsilon: Epsilon
     window: int
-    oracle: Oracle | None = None
+    oracle: Oracle | Numeric | None = None
     variance: VarianceRule = VarianceRule.CORRECTED
     pool: bool = False
     consistency: Consistency | None = None
     """None means the usual one of the mechanism."""
     intervals: bool = False
     """Whether carried-over releases get errors and intervals that hold now (`Observed`)."""
+    query: Query = HISTOGRAM
+    """What is asked of the stream. For a number, `labels` counts its levels."""
 
     def __post_init__(self) -> None:
         check_labels(self.labels)
@@ -131,8 +133,8 @@ def recipe(name: str) -> Recipe:
         raise Mistake(Problem.MECHANISM_UNKNOWN, given=name, known=", ".join(names())) from None
 
 
-def _best_oracle(settings: Settings, division: Division) -> Oracle:
-    """One oracle for the whole stream, since devices pin it: the best for an even share."""
+def _even_share(settings: Settings, division: Division) -> Epsilon:
+    """The epsilon of a report if every timestamp had the same."""
     if isinstance(division, BudgetDivision):
-        return choose(settings.labels, Epsilon(division.share(settings.window)))
-    return choose(settings.labels, settings.epsilon)
+        return Epsilon(division.share(settings.window))
+    return settings.epsilon

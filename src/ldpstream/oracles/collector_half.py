@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
-from ldpstream.oracles.device_half import WIRE_VERSION, DeviceHalf, Randomiser
+from ldpstream.oracles.device_half import WIRE_VERSION, DeviceHalf
 
 Reports = NDArray[Any]
 """A batch of decoded reports, first axis = report; the dtype and the rest are the oracle's own."""
@@ -44,8 +45,8 @@ class Support:
 class Reader(ABC):
     """Reads the wire format of a randomiser, a batch at a time."""
 
-    def __init__(self, device: Randomiser[Any]) -> None:
-        self._report_bytes = device.report_bytes
+    def __init__(self, report_bytes: int) -> None:
+        self._report_bytes = report_bytes
 
     def decode(self, wires: Sequence[bytes]) -> Reports:
         """Read a batch of encoded reports; the first bad one is refused by name."""
@@ -54,6 +55,10 @@ class Reader(ABC):
             if len(wire) != size:
                 raise MalformedReport(Problem.REPORT_LENGTH, given=len(wire), expected=size)
         table = np.frombuffer(b"".join(wires), np.uint8).reshape(len(wires), size)
+        return self.decode_table(table)
+
+    def decode_table(self, table: NDArray[np.uint8]) -> Reports:
+        """Read a batch of encoded reports that stand one a row, each of the right length."""
         wrong = table[:, 0] != WIRE_VERSION
         if wrong.any():
             version = int(table[wrong.argmax(), 0])
@@ -65,25 +70,14 @@ class Reader(ABC):
         """Decode a table of payload bytes, one row a report; check ranges."""
 
 
-class CollectorHalf(Reader):
-    """Decoding, counting and estimation for the reports of one device half.
+class Pure:
+    """Estimation for reports that support what is true with probability p, what is not with q."""
 
-    The formulas hold for every pure oracle; only reading the wire and counting are its own.
-    """
-
-    def __init__(self, device: DeviceHalf[Any]) -> None:
-        super().__init__(device)
-        self.device = device
-        self.labels = device.labels
-        self.p = float(device.p)
-        self.q = float(device.q)
-        self._gain = float(device.p - device.q)
-        self._base = float(device.q * (1 - device.q) / (device.p - device.q) ** 2)
-        self._slope = float((1 - device.p - device.q) / (device.p - device.q))
-
-    def support(self, reports: Reports) -> Support:
-        """Count, for each label, the reports that support it."""
-        return Support(self._count(reports), len(reports))
+    def __init__(self, p: Fraction, q: Fraction) -> None:
+        self.p, self.q = float(p), float(q)
+        self._gain = float(p - q)
+        self._base = float(q * (1 - q) / (p - q) ** 2)
+        self._slope = float((1 - p - q) / (p - q))
 
     def estimate(self, support: Support) -> Floats:
         """Unbiased frequencies (counts/n - q) / (p - q): not clipped, not normalised."""
@@ -103,6 +97,27 @@ class CollectorHalf(Reader):
             return noise
         return noise + sampling(reports, population) * frequencies * (1 - frequencies)
 
+    def paper_variance(self, reports: int) -> float:
+        """V(epsilon, n) as the literature has it: q(1-q)/(n(p-q)^2), the limit of rare labels."""
+        return self._base / reports
+
+
+class CollectorHalf(Reader, Pure):
+    """Decoding, counting and estimation for the reports of one device half.
+
+    The formulas hold for every pure oracle; only reading the wire and counting are its own.
+    """
+
+    def __init__(self, device: DeviceHalf[Any]) -> None:
+        Reader.__init__(self, device.report_bytes)
+        Pure.__init__(self, device.p, device.q)
+        self.device = device
+        self.labels = device.labels
+
+    def support(self, reports: Reports) -> Support:
+        """Count, for each label, the reports that support it."""
+        return Support(self._count(reports), len(reports))
+
     def mean_variance(
         self, reports: int, population: int | None = None, concentration: float | None = None
     ) -> float:
@@ -116,10 +131,6 @@ class CollectorHalf(Reader):
             return noise
         spread = 1 - (1 / self.labels if concentration is None else concentration)
         return noise + sampling(reports, population) * spread / self.labels
-
-    def paper_variance(self, reports: int) -> float:
-        """V(epsilon, n) as the literature has it: q(1-q)/(n(p-q)^2), the limit of rare labels."""
-        return self._base / reports
 
     @abstractmethod
     def _count(self, reports: Reports) -> Counts: ...

@@ -1,8 +1,8 @@
 """The device half of every oracle: what one device does to its value, and how it writes it down.
 
 `Randomiser` is what any of them is, also those for numbers (`numeric/`); `DeviceHalf` adds what is
-particular to labels. Standard library only. Every probability is a ratio of integers taken from `Odds`, so the worst
-likelihood ratio between any two values is known as a fraction.
+particular to labels. Standard library only. Every probability is a ratio of integers taken from
+`Odds`, so the worst likelihood ratio between any two values is known as a fraction.
 """
 
 from __future__ import annotations

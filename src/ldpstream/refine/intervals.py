@@ -11,7 +11,8 @@ LEVEL = 0.9
 """The probability that an interval is meant to cover the truth with."""
 QUANTILE = 1.6448536269514722
 """Of the standard normal distribution, at (1 + LEVEL) / 2."""
-NEWTON_STEPS = 6
+NEWTON_STEPS = 5
+WEIGHTIEST = 6
 
 
 def normal_interval(values: Floats, variance: Floats) -> tuple[Floats, Floats]:
@@ -29,8 +30,10 @@ def mixture_interval(weights: Floats, means: Floats, variances: Floats) -> tuple
     """The central interval of a mixture of normals, one column a label.
 
     A mixture has heavier tails than a normal of the same variance, so that normal's interval would
-    be too wide. Newton's method on the mixture's distribution function, with bounded steps.
+    be too wide. Newton's method on the distribution function of the weightiest members, with
+    bounded steps.
     """
+    weights, means, variances = _weightiest(weights, means, variances)
     centre = np.sum(weights * means, axis=0)
     spread = np.sqrt(np.sum(weights * (variances + (means - centre) ** 2), axis=0))
     scales = np.sqrt(variances)
@@ -46,6 +49,15 @@ def mixture_interval(weights: Floats, means: Floats, variances: Floats) -> tuple
             end = end - np.clip(excess / np.maximum(slope, 1e-300), -spread / 2, spread / 2)
         ends.append(end)
     return ends[0], ends[1]
+
+
+def _weightiest(weights: Floats, *others: Floats) -> tuple[Floats, ...]:
+    """The members of most weight at each label, and their weights made to sum to 1."""
+    if len(weights) <= WEIGHTIEST:
+        return weights, *others
+    chosen = np.argpartition(weights, -WEIGHTIEST, axis=0)[-WEIGHTIEST:]
+    kept = np.take_along_axis(weights, chosen, axis=0)
+    return kept / kept.sum(axis=0), *(np.take_along_axis(x, chosen, axis=0) for x in others)
 
 
 def _normal(x: Floats) -> tuple[Floats, Floats]:

@@ -23,8 +23,9 @@ class LevelBank:
     pseudo-Bayes estimator of order 1). After a real jump the past is let go at once.
     """
 
-    def __init__(self, start: Floats, start_variance: float) -> None:
+    def __init__(self, start: Floats, start_variance: float, hazard: float = HAZARD) -> None:
         members = len(PROCESS_NOISES)
+        self._hazard = hazard
         self._noises = np.array(PROCESS_NOISES)[:, None]
         self.means = np.repeat(start[None, :], members, axis=0)
         self.variances = np.full_like(self.means, start_variance)
@@ -38,8 +39,8 @@ class LevelBank:
         error = measured - self.means
         spread_stay = self.variances + variance
         spread_jump = spread_stay + JUMP_VARIANCE
-        stay = np.log1p(-HAZARD) + log_density(error, spread_stay)
-        jump = np.log(HAZARD) + log_density(error, spread_jump)
+        stay = np.log1p(-self._hazard) + log_density(error, spread_stay)
+        jump = np.log(self._hazard) + log_density(error, spread_jump)
         likelihood: Floats = np.logaddexp(stay, jump)
         jumped = np.exp(jump - likelihood)
         gain_stay = self.variances / spread_stay

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from ldpstream.domain import Domain
-from ldpstream.errors import Mistake, Problem
+from ldpstream.errors import Mistake
+from ldpstream.streams.faults import bad_file, unreadable
 from ldpstream.streams.stream import CountsStream
 
 
@@ -18,39 +19,34 @@ def read_counts(path: Path) -> CountsStream:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = [row for row in csv.reader(file) if row]
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise _bad(path, reason, "give a readable CSV file") from None
+        raise unreadable(path, error, "give a readable CSV file") from None
     if len(rows) < 2:
-        raise _bad(path, "no row of counts", "give a header and a row a timestamp")
+        raise bad_file(path, "no row of counts", "give a header and a row a timestamp")
     header, *body = rows
     try:
         domain = Domain.of([label.strip() for label in header])
     except Mistake as error:
-        raise _bad(path, f"header: {error}", "name each label once") from None
+        raise bad_file(path, f"header: {error}", "name each label once") from None
     counts = [_numbers(path, line, row, header) for line, row in enumerate(body, start=2)]
     sums = [sum(row) for row in counts]
     for line, (row_sum, first) in enumerate(zip(sums, sums[:1] * len(sums), strict=True), start=2):
         if row_sum != first:
             what = f"row {line} sums to {row_sum}, row 2 to {first}"
-            raise _bad(path, what, "give every timestamp the same number of users")
+            raise bad_file(path, what, "give every timestamp the same number of users")
     if sums[0] < 1:
-        raise _bad(path, "the counts are all zero", "give at least one user")
+        raise bad_file(path, "the counts are all zero", "give at least one user")
     return CountsStream(path.stem, domain, np.array(counts, np.int64))
 
 
 def _numbers(path: Path, line: int, row: list[str], header: list[str]) -> list[int]:
     if len(row) != len(header):
         what = f"row {line} has {len(row)} columns, the header {len(header)}"
-        raise _bad(path, what, "give a count for each label")
+        raise bad_file(path, what, "give a count for each label")
     numbers = []
     for label, cell in zip(header, row, strict=True):
         number = int(cell) if cell.strip().removeprefix("-").isdecimal() else None
         if number is None or number < 0:
             what = f"row {line}, column {label!r}: {cell!r} is not a count"
-            raise _bad(path, what, "give whole numbers, 0 or more")
+            raise bad_file(path, what, "give whole numbers, 0 or more")
         numbers.append(number)
     return numbers
-
-
-def _bad(path: Path, what: str, fix: str) -> Mistake:
-    return Mistake(Problem.COUNTS_FILE, file=path, what=what, fix=fix)

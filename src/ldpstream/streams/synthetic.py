@@ -1,4 +1,4 @@
-"""The paper's synthetic streams (section 7.1.1) and three more; parameters bear its letters."""
+"""The paper's synthetic streams (section 7.1.1) and four more; parameters bear its letters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ldpstream.streams.stream import CountsStream
 USERS = 200_000
 TIMESTAMPS = 800
 
-LEAST = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0}
+LEAST = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0, "day": 1}
 """The least value of the parameters that have one."""
 
 
@@ -95,8 +95,44 @@ def zipf(
     return CountsStream("zipf", domain, _whole(users, weights))
 
 
+def meter(
+    users: int = USERS,
+    timestamps: int = TIMESTAMPS,
+    steps: int = 1024,
+    day: int = 96,
+    sd: float = 0.02,
+    seed: int = 0,
+) -> CountsStream:
+    """A number: the load of households, from 0 to `steps` levels, for `Mean` and `Distribution`.
+
+    Two peaks in a day of `day` timestamps, on a level that wanders around 0.2 of the range with
+    standard deviation `sd`. Households differ: at each timestamp they are beta-distributed.
+    """
+    angle = 2 * np.pi * _times(timestamps) / max(day, 1)
+    wave = 0.2 - 0.06 * np.cos(angle) - 0.05 * np.cos(2 * angle)
+    mean = np.clip(wave + _weather(timestamps, sd, seed), 0.02, 0.98)[:, None]
+    load = (np.arange(steps + 1) + 0.5) / (steps + 1)
+    shape = (_ALIKE * mean - 1) * np.log(load) + (_ALIKE * (1 - mean) - 1) * np.log1p(-load)
+    weights = np.exp(shape - shape.max(axis=1, keepdims=True))
+    return CountsStream("meter", Domain.numbered(steps + 1), _whole(users, weights))
+
+
+_ALIKE = 8.0
+"""How much alike households are: the two parameters of their beta distribution sum to this."""
+
+
+def _weather(timestamps: int, sd: float, seed: int) -> NDArray[np.float64]:
+    """A level that wanders around 0 and is pulled back, by 1 % a timestamp."""
+    pull = 0.01
+    kicks = np.random.default_rng(seed).normal(0, sd * math.sqrt(2 * pull), timestamps)
+    weather = np.zeros(timestamps)
+    for t in range(1, timestamps):
+        weather[t] = (1 - pull) * weather[t - 1] + kicks[t]
+    return weather
+
+
 STREAMS: dict[str, Callable[..., CountsStream]] = {
-    make.__name__: make for make in (sin, log, lns, step, constant, zipf)
+    make.__name__: make for make in (sin, log, lns, step, constant, zipf, meter)
 }
 
 

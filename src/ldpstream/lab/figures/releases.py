@@ -1,4 +1,4 @@
-"""Pictures of runs (Matplotlib, the extra `figures`)."""
+"""What mechanisms released, beside the truth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def releases_figure(results: Sequence[Simulation], label: int, path: Path) -> Pa
     """One panel a mechanism: the true frequency of a label, the releases, the publications."""
     from matplotlib.figure import Figure
 
-    columns = 2
+    columns = min(2, len(results))
     rows = -(-len(results) // columns)
     figure = Figure(figsize=(11, 2.3 * rows), layout="constrained")
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()

@@ -1,0 +1,66 @@
+"""The options that say what is asked of a stream; a histogram if there is none of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ldpstream.errors import Mistake, Problem
+
+if TYPE_CHECKING:
+    from ldpstream.mechanisms.queries import Query
+
+_GROUP = "What is asked of it"
+
+Mean = Annotated[
+    str | None,
+    typer.Option(
+        help="LOW:HIGH: the mean of a number; labels are equal steps from LOW to HIGH, in order",
+        rich_help_panel=_GROUP,
+    ),
+]
+Distribution = Annotated[
+    str | None,
+    typer.Option(
+        help="LOW:HIGH:BINS: the distribution of a number, by square wave and EM",
+        rich_help_panel=_GROUP,
+    ),
+]
+
+
+def query_of(mean: str | None, distribution: str | None) -> Query:
+    """What `--mean` and `--distribution` ask for.
+
+    >>> query_of("-20:60", None)
+    Mean(low=-20.0, high=60.0)
+    >>> query_of(None, "0:1:16").length(labels=1025)
+    16
+    """
+    from ldpstream.mechanisms import queries
+
+    if mean is not None and distribution is not None:
+        raise _wrong("--mean", mean, "either it or --distribution")
+    if mean is not None:
+        return queries.Mean(*_numbers("--mean", mean, "LOW:HIGH, as in --mean=-20:60", 2))
+    if distribution is not None:
+        expected = "LOW:HIGH:BINS, as in 0:10:32"
+        low, high, bins = _numbers("--distribution", distribution, expected, 3)
+        if not bins.is_integer():
+            raise _wrong("--distribution", distribution, expected)
+        return queries.Distribution(low, high, int(bins))
+    return queries.HISTOGRAM
+
+
+def _numbers(option: str, text: str, expected: str, count: int) -> list[float]:
+    try:
+        numbers = [float(part) for part in text.split(":")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != count:
+        raise _wrong(option, text, expected)
+    return numbers
+
+
+def _wrong(option: str, given: str, expected: str) -> Mistake:
+    return Mistake(Problem.OPTION, option=option, given=repr(given), expected=expected)

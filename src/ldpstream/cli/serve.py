@@ -1,0 +1,42 @@
+"""`ldpstream serve`: a collector for the streams of one configuration file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ldpstream.errors import Mistake, Problem
+
+
+def command(
+    file: Annotated[Path, typer.Argument(help="configuration, TOML (docs/collector.md)")],
+    check: Annotated[bool, typer.Option("--check", help="check the file and stop")] = False,
+) -> None:
+    """Collect reports from devices, release their statistics, until stopped."""
+    from ldpstream.collector.config import load
+    from ldpstream.collector.secrets import Secrets
+
+    config = load(file)
+    if check:
+        print(f"{file}: {len(config.streams)} stream(s), nothing wrong")
+        return
+    try:
+        from ldpstream.collector.server import listen, serve, url_of
+        from ldpstream.collector.service import Service
+    except ModuleNotFoundError:
+        raise Mistake(Problem.EXTRA_MISSING, what="serving", extra="collector") from None
+
+    secrets = Secrets.load(config.secret_files, config.folder)
+    listening = listen(config)
+    service = Service(config, secrets)
+    for stream in service.streams.values():
+        terms = stream.terms
+        print(
+            f"{terms.stream}: {stream.config.mechanism} with {terms.oracle}, epsilon"
+            f" {terms.epsilon} in {terms.window} timestamps of {terms.interval_ms / 1000:g} s,"
+            f" {len(terms.labels)} labels, {stream.config.selection}"
+        )
+    serve(service, listening, lambda: print(f"listening on {url_of(listening)}", flush=True))
+    print("stopped", flush=True)

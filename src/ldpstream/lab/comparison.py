@@ -1,0 +1,101 @@
+"""All mechanisms on one stream of the user's own: what to run, and what to show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median_low
+
+from ldpstream.lab.experiment import Experiment
+from ldpstream.lab.figures.charts import Axis, Chart, Panel, Row
+from ldpstream.lab.reproduction.studies import BARS, CFPU, EPSILON, HITS, MRE, WINDOW
+from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.streams.stream import Stream
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Mechanisms on a stream, over a grid of epsilons and windows.
+
+    >>> from ldpstream.streams.synthetic import sin
+    >>> comparison = Comparison(sin(users=2000, timestamps=40), ("lpu", "lsp"), windows=(5, 10))
+    >>> [chart.name for chart in comparison.charts(comparison.experiment().run().rows)]
+    ['error-epsilon', 'error-window', 'communication', 'roc']
+    """
+
+    stream: Stream
+    mechanisms: Sequence[str]
+    epsilons: Sequence[float] = (0.5, 1.0, 2.0)
+    windows: Sequence[int] = (10, 20, 40)
+    repeats: int = 3
+    oracle: str = "auto"
+    variance: VarianceRule = field(default=VarianceRule.CORRECTED)
+    pool: bool = False
+    seed: int = 0
+
+    def experiment(self) -> Experiment:
+        return Experiment(
+            [self.stream],
+            self.mechanisms,
+            self.epsilons,
+            self.windows,
+            repeats=self.repeats,
+            oracle=self.oracle,
+            variance=self.variance,
+            pool=self.pool,
+            seed=self.seed,
+        )
+
+    def charts(self, rows: Sequence[Row]) -> list[Chart]:
+        epsilon, window = median_low(self.epsilons), median_low(self.windows)
+        charts = [
+            Chart(
+                "error-epsilon",
+                "Error against the privacy budget",
+                f"A panel a window. {BARS}",
+                MRE,
+                tuple(_panel(rows, EPSILON, MRE, window=w) for w in self.windows),
+            ),
+            Chart(
+                "error-window",
+                "Error against the window",
+                f"A panel an ε. {BARS}",
+                MRE,
+                tuple(_panel(rows, WINDOW, MRE, epsilon=e) for e in self.epsilons),
+            ),
+            Chart(
+                "communication",
+                "Communication",
+                f"What each user sends. {BARS}",
+                CFPU,
+                (
+                    _panel(rows, EPSILON, CFPU, window=window),
+                    _panel(rows, WINDOW, CFPU, epsilon=epsilon),
+                ),
+            ),
+        ]
+        roc = Panel.of_roc(f"ε = {epsilon:g}, w = {window}", _where(rows, epsilon, window))
+        if roc.points:
+            said = "An event: a label's frequency is above 0.75 (max - min) + min of its own; all "
+            said += "labels pooled. Curves are means over the repeats; AUC is the area under them."
+            charts.append(Chart("roc", "Finding high frequencies", said, HITS, (roc,)))
+        return charts
+
+
+def _panel(
+    rows: Sequence[Row],
+    x: Axis,
+    y: Axis,
+    *,
+    epsilon: float | None = None,
+    window: int | None = None,
+) -> Panel:
+    title = f"w = {window}" if epsilon is None else f"ε = {epsilon:g}"
+    return Panel.of(title, x, y.name, _where(rows, epsilon, window))
+
+
+def _where(rows: Sequence[Row], epsilon: float | None, window: int | None) -> list[Row]:
+    """The runs with this epsilon and this window; None: with any."""
+    return [
+        row for row in rows if epsilon in (None, row["epsilon"]) and window in (None, row["window"])
+    ]

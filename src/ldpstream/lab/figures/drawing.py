@@ -1,0 +1,154 @@
+"""Draws charts with Matplotlib: small multiples, error bars, one legend."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldpstream.lab.figures.charts import FALSE_ALARMS, Chart, Panel
+from ldpstream.lab.figures.style import Look, looks, paper_style
+from ldpstream.lab.files import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANEL_INCHES = (3.1, 2.45)
+DPI = 130
+MOST_TICKS = 8
+MOST_IN_A_LINE = 7
+MARKERS_A_CURVE = 6
+"""A dense curve, such as a ROC, bears this many markers instead of one a point."""
+
+
+def draw(chart: Chart, folder: Path) -> list[Path]:
+    """Write `<name>.png` and `<name>.svg`."""
+    with paper_style():
+        figure = _figure(chart)
+        return save(figure, folder / chart.name)
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """The figure as PNG and SVG, without dates, so that equal figures are equal files."""
+    paths = []
+    for ending, options in (
+        ("png", {"dpi": DPI}),
+        ("svg", {"metadata": {"Date": None, "Creator": None}}),
+    ):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=ending, **options)
+        paths.append(write_whole(stem.with_name(f"{stem.name}.{ending}"), buffer.getvalue()))
+    return paths
+
+
+def grid(panels: int) -> tuple[int, int]:
+    """Rows and columns.
+
+    >>> [grid(n) for n in (1, 2, 3, 4, 6, 7)]
+    [(1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (3, 3)]
+    """
+    columns = panels if panels < 4 else 2 if panels == 4 else 3
+    return -(-panels // columns), columns
+
+
+def _figure(chart: Chart) -> Figure:
+    from matplotlib.figure import Figure
+
+    rows, columns = grid(len(chart.panels))
+    width, height = PANEL_INCHES
+    figure = Figure(figsize=(width * max(columns, 2), height * rows + 0.8), layout="constrained")
+    spots = figure.subplots(rows, columns, squeeze=False).ravel()
+    styles = looks(chart.mechanisms)
+    for spot, panel in zip(spots, chart.panels, strict=False):
+        _draw_panel(spot, panel, chart, styles)
+    for spot in spots[len(chart.panels) :]:
+        spot.set_axis_off()
+    figure.supylabel(chart.y.label, fontsize=9)
+    _legend(figure, styles)
+    return figure
+
+
+def _draw_panel(spot: Axes, panel: Panel, chart: Chart, styles: dict[str, Look]) -> None:
+    for name, look in styles.items():
+        line = panel.line(name)
+        if not line:
+            continue
+        xs, ys, sds = zip(*((point.x, point.y, point.sd) for point in line), strict=True)
+        dense = len(line) > 2 * MARKERS_A_CURVE
+        every = len(line) // MARKERS_A_CURVE if dense else 1
+        bars = None if dense or look.trusted else sds
+        spot.errorbar(xs, ys, yerr=bars, markevery=every, capsize=2, elinewidth=0.8, **look.line())
+    spot.set_title(panel.title)
+    spot.set_xlabel(panel.x.label)
+    _scale_x(spot, panel)
+    if chart.y.log:
+        _scale_y(spot, panel)
+    if panel.x is FALSE_ALARMS:
+        _note_areas(spot, panel, styles)
+    spot.grid(visible=True)
+
+
+def _scale_x(spot: Axes, panel: Panel) -> None:
+    """A tick at each x that was measured, unless they are too many."""
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    if panel.x.log:
+        spot.set_xscale("log")
+    places = sorted({point.x for point in panel.points})
+    if len(places) <= MOST_TICKS:
+        spot.set_xticks(places)
+        spot.xaxis.set_minor_locator(NullLocator())
+        spot.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _short(x)))
+
+
+def _scale_y(spot: Axes, panel: Panel) -> None:
+    """Logarithmic, with plain numbers; 2 and 5 as well where a decade or two are all there is."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    spot.set_yscale("log")
+    low, high = spot.get_ylim()
+    marks = (1.0, 2.0, 5.0) if high < 150 * low else (1.0,)
+    spot.yaxis.set_major_locator(LogLocator(subs=marks))
+    spot.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+    spot.tick_params(axis="y", which="minor", labelleft=False)
+
+
+def _note_areas(spot: Axes, panel: Panel, styles: dict[str, Look]) -> None:
+    """The area under each curve, in the corner that a ROC leaves free."""
+    areas = panel.areas()
+    lines = [f"{look.label} {areas[name]:.3f}" for name, look in styles.items() if name in areas]
+    text = "\n".join(["AUC", *lines])
+    spot.text(0.97, 0.04, text, transform=spot.transAxes, ha="right", va="bottom", fontsize=8)
+
+
+def _short(x: float) -> str:
+    """A tick's label.
+
+    >>> [_short(x) for x in (0.5, 20, 200_000, 1_000_000)]
+    ['0.5', '20', '200k', '1M']
+    """
+    for unit, size in (("M", 1_000_000), ("k", 1000)):
+        if x >= size:
+            return f"{x / size:g}{unit}"
+    return f"{x:g}"
+
+
+def _legend(figure: Figure, styles: dict[str, Look]) -> None:
+    """Mechanisms below the panels; references with a trusted server above them."""
+    from matplotlib.lines import Line2D
+
+    local = [Line2D([], [], **look.line()) for look in styles.values() if not look.trusted]
+    central = [Line2D([], [], **look.line()) for look in styles.values() if look.trusted]
+    lines = 1 if len(local) <= MOST_IN_A_LINE else 2
+    columns = max(-(-len(local) // lines), 1)
+    figure.legend(handles=local, loc="outside lower center", ncols=columns)
+    if central:
+        figure.legend(
+            handles=central,
+            loc="outside upper right",
+            ncols=len(central),
+            title="with a trusted server",
+            title_fontsize=9,
+            handlelength=2.8,
+        )

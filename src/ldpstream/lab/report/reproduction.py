@@ -1,0 +1,73 @@
+"""The report of `ldpstream reproduce`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ldpstream import __version__
+from ldpstream.lab.figures import Chart, draw
+from ldpstream.lab.figures.deviations import draw_deviations
+from ldpstream.lab.files import write_whole
+from ldpstream.lab.report import content
+from ldpstream.lab.report.grid import Grid
+from ldpstream.lab.report.page import Html, Section, figure, made_by, page, paragraph, table
+from ldpstream.lab.reproduction.claims import Judged
+from ldpstream.lab.reproduction.judges.communication import NEAR
+from ldpstream.lab.reproduction.run import Reproduction
+from ldpstream.lab.reproduction.table2 import Table2
+
+
+def write_exhibits(result: Reproduction, folder: Path) -> list[Path]:
+    """CSV, PNG and SVG of each."""
+    paths = []
+    for name, exhibit in result.exhibits.items():
+        paths.append(write_whole(folder / f"{name}.csv", exhibit.to_csv()))
+        if isinstance(exhibit, Chart):
+            paths += draw(exhibit, folder)
+        else:
+            paths += draw_deviations(exhibit.deviations(), NEAR, folder / name)
+    return paths
+
+
+def write_report(result: Reproduction, folder: Path, command: str) -> Path:
+    """`report.html`, from the exhibits that `write_exhibits` left in the folder."""
+    judged = result.judged()
+    lead = [
+        paragraph(content.outcome(judged), "lead"),
+        paragraph(content.method(result)),
+        made_by(__version__, command),
+    ]
+    sections = [
+        Section("claims", "The paper's claims", (_claims(judged),)),
+        *(_exhibit(name, exhibit, folder) for name, exhibit in result.exhibits.items()),
+        Section("streams", "Streams", (table(content.streams_grid(result.streams)),)),
+        Section(
+            "cost",
+            "What it took",
+            (
+                table(content.timings_grid(result.timings)),
+                paragraph(f"{content.machine()} {content.SHARED_RUNS}", "soft"),
+            ),
+        ),
+    ]
+    return write_whole(folder / "report.html", page(content.TITLE, lead, sections))
+
+
+def _claims(judged: Sequence[Judged]) -> Html:
+    rows: list[tuple[object, ...]] = []
+    for one in judged:
+        said = one.row()["verdict"]
+        verdict = f'<span class="{"good" if one.verdict.holds else "bad"}">{said}</span>'
+        link = f'<a href="#{one.claim.rests_on}">{one.claim.rests_on}</a>'
+        rows.append((Html(verdict), one.claim.words, Html(link), content.numbers(one)))
+    columns = ("verdict", "claim", "rests on", "numbers compared")
+    return table(Grid(columns, rows), "claims")
+
+
+def _exhibit(name: str, exhibit: Chart | Table2, folder: Path) -> Section:
+    svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
+    if isinstance(exhibit, Chart):
+        return Section(name, exhibit.title, (figure(svg, name, exhibit.caption),))
+    parts = (figure(svg, name, content.TABLE2_CAPTION), table(content.table2_grid(exhibit)))
+    return Section(name, content.TABLE2_TITLE, parts)

@@ -1,0 +1,139 @@
+"""Runs studies, one after the other on one engine; runs that they share are made once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ldpstream.errors import Mistake, Problem
+from ldpstream.lab.cache import ResultCache
+from ldpstream.lab.engines import Engine
+from ldpstream.lab.experiment import Experiment
+from ldpstream.lab.figures.charts import Chart, Row
+from ldpstream.lab.reproduction.claims import Judged, judge
+from ldpstream.lab.reproduction.studies import FIGURES, SEVEN, Scope, Study
+from ldpstream.lab.reproduction.table2 import SETTINGS, Table2
+from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.streams.stream import Stream
+
+TABLE2 = "table2"
+NAMES = (TABLE2, *FIGURES)
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What a study cost."""
+
+    name: str
+    runs: int
+    wall: float
+    """Seconds by the clock, without the runs that were cached."""
+    computing: float
+    """Seconds that all its runs took when they were made, added up."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came out."""
+
+    exhibits: Mapping[str, Chart | Table2]
+    timings: tuple[Timing, ...]
+    streams: tuple[Stream, ...]
+    repeats: int
+
+    def judged(self) -> list[Judged]:
+        return judge(self.exhibits)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The studies of one command: the literal algorithms, GRR, the printed variance."""
+
+    names: tuple[str, ...]
+    scope: Scope = field(default_factory=Scope)
+    repeats: int = 3
+    seed: int = 0
+
+    def size(self) -> int:
+        """The number of runs, shared ones counted wherever they are used."""
+        grids = [grid for name in self.names for grid in self._grids(name)]
+        return sum(
+            len(g.streams) * len(g.mechanisms) * len(g.epsilons) * len(g.windows) * g.repeats
+            for g in grids
+        )
+
+    def run(
+        self,
+        engine: Engine | None = None,
+        cache: ResultCache | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Reproduction:
+        exhibits: dict[str, Chart | Table2] = {}
+        timings = []
+        for name in self.names:
+            started = time.perf_counter()
+            runs = [
+                row
+                for grid in self._grids(name)
+                for row in grid.run(engine=engine, cache=cache, progress=progress).rows
+            ]
+            rows = _each_once(runs)
+            exhibits[name] = self._exhibit(name, rows)
+            wall = time.perf_counter() - started
+            timings.append(Timing(name, len(rows), wall, sum(row["seconds"] for row in rows)))
+        return Reproduction(exhibits, tuple(timings), self.scope.streams, self.repeats)
+
+    def _study(self, name: str) -> Study:
+        return FIGURES[name](self.scope)
+
+    def _exhibit(self, name: str, rows: Sequence[Row]) -> Chart | Table2:
+        return Table2.of(rows) if name == TABLE2 else self._study(name).chart(rows)
+
+    def _grids(self, name: str) -> Iterator[Experiment]:
+        if name == TABLE2:
+            for epsilon, window in SETTINGS:
+                yield self._grid(self.scope.streams, SEVEN, (epsilon,), (window,))
+            return
+        study = self._study(name)
+        for sweep in study.sweeps:
+            yield self._grid(sweep.streams, study.mechanisms, sweep.epsilons, sweep.windows)
+
+    def _grid(
+        self,
+        streams: Sequence[Stream],
+        mechanisms: Sequence[str],
+        epsilons: Sequence[float],
+        windows: Sequence[int],
+    ) -> Experiment:
+        return Experiment(
+            streams,
+            mechanisms,
+            epsilons,
+            windows,
+            repeats=self.repeats,
+            oracle="grr",
+            variance=VarianceRule.PAPER,
+            seed=self.seed,
+        )
+
+
+def chosen(name: str) -> tuple[str, ...]:
+    """One study, or `all` of them.
+
+    >>> chosen("fig-roc")
+    ('fig-roc',)
+    """
+    if name == ALL:
+        return NAMES
+    if name not in NAMES:
+        known = f"one of: {', '.join((ALL, *NAMES))}"
+        raise Mistake(Problem.OPTION, option="the experiment", given=repr(name), expected=known)
+    return (name,)
+
+
+def _each_once(runs: Sequence[Row]) -> list[Row]:
+    """A run that two panels share must not count as two repeats."""
+    parameters = ("fingerprint", "mechanism", "epsilon", "window", "repeat")
+    return list({tuple(run[name] for name in parameters): run for run in runs}.values())

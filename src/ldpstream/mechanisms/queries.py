@@ -1,0 +1,205 @@
+"""What is asked of a stream: a histogram of labels, the mean of a number, or its distribution.
+
+A mechanism does not know which. It sees bins in [0, 1] (`Noise`); a query says how to fill them and
+how to show them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.cover_noise import CoverNoise, merged
+from ldpstream.mechanisms.mean_noise import MeanNoise
+from ldpstream.mechanisms.messages import Release
+from ldpstream.mechanisms.noise import Noise, NoiseModel
+from ldpstream.numeric import Numeric, Range, choose_mean
+from ldpstream.numeric.square_wave.device import best_width
+from ldpstream.oracles import Oracle, choose
+from ldpstream.oracles.collector_half import Counts, Floats
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.refine.consistency import Consistency
+
+if TYPE_CHECKING:
+    from ldpstream.mechanisms.registry import Settings
+
+FINEST = 256
+"""Cells that a distribution is reconstructed in, or a few more: smoothing blurs cells, not bins."""
+
+
+class Query(Protocol):
+    """What is asked of a stream whose users hold one of `labels` values."""
+
+    @property
+    def unit(self) -> float:
+        """The greatest possible difference between two answers."""
+        ...
+
+    def length(self, labels: int) -> int:
+        """The length of an answer."""
+        ...
+
+    def oracle(self, name: str) -> Oracle | Numeric:
+        """The randomiser of that name, of those that can serve this query."""
+        ...
+
+    def noise(self, settings: Settings, share: Epsilon) -> Noise:
+        """How reports are made and read. `share`: the epsilon of a report under an even division.
+
+        One randomiser serves the whole stream, since devices pin it: the best for that share.
+        """
+        ...
+
+    def consistency(self, rule: Consistency) -> Consistency:
+        """What that rule for histograms comes to for the bins that a mechanism sees."""
+        ...
+
+    def truth(self, counts: Counts) -> Floats:
+        """The answer, from how many users hold each value."""
+        ...
+
+    def shown(self, release: Release, noise: Noise) -> Release:
+        """A raw release as an answer."""
+        ...
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The share of users that hold each label."""
+
+    @property
+    def unit(self) -> float:
+        return 1.0
+
+    def length(self, labels: int) -> int:
+        return labels
+
+    def oracle(self, name: str) -> Oracle:
+        return Oracle.named(name)
+
+    def noise(self, settings: Settings, share: Epsilon) -> Noise:
+        oracle = Oracle(settings.oracle or choose(settings.labels, share))
+        return NoiseModel(oracle, settings.labels, settings.users, settings.variance)
+
+    def consistency(self, rule: Consistency) -> Consistency:
+        return rule
+
+    def truth(self, counts: Counts) -> Floats:
+        return np.asarray(counts / counts.sum())
+
+    def shown(self, release: Release, noise: Noise) -> Release:
+        return release
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a number from `low` to `high`; the stream's labels are its levels, in order.
+
+    >>> Mean(-20, 60).truth(np.array([1, 0, 3])).tolist()
+    [40.0]
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        Range(self.low, self.high)
+
+    @property
+    def unit(self) -> float:
+        return self.high - self.low
+
+    def length(self, labels: int) -> int:
+        return 1
+
+    def oracle(self, name: str) -> Numeric:
+        return Numeric.named(name)
+
+    def noise(self, settings: Settings, share: Epsilon) -> Noise:
+        oracle = Numeric(settings.oracle or choose_mean(settings.labels, share))
+        return MeanNoise(oracle, settings.labels, settings.users, settings.variance)
+
+    def consistency(self, rule: Consistency) -> Consistency:
+        """The nearest mean that the range allows, or the raw one."""
+        return Consistency.NONE if rule is Consistency.NONE else Consistency.CLIP
+
+    def truth(self, counts: Counts) -> Floats:
+        levels = Range(self.low, self.high, len(counts) - 1)
+        return np.array([levels.value(float(counts @ np.arange(len(counts)) / counts.sum()))])
+
+    def shown(self, release: Release, noise: Noise) -> Release:
+        return replace(
+            release,
+            values=self._scaled(release.values),
+            variance=self.unit**2 * release.variance,
+            bounds=release.bounds
+            and (self._scaled(release.bounds[0]), self._scaled(release.bounds[1])),
+        )
+
+    def _scaled(self, shares: Floats) -> Floats:
+        return self.low + self.unit * shares
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The shares of `bins` equal parts of a number's range; the labels are its levels, in order.
+
+    What is shown is reconstructed by EM with smoothing. It has no variance that could be stated
+    honestly, so it states none (NaN).
+
+    >>> Distribution(0, 10, bins=2).truth(np.array([1, 0, 3, 4])).tolist()
+    [0.125, 0.875]
+    """
+
+    low: float
+    high: float
+    bins: int = 32
+
+    def __post_init__(self) -> None:
+        Range(self.low, self.high)
+        if not 2 <= self.bins <= FINEST:
+            self._refuse(f"in {self.bins} bins", f"2 to {FINEST}")
+
+    def _refuse(self, given: str, expected: str) -> None:
+        raise Mistake(Problem.OPTION, option="the distribution", given=given, expected=expected)
+
+    @property
+    def unit(self) -> float:
+        return 1.0
+
+    def length(self, labels: int) -> int:
+        return self.bins
+
+    def oracle(self, name: str) -> Numeric:
+        if name.lower() != Numeric.SQUARE_WAVE:
+            raise Mistake(Problem.ORACLE_UNKNOWN, given=name, known=Numeric.SQUARE_WAVE)
+        return Numeric.SQUARE_WAVE
+
+    def noise(self, settings: Settings, share: Epsilon) -> Noise:
+        cells = self._cells(settings.labels)
+        width = best_width(cells, share)
+        return CoverNoise(cells, width, share, settings.users, settings.variance)
+
+    def _cells(self, labels: int) -> int:
+        """The inputs of the square wave: the same number to each bin."""
+        if labels < self.bins:
+            self._refuse(f"in {self.bins} bins of {labels} levels", "at most one bin a level")
+        return self.bins * min(-(-FINEST // self.bins), labels // self.bins)
+
+    def consistency(self, rule: Consistency) -> Consistency:
+        """Covers stay raw: what is made of them is a distribution anyway."""
+        return Consistency.NONE
+
+    def truth(self, counts: Counts) -> Floats:
+        return np.asarray(merged(counts, self.bins) / counts.sum())
+
+    def shown(self, release: Release, noise: Noise) -> Release:
+        assert isinstance(noise, CoverNoise)
+        shares = noise.distribution(release.values, self.bins)
+        return replace(release, values=shares, variance=np.full(self.bins, np.nan), bounds=None)
+
+
+HISTOGRAM = Histogram()

@@ -1,0 +1,1 @@
+"""Duchi's method: one bit. Best for small epsilon."""

@@ -1,0 +1,67 @@
+"""The range of a number, and the levels that a reading is rounded to before anything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+
+from ldpstream.domain import MOST_LABELS
+from ldpstream.errors import Mistake, Problem
+
+STEPS = 1 << 10
+
+
+@dataclass(frozen=True)
+class Range:
+    """Levels 0 .. steps from `low` to `high`, equally spaced.
+
+    Rounding to the nearest level moves a reading by at most half a step. In a mean over many
+    readings most of that cancels; all of it stays below (high - low) / (2 steps), 0.05 % of the
+    range with the default of 1,024 steps, where the noise of 10,000 reports at epsilon 1 is 1 %.
+
+    >>> celsius = Range(-20, 60, steps=800)
+    >>> celsius.level(21.34), celsius.value(400), celsius.levels
+    (413, 20.0, 801)
+    >>> celsius.level(99), celsius.level(-99)
+    (800, 0)
+    """
+
+    low: float
+    high: float
+    steps: int = STEPS
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.low) and isfinite(self.high) and self.low < self.high):
+            self._refuse(f"{self.low} to {self.high}", "two finite numbers, the lower one first")
+        if not 1 <= self.steps < MOST_LABELS:
+            self._refuse(f"divided into {self.steps} steps", f"1 to {MOST_LABELS - 1} steps")
+
+    def _refuse(self, given: str, expected: str) -> None:
+        raise Mistake(Problem.OPTION, option="the range", given=given, expected=expected)
+
+    @property
+    def levels(self) -> int:
+        return self.steps + 1
+
+    def level(self, reading: float | Fraction | Decimal) -> int:
+        """The level nearest to a reading; beyond the ends, that of the end.
+
+        The last thing on a device that a float takes part in, and even here it is taken for the
+        exact fraction that it is. What is not a number is refused: no level would be honest.
+        """
+        if reading != reading:
+            raise Mistake(
+                Problem.OPTION, option="a reading", given=reading, expected="a number, or nothing"
+            )
+        if reading <= self.low:
+            return 0
+        if reading >= self.high:
+            return self.steps
+        low, high = Fraction(self.low), Fraction(self.high)
+        return round((Fraction(reading) - low) / (high - low) * self.steps)
+
+    def value(self, level: float) -> float:
+        """What a level, or a mean of levels, stands for."""
+        return self.low + (self.high - self.low) * level / self.steps

@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from ldpstream.numeric.band_lab import BandLab
+
+
+class Lab(BandLab):
+    """Draws outputs of bands."""

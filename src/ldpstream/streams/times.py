@@ -1,0 +1,105 @@
+"""Reading times: dates as people and programs write them, seconds since 1970, plain numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import polars as pl
+
+from ldpstream.errors import Mistake, Problem
+
+_SECOND = 1_000_000
+_UNITS = {
+    "s": _SECOND,
+    "sec": _SECOND,
+    "min": 60 * _SECOND,
+    "h": 3600 * _SECOND,
+    "d": 86_400 * _SECOND,
+    "day": 86_400 * _SECOND,
+    "w": 7 * 86_400 * _SECOND,
+}
+_DATE = "%Y-%m-%d"
+_RARER = (_DATE, *(f"{_DATE}{gap}{clock}" for gap in "T " for clock in ("%H:%M", "%H:%M:%S%.f%#z")))
+
+
+@dataclass(frozen=True)
+class Every:
+    """The length of a timestamp: microseconds, or steps of a plain number.
+
+    >>> Every.parse("10min"), Every.parse("5")
+    (Every(length=600000000, clock=True), Every(length=5, clock=False))
+    """
+
+    length: int
+    clock: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Every:
+        match = re.fullmatch(r"([1-9]\d{0,8}) ?([a-z]*)", text.strip())
+        if match is None or match[2] not in ("", *_UNITS):
+            expected = "a length like 30s, 10min, 1h, 1d, 1w, or a number of steps"
+            raise Mistake(Problem.OPTION, option="--every", given=repr(text), expected=expected)
+        return cls(int(match[1]) * _UNITS.get(match[2], 1), bool(match[2]))
+
+
+def time_of(column: str, sample: pl.Series, every: Every) -> pl.Expr | None:
+    """An Int64 expression of the column, in microseconds or steps; null where it cannot be read.
+
+    How the column is written is told from a sample of it. None if that does not go with `every`.
+    """
+    if sample.dtype.is_temporal():
+        return pl.col(column).cast(pl.Datetime("us")).dt.epoch("us") if every.clock else None
+    numbers = sample.cast(pl.Float64, strict=False)
+    if 2 * numbers.count() >= sample.count():  # so that one bad row does not make dates of them
+        number = pl.col(column).cast(pl.Float64, strict=False)
+        top = numbers.max()
+        scale = _microseconds(float(top) if isinstance(top, int | float) else 0.0)
+        read = (number * scale if every.clock else number).floor().cast(pl.Int64, strict=False)
+        return pl.when(number >= 0).then(read)
+    if not every.clock:
+        return None
+    return _written(pl.col(column), sample)
+
+
+def _written(column: pl.Expr, sample: pl.Series) -> pl.Expr:
+    """Every way of writing a date that the sample shows, and no other: each costs a pass."""
+    ways = [
+        *(_to_the_second(column, f"{_DATE}{gap}%H:%M:%S") for gap in "T "),
+        *(_parsed(column, form) for form in _RARER),
+    ]
+    shown = []
+    unread = sample.drop_nulls().to_frame()
+    for way in ways:
+        left = unread.filter(way.is_null())
+        if len(left) < len(unread):
+            shown.append(way)
+            unread = left
+    return pl.coalesce(shown or ways[:1])
+
+
+def _microseconds(number: float) -> float:
+    """In one of these units since 1970: any date from 1973 to 5138 has this many digits."""
+    for most, scale in ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0)):
+        if number < most:
+            return scale
+    return 1e-3
+
+
+def _to_the_second(column: pl.Expr, form: str) -> pl.Expr:
+    """19 characters, a fraction or none, a Z or none.
+
+    Several times as fast as a format with a fraction in it, and most files are like this.
+    """
+    rest = column.str.slice(19).str.strip_suffix("Z")
+    fraction = (
+        pl.when(rest == "")
+        .then(pl.lit(0.0))
+        .when(rest.str.starts_with("."))
+        .then(rest.cast(pl.Float64, strict=False))
+    )
+    return _parsed(column.str.slice(0, 19), form) + (fraction * _SECOND).cast(pl.Int64)
+
+
+def _parsed(column: pl.Expr, form: str) -> pl.Expr:
+    return column.str.to_datetime(form, time_unit="us", strict=False).dt.epoch("us")
