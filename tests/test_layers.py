@@ -24,15 +24,22 @@ LAYERS = (  # from the top
     {"cli", "__main__"},
     {"collector", "device", "lab", "engines"},
     {"mechanisms", "refine", "streams"},
-    {"oracles", "privacy"},
+    {"oracles", "numeric", "privacy"},
     {"domain", "compiled", "errors"},
 )
-SIDEWAYS = {("mechanisms", "refine"), ("oracles", "privacy"), ("domain", "errors"), ("__main__", "cli")}
+SIDEWAYS = {
+    ("mechanisms", "refine"),
+    ("oracles", "privacy"),
+    ("domain", "errors"),
+    ("__main__", "cli"),
+}
 
 ON_THE_DEVICE = (
     "device*",
     "oracles.*device*",
     "oracles.hashing",
+    "numeric.*device*",
+    "numeric.range",
     "privacy.epsilon",
     "privacy.randomness",
     "privacy.enumeration",

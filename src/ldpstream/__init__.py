@@ -18,22 +18,26 @@ if TYPE_CHECKING:
     from ldpstream.domain import Domain
     from ldpstream.lab.experiment import Experiment
     from ldpstream.lab.simulation import simulate
+    from ldpstream.mechanisms.queries import Distribution, Mean
     from ldpstream.oracles import Oracle
     from ldpstream.privacy.epsilon import Epsilon
     from ldpstream.streams.stream import CountsStream
-    from ldpstream.streams.synthetic import constant, lns, log, sin, step, zipf
+    from ldpstream.streams.synthetic import constant, lns, log, meter, sin, step, zipf
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "CountsStream": "ldpstream.streams.stream",
+    "Distribution": "ldpstream.mechanisms.queries",
     "Domain": "ldpstream.domain",
     "Epsilon": "ldpstream.privacy.epsilon",
     "Experiment": "ldpstream.lab.experiment",
+    "Mean": "ldpstream.mechanisms.queries",
     "Oracle": "ldpstream.oracles",
     "constant": "ldpstream.streams.synthetic",
     "lns": "ldpstream.streams.synthetic",
     "log": "ldpstream.streams.synthetic",
+    "meter": "ldpstream.streams.synthetic",
     "simulate": "ldpstream.lab.simulation",
     "sin": "ldpstream.streams.synthetic",
     "step": "ldpstream.streams.synthetic",
@@ -42,13 +46,16 @@ _HOMES = {
 
 __all__ = [
     "CountsStream",
+    "Distribution",
     "Domain",
     "Epsilon",
     "Experiment",
+    "Mean",
     "Oracle",
     "constant",
     "lns",
     "log",
+    "meter",
     "simulate",
     "sin",
     "step",

@@ -10,10 +10,14 @@ import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from fcntl import LOCK_EX, flock
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
+
+try:
+    import fcntl
+except ImportError:  # Windows: processes that compile at the same moment are not kept apart
+    fcntl = None  # type: ignore[assignment]
 
 try:
     from numba import njit
@@ -66,7 +70,8 @@ def _one_at_a_time(cache: Any) -> None:
         path = Path(cache.cache_path)
         path.mkdir(parents=True, exist_ok=True)
         with (path / "ldpstream.lock").open("w") as lock:
-            flock(lock, LOCK_EX)
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX)
             save(signature, overload)
 
     cache.save_overload = save_alone
