@@ -22,6 +22,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 LAYERS = (  # from the top
     {"cli", "__main__"},
+    {"fleet"},
     {"collector", "device", "lab", "engines"},
     {"mechanisms", "refine", "streams"},
     {"oracles", "numeric", "privacy"},
@@ -29,6 +30,8 @@ LAYERS = (  # from the top
 )
 SIDEWAYS = {
     ("mechanisms", "refine"),
+    ("numeric", "oracles"),
+    ("numeric", "privacy"),
     ("oracles", "privacy"),
     ("domain", "errors"),
     ("__main__", "cli"),
@@ -41,6 +44,7 @@ ON_THE_DEVICE = (
     "numeric.*device*",
     "numeric.range",
     "privacy.epsilon",
+    "privacy.ledger",
     "privacy.randomness",
     "privacy.enumeration",
 )

@@ -156,6 +156,11 @@ class Problem(Enum):
         "check the address and the network; run() tries again by itself",
     )
     COLLECTOR_REFUSED = ("the collector refused {what}: {status} {code}", "{detail}")
+    TARGET_UNREACHABLE = (
+        "{mechanism} does not reach an error of {goal} over a window of {window} with {labels} "
+        "labels, whatever the users or epsilon",
+        "give a larger --target-error, a shorter window or fewer labels",
+    )
     OPTION = ("{option} is {given}", "give {expected}")
 
     def __init__(self, message: str, remedy: str) -> None:

@@ -49,7 +49,7 @@ def test_what_cannot_be_told_apart_is_decided_by_cost() -> None:
     assert "cannot be told apart" in first
     assert "LPU errs" in first
     assert "LBA" not in first
-    assert first.endswith("Of these LPA sends the fewest reports.")
+    assert first.endswith("repeats). Of these LPA sends the fewest reports.")
 
 
 def test_one_repeat_says_so() -> None:

@@ -21,6 +21,7 @@ COUNTS_FOR_RESULTS = (
     "compiled.py",
     "privacy",
     "oracles",
+    "numeric",
     "refine",
     "mechanisms",
     "streams/stream.py",

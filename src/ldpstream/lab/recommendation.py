@@ -96,11 +96,11 @@ class Recommendation:
                 "times as much. One repeat cannot tell if by chance: give --repeats 3 or more."
             )
         if not alike:
-            return f"Use {best.name}. {_against(others[0], self.repeats)}"
+            return f"Use {best.name}. {_against(others[0], self.repeats)}."
         names = ", ".join(one.name for one in (best, *alike))
         spread = "; ".join(_against(one, self.repeats) for one in alike)
         return (
-            f"Use {self.chosen.name}. The errors of {names} cannot be told apart here: {spread} "
+            f"Use {self.chosen.name}. The errors of {names} cannot be told apart here: {spread}. "
             f"Of these {self.chosen.name} sends the fewest reports."
         )
 
@@ -223,7 +223,7 @@ def _places(settings: Sequence[Setting], shown: int = 3) -> str:
 def _against(other: Ranked, repeats: int) -> str:
     return (
         f"{other.name} errs {other.factor:.2f} times as much "
-        f"(95 % interval {other.low:.2f} to {other.high:.2f}, {repeats} repeats)."
+        f"(95 % interval {other.low:.2f} to {other.high:.2f}, {repeats} repeats)"
     )
 
 

@@ -62,6 +62,11 @@ class ValuesSnapshot(Snapshot):
         self._labels = labels
 
     @property
+    def values(self) -> NDArray[Any]:
+        """The label of each user, by index. It may change with the next snapshot."""
+        return self._values
+
+    @property
     def counts(self) -> Counts:
         return np.bincount(self._values, minlength=self._labels)
 

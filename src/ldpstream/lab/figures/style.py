@@ -52,14 +52,14 @@ LOOKS = {
     "lpd": Look("LPD", "#0072B2", "P"),
     "lpa": Look("LPA", "#D55E00", "*"),
     "lpf": Look("LPF", "#B8A500", "X"),
-    "lpdf": Look("LPDF", "#882255", "h"),
-    "lpaf": Look("LPAF", "#332288", "p"),
+    "lpdf": Look("LPDF", "#AA4499", "h"),
+    "lpaf": Look("LPAF", "#6A5ACD", "p"),
     "central-uniform": Look("uniform", GREY, "", dashes=(0, (1, 1))),
     "central-sampling": Look("sampling", GREY, "", dashes=(0, (5, 1.5))),
     "central-bd": Look("BD", GREY, "", dashes=(0, (4, 1.5, 1, 1.5))),
     "central-ba": Look("BA", GREY, "", dashes=(0, (4, 1.5, 1, 1.5, 1, 1.5))),
 }
-_OTHERS = (("#7A5C3A", ">"), ("#6A6AFF", "<"), ("#999933", "8"), ("#DD3377", "d"))
+_OTHERS = (("#A0703A", ">"), ("#4477AA", "<"), ("#999933", "8"), ("#DD3377", "d"))
 
 
 def looks(mechanisms: list[str]) -> dict[str, Look]:

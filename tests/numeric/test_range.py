@@ -1,0 +1,59 @@
+"""Readings become levels exactly, and levels become values again."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from math import inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldpstream.errors import Mistake
+from ldpstream.numeric import Range
+
+finite = st.floats(-1e12, 1e12)
+
+
+@given(low=finite, width=st.floats(1e-3, 1e12), steps=st.integers(1, 65535), reading=finite)
+def test_a_level_is_the_nearest_one(low: float, width: float, steps: int, reading: float) -> None:
+    if low + width <= low:
+        return
+    grid = Range(low, low + width, steps)
+    level = grid.level(reading)
+    assert 0 <= level <= steps
+    if grid.low <= reading <= grid.high:
+        exact = Fraction(grid.low) + (Fraction(grid.high) - Fraction(grid.low)) * level / steps
+        assert abs(Fraction(reading) - exact) <= (Fraction(grid.high) - Fraction(grid.low)) / (
+            2 * steps
+        )
+
+
+def test_every_level_is_its_own_reading() -> None:
+    celsius = Range(-20, 60, 800)
+    assert [celsius.level(celsius.value(level)) for level in range(801)] == list(range(801))
+
+
+def test_readings_beyond_the_ends_are_taken_for_the_ends() -> None:
+    grid = Range(0, 1, 4)
+    assert [grid.level(reading) for reading in (-inf, -0.1, 0, 1, 1.1, inf)] == [0, 0, 0, 4, 4, 4]
+
+
+def test_readings_may_be_of_any_kind_of_number() -> None:
+    grid = Range(0, 1, 10)
+    assert {grid.level(reading) for reading in (0.3, Fraction(3, 10), Decimal("0.3"))} == {3}
+
+
+def test_what_is_not_a_number_is_refused() -> None:
+    with pytest.raises(Mistake, match="a reading is nan"):
+        Range(0, 1).level(nan)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "steps"),
+    [(1, 1, 4), (2, 1, 4), (nan, 1, 4), (0, inf, 4), (0, 1, 0), (0, 1, 65536)],
+)
+def test_impossible_ranges_are_refused(low: float, high: float, steps: int) -> None:
+    with pytest.raises(Mistake, match="the range is"):
+        Range(low, high, steps)
