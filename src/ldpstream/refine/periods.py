@@ -61,10 +61,16 @@ class PeriodFinder:
         return self._refined(apart, float(candidates[clear[0]]))
 
     def _differences(self) -> Floats:
-        """D(p) for p = 0 .. 3/4 of the history."""
-        values = self.history
-        lags = range(1, 3 * len(values) // 4 + 1)
-        return np.array([0.0, *(np.mean((values[lag:] - values[:-lag]) ** 2) for lag in lags)])
+        """D(p) for p = 0 .. 3/4 of the history: (x - y)^2 = x^2 + y^2 - 2xy, all lags at once."""
+        values = self.history - self.history.mean(axis=0)
+        length, sketches = values.shape
+        lags = np.arange(3 * length // 4 + 1)
+        spectrum = np.fft.rfft(values, 2 * length, axis=0)
+        products = np.fft.irfft(np.abs(spectrum) ** 2, axis=0).sum(axis=1)[lags]
+        squares = np.concatenate([[0.0], np.cumsum(np.sum(values**2, axis=1))])
+        early, late = squares[length - lags], squares[length] - squares[lags]
+        apart: Floats = (early + late - 2 * products) / (sketches * (length - lags))
+        return apart
 
     @staticmethod
     def _refined(apart: Floats, period: float) -> float:
