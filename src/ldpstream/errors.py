@@ -89,7 +89,11 @@ class Problem(Enum):
         "in a script, call run() below: if __name__ == '__main__'",
     )
     CONFIG_FILE = ("{file}, line {line}: {what}", "{fix}")
-    SECRET_FILE = ("{file}: {what}", "{fix}")
+    SECRET_FILE = ("secret in {file}: {what}", "{fix}")
+    COLLECTOR_DIED = (
+        "the collector ended with status {status} before it listened",
+        "run it by hand to see why: ldpstream serve FILE",
+    )
     TERMS_CHANGED = (
         "stream {stream} is stored with {name} = {stored}, and the file says {given}",
         "put it back, or give the stream a new name: devices have pinned its terms",

@@ -1,0 +1,5 @@
+"""`python -m ldpstream` is `ldpstream`."""
+
+from ldpstream.cli import main
+
+main()

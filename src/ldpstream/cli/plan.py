@@ -1,0 +1,260 @@
+"""`ldpstream plan`: what a stream will cost and how good it will be, before there is one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ldpstream.cli import sources
+from ldpstream.cli.output import console, print_rows, progress
+from ldpstream.errors import Mistake, Problem
+
+if TYPE_CHECKING:
+    from ldpstream.lab.planning.plan import AnyOracle, Plan
+    from ldpstream.lab.planning.subject import Subject
+    from ldpstream.lab.planning.target import Judge
+    from ldpstream.mechanisms.registry import Settings
+    from ldpstream.streams import stream as streams
+
+GUESSED_USERS = 100_000
+GUESSED_EPSILON = "1"
+"""Where the search for the one that was left out begins."""
+
+
+def command(
+    users: Annotated[
+        int | None, typer.Option(help="size of the fleet; left out: the least for --target-error")
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="their number, or a file, a label a line; of --data: top:K or a file"),
+    ] = None,
+    number_range: Annotated[
+        str | None, typer.Option("--range", help="LOW:HIGH of a number, to plan for its mean")
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(help="privacy of any window; left out: the least for --target-error"),
+    ] = None,
+    window: Annotated[int, typer.Option(help="w, in timestamps")] = 20,
+    interval: Annotated[str, typer.Option(help="length of a timestamp: 30s, 1min, 1h")] = "1min",
+    target_error: Annotated[
+        str | None,
+        typer.Option(
+            help="root mean squared error of a bin to reach: 0.01; or 5%, of the mean bin (of the "
+            "range, for a number); or both, with a comma"
+        ),
+    ] = None,
+    mechanism: Annotated[
+        str, typer.Option(help="with commas; or all; usual: the paper's seven and lpf")
+    ] = "usual",
+    oracle: Annotated[
+        str, typer.Option(help="auto; or, for each mechanism: names with commas, or all")
+    ] = "auto",
+    stream: sources.Stream = None,
+    counts: sources.Counts = None,
+    data: sources.Data = None,
+    user: sources.User = None,
+    time: sources.Time = None,
+    value: sources.Value = None,
+    every: sources.Every = None,
+    bins: sources.Bins = None,
+    timestamps: Annotated[
+        int | None, typer.Option(help="how many to plan for; else 5 windows, or all of a sample")
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="runs on a sample to average")] = 3,
+    seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
+    out: Annotated[Path | None, typer.Option(help="where to write the stream.toml")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Predict the error and the cost of each mechanism, recommend one, write its stream.toml.
+
+    Predictions are for a stream that does not change. Give a sample of yours (--stream, --counts or
+    --data) to have mechanisms simulated on it instead.
+    """
+    from ldpstream.lab.planning.interval import milliseconds
+    from ldpstream.lab.planning.plan import Wish, make_plan
+    from ldpstream.lab.planning.predict import HORIZON, Prediction
+    from ldpstream.lab.planning.sample import Sample
+    from ldpstream.lab.planning.target import read_goal
+
+    _at_least(1, {"--timestamps": timestamps, "--repeats": repeats})
+    _at_least(0, {"--seed": seed})
+    sample: streams.Stream | None = None
+    of_data = (user, time, value, every, bins)
+    if any(one is not None for one in (stream, counts, data, *of_data)):
+        sample = sources.open_source(
+            stream=stream,
+            counts=counts,
+            data=data,
+            user=user,
+            time=time,
+            value=value,
+            every=every,
+            labels=labels if data is not None else None,
+            bins=bins,
+            timestamps=timestamps,
+            seed=seed,
+        )
+    if sample is not None and users is None and target_error is None:
+        users = sample.users
+    subject = _subject(labels if data is None else None, number_range, sample)
+    settings, find = _settings(subject, users, epsilon, window, searching=target_error is not None)
+    horizon = timestamps or HORIZON * window
+    judge: Judge = Prediction(horizon, seed) if sample is None else Sample(sample, repeats, seed)
+    wish = Wish(
+        settings,
+        milliseconds(interval),
+        (sample.timestamps if sample else horizon) / window,
+        _mechanisms(mechanism),
+        _oracles(oracle, subject),
+        # By simulation it would take long, and chance could decide: theory has chosen well enough.
+        compare_oracles=sample is None,
+        typical=subject.typical,
+        goal=None if target_error is None else read_goal(target_error, subject.typical),
+        find=find,
+    )
+    if out is not None and not subject.labels:
+        raise Mistake(
+            Problem.OPTION,
+            option="--out",
+            given=out,
+            expected="it with --labels: a collector serves histograms only",
+        )
+    with progress("planning", wish.size()) as advance:
+        plan = make_plan(wish, judge, advance)
+    text = _stream_file(plan, subject, out or Path("stream.toml")) if subject.labels else None
+    if out is not None and text is not None:
+        _write(out, text)
+    _say(plan, text, out, as_json=as_json)
+
+
+def _at_least(least: int, numbers: dict[str, int | None]) -> None:
+    for option, given in numbers.items():
+        if given is not None and given < least:
+            raise Mistake(Problem.OPTION, option=option, given=given, expected=f"{least} or more")
+
+
+def _subject(
+    labels: str | None, number_range: str | None, sample: streams.Stream | None
+) -> Subject:
+    """What is planned for: exactly one of labels, a range and a sample says so."""
+    from ldpstream.lab.planning.subject import Subject
+
+    given = [
+        name
+        for name, one in (("--labels", labels), ("--range", number_range), ("a sample", sample))
+        if one is not None
+    ]
+    if len(given) != 1:
+        raise Mistake(
+            Problem.OPTION,
+            option="the subject",
+            given=" and ".join(given) or "missing",
+            expected="one of --labels, --range or a sample (--stream, --counts, --data)",
+        )
+    if sample is not None:
+        return Subject.of_domain(sample.domain)
+    return Subject.of_range(number_range) if number_range else Subject.of_labels(labels or "")
+
+
+def _settings(
+    subject: Subject, users: int | None, epsilon: str | None, window: int, *, searching: bool
+) -> tuple[Settings, str | None]:
+    """The settings, and which of them is a guess that the target is to replace."""
+    from ldpstream.mechanisms.registry import Settings
+    from ldpstream.privacy.epsilon import Epsilon
+
+    missing = [name for name, one in (("users", users), ("epsilon", epsilon)) if one is None]
+    if len(missing) > searching:
+        raise Mistake(
+            Problem.OPTION,
+            option=f"--{missing[-1]}",
+            given="missing",
+            expected="it, or a --target-error to find it for"
+            if len(missing) == 1
+            else "it, or --users and a --target-error",
+        )
+    settings = Settings(
+        labels=subject.values,
+        users=GUESSED_USERS if users is None else users,
+        epsilon=Epsilon.of(GUESSED_EPSILON if epsilon is None else epsilon),
+        window=window,
+        query=subject.query,
+    )
+    return settings, missing[0] if missing else None
+
+
+def _mechanisms(text: str) -> tuple[str, ...]:
+    from ldpstream.lab.planning.plan import MECHANISMS
+    from ldpstream.mechanisms.registry import names
+
+    if text in ("usual", "all"):
+        return MECHANISMS if text == "usual" else names()
+    return tuple(dict.fromkeys(name.strip().lower() for name in text.split(",")))
+
+
+def _oracles(text: str, subject: Subject) -> tuple[AnyOracle, ...] | None:
+    from ldpstream.lab.planning.plan import oracles_for
+
+    if text == "auto":
+        return None
+    if text == "all":
+        return tuple(oracles_for(subject.query))
+    return tuple(subject.query.oracle(name.strip()) for name in text.split(","))
+
+
+def _stream_file(plan: Plan, subject: Subject, path: Path) -> str:
+    """A file that the collector accepts; what it does not accept is refused in its words."""
+    from ldpstream.collector.config import parse
+    from ldpstream.lab.planning.stream_file import StreamFile
+
+    text = StreamFile(
+        subject.labels,
+        subject.named,
+        plan.settings,
+        plan.interval_ms,
+        plan.advice.chosen,
+        plan.advice.sentences(),
+    ).text()
+    parse(text, path)
+    return text
+
+
+def _write(out: Path, text: str) -> None:
+    from ldpstream.lab.files import write_whole
+
+    try:
+        write_whole(out, text)
+    except OSError as error:
+        raise Mistake(
+            Problem.DATA_FILE, file=out, what=error.strerror, fix="give a place to write to"
+        ) from None
+
+
+def _say(plan: Plan, text: str | None, out: Path | None, *, as_json: bool) -> None:
+    chosen, target = plan.advice.chosen, plan.advice.target
+    if as_json:
+        said = {
+            "recommendation": chosen.mechanism,
+            "oracle": chosen.oracle,
+            "because": plan.advice.sentences(),
+            "users": plan.settings.users,
+            "epsilon": float(plan.settings.epsilon),
+            "window": plan.settings.window,
+            "labels": plan.settings.labels,
+            "timestamps": round(plan.advice.windows * plan.settings.window),
+            "target": target and target.row(),
+            "outcomes": plan.rows(),
+            "stream_toml": text,
+        }
+        print(json.dumps(said, indent=1))
+        return
+    print_rows(plan.table(), as_json=False)
+    for sentence in plan.advice.sentences():
+        console(as_json=False).print(sentence, highlight=False)
+    if out is not None:
+        console(as_json=False).print(f"wrote {out}; check it: ldpstream serve --check {out}")

@@ -1,0 +1,157 @@
+"""Which mechanism and oracle to take, in words that follow from the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ldpstream.lab.planning.costs import Cost, wire_bytes
+from ldpstream.lab.planning.outcome import How, Outcome
+from ldpstream.lab.planning.target import Target
+
+AS_GOOD = 1.01
+"""Ratio of two errors that can be given for less traffic."""
+WORTH_SAVING = 0.95
+"""Ratio of the bytes of two reports, HTTP and all, that is less traffic."""
+WEAK_EPSILON = 5.0
+"""Above this an observer can be more than 99 % sure of what a device holds."""
+
+
+def best_mechanism(outcomes: Sequence[Outcome]) -> Outcome:
+    """The one with the least error; on a still stream, of those that would see a change.
+
+    That a stream does not change is an assumption, and a mechanism that asks once in a window has
+    the least error under it. A simulation on a real sample needs no such rule.
+    """
+    seeing = [one for one in outcomes if one.how is How.SIMULATION or not one.blind]
+    return min(seeing or outcomes, key=lambda one: one.rmse)
+
+
+def best_oracle(outcomes: Sequence[Outcome], goal: float | None = None) -> Outcome:
+    """The one with the least error, unless one that errs hardly more saves much of the traffic.
+
+    A goal that the best one reaches is not given away for that.
+    """
+    best = min(outcomes, key=lambda one: (one.rmse, one.report_bytes))
+    bearable = AS_GOOD * best.rmse
+    if goal is not None and best.rmse <= goal:
+        bearable = min(bearable, goal)
+    good = [one for one in outcomes if one.rmse <= bearable]
+    shortest = min(good, key=lambda one: (one.report_bytes, one.rmse))
+    saves = wire_bytes(shortest) < WORTH_SAVING * wire_bytes(best)
+    return shortest if saves else best
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A choice among outcomes, and why."""
+
+    chosen: Outcome
+    mechanisms: Sequence[Outcome]
+    """One an oracle and mechanism that were looked at first."""
+    oracles: Sequence[Outcome]
+    """The chosen mechanism with each oracle."""
+    cost: Cost
+    epsilon: float
+    windows: float
+    """How many of them the errors are averaged over."""
+    target: Target | None
+
+    def sentences(self) -> list[str]:
+        said = (
+            self._choice(),
+            self._next(),
+            self._blind(),
+            self._oracle(),
+            self._cost(),
+            self._target(),
+            self._weak(),
+        )
+        return [sentence for sentence in said if sentence]
+
+    @property
+    def _name(self) -> str:
+        return self.chosen.mechanism.upper()
+
+    def _choice(self) -> str:
+        one = self.chosen
+        where = (
+            "simulated on the sample"
+            if one.how is How.SIMULATION
+            else f"predicted for {self.windows:.3g} windows of a stream that does not change"
+        )
+        return (
+            f"Use {self._name} with {one.oracle}: its root mean squared error is {one.rmse:.3g} "
+            f"({one.settled:.3g} in the last window), {where}."
+        )
+
+    def _next(self) -> str:
+        others = [one for one in self.mechanisms if one.mechanism != self.chosen.mechanism]
+        if not others:
+            return ""
+        second = best_mechanism(others)
+        return (
+            f"The next best, {second.mechanism.upper()}, errs "
+            f"{second.rmse / self.chosen.rmse:.2f} times as much."
+        )
+
+    def _blind(self) -> str:
+        """Why a smaller number in the table was passed over."""
+        better = [one for one in self.mechanisms if one.rmse < self.chosen.rmse and one.blind]
+        if not better or self.chosen.blind:
+            return ""
+        passed = min(better, key=lambda one: one.rmse)
+        return (
+            f"{passed.mechanism.upper()} would err {passed.rmse / self.chosen.rmse:.2f} times as "
+            f"much if nothing ever changed, but it sees no change in {1 - passed.looks:.0%} of the "
+            "timestamps: simulate on a sample (--counts, --data) before you take it."
+        )
+
+    def _oracle(self) -> str:
+        one = self.chosen
+        best = min(self.oracles, key=lambda other: other.rmse)
+        if len(self.oracles) == 1:
+            return ""
+        if best.rmse == one.rmse:
+            worst = max(self.oracles, key=lambda other: other.rmse)
+            return (
+                f"Of the oracles {one.oracle} has the least error; {worst.oracle} would err "
+                f"{worst.rmse / one.rmse:.2f} times as much."
+            )
+        return (
+            f"{best.oracle} would err {best.rmse / one.rmse:.3f} times as much, with reports of "
+            f"{best.report_bytes} bytes where {one.oracle} takes {one.report_bytes}."
+        )
+
+    def _cost(self) -> str:
+        cost = self.cost
+        return (
+            f"A device sends {cost.reports_per_day:.3g} reports a day, "
+            f"{_size(cost.bytes_per_day)}, and takes about {_size(cost.listening_bytes_per_day)} "
+            f"to hear of rounds; the collector gets up to {cost.peak_per_second:,.0f} reports/s."
+        )
+
+    def _target(self) -> str:
+        if self.target is None:
+            return ""
+        users = self.target.users and f"{self.target.users:,} users at this epsilon"
+        epsilon = self.target.epsilon and f"epsilon {self.target.epsilon} with these users"
+        enough = ", or ".join(part for part in (users, epsilon) if part)
+        state = "is reached" if self.target.reached else "is missed"
+        return f"An error of {self.target.goal:.3g} {state}; the least for it: {enough}."
+
+    def _weak(self) -> str:
+        if self.epsilon <= WEAK_EPSILON:
+            return ""
+        return f"Epsilon {self.epsilon:g} hides little of what a device holds."
+
+
+def _size(size: float) -> str:
+    """Bytes as people say them.
+
+    >>> _size(46_224), _size(2_448_000)
+    ('46 kB', '2.4 MB')
+    """
+    if size < 1e6:
+        return f"{size / 1e3:.2g} kB" if size < 1e5 else f"{size / 1e3:.0f} kB"
+    return f"{size / 1e6:.1f} MB"

@@ -1,0 +1,126 @@
+"""What is expected of one mechanism with one oracle: error and effort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.messages import Ask
+
+
+class How(StrEnum):
+    """Where the numbers of an outcome come from."""
+
+    FORMULA = "formula"
+    """The variance that the oracle states; nothing is random."""
+    REHEARSAL = "rehearsal"
+    """The mechanism itself, driven over a stream that does not change."""
+    SIMULATION = "simulation"
+    """The mechanism with a simulated fleet, on the sample stream."""
+
+
+@dataclass
+class AskLog:
+    """What a mechanism asked for, timestamp by timestamp."""
+
+    reports: list[int] = field(default_factory=list)
+    """Reports asked for at each timestamp."""
+
+    def open(self) -> None:
+        """A new timestamp begins."""
+        self.reports.append(0)
+
+    def note(self, ask: Ask) -> None:
+        self.reports[-1] += ask.users
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One row of a plan. Errors are root mean squared errors of a bin, in the unit of the query."""
+
+    mechanism: str
+    oracle: str
+    rmse: float
+    """Over all timestamps, from the first on."""
+    doubt: float | None
+    """The standard error of `rmse`, as far as chance took part in it; None: one run cannot tell."""
+    settled: float
+    """The same, over the last window only."""
+    reports: float
+    """Reports a device sends, per timestamp."""
+    busiest: int
+    """Reports at the busiest timestamp."""
+    looks: float
+    """Share of the timestamps at which anybody is asked: else the stream can move unseen."""
+    report_bytes: int
+    how: How
+
+    @property
+    def blind(self) -> bool:
+        return self.looks < 1
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Squared errors, averaged over bins and runs: of each run, and of each timestamp."""
+
+    of_runs: NDArray[np.float64]
+    of_timestamps: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, table: Sequence[NDArray[np.float64]]) -> Errors:
+        """From a row a run and a column a timestamp."""
+        stacked = np.stack(table)
+        return cls(stacked.mean(axis=1), stacked.mean(axis=0))
+
+    @property
+    def rmse(self) -> float:
+        return sqrt(float(self.of_runs.mean()))
+
+    @property
+    def doubt(self) -> float | None:
+        """The standard error of `rmse`: a square root halves a relative error."""
+        return self.rmse * self.relative_doubt / 2 if len(self.of_runs) > 1 else None
+
+    @property
+    def relative_doubt(self) -> float:
+        """Relative standard error of the mean squared error, from two runs or more."""
+        mean = float(self.of_runs.mean())
+        spread = float(self.of_runs.std(ddof=1)) / sqrt(len(self.of_runs))
+        return spread / mean if mean else 0.0
+
+    def settled(self, window: int) -> float:
+        return sqrt(float(self.of_timestamps[-window:].mean()))
+
+
+def outcome(
+    mechanism: str,
+    oracle: str,
+    errors: Errors,
+    logs: Sequence[AskLog],
+    *,
+    users: int,
+    window: int,
+    report_bytes: int,
+    how: How,
+    unit: float = 1.0,
+) -> Outcome:
+    """Put together what runs came to."""
+    asked = np.array([log.reports for log in logs])
+    return Outcome(
+        mechanism,
+        oracle,
+        rmse=unit * errors.rmse,
+        doubt=0.0 if how is How.FORMULA else errors.doubt and unit * errors.doubt,
+        settled=unit * errors.settled(window),
+        reports=float(asked.mean()) / users,
+        busiest=int(asked.max()),
+        looks=float((asked > 0).mean()),
+        report_bytes=report_bytes,
+        how=how,
+    )

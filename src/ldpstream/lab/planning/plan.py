@@ -1,0 +1,184 @@
+"""A plan: what to expect of each mechanism, which to take, and what a target takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ldpstream.lab.planning.advice import Advice, best_mechanism, best_oracle
+from ldpstream.lab.planning.costs import Cost
+from ldpstream.lab.planning.outcome import Outcome
+from ldpstream.lab.planning.target import (
+    Judge,
+    Target,
+    aim,
+    enough_epsilon,
+    enough_users,
+    unreachable,
+)
+from ldpstream.mechanisms.queries import Mean, Query
+from ldpstream.mechanisms.registry import PAPER, Settings
+from ldpstream.numeric import Numeric
+from ldpstream.oracles import Oracle
+
+MECHANISMS = (*PAPER, "lpf")
+"""What is compared if nothing else is said."""
+
+AnyOracle = Oracle | Numeric
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a plan is made from."""
+
+    settings: Settings
+    interval_ms: int
+    windows: float
+    """How many of them the errors are averaged over."""
+    mechanisms: Sequence[str] = MECHANISMS
+    oracles: Sequence[AnyOracle] | None = None
+    """For each mechanism; None: the best one for it."""
+    compare_oracles: bool = True
+    """Whether the mechanism that is chosen is tried with all oracles, if none were named."""
+    typical: float = 1.0
+    """What a relative error is relative to."""
+    goal: float | None = None
+    find: str | None = None
+    """"users" or "epsilon", if the one in `settings` is a guess that the goal is to replace."""
+
+    def size(self) -> int:
+        """Outcomes that the plan will have."""
+        if self.oracles:
+            return len(self.mechanisms) * len(self.oracles)
+        return len(self.mechanisms) + max(0, len(self.more_oracles) - 1)
+
+    @property
+    def more_oracles(self) -> Sequence[AnyOracle]:
+        """Those to try the chosen mechanism with."""
+        if self.oracles or not self.compare_oracles:
+            return ()
+        return tuple(oracles_for(self.settings.query))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is known in the end."""
+
+    settings: Settings
+    interval_ms: int
+    typical: float
+    outcomes: Sequence[Outcome]
+    advice: Advice
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [self._row(one) for one in self.outcomes]
+
+    def table(self) -> list[dict[str, Any]]:
+        """The rows as people read them: short names, and errors with what is doubtful in them."""
+        return [
+            {
+                "mechanism": row["mechanism"],
+                "oracle": row["oracle"],
+                "rmse": row["rmse"],
+                "±": "" if not row["rmse_doubt"] else f"{row['rmse_doubt'] / row['rmse']:.0%}",
+                "last window": row["rmse_settled"],
+                "by": row["how"],
+                "reports/device/day": row["reports_per_device_day"],
+                "kB/device/day": row["bytes_per_device_day"] / 1000,
+                "peak reports/s": row["peak_reports_per_second"],
+            }
+            for row in self.rows()
+        ]
+
+    def _row(self, one: Outcome) -> dict[str, Any]:
+        cost = Cost.of(one, self.interval_ms)
+        return {
+            "mechanism": one.mechanism,
+            "oracle": one.oracle,
+            "rmse": one.rmse,
+            "rmse_doubt": one.doubt,
+            "rmse_settled": one.settled,
+            "rmse_relative": one.rmse / self.typical,
+            "how": one.how.value,
+            "reports_per_device_day": cost.reports_per_day,
+            "bytes_per_device_day": cost.bytes_per_day,
+            "peak_reports_per_second": cost.peak_per_second,
+        }
+
+
+def make_plan(wish: Wish, judge: Judge, done: Callable[[int], None] = lambda _: None) -> Plan:
+    """Judge all mechanisms, choose one, and find what the goal takes.
+
+    `done` is told of each outcome of the table.
+    """
+    judge = Remembering(judge)
+    settings = _found(wish, judge) if wish.find else wish.settings
+    outcomes = []
+    for mechanism in wish.mechanisms:
+        for oracle in wish.oracles or (settings.oracle,):
+            outcomes.append(judge(mechanism, replace(settings, oracle=oracle)))
+            done(1)
+    best = best_mechanism(outcomes)
+    alike = [one for one in outcomes if one.mechanism == best.mechanism]
+    for oracle in wish.more_oracles:
+        if oracle.value != best.oracle:
+            alike.append(judge(best.mechanism, replace(settings, oracle=oracle)))
+            done(1)
+    chosen = best_oracle(alike, wish.goal)
+    settings = replace(settings, oracle=settings.query.oracle(chosen.oracle))
+    advice = Advice(
+        chosen,
+        outcomes,
+        alike,
+        Cost.of(chosen, wish.interval_ms),
+        float(settings.epsilon),
+        wish.windows,
+        _target(wish, judge, chosen, settings),
+    )
+    shown = [*outcomes, *(one for one in alike if one not in outcomes)]
+    return Plan(settings, wish.interval_ms, wish.typical, shown, advice)
+
+
+def oracles_for(query: Query) -> Iterable[AnyOracle]:
+    """All that can serve a query."""
+    return Numeric if isinstance(query, Mean) else Oracle
+
+
+def _found(wish: Wish, judge: Judge) -> Settings:
+    """The settings with the least that reaches the goal in place of a guess."""
+    assert wish.goal is not None
+    guessed = [judge(mechanism, wish.settings) for mechanism in wish.mechanisms]
+    mechanism = best_mechanism(guessed).mechanism
+    if wish.find == "users":
+        users = enough_users(judge, mechanism, wish.settings, wish.goal)
+        if users is not None:
+            return replace(wish.settings, users=users)
+    else:
+        epsilon = enough_epsilon(judge, mechanism, wish.settings, wish.goal)
+        if epsilon is not None:
+            return replace(wish.settings, epsilon=epsilon)
+    raise unreachable(mechanism, wish.settings, wish.goal)
+
+
+def _target(wish: Wish, judge: Judge, chosen: Outcome, settings: Settings) -> Target | None:
+    if wish.goal is None:
+        return None
+    if wish.find:
+        reached = chosen.rmse <= wish.goal
+        return Target(wish.goal, reached, settings.users, settings.epsilon)
+    return aim(judge, chosen.mechanism, settings, wish.goal, chosen.rmse)
+
+
+class Remembering:
+    """A judge that is not asked the same twice."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._known: dict[tuple[str, Settings], Outcome] = {}
+        self.most_users = judge.most_users
+
+    def __call__(self, mechanism: str, settings: Settings) -> Outcome:
+        if (mechanism, settings) not in self._known:
+            self._known[mechanism, settings] = self._judge(mechanism, settings)
+        return self._known[mechanism, settings]

@@ -1,0 +1,87 @@
+"""What mechanisms come to on a sample of the stream to be: simulated, not predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldpstream.lab.planning.outcome import AskLog, Errors, How, Outcome, outcome
+from ldpstream.lab.planning.predict import report_bytes
+from ldpstream.lab.simulation import Fleet, Progress, run
+from ldpstream.mechanisms.messages import Ask, Tally
+from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.streams.stream import CountsStream, Snapshot, Stream
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Judges mechanisms by simulating them; everything follows from `seed`."""
+
+    stream: Stream
+    repeats: int = 3
+    seed: int = 0
+    progress: Progress | None = None
+    most_users: int = 10**7
+    """A simulated fleet takes memory for each of them."""
+
+    def __call__(self, mechanism: str, settings: Settings) -> Outcome:
+        stream = resized(self.stream, settings.users, self.seed)
+        table, logs = [], []
+        for sequence in np.random.SeedSequence(self.seed).spawn(self.repeats):
+            rng = np.random.default_rng(sequence)
+            built = build(mechanism, settings)
+            fleet = Watched(Fleet.of(built, rng))
+            done = run(stream, built, rng, self.progress, fleet, settings.query)
+            table.append(((done.released - done.truth) ** 2).mean(axis=1))
+            logs.append(fleet.log)
+        return outcome(
+            mechanism,
+            built.noise.oracle.value,
+            Errors.of(table),
+            logs,
+            users=settings.users,
+            window=settings.window,
+            report_bytes=report_bytes(built),
+            how=How.SIMULATION,
+        )
+
+
+class Watched:
+    """A fleet whose asks are noted down."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self.log = AskLog()
+
+    @property
+    def reports(self) -> int:
+        return self._fleet.reports
+
+    def at(self, t: int, snapshot: Snapshot) -> Callable[[Ask], Tally]:
+        self.log.open()
+        answer = self._fleet.at(t, snapshot)
+
+        def noting(ask: Ask) -> Tally:
+            self.log.note(ask)
+            return answer(ask)
+
+        return noting
+
+
+def resized(stream: Stream, users: int, seed: int = 0) -> Stream:
+    """The same histograms, held by another number of users.
+
+    >>> from ldpstream.domain import Domain
+    >>> small = CountsStream("small", Domain.numbered(2), np.array([[3, 1], [1, 3]]))
+    >>> resized(small, 1000).table.tolist()
+    [[750, 250], [250, 750]]
+    """
+    if users == stream.users:
+        return stream
+    rng = np.random.default_rng(seed)
+    totals = np.stack([np.cumsum(snapshot.counts) for snapshot in stream.snapshots(rng)])
+    # Running totals are rounded, not counts: so that they still sum to all users.
+    scaled = np.rint(totals * (users / stream.users)).astype(np.int64)
+    return CountsStream(stream.name, stream.domain, np.diff(scaled, axis=1, prepend=0))

@@ -1,0 +1,81 @@
+"""The `stream.toml` of a plan, with the reasons beside the settings."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ldpstream.lab.planning.interval import spelled
+from ldpstream.lab.planning.outcome import Outcome
+from ldpstream.mechanisms.registry import Settings
+
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class StreamFile:
+    """What goes into the file."""
+
+    labels: Sequence[str]
+    named: bool
+    """Whether the labels have names of their own; else they are numbers, to be replaced."""
+    settings: Settings
+    interval_ms: int
+    chosen: Outcome
+    reasons: Sequence[str]
+
+    def text(self) -> str:
+        settings = self.settings
+        lines = [
+            "# Written by `ldpstream plan`. Check it: ldpstream serve --check FILE",
+            "",
+            "[collector]",
+            'listen = "127.0.0.1:8080"',
+            'store = "ldpstream-data/collector.sqlite"',
+            "",
+            *_comment(" ".join(self.reasons)),
+            "",
+            "[[stream]]",
+            "# Devices pin what follows, up to the oracle, when they enrol: it cannot be changed.",
+            'name = "my-stream"  # up to 64 of a-z, 0-9, - and _',
+            *_labels(self.labels, named=self.named),
+            *_comment("No device spends more than epsilon in any `window` consecutive timestamps."),
+            f"epsilon = {settings.epsilon}",
+            f"window = {settings.window}",
+            f'interval = "{spelled(self.interval_ms)}"',
+            f'oracle = "{self.chosen.oracle}"',
+            f'mechanism = "{self.chosen.mechanism}"',
+            "",
+            *_comment(
+                "How many devices are expected: shares of the fleet are shares of it. With open "
+                "selection devices come and go, and pick themselves at an announced rate; with a "
+                "roster the collector knows them all, and picks."
+            ),
+            f"population = {settings.users}",
+            'selection = "open"',
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Sequence[str], *, named: bool) -> list[str]:
+    note = [] if named else _comment("Put names in place of the numbers, each once.")
+    quoted = ", ".join(map(_quoted, labels))
+    # Only spaces after commas may break: a label can have spaces of its own.
+    body = [f"  {label}," for label in map(_quoted, labels)]
+    short = f"labels = [{quoted}]"
+    return [*note, short] if len(short) <= WIDTH else [*note, "labels = [", *body, "]"]
+
+
+def _quoted(label: str) -> str:
+    r"""A TOML string: JSON's escapes are TOML's, but for DEL, which JSON leaves alone.
+
+    >>> print(_quoted('say "é"\n'))
+    "say \"é\"\n"
+    """
+    return json.dumps(label, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="# ")

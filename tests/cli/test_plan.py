@@ -1,0 +1,185 @@
+"""`ldpstream plan` from the outside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldpstream.cli import run
+from ldpstream.collector.config import load
+from ldpstream.lab.files import write_whole
+
+QUICK = ["--mechanism", "lpu,lsp,lpf", "--window", "5"]
+SMALL = ["--users", "10000", "--labels", "4", "--epsilon", "1", *QUICK]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDPSTREAM_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def planned(capsys: pytest.CaptureFixture[str], *given: str) -> dict[str, Any]:
+    assert run(["plan", *given, "--json"]) == 0
+    said: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return said
+
+
+def test_a_table_and_a_recommendation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", *SMALL]) == 0
+    said = capsys.readouterr().out
+    assert "Use LPF with " in said
+    assert "rehearsal" in said
+    assert "reports/device/day" in said
+
+
+def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    said = planned(capsys, *SMALL)
+    assert said["recommendation"] == "lpf"
+    assert (said["users"], said["epsilon"], said["window"], said["labels"]) == (10_000, 1, 5, 4)
+    assert said["timestamps"] == 25
+    assert said["target"] is None
+    rows = {(row["mechanism"], row["oracle"]): row for row in said["outcomes"]}
+    assert ("lpf", "hadamard") in rows
+    for row in rows.values():
+        assert 0 < row["rmse_settled"] <= 1.1 * row["rmse"]
+        assert row["rmse_relative"] == pytest.approx(4 * row["rmse"])
+        assert row["reports_per_device_day"] == pytest.approx(1440 / 5)
+        assert row["bytes_per_device_day"] > 640 * row["reports_per_device_day"]
+
+
+def test_every_oracle_of_every_mechanism(capsys: pytest.CaptureFixture[str]) -> None:
+    said = planned(capsys, *SMALL, "--oracle", "all")
+    assert len(said["outcomes"]) == 3 * 7
+
+
+def test_all_of_the_paper_by_default(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--users", "5000", "--labels", "8", "--epsilon", "1", "--window", "4"]
+    said = planned(capsys, *given, "--timestamps", "8", "--oracle", "oue")
+    assert [row["mechanism"] for row in said["outcomes"]] == [
+        *("lbu", "lsp", "lbd", "lba", "lpu", "lpd", "lpa", "lpf")
+    ]
+
+
+def test_the_file_is_one_that_the_collector_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "labels.txt").write_text("north\nsouth, far\n\neast\n")
+    out = tmp_path / "new" / "stream.toml"
+    given = ["--users", "9000", "--labels", "labels.txt", "--epsilon", "0.5", "--window", "5"]
+    assert (
+        run(["plan", *given, "--mechanism", "lpf", "--interval", "10min", "--out", str(out)]) == 0
+    )
+    (stream,) = load(out).streams
+    assert stream.labels == ("north", "south, far", "east")
+    assert (stream.population, stream.window, stream.interval_ms) == (9000, 5, 600_000)
+    assert str(stream.epsilon) == "0.5"
+    assert stream.mechanism == "lpf"
+    assert "# Use LPF" in out.read_text()
+    assert [path.name for path in out.parent.iterdir()] == ["stream.toml"]
+    assert str(out) in capsys.readouterr().out.replace("\n", "")
+
+
+def test_what_a_target_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    said = planned(capsys, *SMALL, "--target-error", "0.005")
+    target = said["target"]
+    assert target["rmse"] == 0.005
+    assert not target["reached"]
+    assert target["smallest_users"] > 10_000
+    assert target["smallest_epsilon"] > 1
+    enough = [*SMALL, "--users", str(target["smallest_users"]), "--target-error", "0.005"]
+    assert planned(capsys, *enough)["target"]["reached"]
+
+
+@pytest.mark.parametrize("missing", ["--users", "--epsilon"])
+def test_what_is_left_out_is_found(missing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    place = SMALL.index(missing)
+    given = [*SMALL[:place], *SMALL[place + 2 :], "--target-error", "2%"]
+    said = planned(capsys, *given)
+    assert said["target"]["reached"]
+    assert said["target"][f"smallest_{missing[2:]}"] == said[missing[2:]]
+    chosen = (said["recommendation"], said["oracle"])
+    (rmse,) = (
+        row["rmse"] for row in said["outcomes"] if (row["mechanism"], row["oracle"]) == chosen
+    )
+    assert 0.95 * 0.005 < rmse <= 0.005
+
+
+def test_a_sample_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{300 + 5 * (t % 20)},{700 - 5 * (t % 20)}\n" for t in range(40))
+    write_whole(tmp_path / "counts.csv", "yes,no\n" + rows)
+    given = ["--counts", "counts.csv", "--epsilon", "1", "--repeats", "2", *QUICK]
+    said = planned(capsys, *given)
+    assert {row["how"] for row in said["outcomes"]} == {"simulation"}
+    assert len(said["outcomes"]) == 3
+    assert (said["users"], said["labels"], said["timestamps"]) == (1000, 2, 40)
+    assert 'labels = ["yes", "no"]' in said["stream_toml"]
+    larger = planned(capsys, *given, "--users", "50000")
+    assert larger["users"] == 50_000
+    best = [min(row["rmse"] for row in one["outcomes"]) for one in (said, larger)]
+    assert best[1] < best[0]
+
+
+def test_one_run_has_no_doubt_to_show(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--stream", "sin", "--users", "1000", "--timestamps", "10", "--epsilon", "1", *QUICK]
+    said = planned(capsys, *given, "--repeats", "1")
+    assert {row["rmse_doubt"] for row in said["outcomes"]} == {None}
+
+
+def test_the_mean_of_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    said = planned(capsys, "--range=-20:60", "--users", "10000", "--epsilon", "1", *QUICK)
+    assert {row["oracle"] for row in said["outcomes"]} >= {"duchi", "hybrid", "piecewise"}
+    assert said["stream_toml"] is None
+    lpu = next(row for row in said["outcomes"] if row["mechanism"] == "lpu")
+    assert lpu["rmse_relative"] == pytest.approx(lpu["rmse"] / 80)
+
+
+BOTH = ["--users", "1000", "--epsilon", "1"]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (BOTH, "the subject is missing"),
+        ([*BOTH, "--labels", "4", "--range", "0:1"], "--labels and --range"),
+        ([*BOTH, "--labels", "1"], "1 labels"),
+        ([*BOTH, "--labels", "nowhere.txt"], "nowhere.txt"),
+        ([*BOTH, "--range", "1:0"], "the range"),
+        ([*BOTH, "--range", "wide"], "--range"),
+        ([*BOTH, "--range", "0:1", "--out", "x.toml"], "--out"),
+        ([*BOTH, "--labels", "4", "--interval", "soon"], "--interval"),
+        ([*BOTH, "--labels", "4", "--interval", "1ms", *QUICK], "interval"),
+        ([*BOTH, "--labels", "4", "--window", "0"], "window is 0"),
+        ([*BOTH, "--labels", "4", "--mechanism", "lpx"], "lpx"),
+        ([*BOTH, "--labels", "4", "--oracle", "delphi"], "delphi"),
+        ([*BOTH, "--labels", "4", "--target-error", "small"], "--target-error"),
+        ([*BOTH, "--labels", "4", "--timestamps", "0"], "--timestamps"),
+        ([*BOTH, "--labels", "4", "--target-error", "1e-9", *QUICK], "does not reach"),
+        ([*BOTH, "--labels", "4", "--user", "name"], "--user"),
+        ([*BOTH, "--stream", "cosine"], "cosine"),
+        ([*BOTH, "--counts", "nowhere.csv"], "nowhere.csv"),
+        (["--labels", "4", "--users", "100", "--epsilon", "0"], "epsilon is 0"),
+        (["--labels", "4", "--users", "8", "--epsilon", "1"], "8 users"),
+        (["--labels", "4", "--users", "100"], "--epsilon"),
+        (["--labels", "4", "--epsilon", "1"], "--users"),
+        (["--labels", "4", "--target-error", "0.1"], "--epsilon"),
+    ],
+)
+def test_mistakes_are_one_line(
+    given: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["plan", *given]) == 2
+    said = capsys.readouterr()
+    assert named in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+    assert not Path("x.toml").exists()
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("a file, no folder")
+    assert run(["plan", *SMALL, "--out", "taken/stream.toml"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,307 @@
+"""Plans: what is predicted comes true in simulation, and advice follows from the numbers."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ldpstream.collector.config import parse
+from ldpstream.domain import Domain
+from ldpstream.errors import Mistake, Problem
+from ldpstream.lab.planning import costs
+from ldpstream.lab.planning.advice import best_mechanism, best_oracle
+from ldpstream.lab.planning.costs import Cost
+from ldpstream.lab.planning.interval import milliseconds, spelled
+from ldpstream.lab.planning.outcome import How, Outcome
+from ldpstream.lab.planning.plan import MECHANISMS, Wish, make_plan
+from ldpstream.lab.planning.predict import Prediction, by_copies, by_rehearsal
+from ldpstream.lab.planning.sample import Sample, resized
+from ldpstream.lab.planning.search import round_up, smallest
+from ldpstream.lab.planning.still import Still, skewed
+from ldpstream.lab.planning.stream_file import StreamFile
+from ldpstream.lab.planning.target import enough_epsilon, enough_users, read_goal
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.messages import Ask, Purpose
+from ldpstream.mechanisms.queries import Mean
+from ldpstream.mechanisms.registry import Settings, recipe
+from ldpstream.oracles import Oracle
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.streams.stream import CountsStream
+from ldpstream.streams.synthetic import sin
+
+PROMISED = 0.15
+"""How far a prediction may be off, of the simulated root mean squared error."""
+
+
+def still(users: int, shares: NDArray[np.float64], timestamps: int) -> CountsStream:
+    """A stream that does not change."""
+    totals = np.rint(np.cumsum(shares) * users).astype(np.int64)
+    row = np.diff(totals, prepend=0)
+    return CountsStream("still", Domain.numbered(len(row)), np.tile(row, (timestamps, 1)))
+
+
+def even(labels: int) -> NDArray[np.float64]:
+    return np.full(labels, 1 / labels)
+
+
+CASES = {
+    # users, true shares, epsilon, window, oracle, runs. With so many runs a simulated error has a
+    # standard error of 3 % (6 % at worst), a predicted one has 3 %: 15 % are over three of both
+    # together, more than two at worst. Seeds are fixed; the largest difference seen is 9 %.
+    "two labels": (20_000, skewed(2), 1.0, 10, Oracle.GRR, 100),
+    "subsets": (20_000, skewed(6), 1.0, 10, Oracle.SUBSET, 24),
+    "even, small epsilon": (50_000, even(8), 0.5, 10, Oracle.OUE, 32),
+    "few users": (2_000, skewed(16), 2.0, 8, Oracle.OLH, 24),
+    "large epsilon": (20_000, skewed(5), 3.0, 5, Oracle.GRR, 40),
+    "many labels": (30_000, skewed(64), 1.0, 8, Oracle.HADAMARD, 16),
+}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("case", CASES)
+def test_predictions_come_true(case: str, mechanism: str) -> None:
+    users, shares, epsilon, window, oracle, runs = CASES[case]
+    settings = Settings(len(shares), users, Epsilon.of(epsilon), window, oracle)
+    predicted = Prediction(5 * window)(mechanism, settings)
+    if mechanism == "lpf" and len(shares) > 2:
+        runs //= 2  # takes long, and errs about the same in every run
+    simulated = Sample(still(users, shares, 5 * window), runs)(mechanism, settings)
+    assert predicted.rmse == pytest.approx(simulated.rmse, rel=PROMISED)
+    assert predicted.reports == pytest.approx(simulated.reports, rel=0.05)
+    assert predicted.looks == simulated.looks
+    assert predicted.report_bytes == simulated.report_bytes
+
+
+@pytest.mark.parametrize("mechanism", ["lbu", "lpu", "lpa", "lpf"])
+def test_predictions_of_a_mean_come_true(mechanism: str) -> None:
+    query = Mean(-20, 60)
+    settings = Settings(65, 20_000, Epsilon.of(1), 8, query=query)
+    predicted = Prediction(40)(mechanism, settings)
+    simulated = Sample(still(20_000, even(65), 40), 60)(mechanism, settings)
+    assert predicted.rmse == pytest.approx(simulated.rmse, rel=PROMISED)
+
+
+def test_copies_of_a_filter_err_as_the_filter_does() -> None:
+    settings = Settings(8, 10_000, Epsilon.of(1), 10)
+
+    def build() -> Mechanism:
+        return recipe("lpf").build(settings)
+
+    stream = Still.under(build().noise)
+    fast, _ = by_copies(build, stream, Prediction(40))
+    slow, _ = by_rehearsal(build, stream, Prediction(40, seed=1))
+    assert fast.rmse == pytest.approx(slow.rmse, rel=0.1)
+
+
+@pytest.mark.parametrize("oracle", Oracle)
+def test_drawn_tallies_have_the_stated_moments(oracle: Oracle) -> None:
+    settings = Settings(4, 10_000, Epsilon.of(1), 10, oracle)
+    stream = Still.under(recipe("lpu").build(settings).noise)
+    ask = Ask(1000, settings.epsilon, Purpose.PUBLICATION)
+    drawn = stream.draw_many(ask, 20_000, np.random.default_rng(0))
+    stated = stream.exact(ask).variance
+    assert drawn.mean(axis=0) == pytest.approx(stream.truth, abs=0.005)
+    assert drawn.var(axis=0).mean() == pytest.approx(stated.mean(), rel=0.03)
+    sums_to_one = np.allclose(drawn.sum(axis=1), 1)
+    assert sums_to_one is (oracle in (Oracle.GRR, Oracle.SUBSET))
+
+
+def test_a_prediction_is_the_same_again() -> None:
+    settings = Settings(3, 5000, Epsilon.of(1), 5)
+    assert Prediction(25, seed=4)("lpa", settings) == Prediction(25, seed=4)("lpa", settings)
+
+
+# --- costs ---
+
+
+def test_costs_of_a_day() -> None:
+    one = outcome("lpu", "grr", 0.1, reports=0.05, busiest=6000)
+    cost = Cost.of(one, interval_ms=3_600_000)
+    assert cost.reports_per_day == pytest.approx(1.2)
+    assert cost.bytes_per_day == pytest.approx(1.2 * (2 + costs.REPORT_OVERHEAD))
+    assert cost.peak_per_second == pytest.approx(6000 / 3600)
+    polls = 86_400 / costs.POLL_SECONDS
+    assert cost.listening_bytes_per_day == pytest.approx(polls * costs.POLL_OVERHEAD)
+
+
+def outcome(
+    mechanism: str,
+    oracle: str,
+    rmse: float,
+    *,
+    reports: float = 0.1,
+    busiest: int = 10,
+    looks: float = 1.0,
+    report_bytes: int = 2,
+    how: How = How.REHEARSAL,
+) -> Outcome:
+    return Outcome(mechanism, oracle, rmse, 0.0, rmse, reports, busiest, looks, report_bytes, how)
+
+
+# --- advice ---
+
+
+def test_a_mechanism_that_sees_nothing_is_not_taken_on_a_promise() -> None:
+    blind, seeing = outcome("lsp", "grr", 0.1, looks=0.05), outcome("lpf", "grr", 0.2)
+    assert best_mechanism([blind, seeing]) is seeing
+    tried = replace(blind, how=How.SIMULATION)
+    assert best_mechanism([tried, replace(seeing, how=How.SIMULATION)]) is tried
+
+
+def test_a_much_shorter_report_is_worth_a_little_error() -> None:
+    exact, short = outcome("lpf", "subset", 1.0, report_bytes=129), outcome("lpf", "olh", 1.005)
+    assert best_oracle([exact, short]) is short
+    assert best_oracle([exact, short], goal=1.001) is exact
+    assert best_oracle([exact, replace(short, rmse=1.05)]) is exact
+    hardly_shorter = replace(short, report_bytes=120)
+    assert best_oracle([exact, hardly_shorter]) is exact
+
+
+def test_a_plan_compares_mechanisms_and_then_oracles() -> None:
+    settings = Settings(8, 10_000, Epsilon.of(1), 10)
+    plan = make_plan(Wish(settings, 60_000, 3, ("lpu", "lpf")), Prediction(30))
+    rows = [(row["mechanism"], row["oracle"]) for row in plan.rows()]
+    assert rows[0][0] == "lpu"
+    assert {oracle for mechanism, oracle in rows if mechanism == "lpf"} == {o.value for o in Oracle}
+    assert len(rows) == len(set(rows)) == 1 + len(Oracle)
+    assert plan.advice.chosen.mechanism == "lpf"
+    assert plan.settings.oracle == plan.advice.chosen.oracle
+    assert plan.advice.sentences()[0].startswith("Use LPF with ")
+
+
+# --- targets ---
+
+
+@pytest.mark.parametrize(
+    ("text", "goal"), [("0.01", 0.01), ("5%", 0.005), ("0.01,5%", 0.005), (" 0.001 , 5% ", 0.001)]
+)
+def test_goals(text: str, goal: float) -> None:
+    assert read_goal(text, typical=0.1) == pytest.approx(goal)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "x", "%", "nan", "inf", "1,,2"])
+def test_goals_that_are_none(text: str) -> None:
+    with pytest.raises(Mistake, match="--target-error"):
+        read_goal(text, typical=0.1)
+
+
+@pytest.mark.parametrize("start", [1, 300, 10**4, 10**9])
+@pytest.mark.parametrize("power", [-0.5, -1.0, -0.1])
+def test_the_search_finds_the_least(start: float, power: float) -> None:
+    trials = []
+
+    def error(x: float) -> float:
+        trials.append(x)
+        return float(x**power) if x >= 20 else float("inf")
+
+    found = smallest(error, 5000**power, start, 1, 10**9)
+    assert found is not None
+    assert 5000 * (1 - 1e-9) <= found <= 5000 * 1.011
+    assert len(trials) <= 25
+
+
+def test_the_search_knows_its_ends() -> None:
+    assert smallest(lambda x: 1 / x, 10, 50, 1, 100) == 1
+    assert smallest(lambda x: 1 / x, 0.001, 50, 1, 100) is None
+    assert smallest(lambda x: 1.0 if x < 30 else 0.0, 0.5, 1, 1, 100) == pytest.approx(30, rel=0.02)
+
+
+@pytest.mark.parametrize("x", [1, 999, 1234, 123_456, 0.01234, 0.5, 31.99])
+def test_rounding_up_gives_nothing_away(x: float) -> None:
+    assert x * (1 - 1e-9) <= round_up(x) <= 1.01 * x
+
+
+@pytest.mark.parametrize("mechanism", ["lpu", "lpf"])
+def test_the_smallest_that_reaches_a_goal(mechanism: str) -> None:
+    settings = Settings(4, 10_000, Epsilon.of(1), 5)
+    judge = Prediction(25)
+    goal = judge(mechanism, settings).rmse / 2
+    users = enough_users(judge, mechanism, settings, goal)
+    epsilon = enough_epsilon(judge, mechanism, settings, goal)
+    assert users is not None
+    assert epsilon is not None
+    for there, short in (
+        (replace(settings, users=users), replace(settings, users=int(0.97 * users))),
+        (
+            replace(settings, epsilon=epsilon),
+            replace(settings, epsilon=Epsilon.of(0.97 * float(epsilon))),
+        ),
+    ):
+        assert judge(mechanism, there).rmse <= goal < judge(mechanism, short).rmse
+
+
+def test_a_goal_out_of_reach() -> None:
+    settings = Settings(4, 100, Epsilon.of(1), 5)
+    with pytest.raises(Mistake) as refused:
+        make_plan(Wish(settings, 1000, 5, ("lpu",), goal=1e-9), Prediction(25))
+    assert refused.value.problem is Problem.TARGET_UNREACHABLE
+
+
+def test_users_are_found_where_none_are_given() -> None:
+    guess = Settings(4, 10_000, Epsilon.of(1), 5)
+    wish = Wish(guess, 1000, 5, ("lpu", "lpf"), goal=0.002, find="users")
+    plan = make_plan(wish, Prediction(25))
+    assert plan.settings.users != guess.users
+    assert plan.advice.chosen.rmse <= 0.002
+    assert plan.advice.target is not None
+    assert plan.advice.target.reached
+
+
+# --- samples ---
+
+
+def test_a_sample_of_another_size() -> None:
+    stream = resized(sin(users=1000, timestamps=30), 77_777)
+    assert stream.users == 77_777
+    assert stream.timestamps == 30
+    before = sin(users=1000, timestamps=30).table[:, 1] / 1000
+    after = np.array([one.counts[1] for one in stream.snapshots(np.random.default_rng(0))]) / 77_777
+    assert after == pytest.approx(before, abs=1e-4)
+
+
+def test_on_a_sample_that_moves_the_blind_do_not_win() -> None:
+    settings = Settings(2, 50_000, Epsilon.of(1), 20)
+    wish = Wish(settings, 60_000, 5, ("lsp", "lpf"), compare_oracles=False)
+    plan = make_plan(wish, Sample(sin(users=50_000, timestamps=100, b=0.1), repeats=2))
+    assert plan.advice.chosen.mechanism == "lpf"
+    assert plan.advice.chosen.how is How.SIMULATION
+    assert len(plan.outcomes) == 2
+
+
+# --- the file ---
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("north", "south"),
+        ('"quoted"', "back\\slash", "new\nline", "tab\t", "\x7f", "é 漢", ""),
+        tuple(f"a rather long label, number {i}" for i in range(40)),
+    ],
+)
+def test_the_collector_accepts_the_file(labels: tuple[str, ...]) -> None:
+    settings = Settings(len(labels), 12_345, Epsilon.of("0.25"), 7, Oracle.OUE)
+    file = StreamFile(labels, True, settings, 90_000, outcome("lpf", "oue", 0.1), ["Because."])
+    config = parse(file.text(), Path("stream.toml"))
+    (stream,) = config.streams
+    assert stream.labels == labels
+    assert stream.settings == settings
+    assert stream.interval_ms == 90_000
+    assert stream.mechanism == "lpf"
+    assert tomllib.loads(file.text())["stream"][0]["epsilon"] == 0.25
+
+
+@pytest.mark.parametrize("text", ["500ms", "30s", "1min", "1m", "90 sec", "1h", "1d", "2day"])
+def test_intervals_are_spelled_as_the_collector_reads_them(text: str) -> None:
+    assert milliseconds(spelled(milliseconds(text))) == milliseconds(text)
+
+
+@pytest.mark.parametrize("text", ["", "1", "min", "0s", "1.5s", "1 fortnight", "-1s"])
+def test_intervals_that_are_none(text: str) -> None:
+    with pytest.raises(Mistake, match="--interval"):
+        milliseconds(text)
