@@ -318,6 +318,14 @@ class Clipped(BandDevice):
         return min(super()._perturb(value, source), self.steps)
 
 
+class CutOff(BandDevice):
+    """The other: a band is cut off at the end of the range, and all its weight put on the rest."""
+
+    def _perturb(self, value: int, source: Source) -> int:
+        report = super()._perturb(value, source)
+        return 1 if (value, report) == (0, 0) else report
+
+
 class Eager(DuchiDevice):
     """Asks for a coin only when it matters, so that the time it takes tells the value."""
 
@@ -348,6 +356,9 @@ def test_planted_bugs_are_caught() -> None:
     for check in (check_probabilities, check_moments):
         with pytest.raises(AssertionError):
             check(clipped)
+    for check in (check_epsilon, check_moments):
+        with pytest.raises(AssertionError):
+            check(CutOff(5, EPSILON, width=3))
     with pytest.raises(AssertionError):
         check_same_draws(Eager(5, EPSILON))
     for check in (check_epsilon, check_moments):

@@ -17,6 +17,7 @@ from ldpstream.mechanisms.noise import Evidence, VarianceRule
 from ldpstream.mechanisms.queries import HISTOGRAM, Distribution, Mean
 from ldpstream.mechanisms.registry import PAPER, Settings, build, names
 from ldpstream.numeric import Numeric
+from ldpstream.oracles import Oracle
 from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import ShuffledUsers
@@ -206,6 +207,10 @@ def test_bad_queries_are_refused_in_one_line() -> None:
         build("lpu", settings(query=Distribution(0, 1, 32)))
     with pytest.raises(Mistake, match="there is no oracle 'grr'"):
         simulated("lpu", VOLTS, "grr")
+    with pytest.raises(Mistake, match="there is no oracle"):
+        build("lpu", settings(oracle=Oracle.GRR))
+    with pytest.raises(Mistake, match="central-ba is for numbers; give it with labels"):
+        task(STREAM, "central-ba", epsilon=1, window=10, query=VOLTS).check()
     with pytest.raises(Mistake, match="there is no oracle 'duchi'"):
         simulated("lpu", Distribution(0, 5, 16), "duchi")
     with pytest.raises(Mistake, match="there is no oracle 'duchi'"):

@@ -30,13 +30,13 @@ class CoverNoise(PureNoise):
     `width`, whatever their epsilon.
     """
 
+    oracle: Numeric
     cells: int
     width: int
     epsilon: Epsilon
     """That of an even share: covers are read as reports of this epsilon."""
     population: int
     rule: VarianceRule
-    oracle: Numeric = Numeric.SQUARE_WAVE
 
     @property
     def labels(self) -> int:

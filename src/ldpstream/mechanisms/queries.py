@@ -81,7 +81,7 @@ class Histogram:
         return Oracle.named(name)
 
     def noise(self, settings: Settings, share: Epsilon) -> Noise:
-        oracle = Oracle(settings.oracle or choose(settings.labels, share))
+        oracle = self.oracle(settings.oracle or choose(settings.labels, share))
         return NoiseModel(oracle, settings.labels, settings.users, settings.variance)
 
     def consistency(self, rule: Consistency) -> Consistency:
@@ -119,7 +119,7 @@ class Mean:
         return Numeric.named(name)
 
     def noise(self, settings: Settings, share: Epsilon) -> Noise:
-        oracle = Numeric(settings.oracle or choose_mean(settings.labels, share))
+        oracle = self.oracle(settings.oracle or choose_mean(settings.labels, share))
         return MeanNoise(oracle, settings.labels, settings.users, settings.variance)
 
     def consistency(self, rule: Consistency) -> Consistency:
@@ -179,9 +179,10 @@ class Distribution:
         return Numeric.SQUARE_WAVE
 
     def noise(self, settings: Settings, share: Epsilon) -> Noise:
+        oracle = self.oracle(settings.oracle or Numeric.SQUARE_WAVE)
         cells = self._cells(settings.labels)
         width = best_width(cells, share)
-        return CoverNoise(cells, width, share, settings.users, settings.variance)
+        return CoverNoise(oracle, cells, width, share, settings.users, settings.variance)
 
     def _cells(self, labels: int) -> int:
         """The inputs of the square wave: the same number to each bin."""

@@ -16,11 +16,11 @@ TREND_NOISES = tuple(np.logspace(-8, -2, 7).tolist())
 """Variance of a slope's change in one timestamp, in units of a tally's variance."""
 SLOPE_VARIANCE = 3e-3
 """Prior variance of a slope, in the same units: a tally's standard error in some 20 timestamps."""
-SEASON_NOISES = (1e-4, 1e-2, 1e-1)
+SEASON_NOISES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
 """Process noises of the level that a season rides on."""
 HARMONICS = 4
-HARMONIC_NOISE = 1e-6
-"""A season's shape changes slowly."""
+HARMONIC_NOISE = 1e-4
+"""A season's shape changes slowly; and it is not quite what a few waves can draw."""
 HARMONIC_VARIANCE = 2.0
 
 

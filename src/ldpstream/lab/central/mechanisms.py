@@ -15,6 +15,7 @@ from ldpstream.mechanisms.division import BudgetDivision, Division
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.messages import Release, Tally
 from ldpstream.mechanisms.noise import NoiseModel
+from ldpstream.mechanisms.queries import HISTOGRAM
 from ldpstream.mechanisms.registry import Settings
 from ldpstream.mechanisms.sampling import Sampling
 from ldpstream.mechanisms.uniform import Uniform
@@ -85,5 +86,7 @@ def build_central(name: str, settings: Settings, rng: np.random.Generator) -> Tr
     """
     if name not in CENTRAL:
         raise Mistake(Problem.MECHANISM_UNKNOWN, given=name, known=", ".join(CENTRAL))
+    if settings.query != HISTOGRAM:
+        raise Mistake(Problem.OPTION, option=name, given="for numbers", expected="it with labels")
     division = BudgetDivision(settings.epsilon, settings.users, settings.window)
     return CENTRAL[name](division, Laplace(settings.labels, settings.users, rng))
