@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from ldpstream.cli import compare, data, demo, reproduce, serve, simulate
+from ldpstream.cli import compare, data, demo, device, fleet, plan, reproduce, serve, simulate
 from ldpstream.errors import LdpStreamError, Mistake
 
 app = typer.Typer(
@@ -17,9 +17,12 @@ app = typer.Typer(
 )
 app.command("simulate")(simulate.command)
 app.command("compare")(compare.command)
+app.command("plan")(plan.command)
 app.command("reproduce")(reproduce.command)
 app.command("demo")(demo.command)
 app.command("serve")(serve.command)
+app.command("fleet")(fleet.command)
+app.add_typer(device.app, name="device")
 app.add_typer(data.app, name="data")
 
 

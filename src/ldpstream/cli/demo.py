@@ -1,32 +1,83 @@
-"""`ldpstream demo`: the seven mechanisms on the sine stream, as a table and as a picture."""
+"""`ldpstream demo`: a collector and a fleet on this machine, live."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+import json
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ldpstream.cli.output import console, print_rows, progress
+from ldpstream.cli.output import stages
+
+if TYPE_CHECKING:
+    from ldpstream.fleet.fleet import Outcome
+    from ldpstream.fleet.reader import Judged
+
+FOREVER = 365 * 24 * 3600.0
 
 
 def command(
-    out: Annotated[Path, typer.Option(help="folder for the picture")] = Path("demo-output"),
-    seed: Annotated[int, typer.Option(help="everything random follows from it")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    seconds: Annotated[
+        float | None, typer.Option(help="stop after so long; else at Ctrl-C")
+    ] = None,
+    devices: Annotated[int, typer.Option(help="how many devices")] = 2000,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON at the end")] = False,
 ) -> None:
-    """Show what each mechanism releases of a sine that 200,000 devices hold: epsilon 1, w 20."""
-    from ldpstream.lab.figures import releases_figure
-    from ldpstream.lab.simulation import simulate
-    from ldpstream.mechanisms.registry import names
+    """Start a collector and a fleet of real devices on loopback, and watch what is released.
+
+    Each device holds a 1 with a probability that follows a sine; every second a twentieth of them
+    report, each with the whole of epsilon = 1 for its next 20 seconds; LPF makes a figure of it.
+    """
+    from ldpstream.fleet.demo import STREAM, demo_collector
+    from ldpstream.fleet.fleet import Plan, run_fleet
     from ldpstream.streams.synthetic import sin
 
-    stream = sin()
-    results = []
-    with progress("seven mechanisms on sin", len(names()) * stream.timestamps) as advance:
-        for name in names():
-            result = simulate(stream, name, epsilon=1, window=20, seed=seed, progress=advance)
-            results.append(result)
-    print_rows([result.row() for result in results], as_json=as_json)
-    picture = releases_figure(results, label=1, path=out / "releases.png")
-    console(as_json=as_json).print(f"truth against releases: {picture}")
+    say = _ignore if as_json else print
+    with demo_collector(devices) as collector:
+        say(f"collector: {collector.url}")
+        plan = Plan(
+            url=collector.url,
+            stream=STREAM,
+            token=collector.token,
+            source=sin(users=devices, timestamps=100_000, a=0.2, b=0.05, h=0.4),
+            devices=devices,
+            seconds=seconds or FOREVER,
+        )
+        with stages(f"{devices} devices") as show:
+            outcome = run_fleet(plan, show, _ignore if as_json else _show)
+    say(_closing(outcome))
+    if as_json:
+        print(json.dumps(_object(outcome, collector.url)))
+
+
+def _ignore(_: object) -> None: ...
+
+
+def _show(judged: Judged) -> None:
+    if judged.t % 20 == 1 or judged.t < 3:
+        print("     t  reports  truth  released  standard error")
+    print(
+        f"{judged.t:6d}  {judged.received:7d}  {judged.truth[1]:.3f}  {judged.values[1]:8.3f}"
+        f"  {judged.variance[1] ** 0.5:14.3f}",
+        flush=True,
+    )
+
+
+def _closing(outcome: Outcome) -> str:
+    mre = "none" if outcome.metrics is None else f"{outcome.metrics.mre:.3f}"
+    return (
+        f"{outcome.timestamps} releases from {outcome.delivered} reports,"
+        f" mean relative error {mre}; nothing is left behind"
+    )
+
+
+def _object(outcome: Outcome, url: str) -> dict[str, object]:
+    metrics = outcome.metrics
+    return {
+        "releases": outcome.timestamps,
+        "reports": outcome.delivered,
+        "refused": outcome.refused,
+        "mre": metrics and metrics.mre,
+        "cfpu": metrics and metrics.cfpu,
+        "url": url,
+    }

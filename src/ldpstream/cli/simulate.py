@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,9 +41,13 @@ def command(
     ] = False,
     repeats: Annotated[int, typer.Option(help="runs to average")] = 1,
     seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
+    plot: Annotated[
+        Path | None, typer.Option(help="draw truth against releases into this PNG")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
     """Run mechanisms on a stream with a simulated fleet and print their error and their cost."""
+    from ldpstream.lab.figures.releases import releases_figure
     from ldpstream.lab.metrics import MRE_FLOOR
     from ldpstream.lab.simulation import simulate
     from ldpstream.mechanisms.registry import names
@@ -63,7 +68,7 @@ def command(
     )
     query = queries.query_of(mean, distribution)
     chosen = names() if mechanism == "all" else tuple(mechanism.split(","))
-    rows = []
+    results = []
     total = len(chosen) * repeats * source.timestamps
     with progress(f"simulating {source.name}", total) as advance:
         for name in chosen:
@@ -82,8 +87,10 @@ def command(
                 seed=seed,
                 progress=advance,
             )
-            rows.append(result.row())
-    print_rows(rows, as_json=as_json)
+            results.append(result)
+    print_rows([result.row() for result in results], as_json=as_json)
+    if plot is not None:
+        releases_figure(results, plot)
     if not as_json:
         floor = MRE_FLOOR * query.unit
         print(f"mean relative error (mre) with a floor of {floor:g}; {repeats} repeat(s)")

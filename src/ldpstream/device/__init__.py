@@ -1,14 +1,39 @@
-"""What runs on a device: the randomisers, their epsilon and their randomness.
+"""What runs on a device: its ledger, its randomisers, and how it talks to a collector.
 
-Needs the standard library only: a device has neither NumPy nor the collector.
+Needs the standard library only: a device has neither NumPy nor the collector. See docs/device.md.
 
 >>> grr = Oracle.GRR.device(labels=4, epsilon=Epsilon.of(1))
 >>> len(grr.encode(grr.perturb(2, SystemSource())))
 2
 """
 
+from ldpstream.device.device import AsyncDevice, Device
+from ldpstream.device.exchange import Unreachable
+from ldpstream.device.rounds import Refused
+from ldpstream.device.session import Heard
+from ldpstream.device.status import Status, read_status
+from ldpstream.device.store import LedgerUnusable
+from ldpstream.device.terms import Terms, TermsRefused
+from ldpstream.device.witness import ChangeTime, CounterFile, Witness
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import SystemSource
 
-__all__ = ["Epsilon", "Oracle", "SystemSource"]
+__all__ = [
+    "AsyncDevice",
+    "ChangeTime",
+    "CounterFile",
+    "Device",
+    "Epsilon",
+    "Heard",
+    "LedgerUnusable",
+    "Oracle",
+    "Refused",
+    "Status",
+    "SystemSource",
+    "Terms",
+    "TermsRefused",
+    "Unreachable",
+    "Witness",
+    "read_status",
+]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ldpstream.lab.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -17,10 +19,12 @@ FRESH = "#D55E00"
 """From the palette of Okabe and Ito, which colour-blind readers can tell apart."""
 
 
-def releases_figure(results: Sequence[Simulation], label: int, path: Path) -> Path:
-    """One panel a mechanism: the true frequency of a label, the releases, the publications."""
+def releases_figure(results: Sequence[Simulation], path: Path) -> Path:
+    """One panel a mechanism: the label that moves most, in truth and as released."""
     from matplotlib.figure import Figure
 
+    truth = results[0].runs[0].truth
+    label = int(np.argmax(np.ptp(truth, axis=0)))
     columns = min(2, len(results))
     rows = -(-len(results) // columns)
     figure = Figure(figsize=(11, 2.3 * rows), layout="constrained")
@@ -29,8 +33,9 @@ def releases_figure(results: Sequence[Simulation], label: int, path: Path) -> Pa
         _draw_run(panel, result, label)
     for panel in panels[len(results) :]:
         panel.set_axis_off()
-    truth = results[0].runs[0].truth[:, label]
-    panels[0].set_ylim(truth.min() - 0.06, truth.max() + 0.06)
+    low, high = truth[:, label].min(), truth[:, label].max()
+    margin = 0.6 * (high - low)
+    panels[0].set_ylim(low - margin, high + margin)
     named = {
         text: line
         for panel in panels
@@ -38,7 +43,7 @@ def releases_figure(results: Sequence[Simulation], label: int, path: Path) -> Pa
     }
     figure.legend(named.values(), named.keys(), loc="outside lower right", ncols=len(named))
     figure.supxlabel("timestamp t")
-    figure.supylabel(f"frequency of label {label}")
+    figure.supylabel(f"label {label}" if truth.shape[1] > 1 else "mean")
     first = results[0]
     figure.suptitle(
         f"{first.stream}: {first.settings.users:,} users, "

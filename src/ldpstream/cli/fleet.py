@@ -1,0 +1,124 @@
+"""`ldpstream fleet`: thousands of devices in one process, and how well a collector sees them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ldpstream.cli import sources
+from ldpstream.cli.output import Row, print_rows, stages
+
+if TYPE_CHECKING:
+    from ldpstream.fleet.fleet import Outcome
+    from ldpstream.fleet.reader import Judged
+
+_WEATHER = "How rough it is"
+
+
+def command(
+    collector: Annotated[str, typer.Option(help="address, as http://127.0.0.1:8080")],
+    token: Annotated[str, typer.Option(help="enrolment token", envvar="LDPSTREAM_ENROLMENT_TOKEN")],
+    devices: Annotated[int, typer.Option(help="how many devices")] = 2000,
+    stream: sources.Stream = None,
+    name: Annotated[
+        str | None, typer.Option(help="the collector's name of the stream, if another")
+    ] = None,
+    counts: sources.Counts = None,
+    data: sources.Data = None,
+    user: sources.User = None,
+    time: sources.Time = None,
+    value: sources.Value = None,
+    every: sources.Every = None,
+    labels: sources.Labels = None,
+    bins: sources.Bins = None,
+    timestamps: sources.Timestamps = None,
+    seconds: Annotated[float, typer.Option(help="how long to take part")] = 60.0,
+    offline: Annotated[
+        float, typer.Option(help="share of devices offline", rich_help_panel=_WEATHER)
+    ] = 0.0,
+    join: Annotated[
+        float,
+        typer.Option(help="share of users replaced each timestamp", rich_help_panel=_WEATHER),
+    ] = 0.0,
+    loss: Annotated[
+        float,
+        typer.Option(help="share of requests, and of responses, lost", rich_help_panel=_WEATHER),
+    ] = 0.0,
+    latency: Annotated[
+        float, typer.Option(help="mean seconds added to an exchange", rich_help_panel=_WEATHER)
+    ] = 0.0,
+    gateway: Annotated[
+        bool, typer.Option("--gateway", help="one listener for all, reports in batches")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="of values and weather, never of reports")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Run real devices that follow a stream; print the error of what the collector releases."""
+    from ldpstream.fleet.fleet import Plan, run_fleet
+    from ldpstream.fleet.weather import Weather
+
+    built_in = counts is None and data is None and _is_built_in(stream)
+    source = sources.open_source(
+        stream=stream,
+        counts=counts,
+        data=data,
+        user=user,
+        time=time,
+        value=value,
+        every=every,
+        labels=labels,
+        bins=bins,
+        users=devices if built_in else None,
+        timestamps=timestamps,
+        seed=seed,
+    )
+    plan = Plan(
+        url=collector.rstrip("/"),
+        stream=name or source.name,
+        token=token,
+        source=source,
+        devices=devices,
+        seconds=seconds,
+        weather=Weather(offline, join, loss, latency),
+        gateway=gateway,
+        seed=seed,
+    )
+    with stages(f"{devices} devices") as show:
+        outcome = run_fleet(plan, show, _ignore if as_json else _tell)
+    print_rows([_row(plan.stream, outcome)], as_json=as_json)
+
+
+def _is_built_in(stream: str | None) -> bool:
+    from ldpstream.streams.synthetic import STREAMS
+
+    return (stream or "sin").partition(":")[0] in STREAMS
+
+
+def _ignore(judged: Judged) -> None: ...
+
+
+def _tell(judged: Judged) -> None:
+    kind = "fresh" if judged.fresh else "carried over"
+    print(
+        f"t={judged.t}  received {judged.received}  {kind}  mean absolute error {judged.mae:.4f}",
+        flush=True,
+    )
+
+
+def _row(stream: str, outcome: Outcome) -> Row:
+    metrics = outcome.metrics
+    return {
+        "stream": stream,
+        "devices": outcome.devices,
+        "seconds": round(outcome.seconds, 3),
+        "timestamps": outcome.timestamps,
+        "reports": outcome.delivered,
+        "undelivered": outcome.undelivered,
+        "refused": outcome.refused,
+        "mre": metrics and metrics.mre,
+        "mae": metrics and metrics.mae,
+        "mse": metrics and metrics.mse,
+        "cfpu": metrics and metrics.cfpu,
+        "publications": metrics and metrics.publications,
+    }

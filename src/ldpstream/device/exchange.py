@@ -1,0 +1,152 @@
+"""Conversations with a collector, without a socket.
+
+A conversation is a generator: it yields requests and pauses, is sent responses, and returns what
+came of it. `drive` and `drive_async` carry one out, so that the blocking and the asyncio flavours
+of a device share every line of what a device does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from ldpstream.errors import LdpStreamError, Mistake, Problem
+
+LARGEST_ANSWER = 8 << 20
+"""Bytes of a response that are read at most: the terms of 65,536 labels fit."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to send, and how long an answer may take."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    patience: float = 10.0
+
+
+@dataclass(frozen=True)
+class Response:
+    """What came back; the names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait before going on."""
+
+    seconds: float
+
+
+class Unreachable(LdpStreamError):
+    """No answer. Whether the request arrived is not known."""
+
+
+T = TypeVar("T")
+Conversation = Generator[Request | Pause, Response | None, T]
+
+
+class Transport(Protocol):
+    """Carries requests to a collector."""
+
+    def send(self, url: str, request: Request) -> Response:
+        """Carry a request to the collector at `url`; raise `Unreachable` without an answer."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class AsyncTransport(Protocol):
+    """The same, without blocking."""
+
+    async def send(self, url: str, request: Request) -> Response: ...
+
+    async def close(self) -> None: ...
+
+
+def drive(
+    conversation: Conversation[T],
+    send: Callable[[Request], Response],
+    sleep: Callable[[float], None] = time.sleep,
+) -> T:
+    """Carry a conversation out, blocking."""
+    try:
+        step = next(conversation)
+        while True:
+            try:
+                if isinstance(step, Pause):
+                    sleep(step.seconds)
+                    reply = None
+                else:
+                    reply = send(step)
+            except Unreachable as fault:
+                step = conversation.throw(fault)
+            else:
+                step = conversation.send(reply)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def drive_async(
+    conversation: Conversation[T],
+    send: Callable[[Request], Awaitable[Response]],
+    sleep: Callable[[float], Awaitable[None]],
+) -> T:
+    """Carry a conversation out on an event loop."""
+    try:
+        step = next(conversation)
+        while True:
+            try:
+                if isinstance(step, Pause):
+                    await sleep(step.seconds)
+                    reply = None
+                else:
+                    reply = await send(step)
+            except Unreachable as fault:
+                step = conversation.throw(fault)
+            else:
+                step = conversation.send(reply)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a collector is.
+
+    >>> Address.of("https://example.org/ldp")
+    Address(secure=True, host='example.org', port=443, prefix='/ldp')
+    """
+
+    secure: bool
+    host: str
+    port: int
+    prefix: str
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            raise Mistake(
+                Problem.OPTION, option="the collector", given=repr(url), expected="its http(s) URL"
+            )
+        secure = parts.scheme == "https"
+        return cls(secure, parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"))
+
+
+def unreachable(url: str, what: object) -> Unreachable:
+    return Unreachable(Problem.UNREACHABLE, url=url, what=str(what) or type(what).__name__)

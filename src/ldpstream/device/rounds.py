@@ -1,0 +1,100 @@
+"""What a collector announces, read with suspicion."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ldpstream.device.terms import LATEST_MS, shown, whole
+from ldpstream.errors import LdpStreamError, Problem
+from ldpstream.privacy.epsilon import LARGEST_NANO
+
+MOST_ROUNDS = 64
+"""In one announcement: a timestamp has two or three."""
+
+_ROUND = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+
+
+class Refused(LdpStreamError):
+    """A device said no to something that the collector asked, and sent nothing."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """An ask: a report at t, with this epsilon, of a share `rate` of the devices."""
+
+    name: str
+    t: int
+    epsilon_nano: int
+    deadline_ms: int
+    rate: tuple[int, int]
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What makes it the same round: a timestamp's rounds are told apart by their id."""
+        return self.t, self.name
+
+    @classmethod
+    def read(cls, sent: object) -> Round:
+        """Check one round of an announcement.
+
+        >>> Round.read({"round": "2-publication", "t": 2, "epsilon_nano": 10**9,
+        ...     "purpose": "publication", "deadline_ms": 80000, "rate": [1, 20]}).rate
+        (1, 20)
+        """
+        if not isinstance(sent, dict):
+            raise Refused(Problem.ROUND_MALFORMED, field="form", given=shown(sent))
+        rate = sent.get("rate")
+        checks = {
+            "round": isinstance(sent.get("round"), str) and _ROUND.fullmatch(sent["round"]),
+            "t": whole(sent.get("t"), 1, LATEST_MS),
+            "epsilon_nano": whole(sent.get("epsilon_nano"), 1, LARGEST_NANO),
+            "deadline_ms": whole(sent.get("deadline_ms"), 0, LATEST_MS),
+            "rate": _is_share(rate),
+        }
+        for field, holds in checks.items():
+            if not holds:
+                raise Refused(
+                    Problem.ROUND_MALFORMED, field=field, given=shown(sent.get(field, "missing"))
+                )
+        share = (sent["rate"][0], sent["rate"][1])
+        return cls(sent["round"], sent["t"], sent["epsilon_nano"], sent["deadline_ms"], share)
+
+
+def _is_share(rate: object) -> bool:
+    return (
+        isinstance(rate, list)
+        and len(rate) == 2
+        and whole(rate[1], 1, 1 << 63)
+        and whole(rate[0], 0, rate[1])
+    )
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """The rounds that are open now. `now_ms` and `t` of the collector are not even read."""
+
+    serial: int
+    pin: str
+    rounds: tuple[Round | Refused, ...]
+
+    @classmethod
+    def read(cls, sent: Any) -> Announcement:
+        if not (
+            isinstance(sent, dict)
+            and whole(sent.get("serial"), 0, 1 << 63)
+            and isinstance(sent.get("pin"), str)
+            and isinstance(sent.get("rounds"), list)
+            and len(sent["rounds"]) <= MOST_ROUNDS
+        ):
+            raise Refused(Problem.ANSWER_MALFORMED, what="rounds", given=shown(sent))
+        return cls(sent["serial"], sent["pin"], tuple(map(_round_or_refusal, sent["rounds"])))
+
+
+def _round_or_refusal(sent: object) -> Round | Refused:
+    """One bad round does not take the good ones with it."""
+    try:
+        return Round.read(sent)
+    except Refused as refusal:
+        return refusal

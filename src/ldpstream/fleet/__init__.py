@@ -1,0 +1,1 @@
+"""Thousands of real devices in one process, for demonstrations, tests and measurements."""

@@ -1,0 +1,86 @@
+"""A collector of one's own for a while: a real process on loopback that leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldpstream.errors import LdpStreamError, Problem
+from ldpstream.fleet.folders import memory_folder
+
+STREAM = "demo"
+WINDOW = 20
+STOPPING_SECONDS = 10
+
+CONFIGURATION = """
+[collector]
+listen = "127.0.0.1:0"
+store = "collector.sqlite"
+
+[[stream]]
+name = "{stream}"
+labels = ["0", "1"]
+epsilon = 1.0
+window = {window}
+interval = "1s"
+mechanism = "lpf"
+selection = "open"
+population = {population}
+public = true
+"""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A running collector."""
+
+    url: str
+    token: str
+    """Lets devices enrol."""
+
+
+@contextmanager
+def demo_collector(population: int) -> Iterator[Demo]:
+    """Start `ldpstream serve` for one stream of second-long timestamps; stop it at the end."""
+    token = secrets.token_urlsafe(24)
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+        file = Path(folder) / "demo.toml"
+        file.write_text(CONFIGURATION.format(stream=STREAM, window=WINDOW, population=population))
+        process = subprocess.Popen(  # noqa: S603 - this very program
+            [sys.executable, "-m", "ldpstream", "serve", str(file)],
+            env=os.environ | {"LDPSTREAM_ENROLMENT_TOKEN": token},
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for us; we then tell it to stop
+        )
+        try:
+            yield Demo(_address(process), token)
+        finally:
+            _stop(process)
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        _, found, address = line.strip().partition("listening on ")
+        if found:
+            return address
+    raise LdpStreamError(Problem.COLLECTOR_DIED, status=process.wait())
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOPPING_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

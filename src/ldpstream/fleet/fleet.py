@@ -1,0 +1,266 @@
+"""A fleet: thousands of real devices in one process, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from ldpstream.device import AsyncDevice, Refused, Terms, Unreachable
+from ldpstream.device.async_transport import AsyncHttpTransport
+from ldpstream.device.session import Heard
+from ldpstream.errors import Mistake, Problem
+from ldpstream.fleet.folders import memory_folder
+from ldpstream.fleet.gateway import Gateway
+from ldpstream.fleet.reader import Judged, Reader
+from ldpstream.fleet.users import Users
+from ldpstream.fleet.weather import Line, Weather
+from ldpstream.lab.metrics import Metrics
+from ldpstream.streams.stream import Stream
+
+ENROLLING_AT_ONCE = 64
+LONGEST_POLL = 30
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage, what is done of it, and of how much (0: unknown)."""
+Watch = Callable[[Judged], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run."""
+
+    url: str
+    stream: str
+    """The collector's name for it."""
+    token: str
+    source: Stream
+    """Where the values come from."""
+    devices: int
+    seconds: float
+    weather: Weather = field(default_factory=Weather)
+    gateway: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it."""
+
+    devices: int
+    seconds: float
+    timestamps: int
+    delivered: int
+    undelivered: int
+    refused: dict[str, int]
+    """By code, what devices refused or were refused."""
+    metrics: Metrics | None
+    judged: tuple[Judged, ...]
+
+
+class _Member:
+    """One device with its connection."""
+
+    def __init__(self, path: Path, line: Line) -> None:
+        self.path = path
+        self.line = line
+        self.device = AsyncDevice.open(path, transport=line)
+        self.task: asyncio.Task[None] | None = None
+
+    def leave(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+        self.path.unlink()
+
+
+class Fleet:
+    """Runs a plan once."""
+
+    def __init__(
+        self, plan: Plan, progress: Progress = lambda *_: None, watch: Watch = lambda _: None
+    ) -> None:
+        if plan.devices < 1:
+            raise Mistake(
+                Problem.OPTION, option="--devices", given=plan.devices, expected="1 or more"
+            )
+        self._plan = plan
+        self._progress = progress
+        self._watch = watch
+        self._chance = Random(plan.seed)  # noqa: S311 - for the weather, not for reports
+        self._users = Users(plan.source, plan.devices, plan.seed)
+        self._members: list[_Member] = []
+        self._made = 0
+        self._delivered = self._undelivered = 0
+        self._refused: Counter[str] = Counter()
+
+    async def run(self) -> Outcome:
+        """Enrol, take part for so many seconds, and judge what was released."""
+        _allow_connections(self._plan.devices)
+        async with contextlib.AsyncExitStack() as stack:
+            self._transport = await stack.enter_async_context(_transport())
+            self._folder = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(dir=memory_folder()))
+            )
+            terms = await self._enrol_all()
+            started = time.monotonic()
+            reader = Reader(self._transport, self._plan.url, self._plan.stream, self._users)
+            await self._take_part(terms, reader)
+            seconds = time.monotonic() - started
+        return Outcome(
+            self._plan.devices,
+            seconds,
+            len(reader.judged),
+            self._delivered,
+            self._undelivered,
+            dict(self._refused),
+            reader.metrics(self._plan.devices),
+            tuple(reader.judged),
+        )
+
+    async def _enrol_all(self) -> Terms:
+        """Everyone, some at a time. The first one alone, so that a mistake is told once."""
+        first = await self._join(0)
+        self._members = [first]
+        terms = first.device.terms
+        assert terms is not None
+        if terms.labels != self._plan.source.domain.labels:
+            raise Mistake(
+                Problem.STREAM_PARAMETER,
+                stream=self._plan.source.name,
+                name="the number of labels",
+                given=len(self._plan.source.domain),
+                expected=f"the collector's labels, {', '.join(terms.labels[:8])}",
+            )
+        gate = asyncio.Semaphore(ENROLLING_AT_ONCE)
+
+        async def join(user: int) -> _Member:
+            async with gate:
+                member = await self._join(user)
+            self._progress("enrolled", self._made, self._plan.devices)
+            return member
+
+        others = (join(user) for user in range(1, self._plan.devices))
+        self._members += await asyncio.gather(*others)
+        return terms
+
+    async def _join(self, user: int) -> _Member:
+        """A user who has never been here before installs the application."""
+        self._made += 1
+        line = Line(self._transport, self._plan.weather, self._chance)
+        member = _Member(self._folder / f"{self._made}.ldp", line)
+        while True:
+            try:
+                await member.device.enrol(
+                    self._plan.url, self._plan.stream, self._plan.token, first_install=True
+                )
+                break
+            except Unreachable:
+                if not self._plan.weather.loss:
+                    raise
+        member.device.follow(lambda t: self._users.value(user, t))
+        return member
+
+    async def _take_part(self, terms: Terms, reader: Reader) -> None:
+        gateway = None
+        if self._plan.gateway:
+            gateway = Gateway(self._transport, self._plan.url, self._plan.stream, self._online)
+            await gateway.check()
+            workers = [asyncio.create_task(gateway.run())]
+        else:
+            for member in self._members:
+                member.task = asyncio.create_task(self._live(member))
+            workers = []
+        workers.append(asyncio.create_task(self._change_weather(terms)))
+        workers.append(asyncio.create_task(self._read(terms, reader)))
+        await asyncio.wait(workers, timeout=self._plan.seconds, return_when=asyncio.FIRST_EXCEPTION)
+        workers += [member.task for member in self._members if member.task is not None]
+        for worker in workers:
+            worker.cancel()
+        ends = await asyncio.gather(*workers, return_exceptions=True)
+        await self._read_new(reader)
+        if gateway is not None:
+            self._delivered, self._undelivered = gateway.delivered, gateway.undelivered
+            self._refused = gateway.refused
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
+
+    def _online(self) -> Iterable[AsyncDevice]:
+        return (member.device for member in self._members if not member.line.offline)
+
+    async def _live(self, member: _Member) -> None:
+        """One device's life, as in `AsyncDevice.run`, with its outcomes counted."""
+        await member.device.run(wait=LONGEST_POLL, tell=self._count)
+
+    def _count(self, heard: Heard) -> None:
+        self._delivered += len(heard.delivered)
+        self._undelivered += len(heard.undelivered)
+        for fault in (*heard.refusals, *heard.undelivered):
+            self._refused[fault.problem.code] += 1
+
+    async def _change_weather(self, terms: Terms) -> None:
+        """At each timestamp: who is offline, who leaves, who joins."""
+        weather = self._plan.weather
+        while True:
+            for member in self._members:
+                member.line.offline = self._chance.random() < weather.offline
+            leaving = [user for user in range(self._plan.devices) if self._leaves()]
+            for user in leaving:
+                member = await self._join(user)
+                self._members[user].leave()
+                self._members[user] = member
+                if not self._plan.gateway:
+                    member.task = asyncio.create_task(self._live(member))
+            await asyncio.sleep(_until_next(terms))
+
+    def _leaves(self) -> bool:
+        return self._chance.random() < self._plan.weather.join
+
+    async def _read(self, terms: Terms, reader: Reader) -> None:
+        while True:
+            await asyncio.sleep(_until_next(terms))
+            await self._read_new(reader)
+
+    async def _read_new(self, reader: Reader) -> None:
+        with contextlib.suppress(Unreachable, Refused):
+            for judged in await reader.read():
+                self._watch(judged)
+                self._progress(f"t={judged.t}", 0, 0)
+
+
+def run_fleet(
+    plan: Plan, progress: Progress = lambda *_: None, watch: Watch = lambda _: None
+) -> Outcome:
+    """Run a plan on an event loop of its own."""
+    return asyncio.run(Fleet(plan, progress, watch).run())
+
+
+@contextlib.asynccontextmanager
+async def _transport() -> AsyncIterator[AsyncHttpTransport]:
+    transport = AsyncHttpTransport()
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+def _until_next(terms: Terms) -> float:
+    """Seconds until the next timestamp has begun."""
+    passed = (time.time() * 1000 - terms.start_ms) % terms.interval_ms
+    return (terms.interval_ms - passed) / 1000 + 0.001
+
+
+def _allow_connections(devices: int) -> None:
+    """Each device keeps a connection open; the usual limit of a shell is 1024 files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = devices + 200
+    if soft < needed:
+        allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))

@@ -1,0 +1,111 @@
+"""A gateway: listens once for all its devices, and passes their reports on by the thousand.
+
+It sees nothing that the collector would not see: reports are randomised and signed by the devices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ldpstream.device import AsyncDevice, Refused, Unreachable
+from ldpstream.device.account import Submission
+from ldpstream.device.answers import read_object, refusal_in
+from ldpstream.device.backoff import pause_after, system_jitter
+from ldpstream.device.exchange import AsyncTransport, Request, Response
+from ldpstream.device.rounds import Announcement
+from ldpstream.errors import Mistake, Problem
+
+BATCH = 1000
+BREATH = 250
+"""Devices that decide between two looks at the network."""
+
+
+@dataclass
+class Gateway:
+    """For streams with open selection: there everyone is told the same."""
+
+    transport: AsyncTransport
+    url: str
+    stream: str
+    online: Callable[[], Iterable[AsyncDevice]]
+    delivered: int = 0
+    undelivered: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    _serial: int = 0
+
+    async def check(self) -> None:
+        """Refuse a stream with a roster, which tells nothing to those it does not know."""
+        response = await self._ask(wait=0)
+        if response.status == 400:
+            raise Mistake(
+                Problem.OPTION,
+                option="--gateway",
+                given="given",
+                expected="it for a stream with open selection: a roster asks device by device",
+            )
+
+    async def run(self) -> None:
+        """Listen and pass on until cancelled."""
+        failures = 0
+        while True:
+            try:
+                announcement = await self._listen()
+                await self._answer(announcement)
+                failures = 0
+            except (Unreachable, Refused):
+                failures += 1
+                await asyncio.sleep(pause_after(failures, 0.1, 0.0, system_jitter))
+
+    async def _listen(self) -> Announcement:
+        response = await self._ask(wait=30)
+        if response.status != 200:
+            raise refusal_in(response, "to list rounds")
+        announcement = Announcement.read(read_object(response, "rounds"))
+        self._serial = announcement.serial
+        return announcement
+
+    async def _ask(self, wait: int) -> Response:
+        path = f"/v1/streams/{self.stream}/rounds?after={self._serial}&wait={wait}"
+        return await self.transport.send(self.url, Request("GET", path, patience=wait + 10.0))
+
+    async def _answer(self, announcement: Announcement) -> None:
+        """Pass reports on as they are made: a round may end before the last device has decided."""
+        for asked in announcement.rounds:
+            ready: list[tuple[AsyncDevice, Submission]] = []
+            for number, device in enumerate(self.online()):
+                outcome = device.session.consider(announcement.pin, asked)
+                if isinstance(outcome, Submission):
+                    ready.append((device, outcome))
+                elif isinstance(outcome, Refused):
+                    self.refused[outcome.problem.code] += 1
+                if len(ready) == BATCH:
+                    await self._pass_on(ready)
+                    ready = []
+                elif number % BREATH == 0:
+                    await asyncio.sleep(0)
+            if ready:
+                await self._pass_on(ready)
+
+    async def _pass_on(self, reports: list[tuple[AsyncDevice, Submission]]) -> None:
+        path = reports[0][1].path.removesuffix("reports") + "batch"
+        body = b"".join(
+            device.session.account.number + one.mac + one.report for device, one in reports
+        )
+        kind = {"Content-Type": "application/vnd.ldpstream.batch"}
+        try:
+            response = await self.transport.send(self.url, Request("POST", path, kind, body))
+        except Unreachable:
+            self.undelivered += len(reports)
+            return
+        if response.status != 200:
+            self.undelivered += len(reports)
+            return
+        for device, one in reports:
+            device.session.account.arrived(one.round)
+        answer = read_object(response, "batch")
+        counted = int(answer["accepted"]) + int(answer["repeated"])
+        self.delivered += counted
+        self.undelivered += len(reports) - counted

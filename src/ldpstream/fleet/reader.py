@@ -1,0 +1,88 @@
+"""Following what a collector releases, beside the truth."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.device.answers import refusal_in
+from ldpstream.device.exchange import AsyncTransport, Request
+from ldpstream.fleet.users import Users
+from ldpstream.lab.metrics import Metrics, measure
+from ldpstream.refine.intervals import normal_interval
+
+PAGE = 1000
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A release, and how far it is from the truth."""
+
+    t: int
+    values: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    truth: NDArray[np.float64]
+    fresh: bool
+    received: int
+
+    @property
+    def mae(self) -> float:
+        return float(np.mean(np.abs(self.values - self.truth)))
+
+
+@dataclass
+class Reader:
+    """Reads the releases of the timestamps that the fleet took part in."""
+
+    transport: AsyncTransport
+    url: str
+    stream: str
+    users: Users
+    judged: list[Judged] = field(default_factory=list)
+    _next: int = 0
+
+    async def read(self) -> list[Judged]:
+        """The releases that came since the last call."""
+        path = f"/v1/streams/{self.stream}/releases?since={self._next}&limit={PAGE}&format=json"
+        response = await self.transport.send(self.url, Request("GET", path))
+        if response.status != 200:
+            raise refusal_in(response, "to show releases")
+        new = []
+        for release in _releases(json.loads(response.body)):
+            self._next = release["t"] + 1
+            truth = self.users.truth(release["t"])
+            if truth is not None:
+                values, variance = (
+                    np.array(release[name], np.float64) for name in ("values", "variance")
+                )
+                facts = (release["fresh"], release["received"])
+                new.append(Judged(release["t"], values, variance, truth, *facts))
+        self.judged += new
+        return new
+
+    def metrics(self, devices: int) -> Metrics | None:
+        """The figures of `ldpstream simulate`, for what was released here."""
+        if not self.judged:
+            return None
+        truth, values, variance = (
+            np.array([getattr(one, name) for one in self.judged])
+            for name in ("truth", "values", "variance")
+        )
+        low, high = normal_interval(values, variance)
+        return measure(
+            truth,
+            values,
+            users=devices,
+            reports=sum(one.received for one in self.judged),
+            publications=sum(one.fresh for one in self.judged),
+            covered=float(np.mean((low <= truth) & (truth <= high))),
+        )
+
+
+def _releases(answer: Any) -> list[dict[str, Any]]:
+    releases: list[dict[str, Any]] = answer["releases"] if isinstance(answer, dict) else answer
+    return releases

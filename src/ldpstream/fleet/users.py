@@ -1,0 +1,68 @@
+"""Who holds what when: a stream, user by user, at the timestamps of a collector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.errors import Mistake, Problem
+from ldpstream.streams.stream import CountsStream, ShuffledUsers, Stream, ValuesSnapshot
+
+Floats = NDArray[np.float64]
+
+REMEMBERED = 3
+"""Timestamps whose values are kept: a round may be answered a little late."""
+
+
+class Users:
+    """The values of a fleet's users. The first timestamp asked for is the stream's first.
+
+    A stream that ends starts again.
+
+    >>> from ldpstream.streams.synthetic import constant
+    >>> users = Users(constant(users=10, timestamps=2, p=0.3), devices=10, seed=1)
+    >>> sum(users.value(user, 1_000_005) for user in range(10)), users.truth(1_000_005).tolist()
+    (3, [0.7, 0.3])
+    """
+
+    def __init__(self, stream: Stream, devices: int, seed: int) -> None:
+        if devices > stream.users:
+            expected = f"at most {stream.users}, the users of this stream"
+            raise Mistake(Problem.OPTION, option="devices", given=devices, expected=expected)
+        self._stream = ShuffledUsers(stream) if isinstance(stream, CountsStream) else stream
+        self._devices = devices
+        self._rng = np.random.default_rng(seed)
+        self._snapshots = self._endless()
+        self._values: dict[int, NDArray[Any]] = {}
+        self._truth: dict[int, Floats] = {}
+        self._last: int | None = None
+
+    def value(self, user: int, t: int) -> int | None:
+        """The label of a user at t; None if that is too long ago."""
+        if t not in self._values:
+            self._go_to(t)
+        values = self._values.get(t)
+        return None if values is None else int(values[user])
+
+    def truth(self, t: int) -> Floats | None:
+        """The frequencies at t, if anyone has been asked for it or for a later timestamp."""
+        return self._truth.get(t)
+
+    def _go_to(self, t: int) -> None:
+        start = t if self._last is None else self._last + 1
+        for now in range(start, t + 1):
+            values = next(self._snapshots)[: self._devices].copy()
+            self._values[now] = values
+            self._values.pop(now - REMEMBERED, None)
+            counts = np.bincount(values, minlength=len(self._stream.domain))
+            self._truth[now] = counts / self._devices
+            self._last = now
+
+    def _endless(self) -> Iterator[NDArray[Any]]:
+        while True:
+            for snapshot in self._stream.snapshots(self._rng):
+                assert isinstance(snapshot, ValuesSnapshot)
+                yield snapshot.values

@@ -1,0 +1,61 @@
+"""What real networks and real users do to a fleet: loss, latency, absence, coming and going."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from random import Random
+
+from ldpstream.device.exchange import AsyncTransport, Request, Response, unreachable
+from ldpstream.errors import Mistake, Problem
+
+
+@dataclass(frozen=True)
+class Weather:
+    """How rough it is."""
+
+    offline: float = 0.0
+    """The share of devices that are offline, drawn anew for each timestamp."""
+    join: float = 0.0
+    """The share of users who leave for good in each timestamp; as many new ones join."""
+    loss: float = 0.0
+    """Pr[a request is lost], and as much again for its response."""
+    latency: float = 0.0
+    """Mean seconds that an exchange takes longer, exponentially distributed."""
+
+    def __post_init__(self) -> None:
+        for name in ("offline", "join", "loss"):
+            if not 0 <= getattr(self, name) < 1:
+                self._refuse(name, "0 to below 1")
+        if not 0 <= self.latency < 60:
+            self._refuse("latency", "seconds, below 60")
+
+    def _refuse(self, name: str, expected: str) -> None:
+        raise Mistake(
+            Problem.OPTION, option=f"--{name}", given=getattr(self, name), expected=expected
+        )
+
+
+class Line:
+    """The connection of one device: a shared transport, seen through the weather."""
+
+    def __init__(self, transport: AsyncTransport, weather: Weather, chance: Random) -> None:
+        self._transport = transport
+        self._weather = weather
+        self._chance = chance
+        self.offline = False
+
+    async def send(self, url: str, request: Request) -> Response:
+        self._may_be_lost(url)
+        if self._weather.latency:
+            await asyncio.sleep(self._chance.expovariate(1 / self._weather.latency))
+        response = await self._transport.send(url, request)
+        self._may_be_lost(url)
+        return response
+
+    def _may_be_lost(self, url: str) -> None:
+        if self.offline or self._chance.random() < self._weather.loss:
+            raise unreachable(url, "the weather")
+
+    async def close(self) -> None:
+        """The transport is not this device's alone."""

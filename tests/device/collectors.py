@@ -1,0 +1,225 @@
+"""Collectors for tests: in memory, with a transcript of everything that ever left the device."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ldpstream.device import Device, SystemSource, Witness
+from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.terms import Terms
+from ldpstream.privacy.randomness import Source
+
+URL = "http://collector.invalid"
+MASTER = b"master secret of the tests"
+TOKEN = "let me in"
+NANO = 10**9
+START_MS = 1_700_000_000_000
+INTERVAL_MS = 60_000
+
+
+def make_terms(**changes: Any) -> Terms:
+    sent = {
+        "version": 1,
+        "stream": "regions",
+        "query": "histogram",
+        "labels": ["north", "east", "south", "west"],
+        "epsilon_nano": NANO,
+        "window": 4,
+        "interval_ms": INTERVAL_MS,
+        "start_ms": START_MS,
+        "oracle": "grr",
+    }
+    return Terms.read({**sent, **changes})
+
+
+@dataclass
+class HandClock:
+    """Two clocks that move by hand, together or apart."""
+
+    wall: int = START_MS
+    steady: int = 5_000_000
+
+    def wall_ms(self) -> int:
+        return self.wall
+
+    def steady_ms(self) -> int:
+        return self.steady
+
+    def pass_ms(self, ms: int) -> None:
+        """Time passes."""
+        self.wall += ms
+        self.steady += ms
+
+    def pass_timestamps(self, timestamps: int) -> None:
+        self.pass_ms(timestamps * INTERVAL_MS)
+
+
+class Vouching:
+    """A witness who says what it is told to."""
+
+    def __init__(self) -> None:
+        self.trusts = True
+        self._stamps = 0
+
+    def stamp(self) -> int:
+        self._stamps += 1
+        return self._stamps
+
+    def committed(self, stamp: int) -> None: ...
+
+    def vouches(self, found: object, stamp: int) -> bool:
+        return self.trusts
+
+
+def a_round(t: int, name: str | None = None, **changes: Any) -> dict[str, Any]:
+    return {
+        "round": name or f"{t}-publication",
+        "t": t,
+        "epsilon_nano": NANO,
+        "purpose": "publication",
+        "deadline_ms": START_MS + (t + 1) * INTERVAL_MS,
+        "rate": [1, 1],
+        **changes,
+    }
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A report as it left the device."""
+
+    t: int
+    round: str
+    nano: int
+    report: bytes
+    on_disk_first: bool
+
+
+@dataclass
+class MemoryCollector:
+    """A transport that is its own collector: it asks whatever it is told to ask."""
+
+    terms: Terms = field(default_factory=make_terms)
+    rounds: list[Any] = field(default_factory=list)
+    pin: str | None = None
+    serial: int = 0
+    loses: Callable[[Request], bool] = lambda request: False
+    """Whether an exchange is lost: on the way here or on the way back, a device cannot tell."""
+    status: int = 202
+    headers: dict[str, str] = field(default_factory=dict)
+    enrolment: dict[str, Any] = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    path: Path | None = None
+    """Of the device's file: when given, each report is looked up in it as it arrives."""
+
+    def send(self, url: str, request: Request) -> Response:
+        self.requests.append(request)
+        response = self._respond(request)  # what leaves a device is in the transcript, lost or not
+        if self.loses(request):
+            raise unreachable(url, "the exchange was lost")
+        return response
+
+    def close(self) -> None: ...
+
+    def _respond(self, request: Request) -> Response:
+        if request.path.endswith("/devices"):
+            device = json.loads(request.body)["device"]
+            answer = {
+                "terms": json.loads(self.terms.canonical),
+                "pin": self.terms.pin,
+                "key": device_key(self.terms.stream, device).hex(),
+                "selection": "open",
+            }
+            return _json(201, answer | self.enrolment)
+        if request.method == "GET":
+            self.serial += 1
+            pin = self.terms.pin if self.pin is None else self.pin
+            return _json(200, {"serial": self.serial, "pin": pin, "rounds": self.rounds})
+        return self._take(request)
+
+    def _take(self, request: Request) -> Response:
+        name = request.path.split("/")[-2]
+        asked = next(one for one in self.rounds if one["round"] == name)
+        key = device_key(self.terms.stream, request.headers["Ldp-Device"])
+        message = f"POST\n{request.path}\n{name}\n".encode() + request.body
+        mac = hmac.digest(key, message, hashlib.sha256)[:16].hex()
+        assert request.headers["Ldp-Mac"] == mac
+        on_disk = self.path is None or on_disk_now(self.path, asked["t"], name) == request.body
+        self.sent.append(Sent(asked["t"], name, asked["epsilon_nano"], request.body, on_disk))
+        problem = {"type": "https://ldpstream.invalid/problems/round-closed", "detail": "late"}
+        return Response(self.status, self.headers, json.dumps(problem).encode())
+
+
+def _json(status: int, answer: object) -> Response:
+    return Response(status, {}, json.dumps(answer).encode())
+
+
+def device_key(stream: str, device: str) -> bytes:
+    message = f"ldpstream device key 1\n{stream}\n{device}".encode()
+    return hmac.digest(MASTER, message, hashlib.sha256)
+
+
+def on_disk_now(path: Path, t: int, name: str) -> bytes | None:
+    """What another process sees in the file."""
+    connection = sqlite3.connect(path)
+    try:
+        found = connection.execute(
+            "SELECT report FROM ledger WHERE t = ? AND round = ?", (t, name)
+        ).fetchone()
+    finally:
+        connection.close()
+    return found[0] if found else None
+
+
+@dataclass
+class Bench:
+    """A device on a table: its file, clock and witness, and a collector on the other side."""
+
+    path: Path
+    clock: HandClock = field(default_factory=HandClock)
+    witness: Witness = field(default_factory=Vouching)
+    collector: MemoryCollector = field(default_factory=MemoryCollector)
+    source: Source = field(default_factory=SystemSource)
+    slept: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.collector.path = self.path
+
+    def open(self) -> Device:
+        return Device.open(
+            self.path,
+            clock=self.clock,
+            witness=self.witness,
+            source=self.source,
+            transport=self.collector,
+            sleep=self.sleep,
+            jitter=lambda most: most,
+        )
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.clock.pass_ms(round(1000 * seconds))
+
+    def enrolled(self, **options: Any) -> Device:
+        device = self.open()
+        device.enrol(URL, "regions", TOKEN, **{"first_install": True, **options})
+        device.observe("south")
+        return device
+
+    @property
+    def t(self) -> int:
+        return self.collector.terms.timestamp_at(self.clock.wall)
+
+    def ask(self, device: Device, *rounds: dict[str, Any]) -> list[Sent]:
+        """Announce these rounds; what the device sends for them."""
+        before = len(self.collector.sent)
+        self.collector.rounds = list(rounds)
+        device.poll()
+        return self.collector.sent[before:]

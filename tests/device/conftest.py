@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ldpstream.fleet.folders import memory_folder
+from tests.device.collectors import Bench
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """In memory where possible: what is tested is that it syncs, not how long a disk takes."""
+    made = Path(tempfile.mkdtemp(dir=memory_folder()))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def bench(folder: Path) -> Bench:
+    return Bench(folder / "device.ldp")

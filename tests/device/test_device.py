@@ -1,0 +1,257 @@
+"""A device that is treated well: it enrols, answers, and says why when it does not."""
+
+from __future__ import annotations
+
+import stat
+from typing import Any
+
+import pytest
+
+from ldpstream.device import Device, Refused, TermsRefused, Unreachable, read_status
+from ldpstream.device.rules import Silence
+from ldpstream.errors import Mistake, Problem
+from tests.device.collectors import (
+    INTERVAL_MS,
+    NANO,
+    START_MS,
+    TOKEN,
+    URL,
+    Bench,
+    a_round,
+    make_terms,
+)
+
+
+def test_it_answers_a_round_with_one_report(bench: Bench) -> None:
+    device = bench.enrolled()
+    (sent,) = bench.ask(device, a_round(1))
+    assert (sent.t, sent.nano, len(sent.report)) == (1, NANO, 2)
+    assert bench.ask(device, a_round(1)) == []  # it has arrived
+    assert bench.ask(device, a_round(1, "1-again")) == []  # nothing is left
+
+
+def test_a_value_is_a_label_an_index_or_nothing(bench: Bench) -> None:
+    device = bench.enrolled()
+    for wrong in ("nowhere", -1, 4):
+        with pytest.raises(Mistake):
+            device.observe(wrong)
+    device.observe(None)
+    assert bench.ask(device, a_round(1)) == []
+    device.observe(3)
+    assert len(bench.ask(device, a_round(1))) == 1
+
+
+def test_a_reading_is_asked_for_the_rounds_timestamp(bench: Bench) -> None:
+    device, asked = bench.enrolled(), list[int]()
+
+    def reading(t: int) -> int:
+        asked.append(t)
+        return 2
+
+    device.follow(reading)
+    bench.ask(device, a_round(1))
+    assert asked == [1]
+
+
+def test_no_value_looks_like_not_being_selected(bench: Bench) -> None:
+    """The same requests, byte for byte, and the same stillness on disk."""
+    device = bench.enrolled()
+    traffic = []
+    for value, rate in ((None, [1, 1]), ("south", [0, 1])):
+        device.observe(value)
+        before, on_disk = len(bench.collector.requests), bench.path.read_bytes()
+        bench.collector.serial = device.session._serial = 0
+        bench.ask(device, a_round(1, rate=rate))
+        traffic.append(bench.collector.requests[before:])
+        assert bench.path.read_bytes() == on_disk
+    assert traffic[0] == traffic[1]
+
+
+def test_the_file_is_for_its_owner_only(bench: Bench) -> None:
+    bench.enrolled()
+    assert stat.S_IMODE(bench.path.stat().st_mode) == 0o600
+    assert [one.name for one in bench.path.parent.iterdir()] == [bench.path.name]
+
+
+def test_enrolling_again_keeps_the_ledger(bench: Bench) -> None:
+    device = bench.enrolled()
+    bench.ask(device, a_round(1))
+    device.enrol(URL, "regions", TOKEN, first_install=True)
+    assert bench.ask(device, a_round(1, "1-again")) == []
+    assert read_status(bench.path, bench.clock).left_nano == 0
+
+
+def test_a_device_knows_its_terms(bench: Bench) -> None:
+    assert bench.open().terms is None
+    assert bench.enrolled().terms == bench.collector.terms
+
+
+def test_an_unenrolled_device_says_so(bench: Bench) -> None:
+    with bench.open() as device, pytest.raises(Mistake, match="not enrolled"):
+        device.poll()
+    assert read_status(bench.path).terms is None
+
+
+@pytest.mark.parametrize("url", ["collector", "ftp://x", "http://", "http://x:port"])
+def test_a_wrong_address_is_a_mistake(bench: Bench, url: str) -> None:
+    with pytest.raises(Mistake, match="http"):
+        bench.open().enrol(url, "regions", TOKEN)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"key": "00"},
+        {"key": None},
+        {"key": "zz" * 32},
+        {"pin": "0" * 64},
+        {"terms": None},
+        {"terms": {"version": 1}},
+    ],
+)
+def test_a_malformed_enrolment_is_refused(bench: Bench, answer: dict[str, Any]) -> None:
+    bench.collector.enrolment = answer
+    with pytest.raises((Refused, TermsRefused)):
+        bench.enrolled()
+    assert read_status(bench.path).terms is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"version": True},
+        {"query": "everything"},
+        {"stream": "a/b"},
+        {"labels": ["one"]},
+        {"labels": ["a", "a"]},
+        {"labels": "ab"},
+        {"labels": ["a", "\ud800"]},
+        {"epsilon_nano": 0},
+        {"epsilon_nano": 33 * NANO},
+        {"epsilon_nano": 1.0},
+        {"window": 0},
+        {"window": True},
+        {"interval_ms": 0},
+        {"start_ms": -1},
+        {"oracle": "none"},
+        {"oracle": ["grr"]},
+        {"more": 1},
+    ],
+)
+def test_terms_that_make_no_sense_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(TermsRefused):
+        make_terms(**change)
+
+
+def test_an_outage_is_sat_out_with_growing_pauses(bench: Bench) -> None:
+    """Offline for hours and back: nothing is lost but the rounds in between."""
+    device = bench.enrolled()
+    back_ms = START_MS + 5 * 60 * INTERVAL_MS
+    bench.collector.loses = lambda request: bench.clock.wall < back_ms
+    bench.collector.rounds = []
+
+    def stop() -> bool:
+        bench.collector.rounds = [a_round(bench.t)]
+        return len(bench.collector.sent) > 0
+
+    device.run(stop)
+    assert len(bench.collector.sent) == 1
+    assert bench.slept[:4] == [1.0, 2.0, 4.0, 8.0]
+    assert max(bench.slept) == 300.0
+    device.close()
+    counts = {one.code: one.times for one in read_status(bench.path).refusals}
+    assert counts["unreachable"] > 50
+
+
+def test_a_busy_collector_is_given_the_time_it_asks_for(bench: Bench) -> None:
+    device = bench.enrolled()
+    bench.collector.status, bench.collector.headers = 429, {"retry-after": "7"}
+    bench.ask(device, a_round(1))
+    assert bench.slept[0] == 8.0
+    assert len({sent.report for sent in bench.collector.sent}) == 1
+
+
+def test_a_refused_report_is_not_sent_again(bench: Bench) -> None:
+    device = bench.enrolled()
+    bench.collector.status = 410
+    assert len(bench.ask(device, a_round(1))) == 1
+    (told,) = read_status(bench.path).refusals
+    assert told.code == "collector-refused"
+    assert "410 round-closed; late" in told.detail
+
+
+def test_a_collector_that_answers_at_once_is_not_asked_in_a_frenzy(bench: Bench) -> None:
+    device = bench.enrolled()
+    bench.collector.serial = -1
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        bench.collector.serial = -1  # so that it answers 0, which is not news
+        return asked > 5
+
+    device.run(stop)
+    assert bench.slept == [2.0] * 5
+
+
+def test_a_late_round_costs_nothing(bench: Bench) -> None:
+    device = bench.enrolled()
+    late = a_round(1, deadline_ms=bench.clock.wall)
+    bench.collector.rounds = [late]
+    assert device.poll().silences == [Silence.TOO_LATE]
+    assert read_status(bench.path, bench.clock).left_nano == NANO
+
+
+def test_who_listens_is_told_to_a_roster_only(bench: Bench) -> None:
+    device = bench.enrolled()
+    bench.ask(device)
+    assert "Ldp-Device" not in bench.collector.requests[-1].headers
+    bench.collector.enrolment = {"selection": "roster"}
+    device.enrol(URL, "regions", TOKEN)
+    bench.ask(device)
+    assert bench.collector.requests[-1].headers["Ldp-Device"] == device.session.account.number.hex()
+
+
+def test_a_clock_that_is_wrong_at_enrolment_is_corrected_once(bench: Bench) -> None:
+    bench.clock.wall -= 10**10
+    bench.collector.enrolment = {"now_ms": START_MS}
+    device = bench.enrolled()
+    assert len(bench.ask(device, a_round(1))) == 1
+    bench.collector.enrolment = {"now_ms": START_MS + 10**10}
+    device.enrol(URL, "regions", TOKEN)
+    (refusal,) = _refusals(bench, device, a_round(200))
+    assert refusal.problem is Problem.ROUND_AHEAD
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"no",
+        b"[" * 100_000,
+        b'{"serial": 1}',
+        b'{"serial": -1, "pin": "", "rounds": []}',
+    ],
+)
+def test_an_answer_that_is_none_is_refused(bench: Bench, body: bytes) -> None:
+    from ldpstream.device.exchange import Response
+
+    device = bench.enrolled()
+    bench.collector._respond = lambda request: Response(200, {}, body)  # type: ignore[method-assign]
+    with pytest.raises(Refused, match="check that the address"):
+        device.poll()
+
+
+def test_a_lost_poll_is_an_error_of_its_own(bench: Bench) -> None:
+    device = bench.enrolled()
+    bench.collector.loses = lambda request: True
+    with pytest.raises(Unreachable):
+        device.poll()
+
+
+def _refusals(bench: Bench, device: Device, *rounds: dict[str, Any]) -> list[Refused]:
+    bench.collector.rounds = list(rounds)
+    return device.poll().refusals

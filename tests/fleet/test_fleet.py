@@ -1,0 +1,192 @@
+"""A fleet: its users, its weather, and what a real collector sees of it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from ldpstream.cli import run
+from ldpstream.device import Unreachable
+from ldpstream.device.exchange import Request, Response
+from ldpstream.errors import Mistake
+from ldpstream.fleet.fleet import Fleet, Outcome, Plan, run_fleet
+from ldpstream.fleet.folders import memory_folder
+from ldpstream.fleet.users import REMEMBERED, Users
+from ldpstream.fleet.weather import Line, Weather
+from ldpstream.lab.simulation import simulate
+from ldpstream.oracles import Oracle
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.streams.synthetic import constant, sin
+from tests.fleet.serving import TOKEN, serving, stream_table
+
+DEVICES, WINDOW, TIMESTAMPS = 150, 5, 20
+INTERVAL = 0.6
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(dir=memory_folder()))
+    yield made
+    shutil.rmtree(made)
+
+
+def test_users_hold_what_the_stream_says() -> None:
+    stream = sin(users=50, timestamps=4)
+    users = Users(stream, devices=50, seed=3)
+    for t in range(100, 110):  # the stream starts again after four timestamps
+        held = sum(users.value(user, t) or 0 for user in range(50))
+        assert held == stream.table[(t - 100) % 4][1]
+        truth = users.truth(t)
+        assert truth is not None
+        assert truth.tolist() == [(50 - held) / 50, held / 50]
+    assert users.value(0, 109 - REMEMBERED) is None
+    assert users.truth(99) is None
+
+
+def test_users_who_were_not_asked_for_a_while_have_moved_on() -> None:
+    stream = sin(users=50, timestamps=10)
+    users = Users(stream, devices=50, seed=3)
+    users.value(0, 1)
+    assert sum(users.value(user, 7) or 0 for user in range(50)) == stream.table[6][1]
+    assert users.truth(4) is not None
+
+
+def test_more_devices_than_users_is_a_mistake() -> None:
+    with pytest.raises(Mistake, match="at most 50"):
+        Users(sin(users=50, timestamps=4), devices=51, seed=0)
+
+
+@pytest.mark.parametrize("wrong", [{"offline": 1.0}, {"loss": -0.1}, {"join": 2}, {"latency": -1}])
+def test_impossible_weather_is_a_mistake(wrong: dict[str, float]) -> None:
+    with pytest.raises(Mistake, match=next(iter(wrong))):
+        Weather(**wrong)
+
+
+class Counting:
+    """A transport that always works, and counts."""
+
+    def __init__(self) -> None:
+        self.arrived = 0
+
+    async def send(self, url: str, request: Request) -> Response:
+        self.arrived += 1
+        return Response(200, {}, b"")
+
+    async def close(self) -> None: ...
+
+
+def test_weather_loses_requests_and_responses() -> None:
+    transport = Counting()
+    line = Line(transport, Weather(loss=0.2), Random(5))
+
+    async def count() -> int:
+        answered = 0
+        for _ in range(2000):
+            try:
+                await line.send("http://x", Request("GET", "/"))
+                answered += 1
+            except Unreachable:
+                pass
+        line.offline = True
+        with pytest.raises(Unreachable):
+            await line.send("http://x", Request("GET", "/"))
+        return answered
+
+    answered = asyncio.run(count())
+    # 2000 tries at 0.8 and at 0.64; 6 standard deviations are 107 and 129: failure below 1e-8
+    assert abs(transport.arrived - 1600) < 107
+    assert abs(answered - 1280) < 129
+
+
+def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> None:
+    """LPU: each release is fresh, so its squared error over its variance is chi-squared."""
+    start = datetime.now(UTC) + timedelta(seconds=8)
+    streams = [
+        stream_table(kind, start, selection=f'"{kind}"', population=DEVICES, window=WINDOW)
+        for kind in ("open", "roster")
+    ]
+    source = constant(users=DEVICES, timestamps=TIMESTAMPS, p=0.3)
+    with serving(folder, *streams) as url:
+        plans = [
+            Plan(url, kind, TOKEN, source, DEVICES, seconds=0, seed=seed)
+            for seed, kind in enumerate(("open", "roster"))
+        ]
+        outcomes = asyncio.run(_until(start + timedelta(seconds=TIMESTAMPS * INTERVAL), plans))
+    half = Oracle.GRR.collector(2, Epsilon.of(1))
+    concentration = 0.3**2 + 0.7**2
+    expected = half.mean_variance(DEVICES // WINDOW, DEVICES, concentration)
+    simulated = simulate(source, "lpu", epsilon=1, window=WINDOW, oracle="grr", repeats=100)
+    # 2000 timestamps: a relative deviation of sqrt(2 / 2000) = 0.032, five of which are 0.16
+    assert simulated.mean("mse") == pytest.approx(expected, rel=0.16)
+    for outcome in outcomes:
+        whole = [one for one in outcome.judged if one.fresh and one.received >= 5]
+        assert len(whole) >= TIMESTAMPS // 2, "the machine is too slow for this test"
+        ratios = [
+            np.mean((one.values - one.truth) ** 2)
+            / half.mean_variance(one.received, DEVICES, concentration)
+            for one in whole
+        ]
+        low, high = (chi2.ppf(q, len(whole)) / len(whole) for q in (2e-7, 1 - 2e-7))
+        assert low < np.mean(ratios) < high
+        assert outcome.metrics is not None
+        assert outcome.metrics.cfpu <= 1 / WINDOW * (1 + WINDOW / len(outcome.judged))
+    assert outcomes[1].refused == {}  # a roster asks nobody who has nothing left
+
+
+async def _until(end: datetime, plans: list[Plan]) -> list[Outcome]:
+    seconds = (end - datetime.now(UTC)).total_seconds()
+    fleets = [Fleet(_for_seconds(plan, seconds)) for plan in plans]
+    return list(await asyncio.gather(*(fleet.run() for fleet in fleets)))
+
+
+def _for_seconds(plan: Plan, seconds: float) -> Plan:
+    from dataclasses import replace
+
+    return replace(plan, seconds=seconds)
+
+
+@pytest.fixture(scope="module")
+def collector(folder: Path) -> Iterator[str]:
+    own = folder / "one"
+    own.mkdir()
+    soon = datetime.now(UTC) + timedelta(seconds=1)
+    open_one = stream_table("sin", soon, population=60)
+    roster = stream_table("roster", soon, population=60, selection='"roster"')
+    with serving(own, open_one, roster) as url:
+        yield url
+
+
+@pytest.mark.parametrize("gateway", [False, True])
+def test_a_fleet_lives_through_bad_weather(collector: str, gateway: bool) -> None:
+    rough = Weather(offline=0.2, join=0.05, loss=0.1, latency=0.01)
+    source = sin(users=60, timestamps=50)
+    plan = Plan(collector, "sin", TOKEN, source, 60, 4.0, rough, gateway)
+    outcome = run_fleet(plan)
+    assert outcome.delivered > 10
+    assert outcome.timestamps >= 3
+    assert set(outcome.refused) <= {"budget-spent", "unreachable", "collector-refused"}
+
+
+def test_a_gateway_cannot_speak_for_a_roster(collector: str) -> None:
+    plan = Plan(collector, "roster", TOKEN, sin(users=2, timestamps=9), 2, 1.0, gateway=True)
+    with pytest.raises(Mistake, match="open selection"):
+        run_fleet(plan)
+
+
+def test_the_command_says_what_is_wrong(collector: str, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet = ["fleet", "--collector", collector, "--token", TOKEN, "--devices", "5"]
+    assert run([*fleet, "--stream", "zipf:labels=4", "--name", "sin"]) == 2
+    assert "labels" in capsys.readouterr().err
+    assert run([*fleet, "--loss", "2"]) == 2
+    assert run(["fleet", "--collector", "nowhere", "--token", "x", "--devices", "5"]) == 2
+    assert run([*fleet, "--name", "none"]) == 1
+    assert "stream-unknown" in capsys.readouterr().err
