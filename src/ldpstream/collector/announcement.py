@@ -1,0 +1,95 @@
+"""What devices are told: the rounds that are open, under a serial that grows with each change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.collector.keys import report_prefix
+from ldpstream.collector.records import HEAD_BYTES
+from ldpstream.collector.selection import Asked
+from ldpstream.collector.store.contract import NewRound
+from ldpstream.oracles.collector_half import CollectorHalf
+
+
+def reports_path(stream: str, round_name: str) -> str:
+    """The path that a report is sent to, and that its code covers."""
+    return f"/v1/streams/{stream}/rounds/{round_name}/reports"
+
+
+@dataclass(frozen=True)
+class OpenRound:
+    """A round that takes reports, with all that is needed to judge them."""
+
+    stream: str
+    stored: NewRound
+    collector: CollectorHalf
+    asked: Asked | None
+
+    @property
+    def name(self) -> str:
+        return self.stored.name
+
+    @property
+    def record_bytes(self) -> int:
+        return HEAD_BYTES + self.stored.report_bytes
+
+    @cached_property
+    def prefix(self) -> bytes:
+        return report_prefix(reports_path(self.stream, self.name), self.name)
+
+    @cached_property
+    def asked_mask(self) -> NDArray[np.bool_]:
+        assert self.asked is not None
+        return self.asked.mask()
+
+    def asks(self, number: int | None) -> bool:
+        """Whether the device with this place on the roster is asked."""
+        if self.asked is None:
+            return True
+        return (
+            number is not None
+            and 0 <= number < len(self.asked_mask)
+            and bool(self.asked_mask[number])
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "round": self.name,
+            "t": self.stored.t,
+            "epsilon_nano": self.stored.epsilon_nano,
+            "purpose": self.stored.purpose,
+            "deadline_ms": self.stored.deadline_ms,
+            "rate": list(self.stored.rate),
+        }
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """What is announced under one serial."""
+
+    serial: int
+    pin: str
+    t: int
+    rounds: tuple[OpenRound, ...]
+    _bodies: dict[tuple[bool, ...], bytes] = field(default_factory=dict, repr=False, compare=False)
+
+    def body(self, now_ms: int, number: int | None) -> bytes:
+        """The announcement as a device sees it; written once, but for the time."""
+        listed = tuple(one.asks(number) for one in self.rounds)
+        if listed not in self._bodies:
+            content = {
+                "serial": self.serial,
+                "pin": self.pin,
+                "t": self.t,
+                "rounds": [
+                    one.to_json() for one, asks in zip(self.rounds, listed, strict=True) if asks
+                ],
+            }
+            self._bodies[listed] = json.dumps(content, separators=(",", ":")).encode()[1:]
+        return b'{"now_ms":%d,%b' % (now_ms, self._bodies[listed])

@@ -1,0 +1,72 @@
+"""The application: routes, error handlers, and the life of the service around them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ldpstream import __version__
+from ldpstream.collector.api.ingest import Batch, Refused, SingleReport
+from ldpstream.collector.api.openapi import describe
+from ldpstream.collector.api.page import mount_page
+from ldpstream.collector.api.problems import (
+    on_error,
+    on_http_error,
+    on_invalid,
+    problem_response,
+)
+from ldpstream.collector.api.releases import releases
+from ldpstream.collector.api.rounds import CurrentRounds, enrolment
+from ldpstream.collector.api.status import status
+from ldpstream.collector.service import Service
+from ldpstream.errors import LdpStreamError
+
+
+def build_app(service: Service) -> FastAPI:
+    """The API of a service, which starts and stops with it."""
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        service.start()
+        yield
+        await run_in_threadpool(service.stop)
+
+    app = FastAPI(
+        title="ldpstream collector",
+        version=__version__,
+        description="Live statistics under w-event local differential privacy.",
+        lifespan=life,
+    )
+    app.state.service = service
+    # The hot routes stand first: routes are tried in order.
+    app.router.routes[:0] = [
+        Route(f"{ROUNDS}/{{round}}/reports", SingleReport(service), methods=["POST"]),
+        Route(f"{ROUNDS}/{{round}}/batch", Batch(service), methods=["POST"]),
+        Route(ROUNDS, CurrentRounds(service).answer, methods=["GET"]),
+    ]
+    for router in (enrolment(service), releases(service), status(service)):
+        app.include_router(router)
+    mount_page(app, service)  # the dashboard: api/page.py
+    app.add_exception_handler(Refused, _on_refused)
+    app.add_exception_handler(LdpStreamError, on_error)
+    app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(RequestValidationError, on_invalid)
+    describe(app)
+    return app
+
+
+ROUNDS = "/v1/streams/{stream}/rounds"
+
+
+async def _on_refused(request: Request, error: Exception) -> Response:
+    """A report that the intake refused, and counted."""
+    assert isinstance(error, LdpStreamError)
+    return problem_response(error)

@@ -1,0 +1,133 @@
+"""The hot routes: reports, one by one and in batches.
+
+Plain ASGI: no request or response objects, no validation by models. `openapi.py` documents them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from ldpstream.collector.api.limits import read_body
+from ldpstream.collector.api.lookup import device_number, find_round, find_stream
+from ldpstream.collector.keys import MAC_BYTES
+from ldpstream.collector.service import Service
+from ldpstream.collector.verdicts import Verdict, count
+from ldpstream.errors import MalformedReport, Mistake, Problem
+from ldpstream.oracles.device_half import WIRE_VERSION
+
+_JSON = (b"content-type", b"application/json")
+_SINGLE_BODIES = {
+    Verdict.ACCEPTED: b'{"status":"accepted"}',
+    Verdict.REPEATED: b'{"status":"repeated"}',
+}
+
+
+class SingleReport:
+    """POST /v1/streams/{stream}/rounds/{round}/reports."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        names = scope["path_params"]
+        stream = find_stream(self._service, names["stream"])
+        asking = find_round(stream, names["round"])
+        body = await read_body(receive, self._service.config.limits.body_bytes)
+        if len(body) != asking.stored.report_bytes:
+            raise MalformedReport(
+                Problem.REPORT_LENGTH, given=len(body), expected=asking.stored.report_bytes
+            )
+        device, mac = _headers(scope)
+        record = b"%b%b%b" % (device_number(device), _mac(mac), body)
+        verdicts = await self._service.intake.submit(asking, record, 1)
+        verdict = Verdict(int(verdicts[0]))
+        if verdict.refusal is not None:
+            raise _refusal(verdict, asking.name, body)
+        await _answer(send, 202, _SINGLE_BODIES[verdict])
+
+
+class Batch:
+    """POST /v1/streams/{stream}/rounds/{round}/batch."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        names = scope["path_params"]
+        stream = find_stream(self._service, names["stream"])
+        asking = find_round(stream, names["round"])
+        limits = self._service.config.limits
+        most = min(limits.body_bytes, limits.batch * asking.record_bytes)
+        body = await read_body(receive, most)
+        number, rest = divmod(len(body), asking.record_bytes)
+        if rest or not number:
+            raise MalformedReport(
+                Problem.REPORT_LENGTH,
+                given=len(body),
+                expected=f"{asking.record_bytes} each, with device and code",
+            )
+        verdicts = await self._service.intake.submit(asking, body, number)
+        await _answer(send, 200, json.dumps(summary(count(verdicts))).encode())
+
+
+def summary(outcomes: Mapping[Verdict, int]) -> dict[str, Any]:
+    """What became of many records, by reason.
+
+    >>> summary({Verdict.ACCEPTED: 2, Verdict.MAC: 1})
+    {'accepted': 2, 'repeated': 0, 'refused': {'report-mac': 1}}
+    """
+    return {
+        "accepted": outcomes.get(Verdict.ACCEPTED, 0),
+        "repeated": outcomes.get(Verdict.REPEATED, 0),
+        "refused": {
+            verdict.refusal.code: number
+            for verdict, number in outcomes.items()
+            if verdict.refusal is not None
+        },
+    }
+
+
+def _headers(scope: Scope) -> tuple[bytes | None, bytes | None]:
+    device = mac = None
+    for name, value in scope["headers"]:
+        if name == b"ldp-device":
+            device = value
+        elif name == b"ldp-mac":
+            mac = value
+    return device, mac
+
+
+def _mac(digits: bytes | None) -> bytes:
+    """The code's bytes; what cannot be one is as wrong as any other wrong one."""
+    try:
+        mac = bytes.fromhex((digits or b"").decode("latin-1"))
+    except ValueError:
+        mac = b""
+    if len(mac) != MAC_BYTES:
+        raise Mistake(Problem.REPORT_MAC)
+    return mac
+
+
+def _refusal(verdict: Verdict, round_name: str, body: bytes) -> Mistake:
+    """A verdict as an error, with the facts of the case."""
+    facts: dict[str, object] = {"given": round_name}
+    if verdict is Verdict.VERSION:
+        facts = {"given": body[0], "expected": WIRE_VERSION}
+    elif verdict is Verdict.RANGE:
+        facts = {"field": "content", "given": body.hex(), "expected": "what the oracle can send"}
+    assert verdict.refusal is not None
+    return Refused(verdict.refusal, **facts)
+
+
+class Refused(Mistake):
+    """The intake has counted it already."""
+
+
+async def _answer(send: Send, status: int, body: bytes) -> None:
+    headers = [_JSON, (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

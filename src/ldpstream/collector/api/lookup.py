@@ -1,0 +1,54 @@
+"""Finding the stream and the round that a request means."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+
+from ldpstream.collector.announcement import OpenRound
+from ldpstream.collector.api.limits import check_token, has_token
+from ldpstream.collector.keys import DEVICE_BYTES
+from ldpstream.collector.service import Service, StreamService
+from ldpstream.collector.sharing import read_token
+from ldpstream.errors import Mistake, Problem
+
+
+def find_stream(service: Service, name: str) -> StreamService:
+    """The stream of that name; refused as if there were none when there is none."""
+    found = service.streams.get(name)
+    if found is None:
+        known = ", ".join(one for one, stream in service.streams.items() if stream.config.public)
+        raise Mistake(Problem.STREAM_UNKNOWN, given=name, known=known)
+    return found
+
+
+def readable_stream(request: Request, name: str) -> StreamService:
+    """The stream, if whoever asks may read it: private ones need the admin or a read token."""
+    service: Service = request.app.state.service
+    found = find_stream(service, name)
+    if not found.config.public and not has_token(request, _reader(service, name)):
+        check_token(request, service.secrets.admin, "admin")
+    return found
+
+
+def _reader(service: Service, name: str) -> bytes:
+    return read_token(service.secrets.admin, name).encode()  # of share links: api/page.py
+
+
+def find_round(stream: StreamService, name: str) -> OpenRound:
+    """The open round of that name; what was open before is told from what never was."""
+    found = stream.board.open.get(name)
+    if found is None:
+        problem = Problem.ROUND_CLOSED if stream.board.was_open(name) else Problem.ROUND_UNKNOWN
+        raise Mistake(problem, given=name)
+    return found
+
+
+def device_number(digits: str | bytes | None) -> bytes:
+    """The 16 bytes that a device calls itself, from 32 hex digits."""
+    text = digits.decode("latin-1") if isinstance(digits, bytes) else digits or ""
+    if len(text) == 2 * DEVICE_BYTES:
+        try:
+            return bytes.fromhex(text)
+        except ValueError:
+            pass
+    raise Mistake(Problem.DEVICE_NUMBER, given=repr(text[:40]))

@@ -1,0 +1,102 @@
+"""The description of the plain routes, which FastAPI cannot derive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+_PROBLEM = {
+    "description": "refused: an RFC 9457 problem body",
+    "content": {"application/problem+json": {"schema": {"type": "object"}}},
+}
+
+
+def _parameter(name: str, place: str, kind: str, about: str, required: bool) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": place,
+        "required": required,
+        "description": about,
+        "schema": {"type": kind},
+    }
+
+
+_STREAM = _parameter("stream", "path", "string", "the stream's name", True)
+_ROUND = _parameter("round", "path", "string", "the round's name", True)
+_DEVICE = "32 hex digits: the device's number"
+
+
+def _body(media_type: str) -> dict[str, Any]:
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    return {"required": True, "content": {media_type: binary}}
+
+
+def _answers(*known: tuple[int, str]) -> dict[str, Any]:
+    plain = {"application/json": {"schema": {"type": "object"}}}
+    answers: dict[str, Any] = {
+        str(status): {"description": about, "content": plain} for status, about in known
+    }
+    return answers | {"default": _PROBLEM}
+
+
+PLAIN_PATHS: dict[str, Any] = {
+    "/v1/streams/{stream}/rounds": {
+        "get": {
+            "summary": "The current rounds, by long poll",
+            "operationId": "current_rounds",
+            "tags": ["devices"],
+            "parameters": [
+                _STREAM,
+                _parameter("after", "query", "integer", "the last serial seen", False),
+                _parameter("wait", "query", "integer", "seconds to wait, at most 30", False),
+                _parameter("Ldp-Device", "header", "string", f"{_DEVICE}; with a roster", False),
+            ],
+            "responses": _answers((200, "the announcement")),
+        }
+    },
+    "/v1/streams/{stream}/rounds/{round}/reports": {
+        "post": {
+            "summary": "Submit one report",
+            "operationId": "submit_report",
+            "tags": ["devices"],
+            "parameters": [
+                _STREAM,
+                _ROUND,
+                _parameter("Ldp-Device", "header", "string", _DEVICE, True),
+                _parameter("Ldp-Mac", "header", "string", "32 hex digits: the code", True),
+            ],
+            "requestBody": _body("application/octet-stream"),
+            "responses": _answers((202, "stored durably, to be counted once")),
+        }
+    },
+    "/v1/streams/{stream}/rounds/{round}/batch": {
+        "post": {
+            "summary": "Submit many reports",
+            "operationId": "submit_batch",
+            "tags": ["devices"],
+            "parameters": [_STREAM, _ROUND],
+            "requestBody": _body("application/vnd.ldpstream.batch"),
+            "responses": _answers((200, "how many were accepted, repeated, refused by reason")),
+        }
+    },
+}
+
+
+def describe(app: FastAPI) -> None:
+    """Let the app describe its plain routes as well."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = get_openapi(
+                title=app.title,
+                version=app.version,
+                description=app.description,
+                routes=app.routes,
+            )
+            schema["paths"] |= PLAIN_PATHS
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]

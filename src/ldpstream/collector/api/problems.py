@@ -1,0 +1,76 @@
+"""Refusals as RFC 9457 problem bodies, in the words of the catalogue."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ldpstream.errors import LdpStreamError, Mistake, Problem
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:ldpstream:problem:"
+
+STATUSES = {
+    Problem.STREAM_UNKNOWN: 404,
+    Problem.ROUND_UNKNOWN: 404,
+    Problem.NOT_FOUND: 404,
+    Problem.METHOD: 405,
+    Problem.ROUND_CLOSED: 410,
+    Problem.REPORT_CONFLICT: 409,
+    Problem.REPORT_MAC: 401,
+    Problem.REPORT_NOT_ASKED: 403,
+    Problem.TOKEN: 401,
+    Problem.TOO_LARGE: 413,
+    Problem.RATE_LIMITED: 429,
+    Problem.UNAVAILABLE: 503,
+}
+"""All others are 400."""
+
+
+def problem_response(error: LdpStreamError) -> Response:
+    """The body, the status and the headers that an error asks for."""
+    problem = error.problem
+    status = STATUSES.get(problem, 400)
+    body = {
+        "type": TYPE_PREFIX + problem.code,
+        "title": problem.code.replace("-", " "),
+        "status": status,
+        "detail": str(error),
+    }
+    headers = {}
+    if "seconds" in error.facts:
+        headers["Retry-After"] = str(error.facts["seconds"])
+    if problem is Problem.TOKEN:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Response(json.dumps(body), status, headers, MEDIA_TYPE)
+
+
+async def on_error(request: Request, error: Exception) -> Response:
+    """An error of ours that a route let through."""
+    assert isinstance(error, LdpStreamError)
+    service = request.app.state.service.streams.get(request.path_params.get("stream"))
+    if service is not None:
+        service.refused[error.problem] += 1
+    return problem_response(error)
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """What the framework refuses by itself: no such path, no such method."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        return problem_response(Mistake(Problem.METHOD, given=request.method))
+    return problem_response(Mistake(Problem.NOT_FOUND, given=request.url.path))
+
+
+async def on_invalid(request: Request, error: Exception) -> Response:
+    """A parameter or a body that is not what the route declares."""
+    first: dict[str, Any] = error.errors()[0]  # type: ignore[attr-defined]
+    name = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+    refusal = Mistake(
+        Problem.PARAMETER, name=name, given="not usable", expected=f"a valid one ({first['msg']})"
+    )
+    return problem_response(refusal)

@@ -1,0 +1,121 @@
+"""What readers ask for: releases, all at once or as they come."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from ldpstream.collector.api.lookup import readable_stream
+from ldpstream.collector.service import Service, StreamService
+from ldpstream.collector.store.contract import Release
+from ldpstream.errors import Mistake, Problem
+
+FORMATS = {
+    "json": "application/json",
+    "csv": "text/csv",
+    "ndjson": "application/x-ndjson",
+}
+KEEP_ALIVE_SECONDS = 15
+"""A comment is sent so often, for proxies that cut silent connections."""
+FEED_PAGE = 500
+
+
+def releases(service: Service) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["releases"])
+
+    @router.get("/streams/{stream}/releases")
+    def list_releases(
+        stream: str,
+        request: Request,
+        since: Annotated[int, Query(ge=0, description="the first t")] = 0,
+        limit: Annotated[int, Query(ge=1, description="at most so many")] = 1000,
+        format: Annotated[str | None, Query(description="json, csv or ndjson")] = None,  # noqa: A002
+    ) -> Response:
+        """Releases in order of t, as JSON, CSV or NDJSON (by `format`, else by Accept)."""
+        found = readable_stream(request, stream)
+        kind = _format(format, request.headers.get("accept", ""))
+        most = min(limit, service.config.limits.releases)
+        rows = service.store.releases(stream, since, most)
+        return Response(_WRITERS[kind](found, rows), media_type=FORMATS[kind])
+
+    @router.get("/streams/{stream}/feed", response_class=StreamingResponse)
+    async def feed(
+        stream: str,
+        request: Request,
+        since: Annotated[int, Query(ge=0, description="the first t; 0: from now on")] = 0,
+        last_event_id: Annotated[str | None, Header()] = None,
+    ) -> StreamingResponse:
+        """Releases as server-sent events, id = t; Last-Event-ID goes on where it broke off."""
+        found = readable_stream(request, stream)
+        if last_event_id is not None and last_event_id.isdigit():
+            last = int(last_event_id)
+        else:
+            last = since - 1 if since else found.board.last_t
+        return StreamingResponse(
+            _events(service, found, last),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+
+    return router
+
+
+async def _events(service: Service, stream: StreamService, last: int) -> AsyncIterator[bytes]:
+    yield b"retry: 1000\n\n"
+    while not stream.board.stopping:
+        if not await stream.board.released_after(last, KEEP_ALIVE_SECONDS):
+            yield b": still here\n\n"
+            continue
+        rows = await run_in_threadpool(
+            service.store.releases, stream.config.name, last + 1, FEED_PAGE
+        )
+        for row in rows:
+            yield f"id: {row.t}\nevent: release\ndata: {_line(row)}\n\n".encode()
+            last = row.t
+
+
+def _format(given: str | None, accept: str) -> str:
+    if given is not None:
+        if given not in FORMATS:
+            raise Mistake(
+                Problem.PARAMETER, name="format", given=repr(given), expected=", ".join(FORMATS)
+            )
+        return given
+    return next((kind for kind in ("csv", "ndjson") if FORMATS[kind] in accept), "json")
+
+
+def _line(release: Release) -> str:
+    return json.dumps(release.to_json(), separators=(",", ":"))
+
+
+def _as_json(stream: StreamService, rows: list[Release]) -> str:
+    content: dict[str, Any] = {"stream": stream.config.name, "labels": stream.config.labels}
+    return json.dumps(content | {"releases": [row.to_json() for row in rows]})
+
+
+def _as_ndjson(stream: StreamService, rows: list[Release]) -> str:
+    return "".join(_line(row) + "\n" for row in rows)
+
+
+def _as_csv(stream: StreamService, rows: list[Release]) -> str:
+    facts = ("t", "at_ms", "fresh", "missed", "asked", "received")
+    labels = stream.config.labels
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*facts, *labels, *(f"variance:{label}" for label in labels)])
+    for row in rows:
+        content = row.to_json()
+        known = [content[fact] for fact in facts]
+        writer.writerow([*known, *content["values"], *content["variance"]])
+    return text.getvalue()
+
+
+_WRITERS = {"json": _as_json, "csv": _as_csv, "ndjson": _as_ndjson}

@@ -1,0 +1,117 @@
+"""How the collector and its streams are doing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from ldpstream.collector.api.ingest import summary
+from ldpstream.collector.api.limits import check_token
+from ldpstream.collector.api.lookup import readable_stream
+from ldpstream.collector.service import Service, StreamService
+
+
+def status(service: Service) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["status"])
+
+    @router.get("/health")
+    def health() -> dict[str, str]:
+        """The process answers."""
+        return {"status": "alive"}
+
+    @router.get("/ready")
+    def ready() -> JSONResponse:
+        """All streams go on; 503 and the reasons if not."""
+        failures = {name: why for name, why in service.conductor.failures.items() if why}
+        state = "ready" if service.ready else "not ready"
+        return JSONResponse({"status": state, "failures": failures}, 200 if service.ready else 503)
+
+    @router.get("/streams")
+    def list_streams() -> dict[str, list[dict[str, Any]]]:
+        """The public streams: their terms and pins."""
+        public = [stream for stream in service.streams.values() if stream.config.public]
+        return {"streams": [_description(stream) for stream in public]}
+
+    @router.get("/streams/{stream}")
+    def describe_stream(stream: str, request: Request) -> dict[str, Any]:
+        """A stream's terms, their pin, and how devices are selected."""
+        return _description(readable_stream(request, stream))
+
+    @router.get("/streams/{stream}/status")
+    def stream_status(stream: str, request: Request) -> dict[str, Any]:
+        """What the stream is doing, what it waits for, and what it has refused, by reason."""
+        return _status(service, readable_stream(request, stream))
+
+    @router.get("/admin/status", tags=["admin"])
+    def collector_status(request: Request) -> dict[str, Any]:
+        """The whole collector: queues, rosters, failures. Needs the admin token."""
+        check_token(request, service.secrets.admin, "admin")
+        return {
+            "ready": service.ready,
+            "now_ms": service.clock.now_ms(),
+            "reports_waiting": service.intake.waiting,
+            "streams": {
+                name: _status(service, stream)
+                | {
+                    "roster": None if stream.roster is None else len(stream.roster),
+                    "failure": service.conductor.failures[name] or None,
+                }
+                for name, stream in service.streams.items()
+            },
+        }
+
+    return router
+
+
+def _description(stream: StreamService) -> dict[str, Any]:
+    return {
+        "terms": stream.terms.to_json(),
+        "pin": stream.terms.pin,
+        "selection": stream.config.selection.value,
+        "mechanism": stream.config.mechanism,
+        "population": stream.config.population,
+        "thresholds": dict(stream.config.thresholds),
+    }
+
+
+def _status(service: Service, stream: StreamService) -> dict[str, Any]:
+    now, board = service.clock.now_ms(), stream.board
+    rounds = [
+        one.to_json()
+        | {
+            "asked": one.stored.users if one.asked is None else len(one.asked),
+            "received": service.store.received(one.stream, one.name),
+        }
+        for one in board.announcement.rounds
+    ]
+    seen = summary(stream.desk.outcomes)
+    turned_away = Counter({problem.code: number for problem, number in stream.refused.items()})
+    return {
+        "stream": stream.config.name,
+        "now_ms": now,
+        "t": stream.terms.timestamp_at(now),
+        "last_release": board.last_t,
+        "doing": _doing(stream, rounds, now),
+        "rounds": rounds,
+        **seen,
+        "refused": turned_away + Counter(seen["refused"]),
+    }
+
+
+def _doing(stream: StreamService, rounds: list[dict[str, Any]], now: int) -> str:
+    """Why it is waiting, in a sentence."""
+    if rounds:
+        one = rounds[0]
+        left = max(one["deadline_ms"] - now, 0) / 1000
+        return (
+            f"waiting for reports of round {one['round']}: {one['received']} of {one['asked']}"
+            f" received, closes in {left:.1f} s"
+        )
+    begins = (stream.terms.start_of(stream.board.last_t + 1) - now) / 1000
+    if begins <= 0:
+        return "working on the next timestamp"
+    return f"waiting for timestamp {stream.board.last_t + 1}, which begins in {begins:.1f} s"

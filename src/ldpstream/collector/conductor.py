@@ -1,0 +1,76 @@
+"""The thread that lets coordinators act when their time has come."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from ldpstream.collector.clock import Clock
+from ldpstream.collector.coordinator import Coordinator
+
+RETRY_MS = 1000
+LONGEST_SLEEP_MS = 1000
+"""So that a clock which is set forward is noticed."""
+
+_log = logging.getLogger(__name__)
+
+
+class Conductor:
+    """Calls `advance` on time. A coordinator that fails is built anew from the store.
+
+    That is what happens after a crash, too: there is only one way to recover.
+    """
+
+    def __init__(self, clock: Clock, build: dict[str, Callable[[], Coordinator]]) -> None:
+        self._clock = clock
+        self._build = build
+        self._due = dict.fromkeys(build, 0)
+        self.coordinators = {name: make() for name, make in build.items()}
+        self.failures = dict.fromkeys(build, "")
+        """The last error of streams that cannot go on, for the readiness check."""
+        self._nudged = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="ldpstream-conductor", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Return when nothing is under way."""
+        self._stopping = True
+        self._nudged.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def nudge(self) -> None:
+        """Something happened that may be worth acting on before it is due."""
+        self._nudged.set()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._nudged.clear()
+            wake = min(self._advance(name) for name in self._build)
+            sleep = min(wake - self._clock.now_ms(), LONGEST_SLEEP_MS)
+            if sleep > 0:
+                self._nudged.wait(sleep / 1000)
+
+    def _advance(self, name: str) -> int:
+        now = self._clock.now_ms()
+        try:
+            if self.failures[name]:
+                if now < self._due[name]:
+                    return self._due[name]
+                self.coordinators[name] = self._build[name]()
+            wake = self.coordinators[name].advance()
+        except Exception as error:
+            _log.exception("stream %s cannot go on; trying again", name)
+            self.failures[name] = str(error) or type(error).__name__
+            self._due[name] = now + RETRY_MS
+            return self._due[name]
+        self.failures[name] = ""
+        return wake

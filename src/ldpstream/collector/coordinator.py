@@ -1,0 +1,299 @@
+"""Drives one stream: each timestamp's asks become rounds, their tallies become a release.
+
+No sockets, no threads, no sleep: `advance` does all that is due by the clock and says when to call
+again. Everything it knows is in the store, so an object that was lost at any instant is replaced by
+a new one that goes on in the middle of the timestamp: it answers the mechanism's asks from stored
+tallies until it comes to the round that was open.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from ldpstream.collector.announcement import Announcement, OpenRound
+from ldpstream.collector.clock import Clock
+from ldpstream.collector.config import Selection as Kind
+from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.selection import (
+    Asked,
+    OpenSelection,
+    RosterSelection,
+    Selection,
+    remember_all,
+)
+from ldpstream.collector.store.contract import NewRound, Release, Round, RoundState, Store, Stream
+from ldpstream.collector.terms import Terms
+from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.mechanism import Mechanism, Step
+from ldpstream.mechanisms.messages import Ask, Purpose, Tally
+from ldpstream.mechanisms.messages import Release as Released
+from ldpstream.mechanisms.registry import build
+from ldpstream.oracles import Oracle
+from ldpstream.oracles.collector_half import CollectorHalf, Support
+from ldpstream.privacy.epsilon import Epsilon
+
+MOST_CARRIED = 10_000
+"""Of a longer absence only the last timestamps get a release: all would get the same one."""
+
+
+class Listener(Protocol):
+    """Who wants to know what a coordinator does, when it is on disk."""
+
+    def announced(self, announcement: Announcement) -> None: ...
+
+    def released(self, t: int) -> None: ...
+
+
+@dataclass
+class _Timestamp:
+    """The timestamp that is being asked for."""
+
+    t: int
+    step: Step
+    asked: int = 0
+    received: int = 0
+    rounds: list[str] = field(default_factory=list)
+
+
+class Coordinator:
+    """The one that holds a stream."""
+
+    def __init__(
+        self,
+        config: StreamConfig,
+        store: Store,
+        clock: Clock,
+        listener: Listener | None = None,
+    ) -> None:
+        self.config = config
+        self._store = store
+        self._clock = clock
+        self._listener = listener
+        self.terms, stored = _terms(config, store, clock)
+        self._pin = self.terms.pin
+        self._mechanism = _mechanism(config, self.terms)
+        if stored.mechanism is not None:
+            self._mechanism.restore(stored.mechanism)
+        self.last_t = stored.last_t
+        rounds = store.rounds(config.name, stored.last_t - config.window)
+        self.selection = _selection(config, self.terms, store)
+        remember_all(self.selection, rounds)
+        self._unanswered = deque(one for one in rounds if one.t > stored.last_t)
+        self._now: _Timestamp | None = None
+        self._open: OpenRound | None = None
+        self._serial = stored.serial
+        self._tell()
+
+    @property
+    def open(self) -> OpenRound | None:
+        """The round that takes reports now."""
+        return self._open
+
+    @property
+    def complete(self) -> bool:
+        """Whether everyone who was asked has answered; with open selection nobody knows."""
+        if self._open is None or self._open.asked is None:
+            return False
+        return self._store.received(self.config.name, self._open.name) >= len(self._open.asked)
+
+    def advance(self) -> int:
+        """Do all that is due; return the time of the next event, in milliseconds."""
+        while (wake := self._act(self._clock.now_ms())) is None:
+            pass
+        return wake
+
+    def _act(self, now_ms: int) -> int | None:
+        """Do one thing that is due (None), or say when the next one will be."""
+        if self._open is not None:
+            if now_ms < self._open.stored.deadline_ms and not self.complete:
+                return self._open.stored.deadline_ms
+            self._run(self._close(self._open, now_ms))
+        elif self._unanswered:
+            self._begin(self._unanswered[0].t)
+        else:
+            t = self.terms.timestamp_at(now_ms)
+            if t <= self.last_t:
+                return self.terms.start_of(self.last_t + 1)
+            if now_ms >= self._deadline(t, Purpose.PUBLICATION):
+                return self.terms.start_of(t + 1)  # too late for anyone to answer
+            self._carry_over(t, now_ms)
+            self._begin(t)
+        return None
+
+    def _begin(self, t: int) -> None:
+        self._now = _Timestamp(t, self._mechanism.step(t))
+        self._run(None)
+
+    def _run(self, tally: Tally | None) -> None:
+        """Go on with the mechanism until it waits for an open round, or releases."""
+        now = self._now
+        assert now is not None
+        while True:
+            try:
+                ask = now.step.send(tally)  # type: ignore[arg-type]  # None starts a generator
+            except StopIteration as done:
+                self._release(now, done.value)
+                return
+            stored = self._take_up(ask, now)
+            now.rounds.append(stored.name)
+            now.asked += _number_asked(stored, self.config.selection)
+            if stored.state is RoundState.OPEN:
+                self._open = self._opened(stored)
+                self._tell()
+                return
+            tally = self._tallied(stored)
+
+    def _take_up(self, ask: Ask, now: _Timestamp) -> Round:
+        """The round of an ask: the one stored before a crash, or a new one."""
+        if not self._unanswered:
+            return self._ask(ask, now)
+        stored = self._unanswered.popleft()
+        found = (stored.t, stored.purpose, stored.epsilon_nano, stored.users)
+        expected = (now.t, ask.purpose, ask.epsilon.nano, ask.users)
+        if found != expected:
+            raise Mistake(Problem.STATE_MISMATCH, found=found, expected=expected)
+        return stored
+
+    def _ask(self, ask: Ask, now: _Timestamp) -> Round:
+        """Open a round: whom it asks is stored before anyone is told."""
+        choice = self.selection.choose(now.t, ask)
+        name = f"{now.t}-{ask.purpose}"
+        if name in now.rounds:  # a mechanism may ask twice for the same purpose
+            name += f"-{len(now.rounds) + 1}"
+        new = NewRound(
+            t=now.t,
+            name=name,
+            purpose=ask.purpose,
+            epsilon_nano=ask.epsilon.nano,
+            users=ask.users,
+            rate=choice.rate,
+            report_bytes=self._collector(ask.epsilon).device.report_bytes,
+            opened_ms=self._clock.now_ms(),
+            deadline_ms=self._deadline(now.t, ask.purpose),
+            roster_size=choice.asked.roster_size if choice.asked is not None else 0,
+            asked=choice.asked.packed if choice.asked is not None else None,
+        )
+        self._serial = self._store.open_round(self.config.name, new)
+        self.selection.remember(new)
+        return Round(**vars(new), state=RoundState.OPEN, support=None, closed_ms=None)
+
+    def _deadline(self, t: int, purpose: Purpose) -> int:
+        share = self.config.deadlines[purpose]
+        return self.terms.start_of(t) + int(share * self.terms.interval_ms)
+
+    def _opened(self, stored: NewRound) -> OpenRound:
+        return OpenRound(
+            self.config.name,
+            stored,
+            self._collector(Epsilon(stored.epsilon_nano)),
+            Asked.of(stored) if self.config.selection is Kind.ROSTER else None,
+        )
+
+    def _close(self, closing: OpenRound, now_ms: int) -> Tally:
+        self._serial = self._store.close_round(self.config.name, closing.name, now_ms)
+        self._open = None
+        self._tell()
+        return self._tallied(closing.stored)
+
+    def _tallied(self, stored: NewRound) -> Tally:
+        """The tally of a closed round: from its counts or, if there are none yet, its reports."""
+        collector = self._collector(Epsilon(stored.epsilon_nano))
+        support = stored.support if isinstance(stored, Round) else None
+        if support is None:
+            support = Support.none(len(self.terms.labels))
+            for records in self._store.reports(self.config.name, stored.name):
+                support += collector.support(collector.decode_table(records.reports))
+            self._store.tally(self.config.name, stored.name, support)
+        assert self._now is not None
+        self._now.received += support.reports
+        # More devices than expected are a population of their own: all of them were asked.
+        return Tally.of(collector, support, max(self.config.population, support.reports))
+
+    def _release(self, now: _Timestamp, released: Released) -> None:
+        release = Release(
+            now.t,
+            self._clock.now_ms(),
+            released.to_json(),
+            asked=now.asked,
+            received=now.received,
+            missed=False,
+        )
+        forget_t = now.t - self.config.window
+        self._store.release(self.config.name, [release], self._mechanism.save(), forget_t)
+        self._done(now.t)
+        self._now = None
+
+    def _carry_over(self, t: int, now_ms: int) -> None:
+        """Release the timestamps before t that the collector missed: nobody was asked in them."""
+        last = self._store.releases(self.config.name, self.last_t, 1)
+        missed = range(max(self.last_t + 1, t - MOST_CARRIED), t)
+        if not missed or not last:
+            return
+        content = last[0].content | {"fresh": False}
+        carried = replace(last[0], at_ms=now_ms, content=content, asked=0, received=0, missed=True)
+        releases = [replace(carried, t=one, content=content | {"t": one}) for one in missed]
+        state = self._mechanism.save()
+        self._store.release(self.config.name, releases, state, missed[-1] - self.config.window)
+        self._done(missed[-1])
+
+    def _done(self, t: int) -> None:
+        self.last_t = t
+        if self._listener is not None:
+            self._listener.released(t)
+
+    def _tell(self) -> None:
+        """Announce what is open, under the serial of the last change in the store."""
+        if self._listener is None:
+            return
+        t = self.last_t if self._now is None else self._now.t
+        rounds = () if self._open is None else (self._open,)
+        self._listener.announced(Announcement(self._serial, self._pin, t, rounds))
+
+    def _collector(self, epsilon: Epsilon) -> CollectorHalf:
+        return self.terms.oracle.collector(len(self.terms.labels), epsilon)
+
+
+def _number_asked(stored: NewRound, kind: Kind) -> int:
+    return len(Asked.of(stored)) if kind is Kind.ROSTER else stored.users
+
+
+def _terms(config: StreamConfig, store: Store, clock: Clock) -> tuple[Terms, Stream]:
+    """The stream's terms: those stored, which the configuration must not contradict."""
+    stored = store.stream(config.name)
+    if stored is None:
+        mechanism = build(config.mechanism, config.settings)
+        terms = Terms(
+            config.name,
+            config.labels,
+            config.epsilon,
+            config.window,
+            config.interval_ms,
+            clock.now_ms() if config.start_ms is None else config.start_ms,
+            Oracle(mechanism.noise.oracle),
+        )
+        return terms, store.create_stream(config.name, terms.to_json())
+    terms = Terms.from_json(stored.terms)
+    for name in ("labels", "epsilon", "window", "interval_ms", "start_ms", "oracle"):
+        given, kept = getattr(config, name), getattr(terms, name)
+        if given is not None and given != kept:
+            raise Mistake(
+                Problem.TERMS_CHANGED, stream=config.name, name=name, stored=kept, given=given
+            )
+    return terms, stored
+
+
+def _mechanism(config: StreamConfig, terms: Terms) -> Mechanism:
+    return build(config.mechanism, replace(config.settings, oracle=terms.oracle))
+
+
+def _selection(config: StreamConfig, terms: Terms, store: Store) -> Selection:
+    if config.selection is Kind.OPEN:
+        return OpenSelection(terms.epsilon, terms.window, config.population)
+    return RosterSelection(
+        terms.epsilon,
+        terms.window,
+        config.population,
+        lambda first: store.roster(config.name, first),
+    )

@@ -1,0 +1,1 @@
+"""Machine code for the hot path of ingestion."""

@@ -1,0 +1,120 @@
+/** What the page asks of the collector. */
+
+import { adminToken, sharedStreams, tokenFor } from "./tokens.js";
+
+/**
+ * @typedef {object} Terms
+ * @property {string} stream
+ * @property {string[]} labels
+ * @property {number} epsilon_nano
+ * @property {number} window
+ * @property {number} interval_ms
+ * @property {number} start_ms
+ * @property {string} oracle
+ */
+/**
+ * @typedef {object} Stream
+ * @property {Terms} terms
+ * @property {string} pin
+ * @property {string} selection
+ * @property {string} mechanism
+ * @property {number} population
+ * @property {Record<string, number>} thresholds
+ */
+/**
+ * @typedef {object} Release
+ * @property {number} t
+ * @property {number} at_ms
+ * @property {number[]} values
+ * @property {number[]} variance
+ * @property {number[]} [low]
+ * @property {number[]} [high]
+ * @property {boolean} fresh
+ * @property {boolean} missed
+ * @property {number} asked
+ * @property {number} received
+ */
+
+/** The collector said no, or nothing (status 0). */
+export class Unavailable extends Error {
+  /** @param {number} status @param {string} message */
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** @param {string | undefined} token @returns {Record<string, string>} */
+export const authorised = (token) => (token ? { Authorization: `Bearer ${token}` } : {});
+
+/** The API is beside the page, also behind a proxy that serves both below a path. */
+export const base = () => new URL(".", location.href).pathname.replace(/\/$/, "");
+
+/**
+ * @param {string} path @param {string | undefined} token @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+async function get(path, token, signal) {
+  let response;
+  try {
+    response = await fetch(base() + path, {
+      headers: { Accept: "application/json", ...authorised(token) },
+      cache: "no-store",
+      signal,
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Unavailable(0, "the collector does not answer");
+  }
+  const body = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Unavailable(response.status, String(body.detail ?? response.status));
+  return body;
+}
+
+/** @param {string} name */
+const at = (name) => `/v1/streams/${encodeURIComponent(name)}`;
+
+/** The streams that this tab may read. @param {AbortSignal} [signal] @returns {Promise<Stream[]>} */
+export async function streams(signal) {
+  const { streams: open } = await get("/v1/streams", undefined, signal);
+  const known = new Set(open.map((/** @type {Stream} */ one) => one.terms.stream));
+  const more = new Set(sharedStreams());
+  if (adminToken()) {
+    const all = await get("/v1/admin/status", adminToken(), signal);
+    for (const name of Object.keys(all.streams)) more.add(name);
+  }
+  const hidden = [...more].filter((name) => !known.has(name));
+  const found = await Promise.allSettled(hidden.map((name) => stream(name, signal)));
+  return [...open, ...found.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []))];
+}
+
+/** @param {string} name @param {AbortSignal} [signal] @returns {Promise<Stream>} */
+export const stream = (name, signal) => get(at(name), tokenFor(name), signal);
+
+/** @param {string} name @param {AbortSignal} [signal] */
+export const status = (name, signal) => get(`${at(name)}/status`, tokenFor(name), signal);
+
+/**
+ * @param {string} name @param {number} since @param {number} limit @param {AbortSignal} [signal]
+ * @returns {Promise<Release[]>}
+ */
+export async function releases(name, since, limit, signal) {
+  const path = `${at(name)}/releases?since=${Math.max(since, 1)}&limit=${limit}`;
+  return (await get(path, tokenFor(name), signal)).releases;
+}
+
+/** @param {string} name @returns {Promise<string>} a token that can be given away */
+export const readToken = async (name) => (await get(`${at(name)}/share`, adminToken())).token;
+
+/** @param {string} token whether it is the admin's */
+export const isAdmin = (token) =>
+  get("/v1/admin/status", token).then(
+    () => true,
+    (error) => {
+      if (error.status === 401) return false;
+      throw error;
+    },
+  );
+
+/** @param {string} name */
+export const feedAddress = (name) => `${base()}${at(name)}/feed`;

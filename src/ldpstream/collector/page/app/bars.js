@@ -1,0 +1,127 @@
+/** The histogram of one timestamp: bars with error bars, in a table that reads well aloud. */
+
+import { fill, h } from "./dom.js";
+import { clock, grouped, percent } from "./format.js";
+import { thresholdOf } from "./lines.js";
+
+const MOST = 24;
+
+export class Bars {
+  /** @type {"size" | "domain"} */ #order = "size";
+  /** @type {HTMLTableRowElement[]} */ #lines = [];
+
+  /**
+   * @param {import("./api.js").Stream} stream @param {import("./view.js").View} view
+   * @param {(label: number) => string | null} colourOf that of a curve, if it has one
+   */
+  constructor(stream, view, colourOf) {
+    this.stream = stream;
+    this.view = view;
+    this.colourOf = colourOf;
+    this.caption = h("caption", {});
+    this.body = h("tbody", {});
+    this.more = h("p", { class: "note" });
+    this.order = h("button", { type: "button", class: "quiet", onclick: () => this.#reorder() });
+    this.element = h(
+      "div",
+      {},
+      h(
+        "table",
+        { class: "bars" },
+        this.caption,
+        h(
+          "thead",
+          { class: "unseen" },
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col" }, "Label"),
+            h("th", { scope: "col" }, "Bar"),
+            h("th", { scope: "col" }, "Share, and half the width of its 90 % interval"),
+          ),
+        ),
+        this.body,
+      ),
+      this.more,
+    );
+    this.#nameOrder();
+  }
+
+  #reorder() {
+    this.#order = this.#order === "size" ? "domain" : "size";
+    this.#nameOrder();
+    this.draw();
+  }
+
+  #nameOrder() {
+    this.order.textContent = this.#order === "size" ? "Largest first" : "In order";
+    this.order.setAttribute("aria-label", `Order of labels: ${this.order.textContent}. Change it`);
+  }
+
+  draw() {
+    const { row } = this.view;
+    const { labels, start_ms: start, interval_ms: interval } = this.stream.terms;
+    if (!row) {
+      fill(this.caption, "No release yet.");
+      return;
+    }
+    const kind = row.missed ? "missed, carried over" : row.fresh ? "fresh" : "carried over";
+    fill(
+      this.caption,
+      `t ${grouped(row.t)} · ${clock(start + (row.t - 1) * interval, true)} · `,
+      h("span", { class: row.fresh ? "mark fresh" : "mark" }, kind),
+    );
+    const chosen = this.#chosen(row.data);
+    const d = labels.length;
+    const high = Math.max(0.01, ...chosen.map((label) => row.data[2 * d + label]));
+    const low = Math.min(0, ...chosen.map((label) => row.data[d + label]));
+    const limits = chosen.map((label) => thresholdOf(this.stream, labels[label]));
+    const top = Math.max(high, ...limits.map((limit) => limit ?? 0)) * 1.02;
+    const place = (/** @type {number} */ value) => `${(100 * (value - low)) / (top - low)}%`;
+    while (this.#lines.length < chosen.length) this.#lines.push(newLine(this.body));
+    while (this.#lines.length > chosen.length) this.#lines.pop()?.remove();
+    chosen.forEach((label, at) => {
+      const [value, from, to] = [row.data[label], row.data[d + label], row.data[2 * d + label]];
+      const [name, track, figure] = /** @type {any} */ (this.#lines[at].children);
+      const [bar, whisker, limit] = track.firstChild.children;
+      name.textContent = labels[label];
+      name.title = labels[label];
+      bar.style.left = place(Math.min(0, value));
+      bar.style.right = `calc(100% - ${place(Math.max(0, value))})`;
+      bar.style.background = this.colourOf(label) ?? "";
+      whisker.style.left = place(from);
+      whisker.style.right = `calc(100% - ${place(to)})`;
+      limit.hidden = limits[at] === null;
+      limit.style.left = place(limits[at] ?? 0);
+      limit.title = `threshold ${percent(limits[at] ?? 0)}`;
+      figure.firstChild.textContent = percent(value);
+      figure.lastChild.textContent = ` ± ${(50 * (to - from)).toFixed(1)}`;
+    });
+    const hidden = d - chosen.length;
+    this.more.textContent = hidden ? `and ${grouped(hidden)} more labels, in the heat map and the API` : "";
+  }
+
+  /** @param {Float32Array} data @returns {number[]} */
+  #chosen(data) {
+    const all = Array.from({ length: this.stream.terms.labels.length }, (_, label) => label);
+    if (this.#order === "size") all.sort((a, b) => data[b] - data[a] || a - b);
+    return all.slice(0, MOST);
+  }
+}
+
+/** @param {HTMLElement} body */
+function newLine(body) {
+  const line = h(
+    "tr",
+    {},
+    h("th", { scope: "row" }),
+    h(
+      "td",
+      { class: "track-cell", "aria-hidden": "true" },
+      h("div", { class: "track" }, h("i", { class: "bar" }), h("i", { class: "whisker" }), h("i", { class: "limit", hidden: true })),
+    ),
+    h("td", { class: "figure" }, h("b", {}), h("small", {})),
+  );
+  body.append(line);
+  return line;
+}

@@ -1,0 +1,35 @@
+/** Numbers and times as people read them. */
+
+/** @param {number} share @param {number} [digits] */
+export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
+
+/** @param {number} number */
+export const grouped = (number) => Math.round(number).toLocaleString("en");
+
+/** @param {number} number up to three digits that matter */
+export const short = (number) => String(Number(number.toPrecision(3)));
+
+/** @param {number} nano @returns {string} epsilon, exactly */
+export const epsilon = (nano) => String(nano / 1e9);
+
+const UNITS = /** @type {[number, string][]} */ ([
+  [86_400_000, "day"],
+  [3_600_000, "hour"],
+  [60_000, "minute"],
+  [1000, "second"],
+]);
+
+/** @param {number} ms @returns {string} as 20 minutes */
+export function duration(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const [size, unit] = UNITS.find(([least]) => ms >= least) ?? UNITS[3];
+  const number = Number((ms / size).toPrecision(2));
+  return `${number} ${unit}${number === 1 ? "" : "s"}`;
+}
+
+/** @param {number} ms of the epoch @param {boolean} [day] */
+export function clock(ms, day = false) {
+  const date = new Date(ms);
+  const time = date.toLocaleTimeString("en-GB");
+  return day ? `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${time}` : time;
+}

@@ -1,0 +1,138 @@
+/** The releases that the page holds, in order of t: bounded, and thinned out before they are drawn. */
+
+/** @typedef {import("./api.js").Release} Release */
+/**
+ * One timestamp. `data` has the values of all labels, then the low ends, then the high ends.
+ * @typedef {object} Row
+ * @property {number} t
+ * @property {number} atMs
+ * @property {boolean} fresh
+ * @property {boolean} missed
+ * @property {number} asked
+ * @property {number} received
+ * @property {Float32Array} data
+ */
+
+const MOST_ROWS = 12_000;
+const MOST_NUMBERS = 12_000_000;
+const NUMBERS_PER_REQUEST = 120_000;
+const Z90 = 1.6448536269514722; // the interval that holds the truth with probability 0.9
+
+export class History {
+  /** @type {Row[]} */ rows = [];
+
+  /** @param {number} labels */
+  constructor(labels) {
+    this.labels = labels;
+    this.mostRows = Math.max(32, Math.min(MOST_ROWS, Math.floor(MOST_NUMBERS / (3 * labels))));
+    this.page = Math.max(16, Math.min(1000, Math.floor(NUMBERS_PER_REQUEST / labels)));
+  }
+
+  get last() {
+    return this.rows.at(-1);
+  }
+
+  get lastT() {
+    return this.last?.t ?? 0;
+  }
+
+  get firstT() {
+    return this.rows[0]?.t ?? 0;
+  }
+
+  /** Add releases wherever they belong. @param {Release[]} releases @returns {number} how many were new */
+  add(releases) {
+    const fresh = releases.filter((one) => one.values.length === this.labels).map(rowOf);
+    const older = fresh.filter((row) => row.t < this.firstT);
+    const newer = fresh.filter((row) => row.t > this.lastT);
+    if (older.length) this.rows = [...older, ...this.rows];
+    for (const row of newer) this.rows.push(row);
+    if (this.rows.length > this.mostRows) {
+      const excess = this.rows.length - this.mostRows;
+      // Of what is too much, the end goes that did not just grow.
+      if (newer.length) this.rows.splice(0, excess);
+      else this.rows.length = this.mostRows;
+    }
+    return older.length + newer.length;
+  }
+
+  /** @param {number} t @returns {number} the first row at or after t */
+  at(t) {
+    let [low, high] = [0, this.rows.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.rows[middle].t < t) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** @param {number} from @param {number} to both included @returns {Row[]} */
+  between(from, to) {
+    return this.rows.slice(this.at(from), this.at(to + 1));
+  }
+}
+
+/** @param {Release} release @returns {Row} */
+function rowOf(release) {
+  const labels = release.values.length;
+  const data = new Float32Array(3 * labels);
+  for (let label = 0; label < labels; label += 1) {
+    const value = release.values[label];
+    const reach = Z90 * Math.sqrt(Math.max(release.variance[label], 0));
+    data[label] = value;
+    data[labels + label] = release.low?.[label] ?? value - reach;
+    data[2 * labels + label] = release.high?.[label] ?? value + reach;
+  }
+  const { t, at_ms: atMs, fresh, missed, asked, received } = release;
+  return { t, atMs, fresh, missed, asked, received, data };
+}
+
+/**
+ * Rows for drawing some labels, at most about `most`: of each bucket of rows, two points with the
+ * least and the greatest of every curve, in the order in which they came.
+ * @param {Row[]} rows @param {number[]} columns of `data` @param {number} most
+ * @returns {{x: number[], curves: Float64Array[]}} x are timestamps
+ */
+export function thinned(rows, columns, most) {
+  const size = Math.ceil(rows.length / Math.max(most / 2, 1));
+  if (size <= 2) {
+    return {
+      x: rows.map((row) => row.t),
+      curves: columns.map((column) => Float64Array.from(rows, (row) => row.data[column])),
+    };
+  }
+  const buckets = Math.ceil(rows.length / size);
+  const x = new Array(2 * buckets);
+  const curves = columns.map(() => new Float64Array(2 * buckets));
+  for (let bucket = 0; bucket < buckets; bucket += 1) {
+    const start = bucket * size;
+    const end = Math.min(start + size, rows.length);
+    x[2 * bucket] = rows[start].t;
+    x[2 * bucket + 1] = Math.max(rows[end - 1].t, rows[start].t + 0.5);
+    columns.forEach((column, curve) => {
+      let [least, most_, leastAt, mostAt] = [Infinity, -Infinity, start, start];
+      for (let at = start; at < end; at += 1) {
+        const value = rows[at].data[column];
+        if (value < least) [least, leastAt] = [value, at];
+        if (value > most_) [most_, mostAt] = [value, at];
+      }
+      const [first, second] = leastAt <= mostAt ? [least, most_] : [most_, least];
+      curves[curve][2 * bucket] = first;
+      curves[curve][2 * bucket + 1] = second;
+    });
+  }
+  return { x, curves };
+}
+
+/**
+ * The labels with the largest values on average over some rows.
+ * @param {Row[]} rows @param {number} labels @param {number} number @returns {number[]}
+ */
+export function topLabels(rows, labels, number) {
+  const sums = new Float64Array(labels);
+  for (const { data } of rows) for (let at = 0; at < labels; at += 1) sums[at] += data[at];
+  return Array.from(sums.keys())
+    .sort((a, b) => sums[b] - sums[a] || a - b)
+    .slice(0, number);
+}

@@ -1,0 +1,201 @@
+/** "Join as a device": this browser takes part, through the SDK, under its own ledger. */
+
+import { Device, DeviceError, IndexedDbStore, TermsRefused } from "../ldpstream.js";
+import { base } from "./api.js";
+import { announce, fill, h } from "./dom.js";
+import { clock, epsilon, grouped } from "./format.js";
+
+const MOST_LINES = 50;
+const MOST_OPTIONS = 2000;
+
+export class JoinPanel {
+  /** @type {Device | null} */ #device = null;
+  /** @type {AbortController | null} */ #running = null;
+
+  /** @param {import("./api.js").Stream} stream */
+  constructor(stream) {
+    this.stream = stream;
+    this.name = `ldpstream ${stream.terms.stream} ${stream.pin.slice(0, 16)}`;
+    this.log = h("ol", { class: "log", "aria-label": "What this device did" });
+    this.state = h("p", { class: "note", role: "status" });
+    this.budget = h("div", { class: "budget", hidden: true });
+    this.element = h("div", {}, ...this.#introduction());
+    if (!globalThis.isSecureContext || !globalThis.crypto?.subtle) {
+      this.element.append(h("p", { class: "note" }, "This needs a secure page: HTTPS, or this machine itself."));
+      return;
+    }
+    this.form = this.#form();
+    this.element.append(this.form, this.state, this.budget, this.log);
+  }
+
+  #introduction() {
+    const { terms } = this.stream;
+    return [
+      h(
+        "p",
+        {},
+        "This browser can be a device of this stream. It randomises the value you choose before it sends anything, keeps its own " +
+          `account of what it has spent, and will not exceed ε = ${epsilon(terms.epsilon_nano)} in any ${grouped(terms.window)} timestamps, whatever the collector asks.`,
+      ),
+    ];
+  }
+
+  #form() {
+    const { labels } = this.stream.terms;
+    this.value = h("select", { id: "join-value", onchange: () => this.#observe() });
+    this.value.append(h("option", { value: "" }, "nothing, keep silent"));
+    labels.slice(0, MOST_OPTIONS).forEach((label, at) => this.value?.append(h("option", { value: at }, label)));
+    this.token = h("input", { id: "join-token", type: "password", autocomplete: "off", spellcheck: "false" });
+    this.first = h("input", { id: "join-first", type: "checkbox" });
+    this.go = h("button", { type: "submit", class: "main" }, "Join");
+    this.stop = h("button", { type: "button", hidden: true, onclick: () => this.leave() }, "Stop");
+    const known = localStorage.getItem(this.name) !== null;
+    this.enrolling = h(
+      "div",
+      { class: "enrolling", hidden: known },
+      field("join-token", "Enrolment token", this.token),
+      h("label", { class: "check", for: "join-first" }, this.first, `I have never taken part in this stream (otherwise this device first keeps silent for ${grouped(this.stream.terms.window)} timestamps)`),
+    );
+    if (known) this.go.textContent = "Go on as the device of before";
+    return h(
+      "form",
+      {
+        class: "join",
+        onsubmit: (/** @type {Event} */ event) => {
+          event.preventDefault();
+          this.#join();
+        },
+      },
+      field("join-value", "The value to report", this.value),
+      this.enrolling,
+      h("div", { class: "row" }, this.go, this.stop),
+    );
+  }
+
+  async #join() {
+    this.#busy(true);
+    this.#say("");
+    try {
+      const device = await Device.open(new IndexedDbStore(this.name));
+      if (!device.terms) await this.#enrol(device);
+      this.#device = device;
+      this.#observe();
+      this.#start(device);
+    } catch (error) {
+      this.#busy(false);
+      // A ledger that is not enrolled after all needs the token.
+      if (this.enrolling) this.enrolling.hidden = false;
+      if (this.go) this.go.textContent = "Join";
+      this.#say(inWords(error));
+    }
+  }
+
+  /** @param {Device} device */
+  async #enrol(device) {
+    const token = this.token?.value.trim() ?? "";
+    if (!token) throw new Error("Give the enrolment token that you have from whoever runs this stream.");
+    const { stream, pin } = { stream: this.stream.terms.stream, pin: this.stream.pin };
+    await device.enrol(location.origin + base(), stream, token, {
+      pin,
+      firstInstall: this.first?.checked ?? false,
+    });
+    if (this.token) this.token.value = "";
+    await navigator.storage?.persist?.().catch(() => false);
+  }
+
+  /** @param {Device} device */
+  #start(device) {
+    const running = new AbortController();
+    this.#running = running;
+    if (this.go) this.go.hidden = true;
+    if (this.stop) this.stop.hidden = false;
+    if (this.enrolling) this.enrolling.hidden = true;
+    this.#say(`This browser is device ${device.status().number.slice(0, 8)}…, and listens.`);
+    this.#drawBudget();
+    device
+      .run(running.signal, (heard) => this.#heard(heard), (fault) => this.#line("bad", inWords(fault)))
+      .catch((error) => this.#say(inWords(error)));
+  }
+
+  leave() {
+    this.#running?.abort();
+    this.#running = null;
+    this.#busy(false);
+    if (this.stop) this.stop.hidden = true;
+    if (this.go) {
+      this.go.hidden = false;
+      this.go.textContent = "Go on as the device of before";
+    }
+    if (this.#device) this.#say("Stopped. The account is kept in this browser.");
+  }
+
+  #observe() {
+    if (!this.#device?.terms) return;
+    const chosen = this.value?.value ?? "";
+    this.#device.observe(chosen === "" ? null : Number(chosen));
+  }
+
+  /** @param {import("../sdk/device.js").Heard} heard */
+  #heard(heard) {
+    for (const { round, report } of heard.delivered) {
+      const bytes = Array.from(report.slice(0, 12), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
+      const rest = report.length > 12 ? " …" : "";
+      this.#line("good", `t ${round.t}: sent ${bytes}${rest} (${report.length} bytes), spent ε ${epsilon(round.epsilonNano)}`);
+    }
+    for (const fault of heard.undelivered) this.#line("bad", inWords(fault));
+    for (const refusal of heard.refusals) this.#line("bad", `Refused: ${inWords(refusal)}`);
+    for (const { round, why } of heard.silences) this.#line("", `t ${round.t}: silent, ${why}`);
+    this.#drawBudget();
+  }
+
+  #drawBudget() {
+    if (!this.#device?.terms) return;
+    const { leftNano, t, fullAt, refusals } = this.#device.status();
+    const limit = this.#device.terms.epsilonNano;
+    const refused = refusals.reduce((sum, one) => sum + one.times, 0);
+    this.budget.hidden = false;
+    fill(
+      this.budget,
+      h("label", { for: "join-left" }, `Budget left in this window: ε ${epsilon(leftNano)} of ${epsilon(limit)}`),
+      h("progress", { id: "join-left", max: limit, value: leftNano }),
+      h(
+        "p",
+        { class: "note" },
+        fullAt > t ? `All of it is there again at t ${grouped(fullAt)}; now it is t ${grouped(t)}. ` : "All of it is there. ",
+        refused ? `Refused so far: ${grouped(refused)}.` : "",
+      ),
+    );
+  }
+
+  /** @param {string} kind @param {string} text */
+  #line(kind, text) {
+    if (this.log.firstElementChild?.lastChild?.textContent === text) return;
+    this.log.prepend(h("li", { class: kind }, h("time", {}, clock(Date.now())), " ", h("span", {}, text)));
+    while (this.log.children.length > MOST_LINES) this.log.lastElementChild?.remove();
+    if (kind) announce(text);
+  }
+
+  /** @param {string} text */
+  #say(text) {
+    this.state.textContent = text;
+  }
+
+  /** @param {boolean} busy */
+  #busy(busy) {
+    if (this.go) this.go.disabled = busy;
+  }
+}
+
+/** @param {string} id @param {string} name @param {HTMLElement} input */
+const field = (id, name, input) => h("div", { class: "field" }, h("label", { for: id }, name), input);
+
+/** @param {unknown} error */
+function inWords(error) {
+  if (error instanceof TermsRefused) return `This device does not agree: ${error.message}`;
+  if (error instanceof DeviceError && error.facts.code === "token") return "The enrolment token is wrong.";
+  if (error instanceof DeviceError && error.code === "budget-spent") {
+    const { round, asked, left } = error.facts;
+    return `round ${round} asks for ε ${epsilon(Number(asked))}, and ${epsilon(Number(left))} is left in this window`;
+  }
+  return error instanceof Error ? error.message : String(error);
+}

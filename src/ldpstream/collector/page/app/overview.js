@@ -1,0 +1,97 @@
+/** All streams at a glance. */
+
+import * as api from "./api.js";
+import { fill, h, oncePerFrame } from "./dom.js";
+import { duration, epsilon, grouped, percent } from "./format.js";
+import { follow } from "./feed.js";
+import { History, topLabels } from "./history.js";
+import { drawSparkline } from "./sparkline.js";
+import { curveColour, onTheme } from "./theme.js";
+
+const SHOWN = 120;
+const CURVES = 3;
+
+/** @param {HTMLElement} main @param {AbortSignal} signal */
+export async function showOverview(main, signal) {
+  const grid = h("div", { class: "cards" });
+  fill(main, h("h1", { class: "page-title" }, "Streams"), grid);
+  const streams = await api.streams(signal);
+  if (!streams.length) {
+    fill(grid, h("p", { class: "card" }, "There is no public stream here. With the admin's token, or a link that was shared with you, you see more."));
+    return;
+  }
+  for (const stream of streams) grid.append(new Card(stream, signal).element);
+}
+
+class Card {
+  /** @param {api.Stream} stream @param {AbortSignal} signal */
+  constructor(stream, signal) {
+    const { terms } = stream;
+    this.stream = stream;
+    this.history = new History(terms.labels.length);
+    this.canvas = h("canvas", { class: "spark", "aria-hidden": "true" });
+    this.state = h("span", { class: "pill" }, "…");
+    this.top = h("ul", { class: "top-labels" });
+    this.last = h("p", { class: "note" }, "No release yet.");
+    this.element = h(
+      "article",
+      { class: "card stream-card" },
+      h(
+        "header",
+        {},
+        h("h2", {}, h("a", { href: `#/streams/${encodeURIComponent(terms.stream)}` }, terms.stream)),
+        this.state,
+      ),
+      this.canvas,
+      this.top,
+      this.last,
+      h("p", { class: "note terms" }, `${grouped(terms.labels.length)} labels every ${duration(terms.interval_ms)} · ε ${epsilon(terms.epsilon_nano)} in ${duration(terms.window * terms.interval_ms)} · ${stream.mechanism}`),
+    );
+    this.draw = oncePerFrame(() => this.#draw());
+    onTheme(this.draw, signal);
+    new ResizeObserver(this.draw).observe(this.canvas);
+    this.#start(signal);
+  }
+
+  /** @param {AbortSignal} signal */
+  async #start(signal) {
+    const { stream } = this.stream.terms;
+    try {
+      const { last_release: last } = await api.status(stream, signal);
+      const rows = Math.min(SHOWN, this.history.page);
+      this.history.add(await api.releases(stream, last - rows + 1, rows, signal));
+      this.draw();
+    } catch {
+      if (signal.aborted) return;
+    }
+    follow(
+      stream,
+      () => this.history.lastT,
+      (release) => (this.history.add([release]), this.draw()),
+      (state) => {
+        this.state.textContent = { live: "live", connecting: "…", lost: "reconnecting", refused: "no access" }[state];
+        this.state.className = `pill ${state}`;
+      },
+      signal,
+    );
+  }
+
+  #draw() {
+    const { labels } = this.stream.terms;
+    const rows = this.history.rows.slice(-SHOWN);
+    const last = rows.at(-1);
+    if (!last) return;
+    const ranked = topLabels(rows.slice(-30), labels.length, CURVES);
+    drawSparkline(this.canvas, rows, ranked);
+    fill(
+      this.top,
+      ...ranked.map((label, slot) => {
+        const dot = h("i", { class: "dot" });
+        dot.style.background = curveColour(slot);
+        return h("li", {}, dot, h("span", {}, labels[label]), h("b", {}, percent(last.data[label])));
+      }),
+    );
+    const kind = last.missed ? "missed" : last.fresh ? "fresh" : "carried over";
+    this.last.textContent = `Last release: t ${grouped(last.t)}, ${kind}, ${grouped(last.received)} of ${grouped(last.asked)} reports`;
+  }
+}

@@ -1,0 +1,129 @@
+/** What is promised to the devices, in plain words, and whether it looks kept. */
+
+import { fill, h, sharpen } from "./dom.js";
+import { duration, epsilon, grouped, percent, short } from "./format.js";
+import { colour } from "./theme.js";
+
+const DAY_MS = 86_400_000;
+const SHOWN = 60;
+
+/** Codes of errors.py that reports are refused with. @type {Record<string, string>} */
+const REASONS = {
+  "report-mac": "wrong signature",
+  "report-conflict": "a second, different report",
+  "report-length": "wrong length",
+  "report-version": "unknown version",
+  "report-range": "impossible content",
+  "report-not-asked": "device was not asked",
+  "round-closed": "came too late",
+  "round-unknown": "no such round",
+  "rate-limited": "too many at once",
+  "device-number": "malformed device number",
+  token: "missing or wrong token",
+};
+
+export class Privacy {
+  /** @param {import("./api.js").Stream} stream @param {import("./history.js").History} history */
+  constructor(stream, history) {
+    this.stream = stream;
+    this.history = history;
+    this.canvas = h("canvas", { class: "asked", role: "img" });
+    this.facts = h("dl", { class: "facts" });
+    this.refused = h("ul", { class: "reasons" });
+    this.element = h(
+      "div",
+      { class: "halves" },
+      h("div", {}, ...promise(stream)),
+      h("div", {}, this.facts, h("h3", {}, "Reports refused"), this.refused),
+      h(
+        "div",
+        { class: "whole" },
+        h("h3", {}, "Asked (outline) and received (filled), per timestamp"),
+        this.canvas,
+      ),
+    );
+    this.heard({ refused: {} });
+    new ResizeObserver(() => this.draw()).observe(this.canvas);
+  }
+
+  draw() {
+    const { terms, population, mechanism } = this.stream;
+    const window = this.history.rows.slice(-terms.window);
+    const asked = window.reduce((sum, row) => sum + row.asked, 0);
+    const daily = window.length ? (asked / window.length / population) * (DAY_MS / terms.interval_ms) : 0;
+    const last = this.history.last;
+    fill(
+      this.facts,
+      ...fact("Reports a day, by one device", window.length ? `about ${short(daily)}` : "–"),
+      ...fact("Epsilon used in this window, by design", used(mechanism, asked, population)),
+      ...fact("Last timestamp", last ? `${grouped(last.received)} of ${grouped(last.asked)} asked` : "–"),
+      ...fact("Devices expected", grouped(population)),
+    );
+    this.#drawAsked();
+  }
+
+  #drawAsked() {
+    const rows = this.history.rows.slice(-SHOWN);
+    const { context, width, height } = sharpen(this.canvas, 64);
+    const most = Math.max(1, ...rows.map((row) => Math.max(row.asked, row.received)));
+    const step = width / SHOWN;
+    rows.forEach((row, at) => {
+      const x = width - (rows.length - at) * step;
+      const tall = (/** @type {number} */ number) => (number / most) * (height - 2);
+      context.fillStyle = colour("accent");
+      context.fillRect(x + 1, height - tall(row.received), step - 2, tall(row.received));
+      context.strokeStyle = colour("muted");
+      context.lineWidth = 1;
+      context.strokeRect(x + 0.5, height - tall(row.asked) + 0.5, step - 1, tall(row.asked));
+    });
+    const last = rows.at(-1);
+    const words = last ? `At timestamp ${last.t}, ${last.asked} devices were asked and ${last.received} reports came.` : "No timestamp yet.";
+    this.canvas.setAttribute("aria-label", `Devices asked and reports received over the last ${rows.length} timestamps. ${words}`);
+  }
+
+  /** @param {{accepted?: number, refused: Record<string, number>}} status */
+  heard({ accepted = 0, refused }) {
+    const reasons = Object.entries(refused).filter(([, times]) => times > 0);
+    reasons.sort((a, b) => b[1] - a[1]);
+    const lines = reasons.map(([code, times]) =>
+      h("li", {}, h("b", {}, grouped(times)), ` ${Object.hasOwn(REASONS, code) ? REASONS[code] : code}`),
+    );
+    const none = h("li", {}, `None, of ${grouped(accepted)} since the collector started`);
+    fill(this.refused, ...(lines.length ? lines : [none]));
+  }
+}
+
+/** @param {string} name @param {string} value */
+const fact = (name, value) => [h("dt", {}, name), h("dd", {}, value)];
+
+/** @param {import("./api.js").Stream} stream */
+function promise({ terms }) {
+  const nano = terms.epsilon_nano;
+  const factor = Math.exp(nano / 1e9);
+  const time = duration(terms.window * terms.interval_ms);
+  const odds = factor < 1000 ? short(factor) : grouped(factor);
+  const belief = factor / (factor + 1);
+  return [
+    h(
+      "p",
+      { class: "promise" },
+      "Whatever a device sends in any ",
+      h("b", {}, `${grouped(terms.window)} timestamps (${time})`),
+      `, it changes the odds between any two of its values by a factor of at most ${odds}.`,
+    ),
+    h(
+      "p",
+      { class: "note" },
+      `That is w-event local differential privacy with ε = ${epsilon(nano)} and w = ${grouped(terms.window)}. Say ` +
+        "someone holds two values of yours to be equally likely, and then sees every byte your device sends in that time: " +
+        `they can be at most ${percent(belief, belief > 0.995 ? 2 : 0)} sure of one. The device keeps the account itself and refuses what would exceed it.`,
+    ),
+  ];
+}
+
+/** @param {string} mechanism @param {number} asked in the window @param {number} population */
+function used(mechanism, asked, population) {
+  // With a population that is divided, who is asked spends all of epsilon, once a window.
+  if (/^lp/.test(mechanism)) return percent(Math.min(1, asked / population), 0);
+  return "up to 100 %, in small shares";
+}

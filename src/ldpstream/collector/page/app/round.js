@@ -1,0 +1,67 @@
+/** What the collector is waiting for, and why. */
+
+import { fill, h } from "./dom.js";
+import { epsilon, grouped, percent } from "./format.js";
+
+/** @type {Record<string, string>} */
+const WHY = {
+  dissimilarity: "A few devices are asked first, to see whether anything has changed since the last release. If not, that release is carried over, and epsilon is saved.",
+  publication: "Something has changed, or it is time: devices are asked for the figures that will be released.",
+};
+
+export class RoundPanel {
+  #deadline = 0;
+  #offset = 0;
+
+  constructor() {
+    this.sentence = h("p", { class: "doing" }, "…");
+    this.rounds = h("div", {});
+    this.element = h("div", {}, this.sentence, this.rounds);
+  }
+
+  /** @param {any} status as of /v1/streams/{stream}/status */
+  heard(status) {
+    this.#offset = status.now_ms - Date.now();
+    this.sentence.textContent = sentence(status);
+    fill(this.rounds, ...status.rounds.map((/** @type {any} */ round) => this.#round(round)));
+  }
+
+  /** @param {string} why */
+  lost(why) {
+    this.sentence.textContent = why;
+    fill(this.rounds);
+  }
+
+  /** @param {any} round */
+  #round(round) {
+    const share = round.asked ? Math.min(1, round.received / round.asked) : 0;
+    const [favour, total] = round.rate;
+    this.#deadline = round.deadline_ms;
+    return h(
+      "div",
+      { class: "round" },
+      h("progress", { max: 1, value: share, "aria-label": `Reports received in round ${round.round}` }),
+      h(
+        "dl",
+        { class: "facts" },
+        h("dt", {}, "Round"),
+        h("dd", {}, round.round),
+        h("dt", {}, "Reports"),
+        h("dd", {}, `${grouped(round.received)} of about ${grouped(round.asked)}`),
+        h("dt", {}, "Each with"),
+        h("dd", {}, `ε = ${epsilon(round.epsilon_nano)}`),
+        h("dt", {}, "Share asked"),
+        h("dd", {}, percent(favour / total)),
+        h("dt", {}, "Closes in"),
+        h("dd", {}, `${Math.max(0, (this.#deadline - Date.now() - this.#offset) / 1000).toFixed(1)} s`),
+      ),
+      h("p", { class: "note" }, Object.hasOwn(WHY, round.purpose) ? WHY[round.purpose] : ""),
+    );
+  }
+}
+
+/** @param {any} status */
+function sentence(status) {
+  const text = String(status.doing ?? "");
+  return text ? text[0].toUpperCase() + text.slice(1) : "";
+}

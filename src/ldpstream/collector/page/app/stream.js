@@ -1,0 +1,333 @@
+/** One stream: loads what is in view, follows what is new, and lets the parts draw it. */
+
+import * as api from "./api.js";
+import { Bars } from "./bars.js";
+import { Chips } from "./chips.js";
+import { announce, fill, h, oncePerFrame } from "./dom.js";
+import { follow } from "./feed.js";
+import { duration, epsilon, grouped, percent } from "./format.js";
+import { HeatMap } from "./heatmap.js";
+import { History } from "./history.js";
+import { JoinPanel } from "./join.js";
+import { Lines } from "./lines.js";
+import { Privacy } from "./privacy.js";
+import { RoundPanel } from "./round.js";
+import { onTheme } from "./theme.js";
+import { adminToken, shareLink } from "./tokens.js";
+import { View } from "./view.js";
+import { wall } from "./wall.js";
+
+const SPANS = [60, 300, 2000, 10_000];
+const TABLE_ROWS = 12;
+const ANNOUNCED_EVERY_MS = 15_000;
+
+/** @param {HTMLElement} main @param {string} name @param {AbortSignal} signal @param {() => void} again */
+export async function showStream(main, name, signal, again) {
+  fill(main, h("p", { class: "card" }, "Loading…"));
+  try {
+    const stream = await api.stream(name, signal);
+    await new StreamPage(main, stream, signal, again).start();
+  } catch (error) {
+    if (signal.aborted) return;
+    if (!(error instanceof api.Unavailable)) throw error;
+    if (error.status === 401) fill(main, wall(name, "This stream is not public.", again));
+    else {
+      fill(main, h("p", { class: "card" }, error.message));
+      if (error.status === 0 || error.status >= 500) setTimeout(() => signal.aborted || again(), 2000);
+    }
+  }
+}
+
+class StreamPage {
+  #announced = 0;
+  #loading = false;
+
+  /** @param {HTMLElement} main @param {api.Stream} stream @param {AbortSignal} signal @param {() => void} again */
+  constructor(main, stream, signal, again) {
+    this.stream = stream;
+    this.signal = signal;
+    this.again = again;
+    this.main = main;
+    this.history = new History(stream.terms.labels.length);
+    this.view = new View(this.history, SPANS[1]);
+    this.chips = new Chips(stream, this.view, () => this.draw());
+    this.lines = new Lines(stream, this.view);
+    this.heat = new HeatMap(stream, this.view);
+    this.bars = new Bars(stream, this.view, (label) => this.chips.colourOf(label));
+    this.privacy = new Privacy(stream, this.history);
+    this.round = new RoundPanel();
+    this.join = new JoinPanel(stream);
+    this.state = h("span", { class: "pill", role: "status" }, "…");
+    this.summary = h("p", { class: "summary" });
+    this.table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Last releases as a table" });
+    this.details = h("details", { ontoggle: () => this.draw() }, h("summary", {}, "The same as a table"), this.table);
+    this.draw = oncePerFrame(() => this.#draw());
+    this.view.onChange(() => {
+      this.#load();
+      this.draw();
+    });
+    onTheme(() => {
+      this.lines.rebuild();
+      this.draw();
+    }, signal);
+    signal.addEventListener("abort", () => {
+      this.join.leave();
+      this.lines.destroy();
+    });
+  }
+
+  async start() {
+    const { stream } = this.stream.terms;
+    const first = await api.status(stream, this.signal);
+    const rows = Math.min(this.view.span, this.history.page);
+    this.history.add(await api.releases(stream, first.last_release - rows + 1, rows, this.signal));
+    fill(this.main, ...this.#layout());
+    document.title = `${stream} · ldpstream`;
+    this.#heard(first);
+    this.draw();
+    this.#load();
+    this.#watch();
+    follow(
+      stream,
+      () => this.history.lastT,
+      (release) => this.#released(release),
+      (state) => this.#connection(state),
+      this.signal,
+    );
+  }
+
+  /** Fetch what is in view and not yet here, the newest of it first. */
+  async #load() {
+    if (this.#loading) return;
+    this.#loading = true;
+    const { stream } = this.stream.terms;
+    try {
+      for (;;) {
+        const { from } = this.view.range;
+        const first = this.history.firstT;
+        const room = this.history.mostRows - this.history.rows.length;
+        const rows = Math.min(this.history.page, first - from, room);
+        if (first <= 1 || rows <= 0) break;
+        const older = await api.releases(stream, first - rows, rows, this.signal);
+        if (!this.history.add(older)) break;
+        this.draw();
+      }
+    } catch {
+      // The next change of the view tries again.
+    } finally {
+      this.#loading = false;
+    }
+  }
+
+  /** @param {api.Release} release */
+  #released(release) {
+    if (!this.history.add([release])) return;
+    this.draw();
+    if (Date.now() - this.#announced < ANNOUNCED_EVERY_MS) return;
+    this.#announced = Date.now();
+    const { labels } = this.stream.terms;
+    const row = /** @type {import("./history.js").Row} */ (this.history.last);
+    const top = this.chips.curves.slice(0, 3).map(({ label }) => `${labels[label]} ${percent(row.data[label])}`);
+    announce(`Release ${row.t}, ${row.fresh ? "fresh" : "carried over"}: ${top.join(", ")}`);
+  }
+
+  /** @param {import("./feed.js").State} state */
+  #connection(state) {
+    if (state === "refused") {
+      this.again();
+      return;
+    }
+    this.state.textContent = { live: "live", connecting: "connecting", lost: "reconnecting" }[state];
+    this.state.className = `pill ${state}`;
+  }
+
+  /** Ask for the status now and then, as long as somebody looks. */
+  async #watch() {
+    const pace = Math.max(1000, Math.min(5000, this.stream.terms.interval_ms / 4));
+    while (!this.signal.aborted) {
+      await new Promise((done) => setTimeout(done, pace));
+      if (document.hidden || this.signal.aborted) continue;
+      try {
+        this.#heard(await api.status(this.stream.terms.stream, this.signal));
+      } catch {
+        this.round.lost("The collector does not answer. This page goes on by itself when it does.");
+      }
+    }
+  }
+
+  /** @param {any} status */
+  #heard(status) {
+    this.round.heard(status);
+    this.privacy.heard(status);
+  }
+
+  #draw() {
+    if (this.signal.aborted) return;
+    this.chips.update();
+    this.lines.curves = this.chips.curves;
+    this.lines.draw();
+    this.heat.draw();
+    this.bars.draw();
+    this.privacy.draw();
+    this.#drawControls();
+    this.#drawSummary();
+    if (this.details.open) this.#drawTable();
+  }
+
+  #drawSummary() {
+    const { last } = this.history;
+    const { from, to } = this.view.range;
+    const behind = this.history.lastT - to;
+    const live = this.view.live ? "live" : behind > 0 ? `paused, ${grouped(behind)} behind` : "paused";
+    this.summary.textContent = last
+      ? `t ${grouped(this.view.rows[0]?.t ?? from)} to ${grouped(to)} · ${live}`
+      : "Waiting for the first release.";
+    this.main.dataset.lastT = String(last?.t ?? 0);
+    this.main.dataset.rows = String(this.history.rows.length);
+    this.main.dataset.range = `${from} ${to}`;
+  }
+
+  #drawControls() {
+    if (!this.pause || !this.spans) return;
+    this.pause.textContent = this.view.live ? "Pause" : "Live";
+    this.pause.setAttribute("aria-pressed", String(!this.view.live));
+    this.spans.forEach((button, at) =>
+      button.setAttribute("aria-pressed", String(this.view.live && this.view.span === SPANS[at])),
+    );
+  }
+
+  #drawTable() {
+    const { labels } = this.stream.terms;
+    const { curves } = this.chips;
+    const rows = this.view.rows.slice(-TABLE_ROWS).reverse();
+    fill(
+      this.table,
+      h(
+        "table",
+        { class: "plain" },
+        h("caption", {}, `The last ${rows.length} timestamps in view`),
+        h("thead", {}, h("tr", {}, ...["t", "kind", "asked", "received"].map((name) => h("th", { scope: "col" }, name)), ...curves.map(({ label }) => h("th", { scope: "col" }, labels[label])))),
+        h(
+          "tbody",
+          {},
+          ...rows.map((row) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row" }, row.t),
+              h("td", {}, row.missed ? "missed" : row.fresh ? "fresh" : "carried over"),
+              h("td", {}, grouped(row.asked)),
+              h("td", {}, grouped(row.received)),
+              ...curves.map(({ label }) => {
+                const reach = (row.data[2 * labels.length + label] - row.data[labels.length + label]) / 2;
+                return h("td", {}, `${percent(row.data[label])} ± ${(100 * reach).toFixed(1)}`);
+              }),
+            ),
+          ),
+        ),
+      ),
+    );
+  }
+
+  #layout() {
+    const { terms, mechanism, selection } = this.stream;
+    const facts = [
+      `ε ${epsilon(terms.epsilon_nano)} in ${duration(terms.window * terms.interval_ms)}`,
+      `${grouped(terms.labels.length)} labels`,
+      `every ${duration(terms.interval_ms)}`,
+      mechanism,
+      terms.oracle,
+      `${selection} selection`,
+    ];
+    return [
+      h(
+        "div",
+        { class: "stream-head" },
+        h("div", {}, h("h1", { class: "page-title" }, terms.stream, " ", this.state), h("p", { class: "note" }, facts.join(" · "))),
+        this.#share(),
+      ),
+      h(
+        "div",
+        { class: "columns" },
+        h(
+          "div",
+          { class: "column" },
+          panel("Frequencies", "lines", this.#controls(), this.summary, this.chips.element, this.lines.element, legend(), keys(), this.details),
+          panel("All labels", "heat", this.heat.scale, this.heat.element),
+          panel("Privacy", "privacy", null, this.privacy.element),
+        ),
+        h(
+          "div",
+          { class: "column" },
+          panel("Now", "now", this.bars.order, this.bars.element),
+          panel("Round", "round", null, this.round.element),
+          panel("Join as a device", "join", null, this.join.element),
+        ),
+      ),
+    ];
+  }
+
+  #controls() {
+    const button = (/** @type {string} */ text, /** @type {string} */ name, /** @type {() => void} */ act) =>
+      h("button", { type: "button", "aria-label": name, onclick: act }, text);
+    this.spans = SPANS.map((span) => {
+      const text = span >= 1000 ? `${span / 1000}k` : String(span);
+      return button(text, `The last ${span} timestamps`, () => this.view.follow(span));
+    });
+    this.pause = h("button", { type: "button", id: "pause", onclick: () => (this.view.live ? this.view.pause() : this.view.follow()) }, "Pause");
+    return h(
+      "div",
+      { class: "controls", role: "group", "aria-label": "Time range" },
+      h("span", { class: "group" }, ...this.spans),
+      h("span", { class: "group" }, button("−", "Zoom out", () => this.view.zoom(2)), button("+", "Zoom in", () => this.view.zoom(0.5))),
+      this.pause,
+    );
+  }
+
+  #share() {
+    if (!adminToken()) return null;
+    const said = h("span", { class: "note", role: "status" });
+    const copy = async () => {
+      const { stream } = this.stream.terms;
+      try {
+        const link = shareLink(stream, await api.readToken(stream));
+        await navigator.clipboard.writeText(link).then(
+          () => (said.textContent = "Copied. Whoever has it can read this stream, and nothing else."),
+          () => fill(said, h("input", { type: "text", readonly: true, value: link, "aria-label": "Link to share" })),
+        );
+      } catch (error) {
+        said.textContent = /** @type {Error} */ (error).message;
+      }
+    };
+    return h("div", { class: "share" }, said, h("button", { type: "button", onclick: copy }, "Share, read-only"));
+  }
+}
+
+/** @param {string} title @param {string} id @param {Node | null} action @param {...Node} content */
+function panel(title, id, action, ...content) {
+  return h(
+    "section",
+    { class: `card panel-${id}`, "aria-labelledby": `${id}-title` },
+    h("header", {}, h("h2", { id: `${id}-title` }, title), action),
+    ...content,
+  );
+}
+
+function legend() {
+  const mark = (/** @type {string} */ kind, /** @type {string} */ text) => h("li", {}, h("i", { class: `tick ${kind}` }), text);
+  return h(
+    "ul",
+    { class: "legend", "aria-label": "Marks below the lines" },
+    mark("fresh", "fresh"),
+    mark("carried", "carried over"),
+    mark("missed", "missed"),
+    h("li", {}, h("i", { class: "tick band" }), "90 % interval"),
+  );
+}
+
+const keys = () =>
+  h(
+    "p",
+    { id: "keys", class: "note keys" },
+    "Drag over the lines to zoom, double-click for live. Keys: arrows move, + and − zoom, Home for the start, Escape for live.",
+  );

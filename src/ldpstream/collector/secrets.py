@@ -1,0 +1,86 @@
+"""The collector's three secrets: read from the environment or from files, or drawn on first start.
+
+They never stand in the configuration itself, which people mail around and commit.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldpstream.errors import Mistake, Problem
+
+ENVIRONMENT = {
+    "master": "LDPSTREAM_MASTER_SECRET",
+    "enrolment": "LDPSTREAM_ENROLMENT_TOKEN",
+    "admin": "LDPSTREAM_ADMIN_TOKEN",
+}
+LEAST_CHARACTERS = 16
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """What a representation must not show."""
+
+    master: bytes
+    """Every device's key is derived from it (`keys.py`): if it changes, devices must enrol anew."""
+    enrolment: bytes
+    admin: bytes
+
+    def __repr__(self) -> str:
+        return "Secrets(...)"
+
+    @classmethod
+    def load(
+        cls, files: Mapping[str, Path], folder: Path, environment: Mapping[str, str] = os.environ
+    ) -> Secrets:
+        """Each from the environment, else from its file, else from `folder`, drawn if not there."""
+        found = {}
+        for name, variable in ENVIRONMENT.items():
+            if variable in environment:
+                found[name] = _checked(variable, environment[variable])
+            elif name in files:
+                found[name] = _checked(str(files[name]), _read(files[name]))
+            else:
+                file = folder / f"{name}.secret"
+                found[name] = _checked(str(file), _read_or_draw(file))
+        return cls(**found)
+
+
+def _checked(source: str, text: str) -> bytes:
+    secret = text.strip()
+    if len(secret) < LEAST_CHARACTERS or not secret.isascii():
+        raise Mistake(
+            Problem.SECRET_FILE,
+            file=source,
+            what="a secret is too short, or not plain ASCII",
+            fix=f"give at least {LEAST_CHARACTERS} characters, drawn at random",
+        )
+    return secret.encode()
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError as error:
+        raise Mistake(
+            Problem.SECRET_FILE, file=file, what=error.strerror, fix="name a readable file"
+        ) from None
+
+
+def _read_or_draw(file: Path) -> str:
+    """The secret in `file`; drawn by the first start, for the owner's eyes only."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_suffix(".new")
+        draft.unlink(missing_ok=True)
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w") as out:
+            out.write(secrets.token_hex(32) + "\n")
+            out.flush()
+            os.fsync(out.fileno())
+        draft.rename(file)  # whole or not at all: a half-written secret would lock devices out
+    return _read(file)

@@ -1,0 +1,1 @@
+"""What a collector must not forget: a contract, and its implementation on SQLite."""

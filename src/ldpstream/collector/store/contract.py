@@ -1,0 +1,157 @@
+"""What a store promises. `tests/collector/store_contract.py` holds every implementation to it.
+
+Each call that changes something returns when the change is durable, and is all or nothing. Calls
+may come from several threads.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from ldpstream.collector.records import Records
+from ldpstream.collector.verdicts import Verdicts
+from ldpstream.oracles.collector_half import Support
+
+
+class RoundState(StrEnum):
+    """A round takes reports, takes no more, and is counted."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    TALLIED = "tallied"
+
+
+@dataclass(frozen=True)
+class NewRound:
+    """A round as it is announced."""
+
+    t: int
+    name: str
+    purpose: str
+    epsilon_nano: int
+    users: int
+    """How many the mechanism asked for."""
+    rate: tuple[int, int]
+    report_bytes: int
+    opened_ms: int
+    deadline_ms: int
+    roster_size: int
+    """How many devices were enrolled then (0: no roster)."""
+    asked: bytes | None
+    """Numbers of the devices asked, four bytes each, little-endian; None: all of `roster_size`."""
+
+
+@dataclass(frozen=True)
+class Round(NewRound):
+    """A round as it is stored."""
+
+    state: RoundState
+    support: Support | None
+    """What was counted, once it is tallied."""
+    closed_ms: int | None
+
+
+@dataclass(frozen=True)
+class Release:
+    """A timestamp's release as it is stored, and shown."""
+
+    t: int
+    at_ms: int
+    content: dict[str, Any]
+    """What the mechanism released: values, variance, fresh, ..."""
+    asked: int
+    received: int
+    missed: bool
+    """The collector was away, so nobody was asked and the release before it carries on."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "t": self.t,
+            "at_ms": self.at_ms,
+            **{name: value for name, value in self.content.items() if name != "t"},
+            "asked": self.asked,
+            "received": self.received,
+            "missed": self.missed,
+        }
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream as it is stored."""
+
+    terms: dict[str, Any]
+    serial: int
+    """Grows whenever the rounds that are open change; devices wait for it."""
+    last_t: int
+    """The last timestamp released; 0 before the first."""
+    mechanism: dict[str, Any] | None
+    """The mechanism's state after `last_t`."""
+
+
+class Store(ABC):
+    """A place for streams."""
+
+    @abstractmethod
+    def stream(self, name: str) -> Stream | None:
+        """The stream of that name, if it was ever created."""
+
+    @abstractmethod
+    def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
+        """A new stream, with terms that never change."""
+
+    @abstractmethod
+    def enrol(self, stream: str, device: bytes) -> int:
+        """The device's number on the roster, from 0; the same when it enrols again."""
+
+    @abstractmethod
+    def roster(self, stream: str, first: int = 0) -> bytes:
+        """The devices from number `first` on, 16 bytes each."""
+
+    @abstractmethod
+    def open_round(self, stream: str, new: NewRound) -> int:
+        """Add a round that takes reports from now on; the serial after it."""
+
+    @abstractmethod
+    def accept(self, stream: str, round_name: str, records: Records) -> Verdicts:
+        """Take in authentic records: accepted, repeated, in conflict, or too late."""
+
+    @abstractmethod
+    def received(self, stream: str, round_name: str) -> int:
+        """How many reports an open round has taken in."""
+
+    @abstractmethod
+    def close_round(self, stream: str, round_name: str, at_ms: int) -> int:
+        """Take in no more; the serial after it. Closing again changes nothing."""
+
+    @abstractmethod
+    def reports(self, stream: str, round_name: str) -> Iterator[Records]:
+        """The records of a round that is closed and not yet tallied, in parts."""
+
+    @abstractmethod
+    def tally(self, stream: str, round_name: str, support: Support) -> None:
+        """Counts in, reports out: of a round that is tallied no report is left."""
+
+    @abstractmethod
+    def release(
+        self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
+    ) -> None:
+        """Add releases, in order of t, and the mechanism's state after the last of them.
+
+        Who was asked at or before `forget_t` is forgotten. What is released never changes.
+        """
+
+    @abstractmethod
+    def rounds(self, stream: str, after_t: int) -> list[Round]:
+        """The rounds of timestamps after `after_t`, in the order in which they were opened."""
+
+    @abstractmethod
+    def releases(self, stream: str, since: int, limit: int) -> list[Release]:
+        """At most `limit` releases with t >= since, in order of t."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish what is under way; nothing is called afterwards."""

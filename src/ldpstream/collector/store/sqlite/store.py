@@ -1,0 +1,310 @@
+"""The embedded store: SQLite in WAL mode, fully synchronous."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
+from ldpstream.collector.records import Records
+from ldpstream.collector.store.contract import (
+    NewRound,
+    Release,
+    Round,
+    RoundState,
+    Store,
+    Stream,
+)
+from ldpstream.collector.store.sqlite.migrations import migrate
+from ldpstream.collector.store.sqlite.writer import Writer
+from ldpstream.collector.verdicts import Verdict, Verdicts, all_of
+from ldpstream.errors import Mistake, Problem
+from ldpstream.oracles.collector_half import Support
+
+_NEW_ROUND_COLUMNS = (
+    "t, name, purpose, epsilon_nano, users, rate_share, rate_whole, report_bytes, opened_ms,"
+    " deadline_ms, roster_size, asked"
+)
+_ROUND_COLUMNS = f"{_NEW_ROUND_COLUMNS}, state, counts, reports, closed_ms"
+
+
+@dataclass
+class _OpenRound:
+    """An open round, and the fingerprint of what each device has reported in it."""
+
+    id: int
+    seen: DeviceTable = field(default_factory=DeviceTable)
+
+
+class SqliteStore(Store):
+    """One file, written by one thread; every reading thread has a connection of its own."""
+
+    def __init__(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._file = file
+        self._readers = threading.local()
+        self._open_rounds: dict[tuple[str, str], _OpenRound] = {}
+        with ExitStack() as opening:
+            opening.enter_context(_lock(file))
+            writing = opening.enter_context(closing(self._connect()))
+            migrate(writing, file)
+            self._recall(writing)
+            self._held = opening.pop_all()
+        self._writer = Writer(writing, undone=lambda: self._recall(writing))
+
+    def close(self) -> None:
+        self._writer.close()
+        self._held.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        # Readers are made in their own threads and closed by the one that closes the store.
+        connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
+        connection.executescript(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+            "PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY;"
+        )
+        return connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        if not hasattr(self._readers, "connection"):
+            self._readers.connection = self._connect()
+            self._held.enter_context(closing(self._readers.connection))
+        yield self._readers.connection
+
+    # Streams and devices
+
+    def stream(self, name: str) -> Stream | None:
+        with self._reading() as connection:
+            row = connection.execute(
+                "SELECT terms, serial, last_t, mechanism FROM stream WHERE name = ?", (name,)
+            ).fetchone()
+        if row is None:
+            return None
+        terms, serial, last_t, mechanism = row
+        state = None if mechanism is None else json.loads(mechanism)
+        return Stream(json.loads(terms), serial, last_t, state)
+
+    def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO stream (name, terms) VALUES (?, ?)", (name, _json(terms))
+            )
+
+        self._writer.do(work)
+        return Stream(terms, 0, 0, None)
+
+    def enrol(self, stream: str, device: bytes) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            key = _stream_id(connection, stream)
+            known = connection.execute(
+                "SELECT number FROM device WHERE stream = ? AND device = ?", (key, device)
+            ).fetchone()
+            if known:
+                return int(known[0])
+            (number,) = connection.execute(
+                "SELECT coalesce(max(number) + 1, 0) FROM device WHERE stream = ?", (key,)
+            ).fetchone()
+            connection.execute("INSERT INTO device VALUES (?, ?, ?)", (key, number, device))
+            return int(number)
+
+        return self._writer.do(work)
+
+    def roster(self, stream: str, first: int = 0) -> bytes:
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT device FROM device WHERE stream = (SELECT id FROM stream WHERE name = ?)"
+                " AND number >= ? ORDER BY number",
+                (stream, first),
+            ).fetchall()
+        return b"".join(device for (device,) in rows)
+
+    # Rounds
+
+    def open_round(self, stream: str, new: NewRound) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            key = _stream_id(connection, stream)
+            given = vars(new) | {"rate_share": new.rate[0], "rate_whole": new.rate[1]}
+            names = _NEW_ROUND_COLUMNS.split(", ")
+            done = connection.execute(
+                f"INSERT INTO round (stream, {_NEW_ROUND_COLUMNS})"  # noqa: S608
+                f" VALUES (?{', ?' * len(names)})",
+                (key, *(given[name] for name in names)),
+            )
+            self._open_rounds[stream, new.name] = _OpenRound(int(done.lastrowid or 0))
+            return _next_serial(connection, key)
+
+        return self._writer.do(work)
+
+    def accept(self, stream: str, round_name: str, records: Records) -> Verdicts:
+        def work(connection: sqlite3.Connection) -> Verdicts:
+            taking = self._open_rounds.get((stream, round_name))
+            if taking is None:
+                return all_of(Verdict.CLOSED, len(records))
+            prints = records.fingerprints
+            before = taking.seen.add(records.devices, prints)
+            verdicts = all_of(Verdict.CONFLICT, len(records))
+            verdicts[before == prints] = Verdict.REPEATED
+            verdicts[before == ABSENT] = Verdict.ACCEPTED
+            fresh = records.where(verdicts == Verdict.ACCEPTED)
+            if len(fresh):
+                connection.execute(
+                    "INSERT INTO report_batch (round, number, records) VALUES (?, ?, ?)",
+                    (taking.id, len(fresh), fresh.packed),
+                )
+            return verdicts
+
+        return self._writer.do(work)
+
+    def received(self, stream: str, round_name: str) -> int:
+        taking = self._open_rounds.get((stream, round_name))
+        return 0 if taking is None else len(taking.seen)
+
+    def close_round(self, stream: str, round_name: str, at_ms: int) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            key = _stream_id(connection, stream)
+            done = connection.execute(
+                "UPDATE round SET state = 'closed', closed_ms = ?"
+                " WHERE stream = ? AND name = ? AND state = 'open'",
+                (at_ms, key, round_name),
+            )
+            self._open_rounds.pop((stream, round_name), None)
+            return _next_serial(connection, key, step=done.rowcount)
+
+        return self._writer.do(work)
+
+    def reports(self, stream: str, round_name: str) -> Iterator[Records]:
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT records, report_bytes FROM report_batch"
+                " JOIN round ON round.id = report_batch.round"
+                " JOIN stream ON stream.id = round.stream"
+                " WHERE stream.name = ? AND round.name = ? ORDER BY report_batch.id",
+                (stream, round_name),
+            )
+            for packed, report_bytes in rows:
+                yield Records.of(packed, report_bytes)
+
+    def tally(self, stream: str, round_name: str, support: Support) -> None:
+        counts = support.counts.astype("<i8").tobytes()
+
+        def work(connection: sqlite3.Connection) -> None:
+            key = _stream_id(connection, stream)
+            (round_id,) = connection.execute(
+                "SELECT id FROM round WHERE stream = ? AND name = ?", (key, round_name)
+            ).fetchone()
+            connection.execute(
+                "UPDATE round SET state = 'tallied', counts = ?, reports = ? WHERE id = ?",
+                (counts, support.reports, round_id),
+            )
+            connection.execute("DELETE FROM report_batch WHERE round = ?", (round_id,))
+
+        self._writer.do(work)
+
+    def rounds(self, stream: str, after_t: int) -> list[Round]:
+        with self._reading() as connection:
+            rows = connection.execute(
+                f"SELECT {_ROUND_COLUMNS} FROM round"  # noqa: S608
+                " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? ORDER BY id",
+                (stream, after_t),
+            ).fetchall()
+        return [_round(row) for row in rows]
+
+    # Releases
+
+    def release(
+        self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
+    ) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            key = _stream_id(connection, stream)
+            connection.executemany(
+                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (key, one.t, one.at_ms, _json(one.content), one.asked, one.received, one.missed)
+                    for one in releases
+                ],
+            )
+            connection.execute(
+                "UPDATE stream SET last_t = ?, mechanism = ? WHERE id = ?",
+                (releases[-1].t, _json(mechanism), key),
+            )
+            connection.execute(
+                "UPDATE round SET asked = NULL WHERE stream = ? AND t <= ? AND asked IS NOT NULL",
+                (key, forget_t),
+            )
+
+        self._writer.do(work)
+
+    def releases(self, stream: str, since: int, limit: int) -> list[Release]:
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT t, at_ms, content, asked, received, missed FROM release"
+                " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t >= ?"
+                " ORDER BY t LIMIT ?",
+                (stream, since, limit),
+            ).fetchall()
+        return [
+            Release(t, at_ms, json.loads(content), asked, received, bool(missed))
+            for t, at_ms, content, asked, received, missed in rows
+        ]
+
+    def _recall(self, connection: sqlite3.Connection) -> None:
+        """Build the memory of open rounds from the file."""
+        self._open_rounds.clear()
+        for round_id, stream, name, report_bytes in connection.execute(
+            "SELECT round.id, stream.name, round.name, report_bytes FROM round"
+            " JOIN stream ON stream.id = round.stream WHERE state = 'open'"
+        ).fetchall():
+            taking = self._open_rounds[stream, name] = _OpenRound(round_id)
+            for (packed,) in connection.execute(
+                "SELECT records FROM report_batch WHERE round = ? ORDER BY id", (round_id,)
+            ):
+                records = Records.of(packed, report_bytes)
+                taking.seen.add(records.devices, records.fingerprints)
+
+
+def _lock(file: Path) -> Any:
+    """Hold the file for this process: two collectors on one store would ask everyone twice."""
+    lock = file.with_name(file.name + ".lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise Mistake(Problem.STORE_LOCKED, file=file) from None
+    return lock
+
+
+def _stream_id(connection: sqlite3.Connection, name: str) -> int:
+    row = connection.execute("SELECT id FROM stream WHERE name = ?", (name,)).fetchone()
+    return int(row[0])
+
+
+def _next_serial(connection: sqlite3.Connection, stream: int, step: int = 1) -> int:
+    (serial,) = connection.execute(
+        "UPDATE stream SET serial = serial + ? WHERE id = ? RETURNING serial", (step, stream)
+    ).fetchone()
+    return int(serial)
+
+
+def _round(row: tuple[Any, ...]) -> Round:
+    known = dict(zip(_ROUND_COLUMNS.split(", "), row, strict=True))
+    counts, reports = known.pop("counts"), known.pop("reports")
+    return Round(
+        rate=(known.pop("rate_share"), known.pop("rate_whole")),
+        state=RoundState(known.pop("state")),
+        support=None if counts is None else Support(np.frombuffer(counts, "<i8"), reports),
+        **known,
+    )
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,93 @@
+"""The one thread that writes: what waits is committed together, so that a disk sync serves many."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+MOST_AT_ONCE = 1000
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class _Job:
+    work: Callable[[sqlite3.Connection], Any]
+    future: Future[Any]
+
+
+class Writer:
+    """Runs work in transactions, in the order in which it comes."""
+
+    def __init__(self, connection: sqlite3.Connection, undone: Callable[[], None]) -> None:
+        self._connection = connection
+        self._undone = undone
+        """Called after a failure: what the work left in memory is not on disk."""
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="ldpstream-writer", daemon=True)
+        self._thread.start()
+
+    def do(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Run `work`; return what it gave when that is on disk."""
+        if self._closed:
+            raise RuntimeError("the store is closed")
+        future: Future[Result] = Future()
+        self._jobs.put(_Job(work, future))
+        return future.result()
+
+    def close(self) -> None:
+        """Finish what was given before."""
+        self._closed = True
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            jobs = [self._jobs.get()]
+            while len(jobs) < MOST_AT_ONCE and not self._jobs.empty():
+                jobs.append(self._jobs.get())
+            self._commit([job for job in jobs if job is not None])
+            if None in jobs:
+                return
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        outcomes: list[tuple[Future[Any], Any, BaseException | None]] = []
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            outcomes.extend((job.future, *self._attempt(job)) for job in jobs)
+            self._connection.execute("COMMIT")
+        except Exception as error:
+            outcomes = [(job.future, None, error) for job in jobs]
+            self._undo()
+        for future, result, failure in outcomes:
+            if failure is None:
+                future.set_result(result)
+            else:
+                future.set_exception(failure)
+
+    def _undo(self) -> None:
+        """After a failed transaction. If not even that works, the next one will fail as well."""
+        with contextlib.suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            self._undone()
+
+    def _attempt(self, job: _Job) -> tuple[Any, BaseException | None]:
+        """One job of a transaction; if it fails, the others go on without it."""
+        self._connection.execute("SAVEPOINT job")
+        try:
+            result = job.work(self._connection)
+        except Exception as error:
+            self._connection.execute("ROLLBACK TO job")
+            self._connection.execute("RELEASE job")
+            self._undone()
+            return None, error
+        self._connection.execute("RELEASE job")
+        return result, None

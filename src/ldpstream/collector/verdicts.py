@@ -1,0 +1,55 @@
+"""What becomes of a record: accepted, repeated, or refused with an entry of the catalogue."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.errors import Problem
+
+Verdicts = NDArray[np.uint8]
+
+
+class Verdict(IntEnum):
+    """One byte a record."""
+
+    ACCEPTED = 0
+    REPEATED = 1
+    CONFLICT = 2
+    CLOSED = 3
+    MAC = 4
+    VERSION = 5
+    RANGE = 6
+    NOT_ASKED = 7
+
+    @property
+    def refusal(self) -> Problem | None:
+        """Why the record is refused; None if it counts, now or since before."""
+        return _REFUSALS.get(self)
+
+
+_REFUSALS = {
+    Verdict.CONFLICT: Problem.REPORT_CONFLICT,
+    Verdict.CLOSED: Problem.ROUND_CLOSED,
+    Verdict.MAC: Problem.REPORT_MAC,
+    Verdict.VERSION: Problem.REPORT_VERSION,
+    Verdict.RANGE: Problem.REPORT_RANGE,
+    Verdict.NOT_ASKED: Problem.REPORT_NOT_ASKED,
+}
+
+
+def all_of(verdict: Verdict, number: int) -> Verdicts:
+    return np.full(number, verdict, np.uint8)
+
+
+def count(verdicts: Verdicts) -> Counter[Verdict]:
+    """How often each verdict stands in an array.
+
+    >>> dict(count(np.array([0, 4, 0], np.uint8)))
+    {<Verdict.ACCEPTED: 0>: 2, <Verdict.MAC: 4>: 1}
+    """
+    numbers = np.bincount(verdicts, minlength=len(Verdict)).tolist()
+    return Counter({verdict: numbers[verdict] for verdict in Verdict if numbers[verdict]})

@@ -1,0 +1,112 @@
+"""What the tests of the collector share: small streams, devices that sign, and a fleet of them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldpstream.collector.announcement import OpenRound
+from ldpstream.collector.config import Config, StreamConfig, parse
+from ldpstream.collector.keys import DeviceKeys, report_mac
+from ldpstream.collector.records import Records
+from ldpstream.collector.secrets import Secrets
+from ldpstream.collector.store.contract import NewRound
+
+SECRETS = Secrets(b"master secret of the tests", b"enrolment token!", b"admin token here")
+START_MS = 1_700_000_000_000
+
+
+def config(folder: Path, /, *, limits: str = "", **stream: object) -> Config:
+    """A file with one stream, `a`, of three labels; every key can be given."""
+    given: dict[str, object] = {
+        "name": "a",
+        "labels": ["x", "y", "z"],
+        "epsilon": 1,
+        "window": 4,
+        "interval": "10s",
+        "mechanism": "lpu",
+        "oracle": "grr",
+        "selection": "open",
+        "population": 40,
+    } | stream
+    lines = [f"{key} = {_toml(value)}" for key, value in given.items()]
+    head = ["[collector]", 'listen = "127.0.0.1:0"', 'store = "c.sqlite"', "[collector.limits]"]
+    text = "\n".join([*head, limits, "[[stream]]", *lines])
+    return parse(text, folder / "collector.toml")
+
+
+def stream_config(folder: Path, **stream: object) -> StreamConfig:
+    return config(folder, limits="", **stream).streams[0]
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return str(value).lower()
+
+
+def device_of(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def new_round(t: int = 1, purpose: str = "publication", **given: object) -> NewRound:
+    usual: dict[str, object] = {
+        "t": t,
+        "name": f"{t}-{purpose}",
+        "purpose": purpose,
+        "epsilon_nano": 10**9,
+        "users": 10,
+        "rate": (10, 40),
+        "report_bytes": 2,
+        "opened_ms": START_MS,
+        "deadline_ms": START_MS + 9000,
+        "roster_size": 0,
+        "asked": None,
+    }
+    return NewRound(**usual | given)  # type: ignore[arg-type]
+
+
+def unsigned(*records: tuple[int, bytes], mac: bytes | None = None) -> Records:
+    """Records for the store, which looks at codes only to tell reports apart."""
+    packed = b"".join(
+        device_of(number) + (mac or report * 8)[:16] + report for number, report in records
+    )
+    return Records.of(packed, len(records[0][1]))
+
+
+@dataclass(frozen=True)
+class Signer:
+    """A device as far as the collector sees it: a number and a key."""
+
+    number: int
+    keys: DeviceKeys
+
+    def headers(self, asking: OpenRound, report: bytes) -> dict[str, str]:
+        device = device_of(self.number)
+        mac = report_mac(self.keys.of(device), asking.prefix, report)
+        return {"Ldp-Device": device.hex(), "Ldp-Mac": mac.hex()}
+
+    def record(self, asking: OpenRound, report: bytes) -> bytes:
+        headers = self.headers(asking, report)
+        return bytes.fromhex(headers["Ldp-Device"] + headers["Ldp-Mac"]) + report
+
+
+def report_of(asking: OpenRound, number: int) -> bytes:
+    """What a device reports in a round: random, but the same whenever it is asked again."""
+    random_of_round = random.Random(f"{asking.name} {number}")
+    device = asking.collector.device
+    return device.encode(device.perturb(number % device.labels, _Source(random_of_round)))
+
+
+class _Source:
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+
+    def coin(self, favour: int, total: int) -> bool:
+        return self._source.randrange(total) < favour
+
+    def below(self, bound: int) -> int:
+        return self._source.randrange(bound)

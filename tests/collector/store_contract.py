@@ -1,0 +1,222 @@
+"""The contract of a store: an implementation is tested by subclassing `StoreContract`."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from ldpstream.collector.store.contract import Release, RoundState, Store
+from ldpstream.collector.verdicts import Verdict
+from ldpstream.oracles.collector_half import Support
+from tests.collector.helpers import device_of, new_round, unsigned
+
+TERMS = {"stream": "a", "labels": ["x", "y"], "start_ms": 5}
+SUPPORT = Support(np.array([3, 1]), 4)
+
+
+def release_of(t: int, **given: object) -> Release:
+    usual: dict[str, object] = {
+        "t": t,
+        "at_ms": 100 * t,
+        "content": {"t": t, "values": [0.1, 0.9], "variance": [1e-17, 0.5], "fresh": True},
+        "asked": 10,
+        "received": 8,
+        "missed": False,
+    }
+    return Release(**usual | given)  # type: ignore[arg-type]
+
+
+class StoreContract:
+    """One test a promise. `reopened` must behave like a new process after kill -9."""
+
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        self.current = self.create()
+        self.current.create_stream("a", TERMS)
+        yield self.current
+        self.current.close()
+
+    @abstractmethod
+    def create(self) -> Store:
+        """A new store, empty."""
+
+    @abstractmethod
+    def reopened(self) -> Store:
+        """The same store after a crash of the process; also put into `self.current`."""
+
+    # Streams and devices
+
+    def test_a_stream_is_stored_with_its_terms(self, store: Store) -> None:
+        store = self.reopened()
+        found = store.stream("a")
+        assert found is not None
+        assert (found.terms, found.serial, found.last_t, found.mechanism) == (TERMS, 0, 0, None)
+        assert store.stream("b") is None
+
+    def test_a_stream_is_created_once(self, store: Store) -> None:
+        with pytest.raises(Exception, match=r"(?i)unique"):
+            store.create_stream("a", TERMS | {"start_ms": 6})
+        found = store.stream("a")
+        assert found is not None
+        assert found.terms == TERMS
+
+    def test_devices_are_numbered_as_they_enrol(self, store: Store) -> None:
+        assert [store.enrol("a", device_of(n)) for n in (7, 5, 7, 6)] == [0, 1, 0, 2]
+        store = self.reopened()
+        assert store.roster("a") == device_of(7) + device_of(5) + device_of(6)
+        assert store.roster("a", first=2) == device_of(6)
+        assert store.enrol("a", device_of(5)) == 1
+
+    def test_streams_have_rosters_of_their_own(self, store: Store) -> None:
+        store.create_stream("b", TERMS)
+        assert store.enrol("a", device_of(1)) == store.enrol("b", device_of(2)) == 0
+        assert store.roster("b") == device_of(2)
+
+    # Rounds
+
+    def test_a_round_comes_back_as_it_was_opened(self, store: Store) -> None:
+        new = new_round(3, roster_size=9, asked=b"\1\0\0\0\4\0\0\0")
+        assert store.open_round("a", new) == 1
+        (stored,) = self.reopened().rounds("a", 0)
+        assert {name: getattr(stored, name) for name in vars(new)} == vars(new)
+        assert (stored.state, stored.support, stored.closed_ms) == (RoundState.OPEN, None, None)
+
+    def test_a_round_is_opened_once(self, store: Store) -> None:
+        store.open_round("a", new_round(1))
+        with pytest.raises(Exception, match=r"(?i)unique"):
+            store.open_round("a", new_round(1))
+        found = store.stream("a")
+        assert found is not None
+        assert found.serial == 1
+
+    def test_a_report_counts_once(self, store: Store) -> None:
+        store.open_round("a", new_round(1))
+        verdicts = store.accept("a", "1-publication", unsigned((1, b"\1a"), (2, b"\1b")))
+        assert verdicts.tolist() == [Verdict.ACCEPTED] * 2
+        for _ in range(2):
+            again = store.accept(
+                "a", "1-publication", unsigned((1, b"\1a"), (2, b"\1c"), (3, b"\1d"))
+            )
+            assert again.tolist()[:2] == [Verdict.REPEATED, Verdict.CONFLICT]
+            store = self.reopened()
+        assert store.received("a", "1-publication") == 3
+        store.close_round("a", "1-publication", 5)
+        (records,) = [*store.reports("a", "1-publication")][:1]
+        assert records.reports.tobytes()[:4] == b"\1a\1b"
+        assert sum(len(part) for part in store.reports("a", "1-publication")) == 3
+
+    def test_a_device_that_stands_twice_in_a_batch_counts_once(self, store: Store) -> None:
+        store.open_round("a", new_round(1))
+        batch = unsigned((1, b"\1a"), (1, b"\1a"), (1, b"\1b"))
+        verdicts = store.accept("a", "1-publication", batch)
+        assert verdicts.tolist() == [Verdict.ACCEPTED, Verdict.REPEATED, Verdict.CONFLICT]
+        assert store.received("a", "1-publication") == 1
+
+    def test_a_closed_round_takes_no_reports(self, store: Store) -> None:
+        store.open_round("a", new_round(1))
+        assert store.close_round("a", "1-publication", 50) == 2
+        assert store.close_round("a", "1-publication", 60) == 2
+        for reopen in (False, True):
+            current = self.reopened() if reopen else store
+            verdicts = current.accept("a", "1-publication", unsigned((1, b"\1a")))
+            assert verdicts.tolist() == [Verdict.CLOSED]
+        (stored,) = self.current.rounds("a", 0)
+        assert (stored.state, stored.closed_ms) == (RoundState.CLOSED, 50)
+
+    def test_an_unknown_round_takes_no_reports(self, store: Store) -> None:
+        assert store.accept("a", "9-x", unsigned((1, b"\1a"))).tolist() == [Verdict.CLOSED]
+        assert store.received("a", "9-x") == 0
+
+    def test_a_tally_replaces_the_reports(self, store: Store) -> None:
+        store.open_round("a", new_round(1))
+        store.accept("a", "1-publication", unsigned((1, b"\1a")))
+        store.close_round("a", "1-publication", 50)
+        store.tally("a", "1-publication", SUPPORT)
+        store = self.reopened()
+        (stored,) = store.rounds("a", 0)
+        assert stored.state is RoundState.TALLIED
+        assert stored.support is not None
+        assert (stored.support.counts.tolist(), stored.support.reports) == ([3, 1], 4)
+        assert [*store.reports("a", "1-publication")] == []
+
+    def test_a_tally_is_final(self, store: Store) -> None:
+        store.open_round("a", new_round(1))
+        store.close_round("a", "1-publication", 50)
+        store.tally("a", "1-publication", SUPPORT)
+        with pytest.raises(Exception, match="never changes"):
+            store.tally("a", "1-publication", Support(np.array([9, 9]), 9))
+
+    def test_rounds_come_in_the_order_in_which_they_were_opened(self, store: Store) -> None:
+        for t, purpose in ((1, "publication"), (2, "dissimilarity"), (2, "publication")):
+            store.open_round("a", new_round(t, purpose))
+        names = [one.name for one in store.rounds("a", 1)]
+        assert names == ["2-dissimilarity", "2-publication"]
+
+    # Releases
+
+    def test_releases_come_back_bit_by_bit_with_the_state(self, store: Store) -> None:
+        given = [release_of(1, missed=True), release_of(2)]
+        store.release("a", given, {"t": 2}, 0)
+        store = self.reopened()
+        assert store.releases("a", 0, 10) == given
+        assert store.releases("a", 2, 10) == given[1:]
+        assert store.releases("a", 0, 1) == given[:1]
+        found = store.stream("a")
+        assert found is not None
+        assert (found.last_t, found.mechanism) == (2, {"t": 2})
+
+    @pytest.mark.parametrize("t", [1, 2])
+    def test_a_release_never_changes(self, store: Store, t: int) -> None:
+        store.release("a", [release_of(2)], {"t": 2}, 0)
+        with pytest.raises(Exception, match="released"):
+            store.release("a", [release_of(t, asked=99)], {"t": 3}, 0)
+        found = store.stream("a")
+        assert found is not None
+        assert (found.last_t, found.mechanism) == (2, {"t": 2})
+        assert store.releases("a", 0, 10) == [release_of(2)]
+
+    def test_who_was_asked_is_forgotten_after_the_window(self, store: Store) -> None:
+        for t in (1, 2):
+            store.open_round("a", new_round(t, roster_size=9, asked=b"\1\0\0\0"))
+        store.release("a", [release_of(3)], {}, forget_t=1)
+        assert [one.asked for one in store.rounds("a", 0)] == [None, b"\1\0\0\0"]
+
+    # Together
+
+    def test_what_fails_changes_nothing_and_hurts_nobody(self, store: Store) -> None:
+        """Calls of many threads share transactions; the bad ones must not take others along."""
+        store.open_round("a", new_round(1))
+        failures = []
+
+        def submit(number: int) -> None:
+            if number % 5 == 0:
+                try:
+                    store.open_round("a", new_round(1))
+                except Exception as error:
+                    failures.append(error)
+            store.accept("a", "1-publication", unsigned((number, b"\1a")))
+
+        threads = [threading.Thread(target=submit, args=(number,)) for number in range(50)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(failures) == 10
+        assert store.received("a", "1-publication") == 50
+        assert self.reopened().received("a", "1-publication") == 50
+
+    def test_many_reports_come_back_whole(self, store: Store) -> None:
+        store.open_round("a", new_round(1))
+        for first in range(0, 3000, 1000):
+            batch = unsigned(*((n, b"\1" + bytes([n % 256])) for n in range(first, first + 1000)))
+            assert not store.accept("a", "1-publication", batch).any()
+        store = self.reopened()
+        store.close_round("a", "1-publication", 5)
+        parts = [*store.reports("a", "1-publication")]
+        assert b"".join(part.reports[:, 1].tobytes() for part in parts) == bytes(
+            n % 256 for n in range(3000)
+        )

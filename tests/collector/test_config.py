@@ -1,0 +1,165 @@
+"""The configuration file: what it gives, and that every mistake is told with its line."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from ldpstream.cli import run
+from ldpstream.collector.config import Selection, load, parse
+from ldpstream.collector.places import line_of
+from ldpstream.collector.secrets import Secrets
+from ldpstream.errors import Mistake
+from ldpstream.mechanisms.messages import Purpose
+from ldpstream.oracles import Oracle
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "stream.toml"
+
+GOOD = """\
+[collector]
+listen = "127.0.0.1:8080"
+
+[collector.limits]
+batch = 500
+
+[[stream]]
+name = "a"
+labels = ["x", "y"]
+epsilon = 0.5
+window = 10
+interval = "2s"
+population = 1000
+
+[[stream]]
+name = "b"
+labels = ["x", "y"]
+epsilon = 1
+window = 10
+interval = "1m"
+start = 2030-01-01T00:00:00Z
+mechanism = "lbd"
+oracle = "oue"
+selection = "roster"
+population = 1000
+deadlines = { dissimilarity = 0.3, publication = 0.5 }
+thresholds = { x = 0.25 }
+public = false
+"""
+FILE = Path("some/collector.toml")
+
+
+def test_the_example_is_good() -> None:
+    assert load(EXAMPLE).streams[0].name == "regions"
+
+
+def test_what_a_file_gives() -> None:
+    config = parse(GOOD, FILE)
+    assert (config.host, config.port, config.limits.batch) == ("127.0.0.1", 8080, 500)
+    assert config.store == Path("some/ldpstream-data/collector.sqlite")
+    first, second = config.streams
+    assert (first.selection, first.oracle, first.start_ms) == (Selection.OPEN, None, None)
+    assert first.epsilon.nano == 500_000_000
+    assert (second.interval_ms, second.start_ms) == (60_000, 1_893_456_000_000)
+    assert (second.selection, second.oracle) == (Selection.ROSTER, Oracle.OUE)
+    assert second.deadlines == {Purpose.DISSIMILARITY: 0.3, Purpose.PUBLICATION: 0.5}
+    assert second.thresholds == {"x": 0.25}
+    assert (first.public, second.public) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ('listen = "127.0.0.1:8080"', 'listen = "8080"', 2, "host:port"),
+        ('listen = "127.0.0.1:8080"', "listen = 8080", 2, "a text in quotes"),
+        ('listen = "127.0.0.1:8080"', 'liste = ""', 2, "no key 'liste'"),
+        ("batch = 500", "batch = 0", 5, "1 or more"),
+        ("batch = 500", "bach = 500", 5, "use one of: batch"),
+        ('name = "a"', 'name = "A b"', 8, "a-z"),
+        ('name = "a"', 'name = "b"', 16, "used twice"),
+        ('name = "a"', 'name = "a"\ncolour = "red"', 9, "no key 'colour'"),
+        ('labels = ["x", "y"]\nepsilon = 0.5', 'labels = ["x"]\nepsilon = 0.5', 9, "1 labels"),
+        ('labels = ["x", "y"]\nepsilon = 0.5', 'labels = ["x", "x"]\nepsilon = 0.5', 9, "twice"),
+        ('labels = ["x", "y"]\nepsilon = 0.5', 'labels = ["x", 1]\nepsilon = 0.5', 9, "quotes"),
+        ("epsilon = 0.5", "epsilon = 0", 10, "epsilon is 0"),
+        ("epsilon = 0.5", "epsilon = true", 10, "a number"),
+        ("epsilon = 0.5\n", "", 7, "epsilon is missing"),
+        ('window = 10\ninterval = "2s"', 'window = 0\ninterval = "2s"', 11, "1 or more"),
+        ('window = 10\ninterval = "2s"', 'window = 1.5\ninterval = "2s"', 11, "whole number"),
+        ('interval = "2s"', 'interval = "2 weeks"', 12, "'2 weeks'"),
+        ('interval = "2s"', 'interval = "10ms"', 12, "at least 100ms"),
+        ("start = 2030-01-01T00:00:00Z", "start = 2030-01-01T00:00:00", 21, "offset"),
+        ('mechanism = "lbd"', 'mechanism = "lbx"', 22, "no mechanism 'lbx'"),
+        ('oracle = "oue"', 'oracle = "delphi"', 23, "no oracle 'delphi'"),
+        ('selection = "roster"', 'selection = "all"', 24, "roster, open"),
+        ("population = 1000\n\n", "population = 3\n\n", 7, "3 users are too few"),
+        ("publication = 0.5", "publication = 1.5", 26, "share of the interval"),
+        ("publication = 0.5", "publication = 0.2", 26, "later deadline"),
+        ("publication = 0.5", "publish = 0.5", 26, "no key 'publish'"),
+        ("{ x = 0.25 }", "{ q = 0.25 }", 27, "'q' is no label"),
+        ("public = false", 'public = "no"', 28, "true or false"),
+        ("public = false", "public = false\npublic = false", 29, "TOML"),
+        ('[[stream]]\nname = "a"', '[stream]\nname = "a"', 1, ""),
+        ("[collector]\n", "[colector]\n", 1, "no key 'colector'"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_in_one_line(
+    old: str, new: str, line: int, told: str
+) -> None:
+    assert GOOD.count(old) == 1
+    with pytest.raises(Mistake) as caught:
+        parse(GOOD.replace(old, new), FILE)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert told in message
+    if told:
+        assert f"some/collector.toml, line {line}:" in message
+
+
+def test_a_file_without_streams_is_refused() -> None:
+    with pytest.raises(Mistake, match="there is no stream"):
+        parse("[collector]\n", FILE)
+
+
+def test_a_line_that_cannot_be_found_is_that_of_its_table() -> None:
+    assert line_of("[a]\nb = 1\n[a.c]\n", ("a", "c", "d")) == 3
+    assert line_of("x = 1\n", ("nowhere",)) == 1
+
+
+def test_check_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "--check", str(EXAMPLE)]) == 0
+    assert "1 stream(s)" in capsys.readouterr().out
+    bad = tmp_path / "bad.toml"
+    bad.write_text(GOOD.replace("epsilon = 0.5", "epsilon = 99"))
+    assert run(["serve", "--check", str(bad)]) == 2
+    assert f"{bad}, line 10: epsilon is 99" in capsys.readouterr().err
+    assert run(["serve", "--check", str(tmp_path / "none.toml")]) == 2
+    assert list(tmp_path.iterdir()) == [bad]
+
+
+def test_secrets_are_drawn_once_for_the_owner_only(tmp_path: Path) -> None:
+    first = Secrets.load({}, tmp_path / "data", {})
+    assert Secrets.load({}, tmp_path / "data", {}) == first
+    assert len({first.master, first.enrolment, first.admin}) == 3
+    for file in (tmp_path / "data").iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "Secrets(...)" in repr(first)
+
+
+def test_secrets_come_from_the_environment_or_from_files(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("token from a file\n")
+    found = Secrets.load(
+        {"admin": file}, tmp_path, {"LDPSTREAM_MASTER_SECRET": "from the environment"}
+    )
+    assert (found.master, found.admin) == (b"from the environment", b"token from a file")
+
+
+@pytest.mark.parametrize("content", [None, "short", "not äscii but long enough"])
+def test_a_secret_that_cannot_be_used_is_refused(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(Mistake, match="token"):
+        Secrets.load({"admin": file}, tmp_path, {})

@@ -1,0 +1,90 @@
+"""The vectorised hash, and the codes made with it, are those of the standard library."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ldpstream.collector.kernels.device_table import DeviceTable
+from ldpstream.collector.kernels.sha256 import INITIAL, absorb, digests, padding
+from ldpstream.collector.keys import DeviceKeys, authentic, report_mac, report_macs
+
+
+def table(rng: np.random.Generator, rows: int, columns: int) -> NDArray[np.uint8]:
+    return rng.integers(0, 256, (rows, columns), np.uint8)
+
+
+@pytest.mark.parametrize("length", [0, 1, 55, 56, 63, 64, 119, 120, 200])
+@pytest.mark.parametrize("rows", [1, 31, 32, 33, 100])
+def test_sha256(length: int, rows: int) -> None:
+    messages = table(np.random.default_rng(length), rows, length)
+    end = np.tile(np.frombuffer(padding(length), np.uint8), (rows, 1))
+    found = digests(absorb(INITIAL, np.concatenate([messages, end], axis=1)))
+    expected = [hashlib.sha256(row.tobytes()).digest() for row in messages]
+    assert found.tobytes() == b"".join(expected)
+
+
+@given(
+    master=st.binary(min_size=1, max_size=100),
+    prefix=st.binary(max_size=150),
+    length=st.integers(1, 200),
+    rows=st.integers(1, 40),
+)
+def test_codes_of_many_are_the_codes_of_each(
+    master: bytes, prefix: bytes, length: int, rows: int
+) -> None:
+    rng = np.random.default_rng(rows)
+    keys = DeviceKeys(master, "stream")
+    devices, reports = table(rng, rows, 16), table(rng, rows, length)
+    codes = report_macs(keys, prefix, devices, reports)
+    for device, report, code in zip(devices, reports, codes, strict=True):
+        key = keys.of(device.tobytes())
+        assert report_mac(key, prefix, report.tobytes()) == code.tobytes()
+
+
+@pytest.mark.parametrize("rows", [1, 15, 16, 100])
+@pytest.mark.parametrize("part", ["devices", "macs", "reports"])
+def test_any_changed_bit_is_noticed(rows: int, part: str) -> None:
+    rng = np.random.default_rng(rows)
+    keys = DeviceKeys(b"master", "stream")
+    given = {"devices": table(rng, rows, 16), "reports": table(rng, rows, 9)}
+    given["macs"] = report_macs(keys, b"prefix", given["devices"], given["reports"]).copy()
+    assert authentic(keys, b"prefix", **given).all()
+    assert not authentic(keys, b"prefiy", **given).any()
+    changed = int(rng.integers(rows))
+    given[part][changed, -1] ^= 1
+    assert np.flatnonzero(~authentic(keys, b"prefix", **given)).tolist() == [changed]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), max_size=200))
+def test_the_device_table_is_a_dict_that_keeps_the_first(pairs: list[tuple[int, int]]) -> None:
+    known: dict[int, int] = {}
+    found = DeviceTable()
+    for first in range(0, len(pairs), 7):
+        part = pairs[first : first + 7]
+        devices = np.array([[n] * 16 for n, _ in part], np.uint8)
+        before = found.add(devices, np.array([value for _, value in part], np.uint64))
+        for (number, value), was in zip(part, before.tolist(), strict=True):
+            assert was == known.get(number, 0)
+            known.setdefault(number, value)
+    assert len(found) == len(known)
+    everyone = np.array([[n] * 16 for n in range(31)], np.uint8)
+    assert found.find(everyone).tolist() == [known.get(n, 0) for n in range(31)]
+
+
+def test_device_numbers_that_follow_a_pattern_do_not_pile_up() -> None:
+    """Devices choose their numbers: sequences in any byte must spread like random ones."""
+    for byte in range(16):
+        found = DeviceTable()
+        devices = np.zeros((256, 16), np.uint8)
+        devices[:, byte] = np.arange(256)
+        found.add(devices, np.arange(1, 257, dtype=np.uint64))
+        used = np.flatnonzero(found._numbers)
+        runs = np.split(used, np.flatnonzero(np.diff(used) > 1) + 1)
+        # At a load of 1/2 a run of 100 has probability below 1e-9; piled up it would be 256.
+        assert max(len(run) for run in runs) < 100

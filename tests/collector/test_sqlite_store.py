@@ -1,0 +1,86 @@
+"""The embedded store keeps the contract, and what is its own."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from ldpstream.collector.store.contract import Store
+from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.errors import Mistake
+from tests.collector.helpers import new_round, unsigned
+from tests.collector.store_contract import StoreContract, release_of
+
+
+class TestSqliteStore(StoreContract):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.file = tmp_path / "new" / "store.sqlite"
+
+    def create(self) -> Store:
+        return SqliteStore(self.file)
+
+    def reopened(self) -> Store:
+        """Every call has committed, so closing leaves what a crash would leave."""
+        self.current.close()
+        self.current = SqliteStore(self.file)
+        return self.current
+
+    def test_one_collector_a_file(self, store: Store) -> None:
+        with pytest.raises(Mistake, match="in use by another collector"):
+            SqliteStore(self.file)
+
+    def test_a_store_of_a_newer_release_is_left_alone(self, store: Store) -> None:
+        store.close()
+        with sqlite3.connect(self.file) as connection:
+            connection.execute("PRAGMA user_version = 99")
+        connection.close()
+        with pytest.raises(Mistake, match="newer release"):
+            SqliteStore(self.file)
+        self.file = self.file.with_name("other.sqlite")
+        self.current = SqliteStore(self.file)
+
+    def test_commits_reach_the_disk(self, store: Store) -> None:
+        assert isinstance(store, SqliteStore)
+        connection = store._connect()
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        connection.close()
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "UPDATE release SET content = '{}'",
+            "DELETE FROM release",
+            "UPDATE stream SET terms = '{}'",
+            "UPDATE stream SET last_t = 0",
+            "UPDATE round SET state = 'tallied'",
+            "UPDATE round SET closed_ms = 1",
+            "INSERT INTO report_batch (round, number, records) VALUES (1, 2, x'010203')",
+        ],
+    )
+    def test_the_schema_refuses_what_must_not_happen(self, store: Store, statement: str) -> None:
+        store.open_round("a", new_round(2))
+        store.release("a", [release_of(1)], {}, 0)
+        with sqlite3.connect(self.file) as connection, pytest.raises(sqlite3.IntegrityError):
+            connection.execute(statement)
+        connection.close()
+
+    def test_a_failure_of_the_disk_leaves_no_ghosts(self, store: Store) -> None:
+        """A report that was not stored must not look like a repetition when it comes again."""
+        assert isinstance(store, SqliteStore)
+        store.open_round("a", new_round(1))
+        store.accept("a", "1-publication", unsigned((1, b"\1a")))
+        with sqlite3.connect(self.file) as connection:
+            connection.execute(
+                "CREATE TRIGGER full BEFORE INSERT ON report_batch"
+                " BEGIN SELECT raise(FAIL, 'disk full'); END"
+            )
+        with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+            store.accept("a", "1-publication", unsigned((2, b"\1a")))
+        assert store.received("a", "1-publication") == 1
+        connection.execute("DROP TRIGGER full")
+        connection.close()
+        assert store.accept("a", "1-publication", unsigned((2, b"\1a"))).tolist() == [0]
