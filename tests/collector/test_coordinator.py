@@ -9,15 +9,16 @@ import pytest
 
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.coordinator import Coordinator
+from ldpstream.collector.selection import OpenSelection
 from ldpstream.collector.store.contract import RoundState
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
 from ldpstream.mechanisms.mechanism import drive
-from ldpstream.mechanisms.messages import Ask, Tally
+from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.registry import build, names
 from ldpstream.privacy.epsilon import Epsilon
 from tests.collector.driving import Crash, DyingStore, World, counted_once, most_spent
-from tests.collector.helpers import START_MS, device_of, stream_config, unsigned
+from tests.collector.helpers import START_MS, device_of, new_round, stream_config, unsigned
 
 MECHANISMS = names()
 TIMESTAMPS = 7
@@ -78,8 +79,24 @@ def test_open_rates_make_up_for_those_who_have_reported(tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism="lpu", selection="open")
     with closing(SqliteStore(world.file)) as store:
         world.live(store, 6)
+        answered = [one.support.reports for one in store.rounds("a", 0) if one.support]
+    silent = [sum(min(10, n) for n in answered[max(0, t - 3) : t]) for t in range(6)]
+    assert min(silent[1:]) > 0
     rates = [asking.stored.rate for asking in world.told.values()]
-    assert rates == [(10, 40), (10, 30), (10, 20), (10, 10), (10, 10), (10, 10)]
+    assert rates == [(min(10, 40 - gone), 40 - gone) for gone in silent]
+
+
+def test_a_fleet_that_comes_late_is_not_asked_all_at_once() -> None:
+    """Rounds that nobody answered leave everyone's budget untouched."""
+    epsilon = Epsilon.of(1)
+    selection = OpenSelection(epsilon, window=4, population=40)
+    ask = Ask(10, epsilon, Purpose.PUBLICATION)
+    for t in range(1, 4):
+        asked = new_round(t, epsilon_nano=epsilon.nano, users=10)
+        selection.remember(asked)
+        assert selection.choose(t, ask).rate[1] < 40
+        selection.heard(asked.name, 0)
+    assert selection.choose(4, ask).rate == (10, 40)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

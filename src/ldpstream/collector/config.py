@@ -78,6 +78,7 @@ class StreamConfig:
             epsilon=self.epsilon,
             window=self.window,
             oracle=self.oracle,
+            intervals=True,
         )
 
 

@@ -80,6 +80,9 @@ class Coordinator:
         rounds = store.rounds(config.name, stored.last_t - config.window)
         self.selection = _selection(config, self.terms, store)
         remember_all(self.selection, rounds)
+        for one in rounds:
+            if one.support is not None:
+                self.selection.heard(one.name, one.support.reports)
         self._unanswered = deque(one for one in rounds if one.t > stored.last_t)
         self._now: _Timestamp | None = None
         self._open: OpenRound | None = None
@@ -208,6 +211,7 @@ class Coordinator:
             self._store.tally(self.config.name, stored.name, support)
         assert self._now is not None
         self._now.received += support.reports
+        self.selection.heard(stored.name, support.reports)
         # More devices than expected are a population of their own: all of them were asked.
         return Tally.of(collector, support, max(self.config.population, support.reports))
 

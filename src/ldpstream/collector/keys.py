@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from ldpstream.collector.kernels.sha256 import (
     BLOCK_BYTES,
+    BLOCK_WORDS,
+    DIGEST_WORDS,
     INITIAL,
     Words,
     absorb,
-    digests,
+    as_words,
     padding,
 )
 
@@ -38,15 +40,18 @@ class DeviceKeys:
     def __init__(self, master: bytes, stream: str) -> None:
         self._master = master
         self._prefix = f"ldpstream device key 1\n{stream}\n".encode()
-        self._hmac = _OneKey(master)
+        key = hashlib.sha256(master).digest() if len(master) > BLOCK_BYTES else master
+        block = np.frombuffer(key.ljust(BLOCK_BYTES, b"\0"), np.uint8).reshape(1, BLOCK_BYTES)
+        self._inner = absorb(INITIAL, as_words(block) ^ _INNER)[:, 0]
+        self._outer = absorb(INITIAL, as_words(block) ^ _OUTER)[:, 0]
 
     def of(self, device: bytes) -> bytes:
         return hmac.digest(self._master, self._prefix + device.hex().encode(), "sha256")
 
-    def of_many(self, devices: Bytes) -> Bytes:
-        """The keys of devices that stand one a row."""
-        digits = _HEX[devices].view(np.uint8).reshape(len(devices), 2 * DEVICE_BYTES)
-        return self._hmac.digests(_rows(self._prefix, digits))
+    def of_many(self, devices: Bytes) -> Words:
+        """The keys of devices that stand one a row, as words: a column a key."""
+        digits = _HEX[devices].view(np.uint8)
+        return _both_passes(self._inner, self._outer, _message(self._prefix, digits))
 
 
 def report_prefix(path: str, round_name: str) -> bytes:
@@ -73,14 +78,24 @@ def authentic(
             ],
             np.bool_,
         )
-    expected = report_macs(keys, prefix, devices, reports)
-    same: NDArray[np.bool_] = np.bitwise_or.reduce(expected ^ macs, axis=1) == 0
+    expected = _report_words(keys, prefix, devices, reports)
+    given = as_words(np.ascontiguousarray(macs))
+    same: NDArray[np.bool_] = np.bitwise_or.reduce(expected ^ given, axis=0) == 0
     return same
 
 
 def report_macs(keys: DeviceKeys, prefix: bytes, devices: Bytes, reports: Bytes) -> Bytes:
-    """The codes of many reports, side by side."""
-    return _digests_by_key(keys.of_many(devices), _rows(prefix, reports))[:, :MAC_BYTES]
+    """The codes of many reports, one a row."""
+    words = _report_words(keys, prefix, devices, reports)
+    return np.ascontiguousarray(words.T, ">u4").view(np.uint8)
+
+
+def _report_words(keys: DeviceKeys, prefix: bytes, devices: Bytes, reports: Bytes) -> Words:
+    """The codes of many reports, side by side: a column a code."""
+    blocks = np.zeros((BLOCK_WORDS, len(devices)), np.uint32)
+    blocks[:DIGEST_WORDS] = keys.of_many(devices)
+    inner, outer = absorb(INITIAL, blocks ^ _INNER), absorb(INITIAL, blocks ^ _OUTER)
+    return _both_passes(inner, outer, _message(prefix, reports))[: MAC_BYTES // 4]
 
 
 def warm_up() -> None:
@@ -89,47 +104,28 @@ def warm_up() -> None:
     authentic(DeviceKeys(b"", ""), b"", rows, rows, rows)
 
 
-class _OneKey:
-    """HMAC-SHA256 of many messages under one key (RFC 2104)."""
+# HMAC (RFC 2104): a hash of the key's block, as `inner`, and the message; then one of the key's
+# block, as `outer`, and that hash.
 
-    def __init__(self, key: bytes) -> None:
-        if len(key) > BLOCK_BYTES:
-            key = hashlib.sha256(key).digest()
-        block = np.frombuffer(key.ljust(BLOCK_BYTES, b"\0"), np.uint8).reshape(1, BLOCK_BYTES)
-        self._inner = absorb(INITIAL, block ^ np.uint8(0x36))[:, 0]
-        self._outer = absorb(INITIAL, block ^ np.uint8(0x5C))[:, 0]
-
-    def digests(self, messages: Bytes) -> Bytes:
-        return _finish(self._inner, self._outer, messages)
+_INNER, _OUTER = np.uint32(0x36363636), np.uint32(0x5C5C5C5C)
 
 
-def _digests_by_key(keys: Bytes, messages: Bytes) -> Bytes:
-    """HMAC-SHA256 of each message under the key in the same row."""
-    blocks = np.zeros((len(keys), BLOCK_BYTES), np.uint8)
-    blocks[:, : keys.shape[1]] = keys
-    inner = absorb(INITIAL, blocks ^ np.uint8(0x36))
-    outer = absorb(INITIAL, blocks ^ np.uint8(0x5C))
-    return _finish(inner, outer, messages)
+def _both_passes(inner: Words, outer: Words, message: Words) -> Words:
+    """HMAC from the states after the key's block, one for all or a column a message."""
+    first = absorb(inner, message)
+    second = np.zeros((BLOCK_WORDS, first.shape[1]), np.uint32)
+    second[:DIGEST_WORDS] = first
+    second[DIGEST_WORDS] = 0x80000000
+    second[-1] = 8 * (BLOCK_BYTES + 4 * DIGEST_WORDS)
+    return absorb(outer, second)
 
 
-def _finish(inner: Words, outer: Words, messages: Bytes) -> Bytes:
-    """Both passes of HMAC, from the states after the key's block."""
-    first = digests(absorb(inner, _padded(messages)))
-    return digests(absorb(outer, _padded(first)))
-
-
-def _rows(prefix: bytes, rest: Bytes) -> Bytes:
-    table = np.empty((len(rest), len(prefix) + rest.shape[1]), np.uint8)
-    table[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
-    table[:, len(prefix) :] = rest
-    return table
-
-
-def _padded(messages: Bytes) -> Bytes:
-    """Messages that follow one block (the key's), padded to whole blocks."""
-    length = messages.shape[1]
+def _message(prefix: bytes, rest: Bytes) -> Words:
+    """Messages that follow the key's block and differ in their last part, padded."""
+    length = len(prefix) + rest.shape[1]
     end = np.frombuffer(padding(BLOCK_BYTES + length), np.uint8)
-    table = np.empty((len(messages), length + len(end)), np.uint8)
-    table[:, :length] = messages
+    table = np.empty((len(rest), length + len(end)), np.uint8)
+    table[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
+    table[:, len(prefix) : length] = rest
     table[:, length:] = end
-    return table
+    return as_words(table)

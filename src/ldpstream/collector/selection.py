@@ -76,29 +76,41 @@ class Selection(ABC):
     def remember(self, stored: NewRound) -> None:
         """Count a round as asked; in order of t, those of before a restart too."""
 
+    def heard(self, name: str, reports: int) -> None:  # noqa: B027 - a roster need not know
+        """A round was counted: so many have answered."""
+
 
 class OpenSelection(Selection):
     """Announce a rate, at which devices that have the budget left select themselves.
 
     When n users of N are to be asked, and m have given all of their epsilon in this window, the
-    rate is n / (N - m): the m stay silent of themselves.
+    rate is n / (N - m): the m stay silent of themselves. Of a round that is still open, m counts
+    those that were asked for; of one that is counted, those that answered.
     """
 
     def __init__(self, epsilon: Epsilon, window: int, population: int) -> None:
         super().__init__(epsilon, window, population)
         self._rounds: deque[NewRound] = deque()
+        self._answered: dict[str, int] = {}
 
     def choose(self, t: int, ask: Ask) -> Choice:
         while self._rounds and self._rounds[0].t <= t - self.window:
-            self._rounds.popleft()
+            self._answered.pop(self._rounds.popleft().name, None)
         available = self.population
         by_everyone = sum(stored.epsilon_nano for stored in self._rounds)
         if by_everyone + ask.epsilon.nano > self.epsilon.nano:
-            available -= sum(stored.users for stored in self._rounds)
+            available -= sum(self._spent_in(stored) for stored in self._rounds)
         return Choice((min(ask.users, max(available, 0)), max(available, 1)), None)
 
     def remember(self, stored: NewRound) -> None:
         self._rounds.append(stored)
+
+    def heard(self, name: str, reports: int) -> None:
+        self._answered[name] = reports
+
+    def _spent_in(self, stored: NewRound) -> int:
+        """Users of the expected population; a larger one sends more, and has more left."""
+        return min(self._answered.get(stored.name, stored.users), stored.users)
 
 
 class RosterSelection(Selection):

@@ -102,10 +102,13 @@ class Release:
         return cls(0, np.zeros(bins), np.ones(bins), fresh=False)
 
     def to_json(self) -> dict[str, Any]:
+        low, high = self.interval
         return {
             "t": self.t,
             "values": self.values.tolist(),
             "variance": self.variance.tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
             "fresh": self.fresh,
         }
 

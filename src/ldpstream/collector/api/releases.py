@@ -110,11 +110,12 @@ def _as_csv(stream: StreamService, rows: list[Release]) -> str:
     labels = stream.config.labels
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*facts, *labels, *(f"variance:{label}" for label in labels)])
+    parts = ("variance", "low", "high")
+    writer.writerow([*facts, *labels, *(f"{part}:{name}" for part in parts for name in labels)])
     for row in rows:
         content = row.to_json()
-        known = [content[fact] for fact in facts]
-        writer.writerow([*known, *content["values"], *content["variance"]])
+        numbers = (number for part in ("values", *parts) for number in content[part])
+        writer.writerow([*(content[fact] for fact in facts), *numbers])
     return text.getvalue()
 
 

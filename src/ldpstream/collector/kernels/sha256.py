@@ -18,6 +18,8 @@ Words = NDArray[np.uint32]
 
 LANES = 64
 BLOCK_BYTES = 64
+BLOCK_WORDS = 16
+DIGEST_WORDS = 8
 
 _PRIMES = [n for n in range(2, 312) if all(n % divisor for divisor in range(2, n))]
 
@@ -36,28 +38,23 @@ INITIAL: Words = np.array([_root_bits(prime, 2) for prime in _PRIMES[:8]], np.ui
 """The state before the first block."""
 
 
-def absorb(state: Words, messages: NDArray[np.uint8]) -> Words:
-    """The states after whole blocks: `state` is one for all, or a column a message.
+def absorb(state: Words, words: Words) -> Words:
+    """The states after whole blocks of words: `state` is one for all, or a column a message.
 
-    >>> padded = b"abc" + bytes([128]) + bytes(58) + (24).to_bytes(2, "big")
-    >>> state = absorb(INITIAL, np.frombuffer(padded, np.uint8).reshape(1, 64))
-    >>> digests(state).tobytes().hex()[:16]
-    'ba7816bf8f01cfea'
+    >>> padded = b"abc" + padding(3)
+    >>> state = absorb(INITIAL, as_words(np.frombuffer(padded, np.uint8).reshape(1, 64)))
+    >>> state.tobytes().hex()[:16]
+    'bf1678baeacf018f'
     """
-    number = len(messages)
-    lanes = -(-number // LANES) * LANES
-    words = np.zeros((messages.shape[1] // 4, lanes), np.uint32)
-    words[:, :number] = messages.view(">u4").T
-    states = np.empty((8, lanes), np.uint32)
-    states[:, :number] = state if state.ndim == 2 else state[:, None]
-    states[:, number:] = 0
+    states = np.empty((8, words.shape[1]), np.uint32)
+    states[:] = state if state.ndim == 2 else state[:, None]
     _compress(states, words, _ROUND_KEYS)
-    return states[:, :number]
+    return states
 
 
-def digests(states: Words) -> NDArray[np.uint8]:
-    """Final states as bytes, one digest a row."""
-    return np.ascontiguousarray(states.T).astype(">u4").view(np.uint8)
+def as_words(messages: NDArray[np.uint8]) -> Words:
+    """Messages that stand one a row, as big-endian words, a column a message."""
+    return np.ascontiguousarray(messages.view(">u4").T, np.uint32)
 
 
 def padding(message_bytes: int) -> bytes:
@@ -68,12 +65,13 @@ def padding(message_bytes: int) -> bytes:
 
 @compiled()
 def _compress(states: Words, words: Words, round_keys: Words) -> None:
-    schedule = np.empty((64, LANES), np.uint32)
-    v = np.empty((8, LANES), np.uint32)
+    schedule = np.zeros((64, LANES), np.uint32)
+    v = np.zeros((8, LANES), np.uint32)
     for first in range(0, states.shape[1], LANES):
+        used = min(LANES, states.shape[1] - first)  # the lanes after them compute in vain
         for block in range(words.shape[0] // 16):
             for i in range(16):
-                for lane in range(LANES):
+                for lane in range(used):
                     schedule[i, lane] = words[16 * block + i, first + lane]
             for i in range(16, 64):
                 for lane in range(LANES):
@@ -84,7 +82,7 @@ def _compress(states: Words, words: Words, round_keys: Words) -> None:
                         schedule[i - 16, lane] + s0 + schedule[i - 7, lane] + s1
                     )
             for j in range(8):
-                for lane in range(LANES):
+                for lane in range(used):
                     v[j, lane] = states[j, first + lane]
             for i in range(64):
                 # Instead of moving a .. h along by one, the names move: a is row -i modulo 8.
@@ -100,7 +98,7 @@ def _compress(states: Words, words: Words, round_keys: Words) -> None:
                     v[d, lane] = np.uint32(v[d, lane] + t1)
                     v[h, lane] = np.uint32(t1 + s0 + majority)
             for j in range(8):
-                for lane in range(LANES):
+                for lane in range(used):
                     states[j, first + lane] = np.uint32(states[j, first + lane] + v[j, lane])
 
 

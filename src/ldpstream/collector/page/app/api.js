@@ -107,14 +107,21 @@ export async function releases(name, since, limit, signal) {
 export const readToken = async (name) => (await get(`${at(name)}/share`, adminToken())).token;
 
 /** @param {string} token whether it is the admin's */
-export const isAdmin = (token) =>
-  get("/v1/admin/status", token).then(
-    () => true,
-    (error) => {
-      if (error.status === 401) return false;
-      throw error;
-    },
-  );
+export const isAdmin = (token) => opens("/v1/admin/status", token);
+
+/** @param {string} name @param {string} token whether it opens this stream */
+export const isReader = (name, token) => opens(at(name), token);
+
+/** @param {string} path @param {string} token @returns {Promise<boolean>} */
+async function opens(path, token) {
+  try {
+    await get(path, token);
+    return true;
+  } catch (error) {
+    if (error instanceof Unavailable && error.status === 401) return false;
+    throw error;
+  }
+}
 
 /** @param {string} name */
 export const feedAddress = (name) => `${base()}${at(name)}/feed`;

@@ -183,6 +183,7 @@ class StreamPage {
       ? `t ${grouped(this.view.rows[0]?.t ?? from)} to ${grouped(to)} · ${live}`
       : "Waiting for the first release.";
     this.main.dataset.lastT = String(last?.t ?? 0);
+    this.main.dataset.firstT = String(this.history.firstT);
     this.main.dataset.rows = String(this.history.rows.length);
     this.main.dataset.range = `${from} ${to}`;
   }
@@ -272,7 +273,7 @@ class StreamPage {
       h("button", { type: "button", "aria-label": name, onclick: act }, text);
     this.spans = SPANS.map((span) => {
       const text = span >= 1000 ? `${span / 1000}k` : String(span);
-      return button(text, `The last ${span} timestamps`, () => this.view.follow(span));
+      return button(text, `The last ${text} timestamps`, () => this.view.follow(span));
     });
     this.pause = h("button", { type: "button", id: "pause", onclick: () => (this.view.live ? this.view.pause() : this.view.follow()) }, "Pause");
     return h(

@@ -1,6 +1,6 @@
 /** Where a token is asked for. */
 
-import { isAdmin } from "./api.js";
+import { isAdmin, isReader } from "./api.js";
 import { h } from "./dom.js";
 import { adminToken, forgetTokens, keepToken } from "./tokens.js";
 
@@ -16,12 +16,13 @@ export function wall(stream, why, done) {
     const token = input.value.trim();
     if (!token) return;
     try {
-      if (await isAdmin(token)) keepToken("*", token);
-      else if (stream !== "*") keepToken(stream, token);
-      else {
+      const admin = await isAdmin(token);
+      if (!admin && (stream === "*" || !(await isReader(stream, token)))) {
         said.textContent = "That token is wrong.";
         return;
       }
+      keepToken(stream, "");
+      keepToken(admin ? "*" : stream, token);
       done();
     } catch (error) {
       said.textContent = /** @type {Error} */ (error).message;
