@@ -68,7 +68,9 @@ def test_each_label_has_a_threshold_of_its_own() -> None:
 def test_labels_that_never_move_have_no_events() -> None:
     rng = np.random.default_rng(0)
     constant = np.full((20, 3), [0.2, 0.3, 0.5])
-    assert measure(constant, rng.random((20, 3)), users=1, reports=1, publications=1, covered=0.9).auc == 0.5
+    released = rng.random((20, 3))
+    figures = measure(constant, released, users=1, reports=1, publications=1, covered=0.9)
+    assert figures.auc == 0.5
     moving = np.column_stack([np.linspace(0.1, 0.4, 20), np.full(20, 0.25)])
     happened, scores = events(moving, rng.random((20, 2)))
     assert len(happened) == len(scores) == 20

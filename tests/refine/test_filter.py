@@ -76,9 +76,10 @@ def test_a_period_is_found(period: float) -> None:
 
 
 def test_a_period_that_is_not_there_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random walks, and even noise, may look periodic. Seasons are then tried, and get no weight."""
+    """Random walks, and even noise, may look periodic: seasons are tried, and get no weight."""
     rng = np.random.default_rng(4)
-    walks = [0.4 + np.cumsum(rng.normal(0, sd, 600)) for sd in (0, 0.001, 0.003, 0.003, 0.01)]
+    speeds = (0, 0.001, 0.003, 0.003, 0.01)
+    walks = [0.4 + np.cumsum(rng.normal(0, speed, 600)) for speed in speeds]
     with_seasons = [mse(follow(walk)[0], walk) for walk in walks]
     monkeypatch.setattr(PeriodFinder, "period", lambda _: None)
     without = [mse(follow(walk)[0], walk) for walk in walks]
