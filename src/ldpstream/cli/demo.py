@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ldpstream.cli.output import stages
+from ldpstream.errors import Problem
 
 if TYPE_CHECKING:
     from ldpstream.fleet.fleet import Outcome
     from ldpstream.fleet.reader import Judged
 
+BUDGET_SPENT = Problem.BUDGET_SPENT.code
 FOREVER = 365 * 24 * 3600.0
 
 
@@ -73,10 +75,12 @@ def _closing(outcome: Outcome) -> str:
 
 def _object(outcome: Outcome, url: str) -> dict[str, object]:
     metrics = outcome.metrics
+    # A device that has spent its budget declines: that is the promise at work, not a refusal.
+    refused = sum(n for code, n in outcome.refused.items() if code != BUDGET_SPENT)
     return {
         "releases": outcome.timestamps,
         "reports": outcome.delivered,
-        "refused": outcome.refused,
+        "refused": refused,
         "mre": metrics and metrics.mre,
         "cfpu": metrics and metrics.cfpu,
         "url": url,
