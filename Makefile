@@ -16,6 +16,7 @@ demo: setup ## See the seven mechanisms at work: a table, and a plot in demo-out
 	@$(VENV)/bin/ldpstream demo $(ARGS)
 
 test: lint ## Run every check: lint, types, tests and doctests
+	@tools/browser.sh
 	$(RUN) pytest -n auto --dist worksteal $(ARGS)
 
 lint: setup ## Check style and types

@@ -285,7 +285,7 @@ def test_on_a_sample_that_moves_the_blind_do_not_win() -> None:
     ],
 )
 def test_the_collector_accepts_the_file(labels: tuple[str, ...]) -> None:
-    settings = Settings(len(labels), 12_345, Epsilon.of("0.25"), 7, Oracle.OUE)
+    settings = Settings(len(labels), 12_345, Epsilon.of("0.25"), 7, Oracle.OUE, intervals=True)
     file = StreamFile(labels, True, settings, 90_000, outcome("lpf", "oue", 0.1), ["Because."])
     config = parse(file.text(), Path("stream.toml"))
     (stream,) = config.streams

@@ -14,7 +14,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ldpstream import __version__
+from ldpstream.collector.api.alerts import alerts
 from ldpstream.collector.api.ingest import Batch, Refused, SingleReport
+from ldpstream.collector.api.metrics import metrics
 from ldpstream.collector.api.openapi import describe
 from ldpstream.collector.api.page import mount_page
 from ldpstream.collector.api.problems import (
@@ -52,8 +54,8 @@ def build_app(service: Service) -> FastAPI:
         Route(f"{ROUNDS}/{{round}}/batch", Batch(service), methods=["POST"]),
         Route(ROUNDS, CurrentRounds(service).answer, methods=["GET"]),
     ]
-    for router in (enrolment(service), releases(service), status(service)):
-        app.include_router(router)
+    for routes in (enrolment, releases, alerts, status, metrics):
+        app.include_router(routes(service))
     mount_page(app, service)  # the dashboard: api/page.py
     app.add_exception_handler(Refused, _on_refused)
     app.add_exception_handler(LdpStreamError, on_error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from ldpstream.collector.announcement import OpenRound
-from ldpstream.collector.api.limits import check_token, has_token
+from ldpstream.collector.api.limits import has_token
 from ldpstream.collector.keys import DEVICE_BYTES
 from ldpstream.collector.service import Service, StreamService
 from ldpstream.collector.sharing import read_token
@@ -25,9 +25,19 @@ def readable_stream(request: Request, name: str) -> StreamService:
     """The stream, if whoever asks may read it: private ones need the admin or a read token."""
     service: Service = request.app.state.service
     found = find_stream(service, name)
-    if not found.config.public and not has_token(request, _reader(service, name)):
-        check_token(request, service.secrets.admin, "admin")
+    if not may_read(request, name):
+        raise Mistake(Problem.TOKEN, kind="admin")
     return found
+
+
+def may_read(request: Request, name: str) -> bool:
+    """Whether the stream is public, or the request carries a token that opens it."""
+    service: Service = request.app.state.service
+    return (
+        service.streams[name].config.public
+        or has_token(request, _reader(service, name))
+        or has_token(request, service.secrets.admin)
+    )
 
 
 def _reader(service: Service, name: str) -> bytes:

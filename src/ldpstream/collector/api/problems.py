@@ -19,6 +19,7 @@ STATUSES = {
     Problem.ROUND_UNKNOWN: 404,
     Problem.NOT_FOUND: 404,
     Problem.METHOD: 405,
+    Problem.EXTRA_MISSING: 406,
     Problem.ROUND_CLOSED: 410,
     Problem.REPORT_CONFLICT: 409,
     Problem.REPORT_MAC: 401,

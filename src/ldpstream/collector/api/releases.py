@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from starlette.concurrency import run_in_threadpool
@@ -14,15 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from ldpstream.collector.api.lookup import readable_stream
+from ldpstream.collector.formats import MEDIA_TYPES, line, write
 from ldpstream.collector.service import Service, StreamService
-from ldpstream.collector.store.contract import Release
 from ldpstream.errors import Mistake, Problem
 
-FORMATS = {
-    "json": "application/json",
-    "csv": "text/csv",
-    "ndjson": "application/x-ndjson",
-}
+NOT_USUAL = tuple(kind for kind in MEDIA_TYPES if kind != "json")
 KEEP_ALIVE_SECONDS = 15
 """A comment is sent so often, for proxies that cut silent connections."""
 FEED_PAGE = 500
@@ -37,14 +30,15 @@ def releases(service: Service) -> APIRouter:
         request: Request,
         since: Annotated[int, Query(ge=0, description="the first t")] = 0,
         limit: Annotated[int, Query(ge=1, description="at most so many")] = 1000,
-        format: Annotated[str | None, Query(description="json, csv or ndjson")] = None,  # noqa: A002
+        format: Annotated[str | None, Query(description=", ".join(MEDIA_TYPES))] = None,  # noqa: A002
     ) -> Response:
-        """Releases in order of t, as JSON, CSV or NDJSON (by `format`, else by Accept)."""
+        """Releases in order of t, in the format of `format`, else of Accept, else as JSON."""
         found = readable_stream(request, stream)
         kind = _format(format, request.headers.get("accept", ""))
         most = min(limit, service.config.limits.releases)
         rows = service.store.releases(stream, since, most)
-        return Response(_WRITERS[kind](found, rows), media_type=FORMATS[kind])
+        body = write(kind, stream, found.config.labels, rows)
+        return Response(body, media_type=MEDIA_TYPES[kind])
 
     @router.get("/streams/{stream}/feed", response_class=StreamingResponse)
     async def feed(
@@ -78,45 +72,15 @@ async def _events(service: Service, stream: StreamService, last: int) -> AsyncIt
             service.store.releases, stream.config.name, last + 1, FEED_PAGE
         )
         for row in rows:
-            yield f"id: {row.t}\nevent: release\ndata: {_line(row)}\n\n".encode()
+            yield f"id: {row.t}\nevent: release\ndata: {line(row)}\n\n".encode()
             last = row.t
 
 
 def _format(given: str | None, accept: str) -> str:
     if given is not None:
-        if given not in FORMATS:
+        if given not in MEDIA_TYPES:
             raise Mistake(
-                Problem.PARAMETER, name="format", given=repr(given), expected=", ".join(FORMATS)
+                Problem.PARAMETER, name="format", given=repr(given), expected=", ".join(MEDIA_TYPES)
             )
         return given
-    return next((kind for kind in ("csv", "ndjson") if FORMATS[kind] in accept), "json")
-
-
-def _line(release: Release) -> str:
-    return json.dumps(release.to_json(), separators=(",", ":"))
-
-
-def _as_json(stream: StreamService, rows: list[Release]) -> str:
-    content: dict[str, Any] = {"stream": stream.config.name, "labels": stream.config.labels}
-    return json.dumps(content | {"releases": [row.to_json() for row in rows]})
-
-
-def _as_ndjson(stream: StreamService, rows: list[Release]) -> str:
-    return "".join(_line(row) + "\n" for row in rows)
-
-
-def _as_csv(stream: StreamService, rows: list[Release]) -> str:
-    facts = ("t", "at_ms", "fresh", "missed", "asked", "received")
-    labels = stream.config.labels
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    parts = ("variance", "low", "high")
-    writer.writerow([*facts, *labels, *(f"{part}:{name}" for part in parts for name in labels)])
-    for row in rows:
-        content = row.to_json()
-        numbers = (number for part in ("values", *parts) for number in content[part])
-        writer.writerow([*(content[fact] for fact in facts), *numbers])
-    return text.getvalue()
-
-
-_WRITERS = {"json": _as_json, "csv": _as_csv, "ndjson": _as_ndjson}
+    return next((kind for kind in NOT_USUAL if MEDIA_TYPES[kind] in accept), "json")

@@ -46,6 +46,8 @@ def enrolment(service: Service) -> APIRouter:
             "terms": found.terms.to_json(),
             "pin": found.terms.pin,
             "key": found.desk.keys.of(number).hex(),
+            "selection": found.config.selection,
+            "now_ms": service.clock.now_ms(),
         }
 
     return router

@@ -1,10 +1,14 @@
 /** The histogram of one timestamp: bars with error bars, in a table that reads well aloud. */
 
 import { fill, h } from "./dom.js";
-import { clock, grouped, percent } from "./format.js";
+import { clock, grouped, percent, range } from "./format.js";
 import { thresholdOf } from "./lines.js";
 
 const MOST = 24;
+const HEADS = ["Label", "Bar", "Share released, and the 90 % interval of the truth"];
+
+/** @param {string} text for those who listen only */
+const unseen = (text) => h("span", { class: "unseen" }, text);
 
 export class Bars {
   /** @type {"size" | "domain"} */ #order = "size";
@@ -29,16 +33,11 @@ export class Bars {
         "table",
         { class: "bars" },
         this.caption,
+        h("colgroup", {}, h("col", { class: "names" }), h("col"), h("col", { class: "figures" })),
         h(
           "thead",
-          { class: "unseen" },
-          h(
-            "tr",
-            {},
-            h("th", { scope: "col" }, "Label"),
-            h("th", { scope: "col" }, "Bar"),
-            h("th", { scope: "col" }, "Share, and half the width of its 90 % interval"),
-          ),
+          {},
+          h("tr", {}, ...HEADS.map((text) => h("th", { scope: "col" }, unseen(text)))),
         ),
         this.body,
       ),
@@ -95,10 +94,12 @@ export class Bars {
       limit.style.left = place(limits[at] ?? 0);
       limit.title = `threshold ${percent(limits[at] ?? 0)}`;
       figure.firstChild.textContent = percent(value);
-      figure.lastChild.textContent = ` ± ${(50 * (to - from)).toFixed(1)}`;
+      figure.lastChild.textContent = range(from, to);
     });
     const hidden = d - chosen.length;
-    this.more.textContent = hidden ? `and ${grouped(hidden)} more labels, in the heat map and the API` : "";
+    this.more.textContent = hidden
+      ? `and ${grouped(hidden)} more labels, in the heat map and the API`
+      : "";
   }
 
   /** @param {Float32Array} data @returns {number[]} */
@@ -118,7 +119,13 @@ function newLine(body) {
     h(
       "td",
       { class: "track-cell", "aria-hidden": "true" },
-      h("div", { class: "track" }, h("i", { class: "bar" }), h("i", { class: "whisker" }), h("i", { class: "limit", hidden: true })),
+      h(
+        "div",
+        { class: "track" },
+        h("i", { class: "bar" }),
+        h("i", { class: "whisker" }),
+        h("i", { class: "limit", hidden: true }),
+      ),
     ),
     h("td", { class: "figure" }, h("b", {}), h("small", {})),
   );

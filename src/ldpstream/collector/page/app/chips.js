@@ -32,8 +32,13 @@ export class Chips {
       onchange: () => this.#addTyped(),
     });
     const known = h("datalist", { id: "labels" });
-    for (const label of stream.terms.labels.slice(0, 1000)) known.append(h("option", { value: label }));
-    this.reset = h("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#auto() }, "Largest");
+    for (const label of stream.terms.labels.slice(0, 1000))
+      known.append(h("option", { value: label }));
+    this.reset = h(
+      "button",
+      { type: "button", class: "quiet", hidden: true, onclick: () => this.#auto() },
+      "Largest",
+    );
     this.element = h("div", { class: "chip-row" }, this.list, this.input, known, this.reset);
   }
 
@@ -66,7 +71,8 @@ export class Chips {
   }
 
   #freeSlot() {
-    for (let slot = 0; ; slot += 1) if (!this.curves.some((curve) => curve.slot === slot)) return slot;
+    for (let slot = 0; ; slot += 1)
+      if (!this.curves.some((curve) => curve.slot === slot)) return slot;
   }
 
   /** @param {number} label @returns {string | null} */
@@ -115,7 +121,12 @@ export class Chips {
     const name = this.stream.terms.labels[label];
     const button = h(
       "button",
-      { type: "button", class: "chip", title: "Take this line away", onclick: () => this.#remove(label) },
+      {
+        type: "button",
+        class: "chip",
+        title: "Take this line away",
+        onclick: () => this.#remove(label),
+      },
       h("i", { class: "dot" }),
       h("span", {}, name),
       h("b", {}),

@@ -11,6 +11,7 @@ import { tokenFor } from "./tokens.js";
 const FIRST_PAUSE_MS = 400;
 const LONGEST_PAUSE_MS = 8000;
 const SILENCE_MS = 40_000; // the collector says something every 15 s
+const HIDDEN_MS = 30_000;
 
 /** @typedef {"connecting" | "live" | "lost" | "refused"} State */
 
@@ -26,11 +27,18 @@ export async function follow(name, lastT, onRelease, onState, signal) {
   let failures = 0;
   onState("connecting");
   while (!signal.aborted) {
+    await visible(signal);
     try {
-      await listen(name, lastT(), signal, (release) => {
-        failures = 0;
-        onRelease(release);
-      }, () => onState("live"));
+      await listen(
+        name,
+        lastT(),
+        signal,
+        (release) => {
+          failures = 0;
+          onRelease(release);
+        },
+        () => onState("live"),
+      );
     } catch (error) {
       if (signal.aborted) return;
       if (/** @type {any} */ (error).refused) {
@@ -39,11 +47,21 @@ export async function follow(name, lastT, onRelease, onState, signal) {
       }
     }
     if (signal.aborted) return;
+    if (document.hidden) continue;
     onState("lost");
     failures += 1;
     const most = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
     await pause(most * (0.5 + Math.random() / 2), signal);
   }
+}
+
+/** @param {AbortSignal} signal @returns {Promise<void>} when somebody looks */
+function visible(signal) {
+  if (!document.hidden) return Promise.resolve();
+  return new Promise((done) => {
+    document.addEventListener("visibilitychange", () => done(), { once: true, signal });
+    signal.addEventListener("abort", () => done(), { once: true });
+  });
 }
 
 /**
@@ -56,6 +74,8 @@ async function listen(name, last, signal, onRelease, onOpen) {
   const end = () => connection.abort();
   signal.addEventListener("abort", end, { once: true });
   let watchdog = setTimeout(end, SILENCE_MS);
+  // A tab that nobody looks at gives its connection back: browsers open only six of them.
+  const sleeping = setInterval(() => document.hidden && end(), HIDDEN_MS);
   try {
     const response = await fetch(feedAddress(name), {
       headers: {
@@ -84,6 +104,7 @@ async function listen(name, last, signal, onRelease, onOpen) {
     }
   } finally {
     clearTimeout(watchdog);
+    clearInterval(sleeping);
     signal.removeEventListener("abort", end);
     connection.abort();
   }
@@ -111,7 +132,7 @@ export function eventParser(onEvent) {
 }
 
 /** @param {number} ms @param {AbortSignal} signal @returns {Promise<void>} */
-function pause(ms, signal) {
+export function pause(ms, signal) {
   return new Promise((done) => {
     const timer = setTimeout(done, ms);
     signal.addEventListener("abort", () => (clearTimeout(timer), done()), { once: true });

@@ -3,11 +3,14 @@
 /** @param {number} share @param {number} [digits] */
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 
+/** @param {number} low @param {number} high @returns {string} an interval, in per cent */
+export const range = (low, high) => `${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}`;
+
 /** @param {number} number */
 export const grouped = (number) => Math.round(number).toLocaleString("en");
 
 /** @param {number} number up to three digits that matter */
-export const short = (number) => String(Number(number.toPrecision(3)));
+export const short = (number) => Number(number.toPrecision(3)).toLocaleString("en");
 
 /** @param {number} nano @returns {string} epsilon, exactly */
 export const epsilon = (nano) => String(nano / 1e9);
@@ -31,5 +34,7 @@ export function duration(ms) {
 export function clock(ms, day = false) {
   const date = new Date(ms);
   const time = date.toLocaleTimeString("en-GB");
-  return day ? `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${time}` : time;
+  return day
+    ? `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${time}`
+    : time;
 }

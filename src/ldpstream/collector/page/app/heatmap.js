@@ -85,7 +85,8 @@ export class HeatMap {
     rows.forEach((row, at) => {
       const column = Math.floor((at * columns) / rows.length);
       counts[column] += 1;
-      for (let label = 0; label < labels; label += 1) sums[label * columns + column] += row.data[label];
+      for (let label = 0; label < labels; label += 1)
+        sums[label * columns + column] += row.data[label];
     });
     let most = 0.01;
     for (let at = 0; at < sums.length; at += 1) {
@@ -96,8 +97,8 @@ export class HeatMap {
     const colours = ramp();
     const image = new ImageData(columns, labels);
     for (let at = 0; at < sums.length; at += 1) {
-      // The root makes room for small shares, which are most of them.
-      const shade = 3 * Math.round(255 * Math.sqrt(Math.max(0, Math.min(1, sums[at] / most))));
+      // A power below 1 makes room for small shares, which are most of them.
+      const shade = 3 * Math.round(255 * Math.max(0, Math.min(1, sums[at] / most)) ** 0.7);
       image.data[4 * at] = colours[shade];
       image.data[4 * at + 1] = colours[shade + 1];
       image.data[4 * at + 2] = colours[shade + 2];

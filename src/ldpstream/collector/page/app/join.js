@@ -21,7 +21,9 @@ export class JoinPanel {
     this.budget = h("div", { class: "budget", hidden: true });
     this.element = h("div", {}, ...this.#introduction());
     if (!globalThis.isSecureContext || !globalThis.crypto?.subtle) {
-      this.element.append(h("p", { class: "note" }, "This needs a secure page: HTTPS, or this machine itself."));
+      this.element.append(
+        h("p", { class: "note" }, "This needs a secure page: HTTPS, or this machine itself."),
+      );
       return;
     }
     this.form = this.#form();
@@ -44,8 +46,15 @@ export class JoinPanel {
     const { labels } = this.stream.terms;
     this.value = h("select", { id: "join-value", onchange: () => this.#observe() });
     this.value.append(h("option", { value: "" }, "nothing, keep silent"));
-    labels.slice(0, MOST_OPTIONS).forEach((label, at) => this.value?.append(h("option", { value: at }, label)));
-    this.token = h("input", { id: "join-token", type: "password", autocomplete: "off", spellcheck: "false" });
+    labels
+      .slice(0, MOST_OPTIONS)
+      .forEach((label, at) => this.value?.append(h("option", { value: at }, label)));
+    this.token = h("input", {
+      id: "join-token",
+      type: "password",
+      autocomplete: "off",
+      spellcheck: "false",
+    });
     this.first = h("input", { id: "join-first", type: "checkbox" });
     this.go = h("button", { type: "submit", class: "main" }, "Join");
     this.stop = h("button", { type: "button", hidden: true, onclick: () => this.leave() }, "Stop");
@@ -54,7 +63,12 @@ export class JoinPanel {
       "div",
       { class: "enrolling", hidden: known },
       field("join-token", "Enrolment token", this.token),
-      h("label", { class: "check", for: "join-first" }, this.first, `I have never taken part in this stream (otherwise this device first keeps silent for ${grouped(this.stream.terms.window)} timestamps)`),
+      h(
+        "label",
+        { class: "check", for: "join-first" },
+        this.first,
+        `I have never taken part in this stream (otherwise this device first keeps silent for ${grouped(this.stream.terms.window)} timestamps)`,
+      ),
     );
     if (known) this.go.textContent = "Go on as the device of before";
     return h(
@@ -93,7 +107,8 @@ export class JoinPanel {
   /** @param {Device} device */
   async #enrol(device) {
     const token = this.token?.value.trim() ?? "";
-    if (!token) throw new Error("Give the enrolment token that you have from whoever runs this stream.");
+    if (!token)
+      throw new Error("Give the enrolment token that you have from whoever runs this stream.");
     const { stream, pin } = { stream: this.stream.terms.stream, pin: this.stream.pin };
     await device.enrol(location.origin + base(), stream, token, {
       pin,
@@ -113,7 +128,11 @@ export class JoinPanel {
     this.#say(`This browser is device ${device.status().number.slice(0, 8)}…, and listens.`);
     this.#drawBudget();
     device
-      .run(running.signal, (heard) => this.#heard(heard), (fault) => this.#line("bad", inWords(fault)))
+      .run(
+        running.signal,
+        (heard) => this.#heard(heard),
+        (fault) => this.#line("bad", inWords(fault)),
+      )
       .catch((error) => this.#say(inWords(error)));
   }
 
@@ -138,9 +157,14 @@ export class JoinPanel {
   /** @param {import("../sdk/device.js").Heard} heard */
   #heard(heard) {
     for (const { round, report } of heard.delivered) {
-      const bytes = Array.from(report.slice(0, 12), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
+      const bytes = Array.from(report.slice(0, 12), (byte) =>
+        byte.toString(16).padStart(2, "0"),
+      ).join(" ");
       const rest = report.length > 12 ? " …" : "";
-      this.#line("good", `t ${round.t}: sent ${bytes}${rest} (${report.length} bytes), spent ε ${epsilon(round.epsilonNano)}`);
+      this.#line(
+        "good",
+        `t ${round.t}: sent ${bytes}${rest} (${report.length} bytes), spent ε ${epsilon(round.epsilonNano)}`,
+      );
     }
     for (const fault of heard.undelivered) this.#line("bad", inWords(fault));
     for (const refusal of heard.refusals) this.#line("bad", `Refused: ${inWords(refusal)}`);
@@ -156,12 +180,18 @@ export class JoinPanel {
     this.budget.hidden = false;
     fill(
       this.budget,
-      h("label", { for: "join-left" }, `Budget left in this window: ε ${epsilon(leftNano)} of ${epsilon(limit)}`),
+      h(
+        "label",
+        { for: "join-left" },
+        `Budget left in this window: ε ${epsilon(leftNano)} of ${epsilon(limit)}`,
+      ),
       h("progress", { id: "join-left", max: limit, value: leftNano }),
       h(
         "p",
         { class: "note" },
-        fullAt > t ? `All of it is there again at t ${grouped(fullAt)}; now it is t ${grouped(t)}. ` : "All of it is there. ",
+        fullAt > t
+          ? `All of it is there again at t ${grouped(fullAt)}; now it is t ${grouped(t)}. `
+          : "All of it is there. ",
         refused ? `Refused so far: ${grouped(refused)}.` : "",
       ),
     );
@@ -170,7 +200,9 @@ export class JoinPanel {
   /** @param {string} kind @param {string} text */
   #line(kind, text) {
     if (this.log.firstElementChild?.lastChild?.textContent === text) return;
-    this.log.prepend(h("li", { class: kind }, h("time", {}, clock(Date.now())), " ", h("span", {}, text)));
+    this.log.prepend(
+      h("li", { class: kind }, h("time", {}, clock(Date.now())), " ", h("span", {}, text)),
+    );
     while (this.log.children.length > MOST_LINES) this.log.lastElementChild?.remove();
     if (kind) announce(text);
   }
@@ -187,12 +219,14 @@ export class JoinPanel {
 }
 
 /** @param {string} id @param {string} name @param {HTMLElement} input */
-const field = (id, name, input) => h("div", { class: "field" }, h("label", { for: id }, name), input);
+const field = (id, name, input) =>
+  h("div", { class: "field" }, h("label", { for: id }, name), input);
 
 /** @param {unknown} error */
 function inWords(error) {
   if (error instanceof TermsRefused) return `This device does not agree: ${error.message}`;
-  if (error instanceof DeviceError && error.facts.code === "token") return "The enrolment token is wrong.";
+  if (error instanceof DeviceError && error.facts.code === "token")
+    return "The enrolment token is wrong.";
   if (error instanceof DeviceError && error.code === "budget-spent") {
     const { round, asked, left } = error.facts;
     return `round ${round} asks for ε ${epsilon(Number(asked))}, and ${epsilon(Number(left))} is left in this window`;

@@ -91,13 +91,17 @@ export class Lines {
   #build(data, wanted) {
     this.#plot?.destroy();
     this.#built = wanted;
-    const axis = { stroke: colour("muted"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
+    const axis = {
+      stroke: colour("muted"),
+      grid: { stroke: colour("line"), width: 1 },
+      ticks: { show: false },
+    };
     this.#plot = new uPlot(
       {
         width: this.box.clientWidth,
         height: this.#height,
         legend: { show: false },
-        padding: [10, 8, 0, 0],
+        padding: [10, 26, 0, 0],
         cursor: {
           drag: { x: true, y: false, setScale: false },
           points: { size: 7 },
@@ -106,8 +110,14 @@ export class Lines {
         select: { show: true },
         scales: { x: { time: true }, y: { range: yRange } },
         axes: [
-          { ...axis, size: 40, font: FONT, space: 70, values: TIMES },
-          { ...axis, size: 46, font: FONT, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((one) => percent(one, at[1] - at[0] < 0.01 ? 1 : 0)) },
+          { ...axis, size: 40, font: FONT, space: 57, values: TIMES },
+          {
+            ...axis,
+            size: 46,
+            font: FONT,
+            values: (/** @type {any} */ _, /** @type {number[]} */ at) =>
+              at.map((one) => percent(one, at[1] - at[0] < 0.01 ? 1 : 0)),
+          },
         ],
         series: [{}, ...this.curves.flatMap(({ slot }) => this.#series(slot))],
         bands: this.curves.map(({ slot }, at) => ({

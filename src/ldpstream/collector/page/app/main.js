@@ -22,12 +22,27 @@ async function show() {
   try {
     if (kind === "streams" && name) await showStream(main, decodeURIComponent(name), signal, show);
     else if (kind === "token") {
-      fill(main, wall("*", "The admin's token opens all streams of this collector.", () => (location.hash = "#/")));
+      fill(
+        main,
+        wall(
+          "*",
+          "The admin's token opens all streams of this collector.",
+          () => (location.hash = "#/"),
+        ),
+      );
     } else await showOverview(main, signal);
   } catch (error) {
     if (signal.aborted) return;
-    const text = error instanceof Unavailable ? error.message : "Something went wrong on this page.";
-    fill(main, h("p", { class: "card", role: "alert" }, `${text[0].toUpperCase()}${text.slice(1)}. Trying again…`));
+    const text =
+      error instanceof Unavailable ? error.message : "Something went wrong on this page.";
+    fill(
+      main,
+      h(
+        "p",
+        { class: "card", role: "alert" },
+        `${text[0].toUpperCase()}${text.slice(1)}. Trying again…`,
+      ),
+    );
     if (!(error instanceof Unavailable)) console.error(error);
     setTimeout(() => signal.aborted || show(), 2000);
   }

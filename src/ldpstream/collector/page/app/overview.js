@@ -3,13 +3,15 @@
 import * as api from "./api.js";
 import { fill, h, oncePerFrame } from "./dom.js";
 import { duration, epsilon, grouped, percent } from "./format.js";
-import { follow } from "./feed.js";
+import { pause } from "./feed.js";
 import { History, topLabels } from "./history.js";
 import { drawSparkline } from "./sparkline.js";
 import { curveColour, onTheme } from "./theme.js";
 
 const SHOWN = 120;
 const CURVES = 3;
+const FASTEST_MS = 1000;
+const SLOWEST_MS = 15_000;
 
 /** @param {HTMLElement} main @param {AbortSignal} signal */
 export async function showOverview(main, signal) {
@@ -17,7 +19,14 @@ export async function showOverview(main, signal) {
   fill(main, h("h1", { class: "page-title" }, "Streams"), grid);
   const streams = await api.streams(signal);
   if (!streams.length) {
-    fill(grid, h("p", { class: "card" }, "There is no public stream here. With the admin's token, or a link that was shared with you, you see more."));
+    fill(
+      grid,
+      h(
+        "p",
+        { class: "card" },
+        "There is no public stream here. With the admin's token, or a link that was shared with you, you see more.",
+      ),
+    );
     return;
   }
   for (const stream of streams) grid.append(new Card(stream, signal).element);
@@ -39,13 +48,21 @@ class Card {
       h(
         "header",
         {},
-        h("h2", {}, h("a", { href: `#/streams/${encodeURIComponent(terms.stream)}` }, terms.stream)),
+        h(
+          "h2",
+          {},
+          h("a", { href: `#/streams/${encodeURIComponent(terms.stream)}` }, terms.stream),
+        ),
         this.state,
       ),
       this.canvas,
       this.top,
       this.last,
-      h("p", { class: "note terms" }, `${grouped(terms.labels.length)} labels every ${duration(terms.interval_ms)} · ε ${epsilon(terms.epsilon_nano)} in ${duration(terms.window * terms.interval_ms)} · ${stream.mechanism}`),
+      h(
+        "p",
+        { class: "note terms" },
+        `${grouped(terms.labels.length)} labels every ${duration(terms.interval_ms)} · ε ${epsilon(terms.epsilon_nano)} in ${duration(terms.window * terms.interval_ms)} · ${stream.mechanism}`,
+      ),
     );
     this.draw = oncePerFrame(() => this.#draw());
     onTheme(this.draw, signal);
@@ -53,27 +70,37 @@ class Card {
     this.#start(signal);
   }
 
-  /** @param {AbortSignal} signal */
+  /**
+   * Ask for what is new, at the pace of the stream. Not by events: browsers open six connections to
+   * one collector, and there may be more streams than that.
+   * @param {AbortSignal} signal
+   */
   async #start(signal) {
-    const { stream } = this.stream.terms;
-    try {
-      const { last_release: last } = await api.status(stream, signal);
-      const rows = Math.min(SHOWN, this.history.page);
-      this.history.add(await api.releases(stream, last - rows + 1, rows, signal));
-      this.draw();
-    } catch {
-      if (signal.aborted) return;
+    const { stream, interval_ms: interval } = this.stream.terms;
+    const pace = Math.max(FASTEST_MS, Math.min(SLOWEST_MS, interval));
+    let since = 0;
+    for (; !signal.aborted; await pause(pace, signal)) {
+      if (document.hidden) continue;
+      try {
+        if (!since) {
+          const { last_release: last } = await api.status(stream, signal);
+          since = Math.max(1, last - Math.min(SHOWN, this.history.page) + 1);
+        }
+        this.history.add(await api.releases(stream, since, this.history.page, signal));
+        since = Math.max(since, this.history.lastT + 1);
+        this.#show("live");
+        this.draw();
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#show(error instanceof api.Unavailable && error.status === 401 ? "no access" : "lost");
+      }
     }
-    follow(
-      stream,
-      () => this.history.lastT,
-      (release) => (this.history.add([release]), this.draw()),
-      (state) => {
-        this.state.textContent = { live: "live", connecting: "…", lost: "reconnecting", refused: "no access" }[state];
-        this.state.className = `pill ${state}`;
-      },
-      signal,
-    );
+  }
+
+  /** @param {"live" | "lost" | "no access"} state */
+  #show(state) {
+    this.state.textContent = state === "lost" ? "reconnecting" : state;
+    this.state.className = `pill ${state === "no access" ? "refused" : state}`;
   }
 
   #draw() {
@@ -88,7 +115,13 @@ class Card {
       ...ranked.map((label, slot) => {
         const dot = h("i", { class: "dot" });
         dot.style.background = curveColour(slot);
-        return h("li", {}, dot, h("span", {}, labels[label]), h("b", {}, percent(last.data[label])));
+        return h(
+          "li",
+          {},
+          dot,
+          h("span", {}, labels[label]),
+          h("b", {}, percent(last.data[label])),
+        );
       }),
     );
     const kind = last.missed ? "missed" : last.fresh ? "fresh" : "carried over";

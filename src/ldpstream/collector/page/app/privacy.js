@@ -50,13 +50,18 @@ export class Privacy {
     const { terms, population, mechanism } = this.stream;
     const window = this.history.rows.slice(-terms.window);
     const asked = window.reduce((sum, row) => sum + row.asked, 0);
-    const daily = window.length ? (asked / window.length / population) * (DAY_MS / terms.interval_ms) : 0;
+    const daily = window.length
+      ? (asked / window.length / population) * (DAY_MS / terms.interval_ms)
+      : 0;
     const last = this.history.last;
     fill(
       this.facts,
       ...fact("Reports a day, by one device", window.length ? `about ${short(daily)}` : "–"),
       ...fact("Epsilon used in this window, by design", used(mechanism, asked, population)),
-      ...fact("Last timestamp", last ? `${grouped(last.received)} of ${grouped(last.asked)} asked` : "–"),
+      ...fact(
+        "Last timestamp",
+        last ? `${grouped(last.received)} of ${grouped(last.asked)} asked` : "–",
+      ),
       ...fact("Devices expected", grouped(population)),
     );
     this.#drawAsked();
@@ -77,8 +82,13 @@ export class Privacy {
       context.strokeRect(x + 0.5, height - tall(row.asked) + 0.5, step - 1, tall(row.asked));
     });
     const last = rows.at(-1);
-    const words = last ? `At timestamp ${last.t}, ${last.asked} devices were asked and ${last.received} reports came.` : "No timestamp yet.";
-    this.canvas.setAttribute("aria-label", `Devices asked and reports received over the last ${rows.length} timestamps. ${words}`);
+    const words = last
+      ? `At timestamp ${last.t}, ${last.asked} devices were asked and ${last.received} reports came.`
+      : "No timestamp yet.";
+    this.canvas.setAttribute(
+      "aria-label",
+      `Devices asked and reports received over the last ${rows.length} timestamps. ${words}`,
+    );
   }
 
   /** @param {{accepted?: number, refused: Record<string, number>}} status */
@@ -86,7 +96,12 @@ export class Privacy {
     const reasons = Object.entries(refused).filter(([, times]) => times > 0);
     reasons.sort((a, b) => b[1] - a[1]);
     const lines = reasons.map(([code, times]) =>
-      h("li", {}, h("b", {}, grouped(times)), ` ${Object.hasOwn(REASONS, code) ? REASONS[code] : code}`),
+      h(
+        "li",
+        {},
+        h("b", {}, grouped(times)),
+        ` ${Object.hasOwn(REASONS, code) ? REASONS[code] : code}`,
+      ),
     );
     const none = h("li", {}, `None, of ${grouped(accepted)} since the collector started`);
     fill(this.refused, ...(lines.length ? lines : [none]));

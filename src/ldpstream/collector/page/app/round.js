@@ -5,8 +5,10 @@ import { epsilon, grouped, percent } from "./format.js";
 
 /** @type {Record<string, string>} */
 const WHY = {
-  dissimilarity: "A few devices are asked first, to see whether anything has changed since the last release. If not, that release is carried over, and epsilon is saved.",
-  publication: "Something has changed, or it is time: devices are asked for the figures that will be released.",
+  dissimilarity:
+    "A few devices are asked first, to see whether anything has changed since the last release. If not, that release is carried over, and epsilon is saved.",
+  publication:
+    "Something has changed, or it is time: devices are asked for the figures that will be released.",
 };
 
 export class RoundPanel {
@@ -23,7 +25,8 @@ export class RoundPanel {
   heard(status) {
     this.#offset = status.now_ms - Date.now();
     this.sentence.textContent = sentence(status);
-    fill(this.rounds, ...status.rounds.map((/** @type {any} */ round) => this.#round(round)));
+    const rounds = status.rounds.map((/** @type {any} */ round) => this.#round(round));
+    fill(this.rounds, ...(rounds.length ? rounds : [between(status)]));
   }
 
   /** @param {string} why */
@@ -40,7 +43,11 @@ export class RoundPanel {
     return h(
       "div",
       { class: "round" },
-      h("progress", { max: 1, value: share, "aria-label": `Reports received in round ${round.round}` }),
+      h("progress", {
+        max: 1,
+        value: share,
+        "aria-label": `Reports received in round ${round.round}`,
+      }),
       h(
         "dl",
         { class: "facts" },
@@ -53,11 +60,26 @@ export class RoundPanel {
         h("dt", {}, "Share asked"),
         h("dd", {}, percent(favour / total)),
         h("dt", {}, "Closes in"),
-        h("dd", {}, `${Math.max(0, (this.#deadline - Date.now() - this.#offset) / 1000).toFixed(1)} s`),
+        h(
+          "dd",
+          {},
+          `${Math.max(0, (this.#deadline - Date.now() - this.#offset) / 1000).toFixed(1)} s`,
+        ),
       ),
       h("p", { class: "note" }, Object.hasOwn(WHY, round.purpose) ? WHY[round.purpose] : ""),
     );
   }
+}
+
+/** @param {any} status */
+function between(status) {
+  return h(
+    "p",
+    { class: "note" },
+    status.last_release
+      ? `No round is open. Timestamp ${grouped(status.last_release)} is released and will not change; devices are asked again when the next one begins.`
+      : "No round is open, and nothing is released yet.",
+  );
 }
 
 /** @param {any} status */

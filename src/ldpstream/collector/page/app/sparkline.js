@@ -18,7 +18,8 @@ export function drawSparkline(canvas, rows, labels) {
     }
   }
   const x = (/** @type {number} */ at) => 1 + (at * (width - 6)) / (rows.length - 1);
-  const y = (/** @type {number} */ value) => height - 4 - ((value - low) / (high - low)) * (height - 8);
+  const y = (/** @type {number} */ value) =>
+    height - 4 - ((value - low) / (high - low)) * (height - 8);
   labels.forEach((label, slot) => {
     context.beginPath();
     rows.forEach(({ data }, at) => context.lineTo(x(at), y(data[label])));

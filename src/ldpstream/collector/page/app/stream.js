@@ -5,7 +5,7 @@ import { Bars } from "./bars.js";
 import { Chips } from "./chips.js";
 import { announce, fill, h, oncePerFrame } from "./dom.js";
 import { follow } from "./feed.js";
-import { duration, epsilon, grouped, percent } from "./format.js";
+import { duration, epsilon, grouped, percent, range } from "./format.js";
 import { HeatMap } from "./heatmap.js";
 import { History } from "./history.js";
 import { JoinPanel } from "./join.js";
@@ -33,7 +33,8 @@ export async function showStream(main, name, signal, again) {
     if (error.status === 401) fill(main, wall(name, "This stream is not public.", again));
     else {
       fill(main, h("p", { class: "card" }, error.message));
-      if (error.status === 0 || error.status >= 500) setTimeout(() => signal.aborted || again(), 2000);
+      if (error.status === 0 || error.status >= 500)
+        setTimeout(() => signal.aborted || again(), 2000);
     }
   }
 }
@@ -41,6 +42,7 @@ export async function showStream(main, name, signal, again) {
 class StreamPage {
   #announced = 0;
   #loading = false;
+  #wasLost = false;
 
   /** @param {HTMLElement} main @param {api.Stream} stream @param {AbortSignal} signal @param {() => void} again */
   constructor(main, stream, signal, again) {
@@ -59,8 +61,18 @@ class StreamPage {
     this.join = new JoinPanel(stream);
     this.state = h("span", { class: "pill", role: "status" }, "…");
     this.summary = h("p", { class: "summary" });
-    this.table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Last releases as a table" });
-    this.details = h("details", { ontoggle: () => this.draw() }, h("summary", {}, "The same as a table"), this.table);
+    this.table = h("div", {
+      class: "scroll",
+      tabindex: 0,
+      role: "region",
+      "aria-label": "Last releases as a table",
+    });
+    this.details = h(
+      "details",
+      { ontoggle: () => this.draw() },
+      h("summary", {}, "The same as a table"),
+      this.table,
+    );
     this.draw = oncePerFrame(() => this.#draw());
     this.view.onChange(() => {
       this.#load();
@@ -127,7 +139,9 @@ class StreamPage {
     this.#announced = Date.now();
     const { labels } = this.stream.terms;
     const row = /** @type {import("./history.js").Row} */ (this.history.last);
-    const top = this.chips.curves.slice(0, 3).map(({ label }) => `${labels[label]} ${percent(row.data[label])}`);
+    const top = this.chips.curves
+      .slice(0, 3)
+      .map(({ label }) => `${labels[label]} ${percent(row.data[label])}`);
     announce(`Release ${row.t}, ${row.fresh ? "fresh" : "carried over"}: ${top.join(", ")}`);
   }
 
@@ -137,8 +151,21 @@ class StreamPage {
       this.again();
       return;
     }
-    this.state.textContent = { live: "live", connecting: "connecting", lost: "reconnecting" }[state];
+    this.state.textContent = { live: "live", connecting: "connecting", lost: "reconnecting" }[
+      state
+    ];
     this.state.className = `pill ${state}`;
+    if (state === "lost") this.#wasLost = true;
+    else if (state === "live" && this.#wasLost) this.#checkTerms();
+  }
+
+  /** A collector that came back with another store has another stream of the same name. */
+  async #checkTerms() {
+    this.#wasLost = false;
+    const { pin } = await api
+      .stream(this.stream.terms.stream, this.signal)
+      .catch(() => this.stream);
+    if (pin !== this.stream.pin && !this.signal.aborted) this.again();
   }
 
   /** Ask for the status now and then, as long as somebody looks. */
@@ -178,7 +205,11 @@ class StreamPage {
     const { last } = this.history;
     const { from, to } = this.view.range;
     const behind = this.history.lastT - to;
-    const live = this.view.live ? "live" : behind > 0 ? `paused, ${grouped(behind)} behind` : "paused";
+    const live = this.view.live
+      ? "live"
+      : behind > 0
+        ? `paused, ${grouped(behind)} behind`
+        : "paused";
     this.summary.textContent = last
       ? `t ${grouped(this.view.rows[0]?.t ?? from)} to ${grouped(to)} · ${live}`
       : "Waiting for the first release.";
@@ -207,7 +238,16 @@ class StreamPage {
         "table",
         { class: "plain" },
         h("caption", {}, `The last ${rows.length} timestamps in view`),
-        h("thead", {}, h("tr", {}, ...["t", "kind", "asked", "received"].map((name) => h("th", { scope: "col" }, name)), ...curves.map(({ label }) => h("th", { scope: "col" }, labels[label])))),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ...["t", "kind", "asked", "received"].map((name) => h("th", { scope: "col" }, name)),
+            ...curves.map(({ label }) => h("th", { scope: "col" }, labels[label])),
+          ),
+        ),
         h(
           "tbody",
           {},
@@ -220,8 +260,8 @@ class StreamPage {
               h("td", {}, grouped(row.asked)),
               h("td", {}, grouped(row.received)),
               ...curves.map(({ label }) => {
-                const reach = (row.data[2 * labels.length + label] - row.data[labels.length + label]) / 2;
-                return h("td", {}, `${percent(row.data[label])} ± ${(100 * reach).toFixed(1)}`);
+                const [low, high] = [1, 2].map((end) => row.data[end * labels.length + label]);
+                return h("td", {}, `${percent(row.data[label])} (${range(low, high)})`);
               }),
             ),
           ),
@@ -244,7 +284,12 @@ class StreamPage {
       h(
         "div",
         { class: "stream-head" },
-        h("div", {}, h("h1", { class: "page-title" }, terms.stream, " ", this.state), h("p", { class: "note" }, facts.join(" · "))),
+        h(
+          "div",
+          {},
+          h("h1", { class: "page-title" }, terms.stream, " ", this.state),
+          h("p", { class: "note" }, facts.join(" · ")),
+        ),
         this.#share(),
       ),
       h(
@@ -253,7 +298,17 @@ class StreamPage {
         h(
           "div",
           { class: "column" },
-          panel("Frequencies", "lines", this.#controls(), this.summary, this.chips.element, this.lines.element, legend(), keys(), this.details),
+          panel(
+            "Frequencies",
+            "lines",
+            this.#controls(),
+            this.summary,
+            this.chips.element,
+            this.lines.element,
+            legend(),
+            keys(),
+            this.details,
+          ),
           panel("All labels", "heat", this.heat.scale, this.heat.element),
           panel("Privacy", "privacy", null, this.privacy.element),
         ),
@@ -269,18 +324,34 @@ class StreamPage {
   }
 
   #controls() {
-    const button = (/** @type {string} */ text, /** @type {string} */ name, /** @type {() => void} */ act) =>
-      h("button", { type: "button", "aria-label": name, onclick: act }, text);
+    const button = (
+      /** @type {string} */ text,
+      /** @type {string} */ name,
+      /** @type {() => void} */ act,
+    ) => h("button", { type: "button", "aria-label": name, onclick: act }, text);
     this.spans = SPANS.map((span) => {
       const text = span >= 1000 ? `${span / 1000}k` : String(span);
       return button(text, `The last ${text} timestamps`, () => this.view.follow(span));
     });
-    this.pause = h("button", { type: "button", id: "pause", onclick: () => (this.view.live ? this.view.pause() : this.view.follow()) }, "Pause");
+    this.pause = h(
+      "button",
+      {
+        type: "button",
+        id: "pause",
+        onclick: () => (this.view.live ? this.view.pause() : this.view.follow()),
+      },
+      "Pause",
+    );
     return h(
       "div",
       { class: "controls", role: "group", "aria-label": "Time range" },
       h("span", { class: "group" }, ...this.spans),
-      h("span", { class: "group" }, button("−", "Zoom out", () => this.view.zoom(2)), button("+", "Zoom in", () => this.view.zoom(0.5))),
+      h(
+        "span",
+        { class: "group" },
+        button("−", "Zoom out", () => this.view.zoom(2)),
+        button("+", "Zoom in", () => this.view.zoom(0.5)),
+      ),
       this.pause,
     );
   }
@@ -293,14 +364,29 @@ class StreamPage {
       try {
         const link = shareLink(stream, await api.readToken(stream));
         await navigator.clipboard.writeText(link).then(
-          () => (said.textContent = "Copied. Whoever has it can read this stream, and nothing else."),
-          () => fill(said, h("input", { type: "text", readonly: true, value: link, "aria-label": "Link to share" })),
+          () =>
+            (said.textContent = "Copied. Whoever has it can read this stream, and nothing else."),
+          () =>
+            fill(
+              said,
+              h("input", {
+                type: "text",
+                readonly: true,
+                value: link,
+                "aria-label": "Link to share",
+              }),
+            ),
         );
       } catch (error) {
         said.textContent = /** @type {Error} */ (error).message;
       }
     };
-    return h("div", { class: "share" }, said, h("button", { type: "button", onclick: copy }, "Share, read-only"));
+    return h(
+      "div",
+      { class: "share" },
+      said,
+      h("button", { type: "button", onclick: copy }, "Share, read-only"),
+    );
   }
 }
 
@@ -315,14 +401,15 @@ function panel(title, id, action, ...content) {
 }
 
 function legend() {
-  const mark = (/** @type {string} */ kind, /** @type {string} */ text) => h("li", {}, h("i", { class: `tick ${kind}` }), text);
+  const mark = (/** @type {string} */ kind, /** @type {string} */ text) =>
+    h("li", {}, h("i", { class: `tick ${kind}` }), text);
   return h(
     "ul",
     { class: "legend", "aria-label": "Marks below the lines" },
     mark("fresh", "fresh"),
     mark("carried", "carried over"),
     mark("missed", "missed"),
-    h("li", {}, h("i", { class: "tick band" }), "90 % interval"),
+    h("li", {}, h("i", { class: "tick band" }), "where the truth is, 90 %"),
   );
 }
 

@@ -5,7 +5,8 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 /** @type {Set<() => void>} */
 const listeners = new Set();
 
-export const isDark = () => (localStorage.getItem(KEY) ?? (dark.matches ? "dark" : "light")) === "dark";
+export const isDark = () =>
+  (localStorage.getItem(KEY) ?? (dark.matches ? "dark" : "light")) === "dark";
 
 function apply() {
   document.documentElement.dataset.theme = isDark() ? "dark" : "light";
@@ -41,13 +42,32 @@ export const CURVES = 8;
 /** @param {number} slot @param {number} [opacity] the colour of a curve */
 export function curveColour(slot, opacity = 1) {
   const hex = colour(`curve-${(slot % CURVES) + 1}`);
-  return opacity === 1 ? hex : hex + Math.round(255 * opacity).toString(16).padStart(2, "0");
+  return opacity === 1
+    ? hex
+    : hex +
+        Math.round(255 * opacity)
+          .toString(16)
+          .padStart(2, "0");
 }
 
 /** From little to much: stops of a ramp whose lightness goes one way. */
 const RAMPS = {
-  dark: [[22, 27, 46], [37, 52, 110], [32, 99, 155], [30, 152, 150], [110, 200, 110], [253, 231, 76]],
-  light: [[246, 248, 253], [205, 222, 245], [140, 185, 228], [74, 135, 200], [46, 84, 164], [30, 38, 100]],
+  dark: [
+    [22, 27, 46],
+    [37, 52, 110],
+    [32, 99, 155],
+    [30, 152, 150],
+    [110, 200, 110],
+    [253, 231, 76],
+  ],
+  light: [
+    [246, 248, 253],
+    [205, 222, 245],
+    [140, 185, 228],
+    [74, 135, 200],
+    [46, 84, 164],
+    [30, 38, 100],
+  ],
 };
 
 /** @returns {Uint8ClampedArray} 256 colours, three numbers each */

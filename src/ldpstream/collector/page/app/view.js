@@ -65,7 +65,8 @@ export class View {
   show(from, to) {
     let [first, last] = [Math.round(Math.min(from, to)), Math.round(Math.max(from, to))];
     const missing = LEAST - (last - first + 1);
-    if (missing > 0) [first, last] = [first - Math.floor(missing / 2), last + Math.ceil(missing / 2)];
+    if (missing > 0)
+      [first, last] = [first - Math.floor(missing / 2), last + Math.ceil(missing / 2)];
     const over = last - this.history.lastT;
     if (over > 0) [first, last] = [first - over, last - over];
     this.#fixed = { from: Math.max(1, first), to: Math.max(last, 1) };

@@ -9,7 +9,13 @@ import { adminToken, forgetTokens, keepToken } from "./tokens.js";
  * @param {string} stream @param {string} why @param {() => void} done
  */
 export function wall(stream, why, done) {
-  const input = h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true });
+  const input = h("input", {
+    id: "token",
+    type: "password",
+    autocomplete: "off",
+    spellcheck: "false",
+    required: true,
+  });
   const said = h("p", { class: "note bad", role: "alert" });
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -28,7 +34,11 @@ export function wall(stream, why, done) {
       said.textContent = /** @type {Error} */ (error).message;
     }
   };
-  const forget = h("button", { type: "button", onclick: () => (forgetTokens(), done()) }, "Forget tokens");
+  const forget = h(
+    "button",
+    { type: "button", onclick: () => (forgetTokens(), done()) },
+    "Forget tokens",
+  );
   return h(
     "section",
     { class: "card wall", "aria-labelledby": "wall-title" },
@@ -38,9 +48,18 @@ export function wall(stream, why, done) {
       "form",
       { onsubmit: submit },
       h("div", { class: "field" }, h("label", { for: "token" }, "Token"), input),
-      h("div", { class: "row" }, h("button", { type: "submit", class: "main" }, "Open"), adminToken() ? forget : null),
+      h(
+        "div",
+        { class: "row" },
+        h("button", { type: "submit", class: "main" }, "Open"),
+        adminToken() ? forget : null,
+      ),
       said,
     ),
-    h("p", { class: "note" }, "It stays in this tab, and is sent to this collector only, in a header."),
+    h(
+      "p",
+      { class: "note" },
+      "It stays in this tab, and is sent to this collector only, in a header.",
+    ),
   );
 }

@@ -71,7 +71,11 @@ export class Subset extends Oracle {
     super(labels, nano);
     this.odds = oddsWithin(nano);
     this.worstRatio = this.odds.ratio;
-    const near = Number(fraction(labels).over(this.odds.ratio.plus(fraction(1))).floor());
+    const near = Number(
+      fraction(labels)
+        .over(this.odds.ratio.plus(fraction(1)))
+        .floor(),
+    );
     const sizes = [near, near + 1].map((size) => Math.min(Math.max(size, 1), labels - 1));
     this.size = leastNoisy(sizes, (size) => this.#noise(size));
   }

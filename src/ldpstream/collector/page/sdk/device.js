@@ -3,7 +3,14 @@
 import { Account } from "./account.js";
 import { fromHex, toHex } from "./bytes.js";
 import { offsetAtEnrolment, systemClock } from "./clock.js";
-import { DeviceError, LedgerUnusable, Refused, TermsRefused, Unreachable, shown } from "./problems.js";
+import {
+  DeviceError,
+  LedgerUnusable,
+  Refused,
+  TermsRefused,
+  Unreachable,
+  shown,
+} from "./problems.js";
 import { SystemSource } from "./randomness.js";
 import { readAnnouncement } from "./rounds.js";
 import { LATEST_MS, Terms, isObject, whole } from "./terms.js";
@@ -143,7 +150,9 @@ export class Device {
    */
   async poll(wait = 0, signal) {
     const terms = this.account.enrolled;
-    const enrolment = /** @type {import("./memory.js").Enrolment} */ (this.account.memory.enrolment);
+    const enrolment = /** @type {import("./memory.js").Enrolment} */ (
+      this.account.memory.enrolment
+    );
     // Where everyone is asked alike, who listens is nobody's business.
     const number = toHex(this.account.memory.number);
     const headers = /** @type {Record<string, string>} */ (

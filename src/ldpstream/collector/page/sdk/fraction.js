@@ -30,18 +30,12 @@ export class Fraction {
 
   /** @param {Fraction} other */
   times(other) {
-    return new Fraction(
-      this.numerator * other.numerator,
-      this.denominator * other.denominator,
-    );
+    return new Fraction(this.numerator * other.numerator, this.denominator * other.denominator);
   }
 
   /** @param {Fraction} other */
   over(other) {
-    return new Fraction(
-      this.numerator * other.denominator,
-      this.denominator * other.numerator,
-    );
+    return new Fraction(this.numerator * other.denominator, this.denominator * other.numerator);
   }
 
   /** @param {Fraction} other @returns {number} below, at or above zero */

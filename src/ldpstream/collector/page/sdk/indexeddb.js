@@ -14,7 +14,9 @@ import { applyChange, newMemory } from "./memory.js";
 const TABLE = "memory";
 const KEY = "device";
 
-/** @implements {import("./memory.js").Store} */
+/** @typedef {import("./memory.js").Store} Store */
+
+/** @implements {Store} */
 export class IndexedDbStore {
   /** @param {string} name of the database */
   constructor(name) {

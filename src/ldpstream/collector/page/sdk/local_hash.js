@@ -97,7 +97,10 @@ function bestBuckets(labels, odds) {
   return leastNoisy(choices, (buckets) => {
     const p = new Fraction(odds.favour, odds.favour + odds.against * BigInt(buckets - 1));
     const same = collision(buckets);
-    const other = fraction(1).minus(p).times(fraction(1).minus(same)).over(fraction(buckets - 1));
+    const other = fraction(1)
+      .minus(p)
+      .times(fraction(1).minus(same))
+      .over(fraction(buckets - 1));
     return meanNoise(p, p.times(same).plus(other), labels);
   });
 }
@@ -107,6 +110,7 @@ function collision(buckets) {
   const hashes = 2 ** FAMILY.hashBits;
   const size = Math.floor(hashes / buckets);
   const larger = hashes % buckets;
-  const pairs = BigInt(larger) * BigInt(size + 1) ** 2n + BigInt(buckets - larger) * BigInt(size) ** 2n;
+  const pairs =
+    BigInt(larger) * BigInt(size + 1) ** 2n + BigInt(buckets - larger) * BigInt(size) ** 2n;
   return new Fraction(pairs, 1n << BigInt(2 * FAMILY.hashBits));
 }

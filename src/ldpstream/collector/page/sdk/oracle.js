@@ -63,7 +63,14 @@ export function meanNoise(p, q, labels) {
   const one = fraction(1);
   const gain = p.minus(q);
   const noise = q.times(one.minus(q)).over(gain.times(gain));
-  return noise.plus(one.minus(p).minus(q).over(gain.times(fraction(labels)))).toNumber();
+  return noise
+    .plus(
+      one
+        .minus(p)
+        .minus(q)
+        .over(gain.times(fraction(labels))),
+    )
+    .toNumber();
 }
 
 /**

@@ -2,10 +2,7 @@
 
 /** @type {Readonly<Record<string, readonly [string, string]>>} */
 export const PROBLEMS = Object.freeze({
-  "value-range": [
-    "value {given} is outside the domain of {labels} labels",
-    "give 0 to {last}",
-  ],
+  "value-range": ["value {given} is outside the domain of {labels} labels", "give 0 to {last}"],
   "terms-malformed": [
     "the collector's terms cannot be accepted: {what}",
     "correct the stream's configuration, or update the program on this device",
@@ -18,10 +15,7 @@ export const PROBLEMS = Object.freeze({
     "the collector's answer ({what}) is {given}",
     "check that the address is that of an ldpstream collector",
   ],
-  "round-malformed": [
-    "a round's {field} is {given}",
-    "the collector must follow docs/protocol.md",
-  ],
+  "round-malformed": ["a round's {field} is {given}", "the collector must follow docs/protocol.md"],
   "round-ahead": [
     "round {round} is of t={t}, and by this device's clock it is t={now}",
     "set the clocks of device and collector; a clock that is right needs nothing",

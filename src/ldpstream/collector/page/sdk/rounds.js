@@ -31,7 +31,10 @@ const CHECKS = {
   epsilon_nano: (nano) => whole(nano, 1, LARGEST_NANO),
   deadline_ms: (ms) => whole(ms, 0, LATEST_MS),
   rate: (rate) =>
-    Array.isArray(rate) && rate.length === 2 && whole(rate[1], 1, MOST) && whole(rate[0], 0, rate[1]),
+    Array.isArray(rate) &&
+    rate.length === 2 &&
+    whole(rate[1], 1, MOST) &&
+    whole(rate[0], 0, rate[1]),
 };
 
 /** @param {unknown} sent @returns {Round | Refused} one bad round does not take good ones with it */

@@ -16,7 +16,9 @@ const STREAM = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
  * @returns {value is number} whether it is an integer in this range that is held exactly
  */
 export const whole = (value, least, most) =>
-  Number.isSafeInteger(value) && /** @type {number} */ (value) >= least && /** @type {number} */ (value) <= most;
+  Number.isSafeInteger(value) &&
+  /** @type {number} */ (value) >= least &&
+  /** @type {number} */ (value) <= most;
 
 /** @param {unknown} value @returns {value is Record<string, any>} */
 export const isObject = (value) =>

@@ -1,0 +1,110 @@
+/** The parts of the page that need no browser: events, and the releases that it holds. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { eventParser } from "../../../src/ldpstream/collector/page/app/feed.js";
+import { History, thinned, topLabels } from "../../../src/ldpstream/collector/page/app/history.js";
+
+const release = (t, values = [0.5, 0.3, 0.2]) => ({
+  t,
+  at_ms: t * 1000,
+  values,
+  variance: values.map(() => 0.01),
+  fresh: true,
+  missed: false,
+  asked: 10,
+  received: 9,
+});
+const releases = (from, to) => Array.from({ length: to - from + 1 }, (_, at) => release(from + at));
+
+test("events are read in whatever pieces they come", () => {
+  const text =
+    'retry: 1000\n\n: hello\n\nid: 1\nevent: release\ndata: {"t":1}\n\nevent: release\r\ndata: a\r\ndata: b\r\n\r\n';
+  for (let size = 1; size < 12; size += 1) {
+    const seen = [];
+    const parse = eventParser((event, data) => seen.push([event, data]));
+    for (let at = 0; at < text.length; at += size) parse(text.slice(at, at + size));
+    assert.deepEqual(
+      seen,
+      [
+        ["release", '{"t":1}'],
+        ["release", "a\nb"],
+      ],
+      `pieces of ${size}`,
+    );
+  }
+});
+
+test("releases are held once, in order, older ones in front", () => {
+  const history = new History(3);
+  assert.equal(history.add(releases(10, 19)), 10);
+  assert.equal(history.add(releases(15, 22)), 3);
+  assert.equal(history.add(releases(1, 9)), 9);
+  assert.deepEqual(
+    history.rows.map((row) => row.t),
+    Array.from({ length: 22 }, (_, at) => at + 1),
+  );
+  assert.deepEqual(
+    history.between(5, 7).map((row) => row.t),
+    [5, 6, 7],
+  );
+  assert.equal(history.add([release(23, [1, 0])]), 0, "of another stream");
+});
+
+test("the interval is 1.645 standard deviations to each side, unless it is given", () => {
+  const history = new History(2);
+  history.add([
+    release(1, [0.5, 0.5]),
+    { ...release(2, [0.5, 0.5]), low: [0.1, 0.2], high: [0.8, 0.9] },
+  ]);
+  const [first, second] = history.rows;
+  assert.ok(Math.abs(first.data[2] - (0.5 - 0.16448)) < 1e-4);
+  assert.ok(Math.abs(second.data[4] - 0.8) < 1e-6);
+});
+
+test("the number of releases held is bounded, and less with many labels", () => {
+  const history = new History(65_536);
+  assert.ok(history.mostRows <= 64);
+  const small = new History(2);
+  small.mostRows = 5;
+  small.add(Array.from({ length: 9 }, (_, at) => release(at + 1, [0.5, 0.5])));
+  assert.deepEqual(
+    small.rows.map((row) => row.t),
+    [5, 6, 7, 8, 9],
+  );
+});
+
+test("thinning keeps every peak", () => {
+  const history = new History(1);
+  const values = Array.from({ length: 10_000 }, (_, at) => Math.sin(at / 300));
+  values[4321] = 9;
+  values[8765] = -9;
+  history.add(values.map((value, at) => release(at + 1, [value])));
+  const { x, curves } = thinned(history.rows, [0], 1000);
+  assert.ok(x.length <= 1002);
+  assert.ok(x.every((t, at) => at === 0 || t > x[at - 1]));
+  assert.equal(Math.max(...curves[0]), 9);
+  assert.equal(Math.min(...curves[0]), -9);
+});
+
+test("200 labels and 10,000 timestamps are drawn from in a moment", () => {
+  const history = new History(200);
+  const values = Array.from({ length: 200 }, (_, at) => at / 20_000);
+  history.add(Array.from({ length: 10_000 }, (_, at) => release(at + 1, values)));
+  assert.equal(history.rows.length, 10_000);
+  const start = performance.now();
+  thinned(
+    history.rows,
+    Array.from({ length: 15 }, (_, at) => at),
+    1600,
+  );
+  topLabels(history.rows.slice(-30), 200, 5);
+  assert.ok(performance.now() - start < 500);
+});
+
+test("top labels are those with the largest mean, ties in order", () => {
+  const history = new History(4);
+  history.add([release(1, [0.1, 0.4, 0.4, 0.1]), release(2, [0.3, 0.4, 0.4, 0])]);
+  assert.deepEqual(topLabels(history.rows, 4, 3), [1, 2, 0]);
+});

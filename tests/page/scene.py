@@ -1,0 +1,255 @@
+"""A collector in a process of its own, with a past and a crowd, for a browser to look at."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import numpy as np
+
+from ldpstream.collector.config import StreamConfig, load
+from ldpstream.collector.keys import DeviceKeys, report_mac, report_prefix
+from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.collector.terms import Terms
+from ldpstream.mechanisms.mechanism import drive
+from ldpstream.mechanisms.messages import Ask, Tally
+from ldpstream.mechanisms.registry import build
+from ldpstream.oracles import Oracle
+from ldpstream.privacy.epsilon import Epsilon
+
+MASTER = "master secret of the page's tests"
+ENROLMENT = "enrolment-token-of-the-tests"
+ADMIN = "admin-token-of-the-page-tests"
+XSS = '<img src=x onerror="window.pwned=1">'
+
+Truth = Callable[[int, int], list[float]]
+"""From t and the number of labels: the share of each."""
+
+
+def waves(t: int, labels: int) -> list[float]:
+    """A few large labels that take turns, and many small ones."""
+    shares = []
+    for label in range(labels):
+        turn = 1 + 0.75 * math.sin(t / (19 + 7 * label) + 1.9 * label)
+        shares.append(turn * 0.82**label + 0.01)
+    if t % 240 > 180:
+        shares[1] += 1.1
+    return [share / sum(shares) for share in shares]
+
+
+@dataclass
+class Scene:
+    """A folder with a configuration, and the collector that runs it."""
+
+    folder: Path
+    streams: str
+    port: int = 0
+    process: subprocess.Popen[str] | None = None
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "collector.toml"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def write(self) -> None:
+        head = f'[collector]\nlisten = "127.0.0.1:{self.port}"\nstore = "store.sqlite"\n'
+        self.file.write_text(head + self.streams)
+
+    def stream(self, name: str) -> StreamConfig:
+        return next(one for one in load(self.file).streams if one.name == name)
+
+    def start(self) -> None:
+        """Start the collector, on the port of before if there was one."""
+        self.write()
+        secrets = {
+            "LDPSTREAM_MASTER_SECRET": MASTER,
+            "LDPSTREAM_ENROLMENT_TOKEN": ENROLMENT,
+            "LDPSTREAM_ADMIN_TOKEN": ADMIN,
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", "from ldpstream.cli import main; main()", "serve", self.file],
+            env=os.environ | secrets,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if found := re.search(r"listening on http://127\.0\.0\.1:(\d+)", line):
+                self.port = int(found[1])
+                return
+        raise AssertionError("the collector did not start:\n" + "".join(self.lines))
+
+    def stop(self, kill: bool = False) -> None:
+        if self.process is not None:
+            self.process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+            self.process.wait(20)
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+            self.process = None
+
+    def releases(self, stream: str) -> list[dict[str, Any]]:
+        answer = httpx.get(f"{self.url}/v1/streams/{stream}/releases?limit=10000", timeout=30)
+        releases: list[dict[str, Any]] = answer.json()["releases"]
+        return releases
+
+    def remember(self, name: str, timestamps: int, truth: Truth, ahead_ms: int = 0) -> None:
+        """Give a stream a past, as its mechanism would have released it.
+
+        The next timestamp begins in `ahead_ms`: time for the collector to start.
+        """
+        self.write()
+        config = self.stream(name)
+        rng = np.random.default_rng(1)
+        mechanism = build(config.mechanism, config.settings)
+        oracle = Oracle(mechanism.noise.oracle)
+        now = int(time.time() * 1000) + ahead_ms
+        start = now - timestamps * config.interval_ms
+        terms = Terms(
+            name, config.labels, config.epsilon, config.window, config.interval_ms, start, oracle
+        )
+        releases = []
+        for t in range(1, timestamps + 1):
+            asked: list[int] = []
+            shares = truth(t, len(config.labels))
+
+            def answer(ask: Ask, shares: list[float] = shares, asked: list[int] = asked) -> Tally:
+                asked.append(ask.users)
+                held = rng.multinomial(ask.users, shares).astype(np.int64)
+                lab = oracle.lab(len(config.labels), ask.epsilon)
+                support = lab.sample_support(held, rng)
+                collector = oracle.collector(len(config.labels), ask.epsilon)
+                return Tally.of(collector, support, config.population)
+
+            content = drive(mechanism.step(t), answer).to_json()
+            came = sum(asked) - int(rng.integers(0, 1 + sum(asked) // 20))
+            at_ms = start + t * config.interval_ms
+            releases.append(Release(t, at_ms, content, sum(asked), came, missed=False))
+        with closing(SqliteStore(self.folder / "store.sqlite")) as store:
+            store.create_stream(name, terms.to_json())
+            store.release(name, releases, mechanism.save(), timestamps - config.window)
+
+
+@dataclass
+class Crowd:
+    """Devices as far as the collector sees them: signed reports, many a round."""
+
+    scene: Scene
+    stream: str
+    truth: Truth = waves
+
+    def __post_init__(self) -> None:
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._answered: set[str] = set()
+        self._config = self.scene.stream(self.stream)
+        self._keys = DeviceKeys(MASTER.encode(), self.stream)
+
+    def _run(self) -> None:
+        serial = 0
+        while not self._stopping.is_set():
+            try:
+                with httpx.Client(timeout=10) as client:
+                    while not self._stopping.is_set():
+                        serial = self._listen(client, serial)
+            except (httpx.HTTPError, KeyError, ValueError):
+                serial = 0
+                self._stopping.wait(0.1)
+
+    def _listen(self, client: httpx.Client, serial: int) -> int:
+        here = f"{self.scene.url}/v1/streams/{self.stream}"
+        heard = client.get(f"{here}/rounds", params={"after": serial, "wait": 1}).json()
+        for asked in heard["rounds"]:
+            if asked["round"] not in self._answered:
+                self._answered.add(asked["round"])
+                terms, status = (
+                    client.get(here).json()["terms"],
+                    client.get(f"{here}/status").json(),
+                )
+                number = sum(one["asked"] for one in status["rounds"])
+                for batch in self._batches(asked, terms["oracle"], number):
+                    client.post(f"{here}/rounds/{asked['round']}/batch", content=batch)
+        return int(heard["serial"])
+
+    def _batches(self, asked: dict[str, Any], oracle: str, number: int) -> list[bytes]:
+        """About as many as are asked, each of another device."""
+        config, t, name = self._config, asked["t"], asked["round"]
+        rng = random.Random(f"{name} of {self.stream}")
+        number = rng.randint(number * 9 // 10, number)
+        device = Oracle(oracle).device(len(config.labels), Epsilon(asked["epsilon_nano"]))
+        source = _Source(rng)
+        values = rng.choices(range(len(config.labels)), self.truth(t, len(config.labels)), k=number)
+        prefix = report_prefix(f"/v1/streams/{self.stream}/rounds/{name}/reports", name)
+        records = []
+        for place, value in enumerate(values):
+            own = hashlib.sha256(f"{t} {place}".encode()).digest()[:16]
+            report = device.encode(device.perturb(value, source))
+            records.append(own + report_mac(self._keys.of(own), prefix, report) + report)
+        return [b"".join(records[at : at + 5000]) for at in range(0, len(records), 5000)]
+
+    @contextlib.contextmanager
+    def reporting(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._stopping.set()
+            self._thread.join(15)
+
+
+class _Source:
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+
+    def coin(self, favour: int, total: int) -> bool:
+        return self._source.randrange(total) < favour
+
+    def below(self, bound: int) -> int:
+        return self._source.randrange(bound)
+
+
+def stream_table(name: str, labels: list[str], **given: object) -> str:
+    """A [[stream]] of the configuration."""
+    keys: dict[str, object] = {
+        "name": name,
+        "labels": labels,
+        "epsilon": 2,
+        "window": 6,
+        "interval": "500ms",
+        "mechanism": "lpa",
+        "selection": "open",
+        "population": 600,
+    } | given
+    lines = [f"{key} = {_toml(value)}" for key, value in keys.items()]
+    return "\n[[stream]]\n" + "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, str):
+        return "'" + value + "'"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"'{key}' = {_toml(one)}" for key, one in value.items()) + "}"
+    return str(value).lower()

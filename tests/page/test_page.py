@@ -1,0 +1,357 @@
+"""The page in a real browser, against a real collector."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.page.conftest import Watched
+from tests.page.scene import ADMIN, ENROLMENT, XSS, Crowd, Scene, stream_table
+
+AXE = Path(__file__).parent / "assets" / "axe.min.js"
+
+
+def open_stream(page: Page, scene: Scene, stream: str = "regions") -> None:
+    page.goto(f"{scene.url}/#/streams/{stream}")
+    page.wait_for_selector(".u-over")
+
+
+def last_t(page: Page) -> int:
+    return int(page.evaluate("Number(document.querySelector('main').dataset.lastT)"))
+
+
+def range_of(page: Page) -> tuple[int, int]:
+    first, last = page.evaluate("document.querySelector('main').dataset.range").split()
+    return int(first), int(last)
+
+
+def wait_until(page: Page, condition: str, seconds: float = 15) -> None:
+    """`page.wait_for_function` evaluates its text in the page, which the page's policy forbids."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(condition):
+        assert time.monotonic() < end, condition
+        page.wait_for_timeout(50)
+
+
+def test_it_goes_on_by_itself(page: Page, watched: Watched, scene: Scene) -> None:
+    open_stream(page, scene)
+    before = last_t(page)
+    wait_until(page, f"Number(document.querySelector('main').dataset.lastT) >= {before + 3}")
+    expect(page.locator(".pill").first).to_have_text("live")
+    bars = page.locator(".bars tbody tr")
+    expect(bars).to_have_count(6)
+    expect(page.locator(".promise")).to_contain_text("6 timestamps (3 seconds)")
+    expect(page.locator(".doing")).to_contain_text(re.compile("[Ww]aiting|[Ww]orking"))
+    expect(page.locator(".limit:visible")).to_have_count(1)
+
+
+def test_a_restart_leaves_no_gap(page: Page, watched: Watched, tmp_path: Path) -> None:
+    own = Scene(tmp_path, stream_table("regions", ["x", "y"], interval="300ms"))
+    own.start()
+    try:
+        with Crowd(own, "regions").reporting():
+            open_stream(page, own)
+            wait_until(page, "Number(document.querySelector('main').dataset.lastT) >= 4")
+            own.stop(kill=True)
+            expect(page.locator(".pill").first).to_have_text("reconnecting")
+            before = last_t(page)
+            own.start()
+            expect(page.locator(".pill").first).to_have_text("live")
+            wait_until(page, f"Number(document.querySelector('main').dataset.lastT) > {before + 4}")
+            # From the first on, as many as there are: none missing, none twice.
+            first, rows, last = page.evaluate(
+                """() => {
+                const { firstT, rows, lastT } = document.querySelector('main').dataset
+                return [firstT, rows, lastT].map(Number)
+            }"""
+            )
+            assert rows == last - first + 1
+            stored = own.releases("regions")
+            assert first == stored[0]["t"]
+            assert any(one["missed"] for one in stored)
+    finally:
+        own.stop()
+
+
+def test_zoom_pause_and_keys(page: Page, watched: Watched, scene: Scene) -> None:
+    open_stream(page, scene)
+    wait_until(page, "Number(document.querySelector('main').dataset.lastT) >= 16")
+    box = page.locator(".u-over").bounding_box()
+    assert box is not None
+    before = range_of(page)
+    page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + 80)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + 90, steps=4)
+    page.mouse.up()
+    expect(page.locator(".summary")).to_contain_text("paused")
+    first, last = range_of(page)
+    assert first > before[0]
+    assert last - first < before[1] - before[0]
+    page.wait_for_timeout(1100)
+    assert range_of(page) == (first, last), "a fixed range does not move"
+    page.locator(".chart").focus()
+    page.keyboard.press("ArrowLeft")
+    held = "document.querySelector('main').dataset"
+    wait_until(page, f"Number({held}.range.split(' ')[0]) < {first}")
+    page.keyboard.press("Escape")
+    expect(page.locator(".summary")).to_contain_text("live")
+    page.click("#pause")
+    expect(page.locator(".summary")).to_contain_text("paused")
+    page.click("#pause")
+    page.click("text=60")
+    expect(page.get_by_role("button", name="The last 60 timestamps")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    page.click("text=The same as a table")
+    expect(page.locator(".plain tbody tr").first).to_be_visible()
+
+
+def test_light_and_dark(page: Page, watched: Watched, scene: Scene) -> None:
+    page.emulate_media(color_scheme="dark")
+    open_stream(page, scene)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(14, 18, 32)"
+    page.click("#theme")
+    assert page.evaluate(ground) == "rgb(244, 246, 251)"
+    page.reload()
+    page.wait_for_selector(".u-over")
+    assert page.evaluate(ground) == "rgb(244, 246, 251)", "the choice is kept"
+
+
+def test_labels_are_text(page: Page, watched: Watched, scene: Scene) -> None:
+    page.goto(scene.url)
+    page.wait_for_selector(".top-labels li")
+    open_stream(page, scene, "pocket")
+    expect(page.locator(".bars th", has_text=XSS).first).to_be_visible()
+    expect(page.locator("#join-value option", has_text=XSS)).to_have_count(1)
+    open_stream(page, scene)
+    expect(page.locator(".bars th", has_text=XSS).first).to_be_visible()
+    assert page.evaluate("document.querySelectorAll('main img').length") == 0
+    assert page.evaluate("window.pwned") is None
+
+
+def test_the_policy_forbids_what_slips_through(page: Page, scene: Scene) -> None:
+    page.goto(scene.url)
+    page.wait_for_selector(".top-labels li")
+    tried = """text => {
+        try { document.querySelector('main').innerHTML = text; return 'taken' }
+        catch (error) { return error.name }
+    }"""
+    assert page.evaluate(tried, XSS) == "TypeError"
+    page.evaluate(
+        """() => {
+        const script = document.createElement('script')
+        script.append('window.pwned = 1')
+        try { document.body.append(script) } catch {}
+    }"""
+    )
+    assert page.evaluate("window.pwned") is None
+
+
+def test_nothing_private_without_a_token(page: Page, watched: Watched, scene: Scene) -> None:
+    page.goto(scene.url)
+    page.wait_for_selector(".top-labels li")
+    expect(page.locator(".stream-card")).to_have_count(2)
+    assert "ward" not in page.content()
+    page.goto(f"{scene.url}/#/streams/ward")
+    expect(page.locator("h1")).to_have_text("A token, please")
+    assert "calm" not in page.content()
+    page.fill("#token", "not the token of anything")
+    page.click('button:text-is("Open")')
+    expect(page.locator(".wall")).to_contain_text("That token is wrong.")
+    page.fill("#token", ADMIN)
+    page.click('button:text-is("Open")')
+    page.wait_for_selector(".u-over")
+    expect(page.locator(".bars th", has_text="calm")).to_be_visible()
+    page.click(".brand")
+    expect(page.locator(".stream-card")).to_have_count(3)
+    assert not [url for url in watched.urls if ADMIN in url]
+
+
+def test_a_link_can_be_shared_for_reading(
+    page: Page, watched: Watched, chromium: Browser, scene: Scene
+) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{scene.url}/#/token")
+    page.fill("#token", ADMIN)
+    page.click('button:text-is("Open")')
+    page.click(".stream-card >> text=ward")
+    page.click("text=Share, read-only")
+    expect(page.locator(".share")).to_contain_text("Copied")
+    link = page.evaluate("navigator.clipboard.readText()")
+    token = link.partition("token=")[2]
+    assert ADMIN not in link
+
+    reader = chromium.new_context()
+    shared = reader.new_page()
+    asked: list[str] = []
+    shared.on("request", lambda request: asked.append(request.url.partition("#")[0]))
+    shared.goto(link)
+    shared.wait_for_selector(".u-over")
+    assert token not in shared.url
+    assert not [url for url in asked if token in url]
+    expect(shared.locator(".share")).to_have_count(0)
+    reader.close()
+    bearer = {"Authorization": f"Bearer {token}"}
+    for path in ("/v1/admin/status", "/v1/streams/ward/share"):
+        assert httpx.get(scene.url + path, headers=bearer).status_code == 401
+
+
+def test_the_browser_reports_until_its_budget_is_spent(
+    page: Page, watched: Watched, scene: Scene
+) -> None:
+    open_stream(page, scene, "pocket")
+    page.select_option("#join-value", "0")
+    page.fill("#join-token", "a wrong enrolment token")
+    page.click(".join button[type=submit]")
+    expect(page.locator(".panel-join")).to_contain_text("The enrolment token is wrong.")
+    page.fill("#join-token", ENROLMENT)
+    page.check("#join-first")
+    page.click(".join button[type=submit]")
+    log = page.locator(".log")
+    expect(log).to_contain_text("(2 bytes), spent ε 2")
+    expect(log).to_contain_text("Refused: round")
+    expect(page.locator(".budget")).to_contain_text("of 2")
+    assert sum(one["received"] for one in scene.releases("pocket")) >= 1
+    page.reload()
+    page.wait_for_selector(".u-over")
+    page.click("text=Go on as the device of before")
+    expect(page.locator(".budget")).to_contain_text("Refused so far")
+    sent = [url for url in watched.urls if url.endswith("/reports")]
+    assert len(sent) == len(set(sent)), "a round is answered once"
+
+
+def test_a_ledger_that_was_put_back_is_noticed(page: Page, scene: Scene) -> None:
+    page.goto(scene.url)
+    seen = page.evaluate(
+        """async () => {
+        const { IndexedDbStore } = await import('/ldpstream.js')
+        const open = () => new IndexedDbStore('ldpstream test')
+        const seen = []
+        let store = open()
+        await store.load()
+        seen.push(await store.isVouchedFor())
+        const spend = (memory) => memory.entries.push({ t: 1, round: '', nano: 1, report: null })
+        await store.commit(0, spend)
+        const copy = await store.load()
+        await store.commit(1, spend)
+        seen.push(await store.isVouchedFor(), (await store.load()).entries.length)
+        seen.push(await store.commit(0, spend).catch((error) => error.code))
+        await store.commit(2, (memory) => { Object.assign(memory, copy); memory.commits = 0 })
+        store.close()
+        seen.push(await open().isVouchedFor())
+        await new Promise((done) => indexedDB.deleteDatabase('ldpstream test').onsuccess = done)
+        seen.push(await open().isVouchedFor())
+        return seen
+    }"""
+    )
+    assert seen == [True, True, 2, "ledger-moved", False, False]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_fault_of_accessibility(
+    page: Page, watched: Watched, scene: Scene, scheme: str
+) -> None:
+    page.emulate_media(
+        color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce"
+    )
+    findings = []
+    for place, ready in (
+        ("#/", ".top-labels li"),
+        ("#/streams/regions", ".bars tbody tr"),
+        ("#/token", "#token"),
+    ):
+        page.goto(f"{scene.url}/{place}")
+        page.wait_for_selector(ready)
+        if ready.startswith(".bars"):
+            page.click("text=The same as a table")
+        page.evaluate(AXE.read_text())
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        findings += [
+            f"{place}: {one['id']} ({one['impact']}): {one['nodes'][0]['html'][:200]}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+    assert findings == []
+
+
+def test_it_fits_a_phone(chromium: Browser, scene: Scene) -> None:
+    context = chromium.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
+    page = context.new_page()
+    for place, ready in (("", ".top-labels li"), ("#/streams/regions", ".u-over")):
+        page.goto(f"{scene.url}/{place}")
+        page.wait_for_selector(ready)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 360, place
+    context.close()
+
+
+def test_200_labels_and_10000_timestamps_stay_smooth(page: Page, scene: Scene) -> None:
+    """The drawing itself, fed directly: a frame of all of it takes far less than a timestamp."""
+    open_stream(page, scene)
+    took = page.evaluate(
+        """async () => {
+        const [{ History }, { View }, { Lines }, { HeatMap }, { Bars }] = await Promise.all(
+            ['history', 'view', 'lines', 'heatmap', 'bars'].map((one) => import(`/app/${one}.js`)))
+        const labels = Array.from({ length: 200 }, (_, at) => `label ${at}`)
+        const terms = { stream: 's', labels, start_ms: 0, interval_ms: 1000, window: 10,
+                        epsilon_nano: 1e9, oracle: 'grr' }
+        const stream = { terms, thresholds: {}, pin: '', population: 1 }
+        const history = new History(200)
+        const release = (t) => ({ t, at_ms: 0, fresh: t % 3 === 0, missed: false, asked: 1,
+            received: 1, values: labels.map((_, at) => Math.sin(t / 90 + at) / 100 + 0.01),
+            variance: labels.map(() => 1e-5) })
+        history.add(Array.from({ length: 10000 }, (_, at) => release(at + 1)))
+        const view = new View(history, 10000)
+        const parts = [new Lines(stream, view), new HeatMap(stream, view),
+                       new Bars(stream, view, () => null)]
+        parts[0].curves = [0, 1, 2, 3, 4].map((label) => ({ label, slot: label }))
+        document.querySelector('main').replaceChildren(...parts.map((part) => part.element))
+        const times = []
+        for (let t = 10001; t <= 10010; t += 1) {
+            history.add([release(t)])
+            const start = performance.now()
+            for (const part of parts) part.draw()
+            await new Promise(requestAnimationFrame)
+            times.push(performance.now() - start)
+        }
+        return Math.min(...times) // whatever else the machine does meanwhile
+    }"""
+    )
+    print(f"{took:.0f} ms a frame")
+    assert took < 150
+
+
+def test_files_are_served_with_their_policy(scene: Scene) -> None:
+    answer = httpx.get(scene.url)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    tag = answer.headers["etag"]
+    again = httpx.get(scene.url, headers={"If-None-Match": tag})
+    assert (again.status_code, again.content) == (304, b"")
+    module = httpx.get(f"{scene.url}/ldpstream.js")
+    assert module.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert module.headers["content-encoding"] == "gzip"
+    plain = httpx.get(f"{scene.url}/ldpstream.js", headers={"Accept-Encoding": "identity"})
+    assert plain.content == module.content
+    for path in ("/package.json", "/../config.py", "/sdk/", "/app/none.js"):
+        assert httpx.get(scene.url + path).status_code == 404
+
+
+def test_no_markup_is_made_from_text() -> None:
+    """No file of the page uses a way to turn text into markup or code, or an inline style."""
+    folder = Path(__file__).parents[2] / "src" / "ldpstream" / "collector" / "page"
+    ways = re.compile(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser"
+    )
+    for file in [*folder.glob("*.js"), *folder.glob("app/*.js"), *folder.glob("sdk/*.js")]:
+        assert not ways.search(file.read_text()), file.name
+    html = (folder / "index.html").read_text()
+    assert not re.search(r"style=|<style|<script(?![^>]*src=)|\son\w+=", html)

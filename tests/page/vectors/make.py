@@ -1,0 +1,291 @@
+"""Test vectors for SDKs in other languages, from the Python device: `vectors.json` beside this.
+
+    python -m tests.page.vectors.make
+
+A scripted source answers the n-th question (from 0) from u = SHA-256("<seed> <n>"), read as a
+number, most significant byte first: `below(bound)` is u mod bound, `coin(favour, total)` is whether
+u mod total < favour.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import random
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from ldpstream.collector.keys import report_mac, report_prefix
+from ldpstream.device.clock import offset_at_enrolment
+from ldpstream.device.rounds import Refused, Round
+from ldpstream.device.rules import Fresh, Repeat, Silence, State, decide, selects
+from ldpstream.device.terms import Terms
+from ldpstream.errors import Problem
+from ldpstream.oracles import Oracle
+from ldpstream.privacy.epsilon import LARGEST_NANO, Epsilon, Odds
+from ldpstream.privacy.ledger import Ledger
+
+FILE = Path(__file__).with_name("vectors.json")
+NANOS = [1, 2, 10, 10**3, 10**6, 25_000_000, 10**8, 5 * 10**8, 693_147_180, 693_147_181]
+NANOS += [10**9, 10**9 + 1, 2 * 10**9, 5 * 10**9, 10**10, 10_397_177_190, 17_000_000_003]
+NANOS += [LARGEST_NANO - 1, LARGEST_NANO]
+TERMS: dict[str, Any] = {
+    "version": 1,
+    "stream": "regions",
+    "query": "histogram",
+    "labels": ["north", "south"],
+    "epsilon_nano": 10**9,
+    "window": 4,
+    "interval_ms": 1000,
+    "start_ms": 1_700_000_000_000,
+    "oracle": "grr",
+}
+DEVICE_PROBLEMS = (
+    Problem.VALUE_RANGE,
+    Problem.TERMS_MALFORMED,
+    Problem.TERMS_DIFFER,
+    Problem.ANSWER_MALFORMED,
+    Problem.ROUND_MALFORMED,
+    Problem.ROUND_AHEAD,
+    Problem.ROUND_PAST,
+    Problem.BUDGET_SPENT,
+    Problem.PAST_UNKNOWN,
+    Problem.LEDGER_FILE,
+    Problem.LEDGER_MOVED,
+    Problem.NOT_ENROLLED,
+    Problem.UNREACHABLE,
+    Problem.COLLECTOR_REFUSED,
+)
+
+
+class Scripted:
+    """The scripted source."""
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+        self._asked = 0
+
+    def _next(self) -> int:
+        digest = hashlib.sha256(f"{self._seed} {self._asked}".encode()).digest()
+        self._asked += 1
+        return int.from_bytes(digest, "big")
+
+    def coin(self, favour: int, total: int) -> bool:
+        return self._next() % total < favour
+
+    def below(self, bound: int) -> int:
+        return self._next() % bound
+
+
+def vectors() -> dict[str, Any]:
+    rng = random.Random(20)
+    return {
+        "odds": [
+            {"nano": nano, "parts": parts, "favour": str(Odds.within(Epsilon(nano), parts).favour)}
+            for nano in NANOS + [rng.randrange(1, LARGEST_NANO + 1) for _ in range(40)]
+            for parts in (1, 2)
+        ],
+        "reports": [_reports(oracle, labels, nano) for oracle, labels, nano in _cases(rng)],
+        "doubles": [_double(rng) for _ in range(200)],
+        "terms": [_terms(given) for given in _terms_given()],
+        "malformed_terms": list(_malformed_terms()),
+        "coins": [_coin(rng) for _ in range(40)],
+        "macs": [_mac(rng) for _ in range(5)],
+        "ledgers": [_ledger(rng) for _ in range(30)],
+        "decisions": [_decision(rng) for _ in range(300)],
+        "offsets": [
+            [*times, offset_at_enrolment(*times)]
+            for times in ((1000, 990, 1010), (5000, 990, 1010), (10, 990, 1010), (0, 0, 0))
+        ],
+        "problems": {one.code: [one.message, one.remedy] for one in DEVICE_PROBLEMS},
+    }
+
+
+def _cases(rng: random.Random) -> list[tuple[Oracle, int, int]]:
+    cases = []
+    for oracle in Oracle:
+        cases += [(oracle, labels, 10**9) for labels in (2, 3, 4, 7, 8, 9, 128, 257, 1000)]
+        cases += [(oracle, rng.choice((2, 5, 17, 300)), nano) for nano in NANOS]
+    number_reports = (Oracle.GRR, Oracle.BLH, Oracle.OLH, Oracle.HADAMARD)
+    return cases + [(oracle, 65_536, 2 * 10**9) for oracle in number_reports]
+
+
+def _reports(oracle: Oracle, labels: int, nano: int) -> dict[str, Any]:
+    device = oracle.device(labels, Epsilon(nano))
+    seed = f"{oracle} {labels} {nano}"
+    values = sorted({0, labels // 2, labels - 1})
+    return {
+        "oracle": oracle.value,
+        "labels": labels,
+        "nano": nano,
+        "worst_ratio": _text(device.worst_ratio),
+        "buckets": getattr(device, "buckets", None),
+        "size": getattr(device, "size", None),
+        "reports": [
+            {"value": value, "seed": f"{seed} {value} {turn}", "wire": wire.hex()}
+            for value in values
+            for turn in range(2)
+            for wire in [device.encode(device.perturb(value, Scripted(f"{seed} {value} {turn}")))]
+        ],
+    }
+
+
+def _text(ratio: Fraction) -> str:
+    return f"{ratio.numerator}/{ratio.denominator}"
+
+
+def _double(rng: random.Random) -> dict[str, Any]:
+    over = rng.getrandbits(rng.choice((1, 8, 53, 54, 60, 120, 300)))
+    under = rng.getrandbits(rng.choice((1, 8, 53, 54, 60, 120, 300))) or 1
+    return {"fraction": f"{over}/{under}", "double": (over / under).hex(), "value": over / under}
+
+
+def _terms_given() -> list[dict[str, Any]]:
+    odd = ["süd", "東", "😀", 'quo"te', "back\\slash", "tab\tnew\nline\x01\x1f\x7f", "</script>"]
+    return [
+        TERMS,
+        TERMS | {"labels": [*odd, "\u2028 \u2029", " ", "\u00e9", "e\u0301"]},
+        TERMS | {"oracle": "hadamard", "epsilon_nano": LARGEST_NANO, "window": 1 << 31},
+        TERMS | {"start_ms": 1 << 52, "interval_ms": 1 << 41, "stream": "A.b_c-9"},
+        TERMS | {"labels": [str(number) for number in range(300)], "epsilon_nano": 1},
+    ]
+
+
+def _terms(given: dict[str, Any]) -> dict[str, Any]:
+    terms = Terms.read(given)
+    moments = (given["start_ms"] - 1, given["start_ms"], given["start_ms"] + 12_345)
+    return {
+        "sent": given,
+        "canonical": terms.canonical,
+        "pin": terms.pin,
+        "slack_ms": terms.slack_ms,
+        "timestamps": [[ms, terms.timestamp_at(ms)] for ms in moments],
+    }
+
+
+def _malformed_terms() -> list[Any]:
+    wrong: dict[str, list[Any]] = {
+        "version": [2, "1", None],
+        "stream": ["", "a/b", "-a", "a" * 65, 3],
+        "query": ["mean"],
+        "labels": [[], ["one"], ["a", "a"], ["a", 1], "ab", None],
+        "epsilon_nano": [0, LARGEST_NANO + 1, "1", 0.5, None],
+        "window": [0, -1, 1.5, "4"],
+        "interval_ms": [0, None],
+        "start_ms": [-1, (1 << 52) + 1],
+        "oracle": ["none", "constructor", 1, None],
+    }
+    malformed: list[Any] = [
+        TERMS | {name: value} for name, values in wrong.items() for value in values
+    ]
+    malformed += [{}, [], None, "terms", TERMS | {"more": 1}]
+    malformed.append({name: value for name, value in TERMS.items() if name != "window"})
+    for sent in malformed:
+        _must_fail(sent)
+    return malformed
+
+
+def _must_fail(sent: Any) -> None:
+    try:
+        Terms.read(sent)
+    except Exception:
+        return
+    raise AssertionError(f"these terms are well-formed: {sent}")
+
+
+def _coin(rng: random.Random) -> dict[str, Any]:
+    total = rng.choice((1, 2, 3, 20, 10**6, 2**53 - 1))
+    favour = rng.choice((0, total, rng.randrange(total + 1)))
+    t, name, secret = rng.randrange(1, 10**6), rng.choice(("2-publication", "a")), rng.randbytes(32)
+    heads = selects(secret, Round(name, t, 1, 0, (favour, total)))
+    return {"secret": secret.hex(), "t": t, "name": name, "rate": [favour, total], "heads": heads}
+
+
+def _mac(rng: random.Random) -> dict[str, Any]:
+    key, report, name = rng.randbytes(32), rng.randbytes(11), f"{rng.randrange(99)}-publication"
+    path = f"/v1/streams/regions/rounds/{name}/reports"
+    mac = report_mac(key, report_prefix(path, name), report)
+    message = f"POST\n{path}\n{name}\n".encode() + report
+    assert mac == hmac.digest(key, message, "sha256")[:16]
+    return {
+        "key": key.hex(),
+        "message": message.hex(),
+        "mac": mac.hex(),
+    }
+
+
+def _ledger(rng: random.Random) -> dict[str, Any]:
+    limit, window = rng.randrange(1, 40), rng.randrange(1, 8)
+    entries = [[rng.randrange(1, 20), rng.randrange(1, 20)] for _ in range(rng.randrange(12))]
+    ledger = Ledger.of(limit, window, ((t, nano) for t, nano in entries))
+    return {
+        "limit": limit,
+        "window": window,
+        "entries": entries,
+        "left": [ledger.left(t) for t in range(1, 25)],
+    }
+
+
+def _decision(rng: random.Random) -> dict[str, Any]:
+    """A random state and round, and what the rules say."""
+    terms = Terms.read(TERMS)
+    now_t = rng.randrange(1, 8)
+    now_ms = terms.start_ms + (now_t - 1) * terms.interval_ms + rng.randrange(terms.interval_ms)
+    t = max(1, now_t + rng.choice((-2, -1, 0, 0, 0, 0, 0, 0, 1)))
+    asked = Round(
+        f"{t}-publication",
+        t,
+        rng.choice((1, 5 * 10**8, 10**9, 10**9 + 1)),
+        now_ms + rng.choice((-1, 0, 1, 500, 500, 500)),
+        (rng.choice((1, 2, 2)), 2),
+    )
+    entries = [[max(1, now_t - rng.randrange(4)), rng.choice((10**8, 5 * 10**8, 10**9))]]
+    entries = entries * rng.randrange(2)
+    answered = {asked.key: b"\1\0"} if rng.random() < 0.1 else {}
+    secret = rng.randbytes(32)
+    state = State(
+        terms,
+        Ledger.of(terms.epsilon_nano, terms.window, ((one, nano) for one, nano in entries)),
+        answered,
+        max((one for one, _ in entries), default=0),
+        secret,
+        has_value=rng.random() < 0.9,
+    )
+    pin = terms.pin if rng.random() < 0.95 else "0" * 64
+    match decide(pin, asked, state, now_ms):
+        case Fresh():
+            outcome = "fresh"
+        case Repeat(report=report):
+            outcome = f"repeat {report.hex()}"
+        case Silence() as silence:
+            outcome = f"silence {silence.value}"
+        case Refused() as refusal:
+            outcome = f"refused {refusal.problem.code}"
+    return {
+        "pin": pin,
+        "round": {
+            "round": asked.name,
+            "t": asked.t,
+            "epsilon_nano": asked.epsilon_nano,
+            "purpose": "publication",
+            "deadline_ms": asked.deadline_ms,
+            "rate": list(asked.rate),
+        },
+        "entries": entries,
+        "answered": bool(answered),
+        "secret": secret.hex(),
+        "has_value": state.has_value,
+        "now_ms": now_ms,
+        "outcome": outcome,
+    }
+
+
+def text() -> str:
+    return json.dumps(vectors(), indent=1, ensure_ascii=True) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text())
+    print(f"{FILE}: {FILE.stat().st_size} bytes")
