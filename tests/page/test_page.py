@@ -16,6 +16,9 @@ from tests.page.scene import ADMIN, ENROLMENT, XSS, Crowd, Scene, stream_table
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
 
 
+expect.set_options(timeout=30_000)  # a busy machine takes its time
+
+
 def open_stream(page: Page, scene: Scene, stream: str = "regions") -> None:
     page.goto(f"{scene.url}/#/streams/{stream}")
     page.wait_for_selector(".u-over")
@@ -30,7 +33,7 @@ def range_of(page: Page) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def wait_until(page: Page, condition: str, seconds: float = 15) -> None:
+def wait_until(page: Page, condition: str, seconds: float = 60) -> None:
     """`page.wait_for_function` evaluates its text in the page, which the page's policy forbids."""
     end = time.monotonic() + seconds
     while not page.evaluate(condition):
