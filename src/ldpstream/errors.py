@@ -120,6 +120,7 @@ class Problem(Enum):
     NOT_FOUND = ("there is nothing at {given}", "see /docs")
     METHOD = ("{given} is not possible here", "see /docs")
     UNAVAILABLE = ("the collector cannot store reports now", "try again in {seconds} s")
+    WEBHOOK = ("the webhook did not take the alert: {what}", "check [collector.alerts] webhook")
     TERMS_MALFORMED = (
         "the collector's terms cannot be accepted: {what}",
         "correct the stream's configuration, or update the program on this device",

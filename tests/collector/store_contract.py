@@ -220,3 +220,10 @@ class StoreContract:
         assert b"".join(part.reports[:, 1].tobytes() for part in parts) == bytes(
             n % 256 for n in range(3000)
         )
+
+    def test_a_note_is_replaced_as_a_whole_and_survives(self, store: Store) -> None:
+        assert store.note("a", "mine") is None
+        store.write_note("a", "mine", {"x": 1})
+        store.write_note("a", "mine", {"y": [0.1]})
+        store.write_note("a", "yours", {})
+        assert self.reopened().note("a", "mine") == {"y": [0.1]}

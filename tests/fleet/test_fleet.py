@@ -15,11 +15,15 @@ import pytest
 from scipy.stats import chi2
 
 from ldpstream.cli import run
-from ldpstream.device import Unreachable
-from ldpstream.device.exchange import Request, Response
+from ldpstream.device import AsyncDevice, Unreachable
+from ldpstream.device.account import Submission
+from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.rounds import Round
+from ldpstream.device.status import read_status
 from ldpstream.errors import Mistake
-from ldpstream.fleet.fleet import Fleet, Outcome, Plan, run_fleet
+from ldpstream.fleet.fleet import Fleet, Outcome, Plan, file_name, run_fleet
 from ldpstream.fleet.folders import memory_folder
+from ldpstream.fleet.gateway import Gateway
 from ldpstream.fleet.users import REMEMBERED, Users
 from ldpstream.fleet.weather import Line, Weather
 from ldpstream.lab.simulation import simulate
@@ -58,6 +62,17 @@ def test_users_who_were_not_asked_for_a_while_have_moved_on() -> None:
     users.value(0, 1)
     assert sum(users.value(user, 7) or 0 for user in range(50)) == stream.table[6][1]
     assert users.truth(4) is not None
+
+
+def test_a_timestamp_in_which_nobody_answered_has_a_truth_too() -> None:
+    stream = sin(users=50, timestamps=10)
+    users = Users(stream, devices=50, seed=3)
+    assert users.truth(5) is None  # nobody has begun
+    users.value(0, 5)
+    truth = users.truth(7)
+    assert truth is not None
+    assert truth.tolist() == [count / 50 for count in stream.table[2]]
+    assert sum(users.value(user, 6) or 0 for user in range(50)) == stream.table[1][1]
 
 
 def test_more_devices_than_users_is_a_mistake() -> None:
@@ -107,6 +122,44 @@ def test_weather_loses_requests_and_responses() -> None:
     assert abs(answered - 1280) < 129
 
 
+class Losing(Counting):
+    """Every other request gets no answer; the others are told that all is well."""
+
+    async def send(self, url: str, request: Request) -> Response:
+        self.bodies.append(request.body)
+        await super().send(url, request)
+        if self.arrived % 2:
+            raise unreachable(url, "lost")
+        return Response(200, {}, b'{"accepted": 1, "repeated": 0, "refused": {}}')
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: list[bytes] = []
+
+
+def test_a_gateway_sends_the_same_bytes_again(tmp_path: Path) -> None:
+    transport = Losing()
+    device = AsyncDevice.open(tmp_path / "one.ldp", transport=transport)
+    gateway = Gateway(transport, "http://x", "s", lambda: [device])
+    deadline_ms = device.session.account.now_ms() + 60_000
+    asked = Round("1-publication", 1, 10**9, deadline_ms, (1, 1))
+    report = Submission(asked, "/v1/streams/s/rounds/1-publication/reports", b"AB", bytes(16))
+    asyncio.run(gateway.pass_on([(device, report)]))
+    assert transport.bodies == 2 * [device.session.account.number + bytes(16) + b"AB"]
+    assert (gateway.delivered, gateway.undelivered) == (1, 0)
+
+
+def test_a_gateway_gives_up_when_the_round_is_over(tmp_path: Path) -> None:
+    transport = Losing()
+    device = AsyncDevice.open(tmp_path / "one.ldp", transport=transport)
+    gateway = Gateway(transport, "http://x", "s", lambda: [device])
+    over = Round("1-publication", 1, 10**9, 0, (1, 1))
+    report = Submission(over, "/v1/streams/s/rounds/1-publication/reports", b"AB", bytes(16))
+    asyncio.run(gateway.pass_on([(device, report)]))
+    assert len(transport.bodies) == 1
+    assert (gateway.delivered, gateway.undelivered) == (0, 1)
+
+
 def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> None:
     """LPU: each release is fresh, so its squared error over its variance is chi-squared."""
     start = datetime.now(UTC) + timedelta(seconds=8)
@@ -139,7 +192,7 @@ def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> N
         assert low < np.mean(ratios) < high
         assert outcome.metrics is not None
         assert outcome.metrics.cfpu <= 1 / WINDOW * (1 + WINDOW / len(outcome.judged))
-    assert outcomes[1].refused == {}  # a roster asks nobody who has nothing left
+    assert "budget-spent" not in outcomes[1].refused  # a roster asks who has something left
 
 
 async def _until(end: datetime, plans: list[Plan]) -> list[Outcome]:
@@ -174,6 +227,16 @@ def test_a_fleet_lives_through_bad_weather(collector: str, gateway: bool) -> Non
     assert outcome.delivered > 10
     assert outcome.timestamps >= 3
     assert set(outcome.refused) <= {"budget-spent", "unreachable", "collector-refused"}
+
+
+def test_a_fleet_can_leave_its_ledgers(collector: str, tmp_path: Path) -> None:
+    source = sin(users=3, timestamps=50)
+    leaving = Weather(join=0.5)
+    run_fleet(Plan(collector, "sin", TOKEN, source, 3, 1.5, leaving, folder=tmp_path))
+    files = sorted(tmp_path.glob("*.ldp"))
+    assert len(files) > 3  # those who left have left theirs, too
+    assert (tmp_path / file_name(1)) in files
+    assert all(read_status(file).terms is not None for file in files[:3])
 
 
 def test_a_gateway_cannot_speak_for_a_roster(collector: str) -> None:

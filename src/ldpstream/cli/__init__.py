@@ -6,7 +6,19 @@ import sys
 
 import typer
 
-from ldpstream.cli import compare, data, demo, device, fleet, plan, reproduce, serve, simulate
+from ldpstream.cli import (
+    alerts,
+    compare,
+    data,
+    demo,
+    device,
+    export,
+    fleet,
+    plan,
+    reproduce,
+    serve,
+    simulate,
+)
 from ldpstream.errors import LdpStreamError, Mistake
 
 app = typer.Typer(
@@ -22,8 +34,10 @@ app.command("reproduce")(reproduce.command)
 app.command("demo")(demo.command)
 app.command("serve")(serve.command)
 app.command("fleet")(fleet.command)
+app.command("export")(export.command)
 app.add_typer(device.app, name="device")
 app.add_typer(data.app, name="data")
+app.add_typer(alerts.app, name="alerts")
 
 
 def main() -> None:

@@ -13,6 +13,9 @@ from ldpstream.errors import Mistake, Problem
 def command(
     file: Annotated[Path, typer.Argument(help="configuration, TOML (docs/collector.md)")],
     check: Annotated[bool, typer.Option("--check", help="check the file and stop")] = False,
+    log: Annotated[
+        str, typer.Option(help="least level of log lines on standard error")
+    ] = "warning",
 ) -> None:
     """Collect reports from devices, release their statistics, until stopped."""
     from ldpstream.collector.config import load
@@ -23,11 +26,15 @@ def command(
         print(f"{file}: {len(config.streams)} stream(s), nothing wrong")
         return
     try:
+        from ldpstream.collector.logs import LEVELS, set_up
         from ldpstream.collector.server import listen, serve, url_of
         from ldpstream.collector.service import Service
     except ModuleNotFoundError:
         raise Mistake(Problem.EXTRA_MISSING, what="serving", extra="collector") from None
 
+    if log not in LEVELS:
+        raise Mistake(Problem.OPTION, option="--log", given=log, expected=", ".join(LEVELS))
+    set_up(log)
     secrets = Secrets.load(config.secret_files, config.folder)
     listening = listen(config)
     service = Service(config, secrets)

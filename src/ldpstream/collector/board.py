@@ -20,6 +20,8 @@ class Board:
         self.announcement = Announcement(0, "", 0, ())
         self.last_t = 0
         self.stopping = False
+        self.waiting = 0
+        """Long polls under way; touched by the event loop only."""
         self.open: dict[str, OpenRound] = {}
         self._closed: deque[str] = deque(maxlen=CLOSED_REMEMBERED)
         self._announced = Alarm()
@@ -56,10 +58,14 @@ class Board:
     async def after(self, serial: int, seconds: float) -> Announcement:
         """The announcement, as soon as its serial is greater, or the time is up."""
         end = time.monotonic() + seconds
-        while self.announcement.serial <= serial and not self.stopping:
-            left = end - time.monotonic()
-            if left <= 0 or not await self._announced.wait(left):
-                break
+        self.waiting += 1
+        try:
+            while self.announcement.serial <= serial and not self.stopping:
+                left = end - time.monotonic()
+                if left <= 0 or not await self._announced.wait(left):
+                    break
+        finally:
+            self.waiting -= 1
         return self.announcement
 
     async def released_after(self, t: int, seconds: float) -> bool:

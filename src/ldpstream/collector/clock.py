@@ -14,6 +14,11 @@ class Clock(Protocol):
         ...
 
 
+def ticks() -> float:
+    """Seconds from some fixed moment, to measure how long something takes."""
+    return time.perf_counter()
+
+
 class SystemClock:
     """The machine's clock."""
 

@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ldpstream.collector.alerts.rules import Rule, read_rules
+from ldpstream.collector.alerts.webhook import check_url
 from ldpstream.collector.places import Path as Place
 from ldpstream.collector.places import line_of
 from ldpstream.domain import Domain
@@ -46,6 +48,8 @@ class Limits:
     enrolments_per_second: int = 1000
     releases: int = 10_000
     """The most releases in one answer."""
+    metric_labels: int = 20
+    """The most labels of a stream whose frequencies are shown at /metrics."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class StreamConfig:
     """When rounds close, as a share of the interval."""
     thresholds: Mapping[str, float]
     public: bool
+    alerts: tuple[Rule, ...] = ()
 
     @property
     def settings(self) -> Settings:
@@ -92,6 +97,10 @@ class Config:
     secret_files: Mapping[str, Path]
     limits: Limits
     streams: tuple[StreamConfig, ...]
+    webhook: str | None = None
+    """Who is told of alerts."""
+    external_url: str = ""
+    """Where readers of alerts find the collector."""
 
     @property
     def folder(self) -> Path:
@@ -140,6 +149,8 @@ def parse(text: str, file: Path) -> Config:
         },
         limits=_limits(collector.table("limits")),
         streams=tuple(_stream(table) for table in root.tables("stream")),
+        webhook=_webhook(collector.table("alerts")),
+        external_url=collector.table("alerts").text("external_url", "").rstrip("/"),
     )
     if not config.streams:
         root.refuse(None, "there is no stream", "add a [[stream]] table")
@@ -159,6 +170,14 @@ def _address(collector: Table) -> tuple[str, int]:
     if not host or not port.isdigit() or int(port) > 65535:
         collector.refuse("listen", f"listen is {listen!r}", "give host:port, as 127.0.0.1:8080")
     return host.strip("[]"), int(port)
+
+
+def _webhook(table: Table) -> str | None:
+    if "webhook" not in table:
+        return None
+    url = table.text("webhook")
+    table.attempt("webhook", lambda: check_url("webhook", url))
+    return url
 
 
 def _limits(table: Table) -> Limits:
@@ -190,22 +209,14 @@ def _stream(table: Table) -> StreamConfig:
         deadlines=_deadlines(table.table("deadlines")),
         thresholds=_thresholds(table.table("thresholds"), labels),
         public=table.flag("public", True),
+        alerts=read_rules(table.tables("alert"), name, labels),
     )
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
     return stream
 
 
 def _interval(table: Table) -> int:
-    given = table.text("interval")
-    digits = given.rstrip("abcdefghijklmnopqrstuvwxyz")
-    unit = UNITS_MS.get(given[len(digits) :].strip())
-    if not digits.strip().isdigit() or unit is None or int(digits) * unit < LEAST_INTERVAL_MS:
-        table.refuse(
-            "interval",
-            f"interval is {given!r}",
-            f"give a whole number and one of {', '.join(UNITS_MS)}, at least 100ms",
-        )
-    return int(digits) * unit
+    return table.duration("interval", least_ms=LEAST_INTERVAL_MS)
 
 
 def _start(table: Table) -> int | None:
@@ -300,6 +311,19 @@ class Table:
         if value < least:
             self.refuse(name, f"{name} is {value}", f"give a whole number, {least} or more")
         return value
+
+    def duration(self, name: str, default: Any = ..., *, least_ms: int = 0) -> int:
+        """Milliseconds, from a whole number and a unit."""
+        given = self.text(name, default)
+        digits = given.rstrip("abcdefghijklmnopqrstuvwxyz")
+        unit = UNITS_MS.get(given[len(digits) :].strip())
+        if not digits.strip().isdigit() or unit is None or int(digits) * unit < least_ms:
+            least = f", at least {least_ms}ms" if least_ms else ""
+            units = ", ".join(UNITS_MS)
+            self.refuse(
+                name, f"{name} is {given!r}", f"give a whole number and one of {units}{least}"
+            )
+        return int(digits) * unit
 
     def choice(self, name: str, known: tuple[str, ...], default: str) -> str:
         value = self.text(name, default)

@@ -87,7 +87,8 @@ class Coordinator:
         self._now: _Timestamp | None = None
         self._open: OpenRound | None = None
         self._serial = stored.serial
-        self._tell()
+        if not self._unanswered:  # else its open round has this serial: `advance` will tell of it
+            self._tell()
 
     @property
     def open(self) -> OpenRound | None:

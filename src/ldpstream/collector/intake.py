@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ldpstream.collector.announcement import OpenRound
+from ldpstream.collector.clock import ticks
 from ldpstream.collector.judge import judge
 from ldpstream.collector.keys import DeviceKeys
 from ldpstream.collector.records import Records
@@ -39,6 +40,7 @@ class Submission:
     packed: bytes
     number: int
     answer: asyncio.Future[Verdicts]
+    began: float
 
 
 @dataclass
@@ -59,12 +61,15 @@ class Intake:
         desks: dict[str, Desk],
         most_waiting: int,
         progress: Callable[[OpenRound], None] = lambda asking: None,
+        took: Callable[[str, float], None] = lambda stream, seconds: None,
     ) -> None:
         self._store = store
         self._desks = desks
         self._most_waiting = most_waiting
         self._progress = progress
         """Called when a round has got new reports."""
+        self._took = took
+        """Called with the stream of a request and how long its reports have taken."""
         self.waiting = 0
         """Records that were submitted and not yet answered; touched by the event loop only."""
         self._queue: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
@@ -88,7 +93,7 @@ class Intake:
             raise Mistake(Problem.RATE_LIMITED, what="reports", seconds=RETRY_SECONDS)
         self.waiting += number
         answer: asyncio.Future[Verdicts] = self._loop.create_future()
-        self._queue.put(Submission(asking, packed, number, answer))
+        self._queue.put(Submission(asking, packed, number, answer, ticks()))
         return answer
 
     def _run(self) -> None:
@@ -141,7 +146,9 @@ class Intake:
             return
         self._desks[together[0].asking.stream].outcomes += count(outcome)
         first = 0
+        now = ticks()
         for one in together:
+            self._took(one.asking.stream, now - one.began)
             if not one.answer.done():
                 one.answer.set_result(outcome[first : first + one.number])
             first += one.number

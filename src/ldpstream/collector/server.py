@@ -53,7 +53,7 @@ def serve(service: Service, listening: socket.socket, ready: Callable[[], None])
     server = _Server(
         uvicorn.Config(
             build_app(service),
-            log_level="warning",
+            log_config=None,  # logs.py
             access_log=False,
             server_header=False,
             backlog=BACKLOG,

@@ -48,11 +48,19 @@ class Demo:
 
 @contextmanager
 def demo_collector(population: int) -> Iterator[Demo]:
-    """Start `ldpstream serve` for one stream of second-long timestamps; stop it at the end."""
+    """A collector of one stream of second-long timestamps."""
+    text = CONFIGURATION.format(stream=STREAM, window=WINDOW, population=population)
+    with running_collector(text) as running:
+        yield running
+
+
+@contextmanager
+def running_collector(configuration: str) -> Iterator[Demo]:
+    """Start `ldpstream serve` with this configuration, in memory; stop it at the end."""
     token = secrets.token_urlsafe(24)
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         file = Path(folder) / "demo.toml"
-        file.write_text(CONFIGURATION.format(stream=STREAM, window=WINDOW, population=population))
+        file.write_text(configuration)
         process = subprocess.Popen(  # noqa: S603 - this very program
             [sys.executable, "-m", "ldpstream", "serve", str(file)],
             env=os.environ | {"LDPSTREAM_ENROLMENT_TOKEN": token},

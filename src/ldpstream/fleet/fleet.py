@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import resource
+import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 from ldpstream.device import AsyncDevice, Refused, Terms, Unreachable
 from ldpstream.device.async_transport import AsyncHttpTransport
+from ldpstream.device.exchange import AsyncTransport
 from ldpstream.device.session import Heard
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.folders import memory_folder
@@ -48,6 +50,8 @@ class Plan:
     weather: Weather = field(default_factory=Weather)
     gateway: bool = False
     seed: int = 0
+    folder: Path | None = None
+    """Where the devices' files are kept; None: in memory, and gone at the end."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +81,17 @@ class _Member:
     def leave(self) -> None:
         if self.task is not None:
             self.task.cancel()
-        self.path.unlink()
 
 
 class Fleet:
     """Runs a plan once."""
 
     def __init__(
-        self, plan: Plan, progress: Progress = lambda *_: None, watch: Watch = lambda _: None
+        self,
+        plan: Plan,
+        progress: Progress = lambda *_: None,
+        watch: Watch = lambda _: None,
+        transport: AsyncTransport | None = None,
     ) -> None:
         if plan.devices < 1:
             raise Mistake(
@@ -93,21 +100,25 @@ class Fleet:
         self._plan = plan
         self._progress = progress
         self._watch = watch
+        self._transport = transport or AsyncHttpTransport()
         self._chance = Random(plan.seed)  # noqa: S311 - for the weather, not for reports
         self._users = Users(plan.source, plan.devices, plan.seed)
         self._members: list[_Member] = []
         self._made = 0
+        self._stopped = asyncio.Event()
         self._delivered = self._undelivered = 0
         self._refused: Counter[str] = Counter()
+
+    def stop(self) -> None:
+        """End as if the time were up."""
+        self._stopped.set()
 
     async def run(self) -> Outcome:
         """Enrol, take part for so many seconds, and judge what was released."""
         _allow_connections(self._plan.devices)
         async with contextlib.AsyncExitStack() as stack:
-            self._transport = await stack.enter_async_context(_transport())
-            self._folder = Path(
-                stack.enter_context(tempfile.TemporaryDirectory(dir=memory_folder()))
-            )
+            stack.push_async_callback(self._transport.close)
+            self._folder = stack.enter_context(_folder(self._plan.folder))
             terms = await self._enrol_all()
             started = time.monotonic()
             reader = Reader(self._transport, self._plan.url, self._plan.stream, self._users)
@@ -154,7 +165,7 @@ class Fleet:
         """A user who has never been here before installs the application."""
         self._made += 1
         line = Line(self._transport, self._plan.weather, self._chance)
-        member = _Member(self._folder / f"{self._made}.ldp", line)
+        member = _Member(self._folder / file_name(self._made), line)
         while True:
             try:
                 await member.device.enrol(
@@ -170,7 +181,8 @@ class Fleet:
     async def _take_part(self, terms: Terms, reader: Reader) -> None:
         gateway = None
         if self._plan.gateway:
-            gateway = Gateway(self._transport, self._plan.url, self._plan.stream, self._online)
+            line = Line(self._transport, self._plan.weather, self._chance)
+            gateway = Gateway(line, self._plan.url, self._plan.stream, self._online)
             await gateway.check()
             workers = [asyncio.create_task(gateway.run())]
         else:
@@ -179,7 +191,8 @@ class Fleet:
             workers = []
         workers.append(asyncio.create_task(self._change_weather(terms)))
         workers.append(asyncio.create_task(self._read(terms, reader)))
-        await asyncio.wait(workers, timeout=self._plan.seconds, return_when=asyncio.FIRST_EXCEPTION)
+        workers.append(asyncio.create_task(self._stop_early()))
+        await asyncio.wait(workers, timeout=self._plan.seconds, return_when=asyncio.FIRST_COMPLETED)
         workers += [member.task for member in self._members if member.task is not None]
         for worker in workers:
             worker.cancel()
@@ -191,6 +204,9 @@ class Fleet:
         for end in ends:
             if isinstance(end, Exception):
                 raise end
+
+    async def _stop_early(self) -> None:
+        await self._stopped.wait()
 
     def _online(self) -> Iterable[AsyncDevice]:
         return (member.device for member in self._members if not member.line.offline)
@@ -214,11 +230,16 @@ class Fleet:
             leaving = [user for user in range(self._plan.devices) if self._leaves()]
             for user in leaving:
                 member = await self._join(user)
-                self._members[user].leave()
+                self._leave(self._members[user])
                 self._members[user] = member
                 if not self._plan.gateway:
                     member.task = asyncio.create_task(self._live(member))
             await asyncio.sleep(_until_next(terms))
+
+    def _leave(self, member: _Member) -> None:
+        member.leave()
+        if self._plan.folder is None:
+            member.path.unlink()
 
     def _leaves(self) -> bool:
         return self._chance.random() < self._plan.weather.join
@@ -238,17 +259,29 @@ class Fleet:
 def run_fleet(
     plan: Plan, progress: Progress = lambda *_: None, watch: Watch = lambda _: None
 ) -> Outcome:
-    """Run a plan on an event loop of its own."""
-    return asyncio.run(Fleet(plan, progress, watch).run())
+    """Run a plan on an event loop of its own. Ctrl-C ends it early, with what came of it so far."""
+
+    async def live() -> Outcome:
+        fleet = Fleet(plan, progress, watch)
+        with contextlib.suppress(ValueError, RuntimeError):  # only the main thread hears signals
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, fleet.stop)
+        return await fleet.run()
+
+    return asyncio.run(live())
 
 
-@contextlib.asynccontextmanager
-async def _transport() -> AsyncIterator[AsyncHttpTransport]:
-    transport = AsyncHttpTransport()
-    try:
-        yield transport
-    finally:
-        await transport.close()
+def file_name(number: int) -> str:
+    """Of the device that is made as the first (1), second, ..."""
+    return f"{number}.ldp"
+
+
+@contextlib.contextmanager
+def _folder(kept: Path | None) -> Iterator[Path]:
+    if kept is not None:
+        yield kept
+        return
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as made:
+        yield Path(made)
 
 
 def _until_next(terms: Terms) -> float:

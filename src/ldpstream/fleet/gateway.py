@@ -6,9 +6,11 @@ It sees nothing that the collector would not see: reports are randomised and sig
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import count
 
 from ldpstream.device import AsyncDevice, Refused, Unreachable
 from ldpstream.device.account import Submission
@@ -19,6 +21,8 @@ from ldpstream.device.rounds import Announcement
 from ldpstream.errors import Mistake, Problem
 
 BATCH = 1000
+CHECKS = 20
+"""Times that the gateway asks before it believes that nobody is there."""
 BREATH = 250
 """Devices that decide between two looks at the network."""
 
@@ -38,7 +42,7 @@ class Gateway:
 
     async def check(self) -> None:
         """Refuse a stream with a roster, which tells nothing to those it does not know."""
-        response = await self._ask(wait=0)
+        response = await self._ask_again(CHECKS)
         if response.status == 400:
             raise Mistake(
                 Problem.OPTION,
@@ -57,7 +61,7 @@ class Gateway:
                 failures = 0
             except (Unreachable, Refused):
                 failures += 1
-                await asyncio.sleep(pause_after(failures, 0.1, 0.0, system_jitter))
+                await asyncio.sleep(_pause(failures))
 
     async def _listen(self) -> Announcement:
         response = await self._ask(wait=30)
@@ -66,6 +70,14 @@ class Gateway:
         announcement = Announcement.read(read_object(response, "rounds"))
         self._serial = announcement.serial
         return announcement
+
+    async def _ask_again(self, tries: int) -> Response:
+        """What the collector says at once, though a request may be lost."""
+        for failures in range(1, tries):
+            with contextlib.suppress(Unreachable):
+                return await self._ask(wait=0)
+            await asyncio.sleep(_pause(failures))
+        return await self._ask(wait=0)
 
     async def _ask(self, wait: int) -> Response:
         path = f"/v1/streams/{self.stream}/rounds?after={self._serial}&wait={wait}"
@@ -82,25 +94,26 @@ class Gateway:
                 elif isinstance(outcome, Refused):
                     self.refused[outcome.problem.code] += 1
                 if len(ready) == BATCH:
-                    await self._pass_on(ready)
+                    await self.pass_on(ready)
                     ready = []
                 elif number % BREATH == 0:
                     await asyncio.sleep(0)
             if ready:
-                await self._pass_on(ready)
+                await self.pass_on(ready)
 
-    async def _pass_on(self, reports: list[tuple[AsyncDevice, Submission]]) -> None:
+    async def pass_on(self, reports: list[tuple[AsyncDevice, Submission]]) -> None:
+        """Send reports of one round, until they have arrived or the round is over."""
         path = reports[0][1].path.removesuffix("reports") + "batch"
         body = b"".join(
             device.session.account.number + one.mac + one.report for device, one in reports
         )
         kind = {"Content-Type": "application/vnd.ldpstream.batch"}
-        try:
-            response = await self.transport.send(self.url, Request("POST", path, kind, body))
-        except Unreachable:
-            self.undelivered += len(reports)
-            return
-        if response.status != 200:
+        device, one = reports[0]
+        response = await self._insist(
+            Request("POST", path, kind, body),
+            lambda: device.session.account.now_ms() >= one.round.deadline_ms,
+        )
+        if response is None or response.status != 200:
             self.undelivered += len(reports)
             return
         for device, one in reports:
@@ -109,3 +122,19 @@ class Gateway:
         counted = int(answer["accepted"]) + int(answer["repeated"])
         self.delivered += counted
         self.undelivered += len(reports) - counted
+
+    async def _insist(self, request: Request, is_over: Callable[[], bool]) -> Response | None:
+        """Send the same bytes until there is an answer other than "later", or it is too late."""
+        for failures in count(1):
+            with contextlib.suppress(Unreachable):
+                response = await self.transport.send(self.url, request)
+                if response.status != 429 and response.status < 500:
+                    return response
+            await asyncio.sleep(_pause(failures))
+            if is_over():
+                break
+        return None
+
+
+def _pause(failures: int) -> float:
+    return pause_after(failures, 0.1, 0.0, system_jitter)

@@ -48,7 +48,9 @@ class Users:
         return None if values is None else int(values[user])
 
     def truth(self, t: int) -> Floats | None:
-        """The frequencies at t, if anyone has been asked for it or for a later timestamp."""
+        """The frequencies at t; None before the first timestamp that anyone was asked for."""
+        if self._last is not None and t > self._last:
+            self._go_to(t)  # nobody could answer in time, but it has been
         return self._truth.get(t)
 
     def _go_to(self, t: int) -> None:

@@ -153,5 +153,13 @@ class Store(ABC):
         """At most `limit` releases with t >= since, in order of t."""
 
     @abstractmethod
+    def note(self, stream: str, name: str) -> dict[str, Any] | None:
+        """What a part of the collector has kept under that name."""
+
+    @abstractmethod
+    def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:
+        """Keep `content` in place of what was kept before."""
+
+    @abstractmethod
     def close(self) -> None:
         """Finish what is under way; nothing is called afterwards."""

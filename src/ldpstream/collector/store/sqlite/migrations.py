@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from ldpstream.errors import Mistake, Problem
 
-STEPS = (files(__package__).joinpath("schema.sql").read_text(),)
+STEPS = tuple(files(__package__).joinpath(name).read_text() for name in ("schema.sql", "notes.sql"))
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
 
 
@@ -17,7 +17,7 @@ def migrate(connection: sqlite3.Connection, file: object) -> None:
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, "memory")
     >>> connection.execute("PRAGMA user_version").fetchone()
-    (1,)
+    (2,)
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(STEPS):

@@ -25,6 +25,7 @@ from ldpstream.collector.store.contract import (
     Stream,
 )
 from ldpstream.collector.store.sqlite.migrations import migrate
+from ldpstream.collector.store.sqlite.reading import select_releases
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.collector.verdicts import Verdict, Verdicts, all_of
 from ldpstream.errors import Mistake, Problem
@@ -246,16 +247,27 @@ class SqliteStore(Store):
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:
         with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT t, at_ms, content, asked, received, missed FROM release"
-                " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t >= ?"
-                " ORDER BY t LIMIT ?",
-                (stream, since, limit),
-            ).fetchall()
-        return [
-            Release(t, at_ms, json.loads(content), asked, received, bool(missed))
-            for t, at_ms, content, asked, received, missed in rows
-        ]
+            return select_releases(connection, stream, since, limit)
+
+    # Notes
+
+    def note(self, stream: str, name: str) -> dict[str, Any] | None:
+        with self._reading() as connection:
+            row = connection.execute(
+                "SELECT content FROM note JOIN stream ON stream.id = note.stream"
+                " WHERE stream.name = ? AND note.name = ?",
+                (stream, name),
+            ).fetchone()
+        return None if row is None else dict(json.loads(row[0]))
+
+    def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT OR REPLACE INTO note VALUES (?, ?, ?)",
+                (_stream_id(connection, stream), name, _json(content)),
+            )
+
+        self._writer.do(work)
 
     def _recall(self, connection: sqlite3.Connection) -> None:
         """Build the memory of open rounds from the file."""

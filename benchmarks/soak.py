@@ -1,0 +1,399 @@
+"""A collector under a fleet of real devices, killed again and again; then the books are checked.
+
+    .venv/bin/python benchmarks/soak.py --seconds S [--devices N] [--json] [--write] [--keep DIR]
+
+A real `ldpstream serve` with its store on disk; thousands of real devices in one process, each with
+a ledger and a connection of its own, on loopback; 5 % of requests and 5 % of responses lost. About
+every 30 s the collector is killed (SIGKILL) at a random instant and started again on the same port
+and store, every fourth time after more than a whole timestamp. When all have stopped, files alone
+are judged, by `ldpstream.fleet.evidence`: every ledger, the store, a log of the wire, and a diary
+of when the collector was up. Exit status 1 if a promise was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import random
+import resource
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from ldpstream.device.async_transport import AsyncHttpTransport
+from ldpstream.fleet.evidence.books import read_releases
+from ldpstream.fleet.evidence.diary import Life, write_diary
+from ldpstream.fleet.evidence.judgement import Evidence, Findings
+from ldpstream.fleet.evidence.ledgers import make_with_history
+from ldpstream.fleet.evidence.wire import WireLog
+from ldpstream.fleet.fleet import Fleet, Outcome, Plan, file_name
+from ldpstream.fleet.folders import memory_folder
+from ldpstream.fleet.weather import Weather
+from ldpstream.streams.synthetic import named
+
+PAGE = Path(__file__).parents[1] / "docs" / "soak.md"
+STREAM = "soak"
+INTERVAL = 20.0
+WHY_SO_LONG = """at each, all
+devices are woken up to four times and all of them report, which is as much as the machine does."""
+MECHANISM = "lba"
+WINDOW = 10
+LABELS = 4
+LOSS = 0.05
+KILL_EVERY = 30.0
+LONG_ABSENCE = 4
+"""Every so many kills the collector stays away for more than a timestamp."""
+ENROLLING_PER_SECOND = 150
+STARTING_SECONDS = 8
+"""What a start may take on a busy machine."""
+STOPPING_SECONDS = 20
+LEAST_UP = 2.0
+"""Seconds between a start and the next kill, however long the start has taken."""
+
+CONFIGURATION = """
+[collector]
+listen = "127.0.0.1:{port}"
+store = "collector.sqlite"
+
+[[stream]]
+name = "{stream}"
+labels = {labels}
+epsilon = 1.0
+window = {window}
+interval = "{interval_ms}ms"
+start = {start}
+mechanism = "{mechanism}"
+oracle = "grr"
+selection = "open"
+population = {devices}
+"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What to run."""
+
+    seconds: float
+    devices: int
+    interval: float
+    mechanism: str
+    kill_every: float = KILL_EVERY
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Soaked:
+    """What came of it."""
+
+    setting: Setting
+    findings: Findings
+    outcome: Outcome
+
+    def row(self) -> dict[str, object]:
+        """The verdict first."""
+        found = asdict(self.findings)
+        verdict = (
+            "kills",
+            "violations",
+            "lost",
+            "double_counted",
+            "missing_releases",
+            "changed_releases",
+        )
+        return {
+            **{name: found.pop(name) for name in verdict},
+            **found,
+            "seconds": round(self.outcome.seconds, 1),
+            "interval": self.setting.interval,
+            "mechanism": self.setting.mechanism,
+            "refused": self.outcome.refused,
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--devices", type=int, default=5000)
+    parser.add_argument("--interval", type=float, default=INTERVAL, help="seconds of a timestamp")
+    parser.add_argument("--mechanism", default=MECHANISM)
+    parser.add_argument("--kill-every", type=float, default=KILL_EVERY, help="seconds, on average")
+    parser.add_argument("--seed", type=int, default=0, help="of values, weather and kills")
+    parser.add_argument("--keep", type=Path, help="leave the evidence in this folder")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
+    options = parser.parse_args()
+    setting = Setting(
+        options.seconds,
+        options.devices,
+        options.interval,
+        options.mechanism,
+        options.kill_every,
+        options.seed,
+    )
+    soaked = soak(setting, options.keep)
+    if options.json:
+        print(json.dumps(soaked.row()))
+    else:
+        for name, figure in soaked.row().items():
+            print(f"{name:18} {figure}")
+    if options.write:
+        PAGE.write_text(page(soaked))
+    sys.exit(0 if soaked.findings.clean else 1)
+
+
+def soak(setting: Setting, keep: Path | None = None) -> Soaked:
+    """Run it in folders of its own; what is found to be wrong stays for a closer look."""
+    _allow_connections(setting.devices)
+    with (
+        tempfile.TemporaryDirectory() as on_disk,
+        # Devices have disks of their own; here they would all wait for this one.
+        tempfile.TemporaryDirectory(dir=memory_folder()) as in_memory,
+    ):
+        soaked = asyncio.run(Run(setting, Path(on_disk), Path(in_memory)).run())
+        if keep is None and not soaked.findings.clean:
+            keep = Path(tempfile.mkdtemp(prefix="ldpstream-soak-"))
+        if keep is not None:
+            shutil.copytree(on_disk, keep, dirs_exist_ok=True)
+            shutil.copytree(in_memory, keep / "ledgers")
+            print(f"the evidence is in {keep}", file=sys.stderr)
+        return soaked
+
+
+class Run:
+    """One run, and the evidence that it leaves."""
+
+    def __init__(self, setting: Setting, folder: Path, ledgers: Path) -> None:
+        self._setting = setting
+        self._chance = random.Random(setting.seed)
+        self._collector = Collector(folder, setting)
+        self._evidence = Evidence(folder, ledgers, STREAM)
+        self._enrolled = asyncio.Event()
+
+    async def run(self) -> Soaked:
+        for number in range(1, self._setting.devices + 1):
+            make_with_history(self._evidence.ledgers / file_name(number))
+        self._collector.configure()
+        await self._collector.start()
+        try:
+            with WireLog(AsyncHttpTransport(), self._evidence.wire) as wire:
+                fleet = Fleet(self._plan(), self._progress, transport=wire)
+                killing = asyncio.create_task(self._kill_now_and_then())
+                outcome = await fleet.run()
+                await killing
+        finally:
+            await self._collector.stop()
+        write_diary(self._evidence.diary, self._collector.lives)
+        return Soaked(self._setting, self._evidence.judge(), outcome)
+
+    def _plan(self) -> Plan:
+        setting = self._setting
+        return Plan(
+            url=self._collector.url,
+            stream=STREAM,
+            token=self._collector.token,
+            source=named(f"zipf:labels={LABELS}", users=setting.devices, timestamps=1000),
+            devices=setting.devices,
+            seconds=setting.seconds,
+            weather=Weather(loss=LOSS),
+            seed=setting.seed,
+            folder=self._evidence.ledgers,
+        )
+
+    def _progress(self, stage: str, done: int, of: int) -> None:
+        if of and done == of:
+            self._enrolled.set()
+        if done % 1000 == 0:
+            print(f"{stage} {done or ''}", file=sys.stderr, flush=True)
+
+    async def _kill_now_and_then(self) -> None:
+        """At random, but not so late that there is no time to come back and go on."""
+        await self._enrolled.wait()
+        setting = self._setting
+        now = time.monotonic()
+        end = now + setting.seconds - STARTING_SECONDS - 2 * setting.interval
+        absences = 0
+        while (now := now + self._chance.uniform(0.5, 1.5) * setting.kill_every) < end:
+            await asyncio.sleep(max(now - time.monotonic(), LEAST_UP))
+            absences += 1
+            away = self._chance.uniform(0, 1)
+            if absences % LONG_ABSENCE == 0:
+                away = self._chance.uniform(1, 1.5) * setting.interval
+            await self._collector.kill()
+            await asyncio.sleep(away)
+            await self._collector.start()
+
+
+@dataclass
+class Collector:
+    """`ldpstream serve`, again and again on one port and one store."""
+
+    folder: Path
+    setting: Setting
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    port: int = field(default_factory=lambda: _free_port())
+    lives: list[Life] = field(default_factory=list)
+    _process: asyncio.subprocess.Process | None = None
+    _ready_ms: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def store(self) -> Path:
+        return Evidence(self.folder, self.folder, STREAM).store
+
+    def configure(self) -> None:
+        """Timestamp 1 begins when everyone should have enrolled."""
+        setting = self.setting
+        enrolling = timedelta(seconds=3 + setting.devices / ENROLLING_PER_SECOND)
+        start = datetime.now(UTC) + enrolling
+        text = CONFIGURATION.format(
+            port=self.port,
+            stream=STREAM,
+            labels=json.dumps([str(label) for label in range(LABELS)]),
+            window=WINDOW,
+            interval_ms=round(1000 * setting.interval),
+            start=start.isoformat(timespec="milliseconds"),
+            mechanism=setting.mechanism,
+            devices=setting.devices,
+        )
+        (self.folder / "collector.toml").write_text(text)
+
+    async def start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "ldpstream", "serve", str(self.folder / "collector.toml")),
+            env=os.environ | {"LDPSTREAM_ENROLMENT_TOKEN": self.token},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            if line.startswith(b"listening on "):
+                self._ready_ms = _now_ms()
+                return
+        raise SystemExit(f"the collector ended with status {await self._process.wait()}")
+
+    async def kill(self) -> None:
+        """SIGKILL, without warning."""
+        assert self._process is not None
+        released = read_releases(self.store, STREAM)
+        # Not after it: then thousands of devices want to hear first that their connection is gone.
+        killed_ms = _now_ms()
+        self._process.kill()
+        await self._process.wait()
+        self._note(killed_ms, killed=True, released=released)
+
+    async def stop(self) -> None:
+        """SIGTERM, and SIGKILL if that is not heard."""
+        if self._process is None or self._process.returncode is not None:
+            return
+        told_ms = _now_ms()  # what begins after this is not its business any more
+        self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), STOPPING_SECONDS)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        self._note(told_ms, killed=False, released={})
+
+    def _note(
+        self, ended_ms: int, *, killed: bool, released: dict[int, tuple[object, ...]]
+    ) -> None:
+        self.lives.append(Life(self._ready_ms, ended_ms, killed, released))
+        kind = "killed" if killed else "stopped"
+        late = _now_ms() - ended_ms
+        print(f"collector {kind} ({len(self.lives)}), noticed after {late} ms", file=sys.stderr)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _allow_connections(devices: int) -> None:
+    """For this process and the collector, which inherits it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard != resource.RLIM_INFINITY and hard < devices + 200:
+        raise SystemExit(f"{devices} connections need more than {hard} open files (ulimit -Hn)")
+
+
+def page(soaked: Soaked) -> str:
+    setting, found = soaked.setting, soaked.findings
+    flags = f"--seconds {setting.seconds:g} --devices {setting.devices}"
+    if setting.interval != INTERVAL:
+        flags += f" --interval {setting.interval:g}"
+    if setting.mechanism != MECHANISM:
+        flags += f" --mechanism {setting.mechanism}"
+    return f"""# The soak
+
+Made by `.venv/bin/python benchmarks/soak.py {flags} --write` on
+{os.cpu_count()} cores ({platform.machine()}, Python {platform.python_version()}), shared with \
+other work.
+
+{found.devices:,} real devices, each with a ledger and a connection of its own, against one
+`ldpstream serve` with its store on disk, for {soaked.outcome.seconds:.0f} s: \
+{setting.mechanism.upper()}, epsilon 1, w = {WINDOW},
+{LABELS} labels, GRR, open selection. {LOSS:.0%} of requests and {LOSS:.0%} of responses are lost. \
+The collector is
+killed (SIGKILL) at a random instant, every {setting.kill_every:g} s on average, and started again \
+on the same port and
+store; every fourth time it stays away for a whole timestamp. Timestamps last \
+{setting.interval:g} s: {WHY_SO_LONG}
+
+| judged afterwards, from files alone | |
+|---|---:|
+| kills | {found.kills} |
+| **violations**: windows of w timestamps beyond epsilon in any ledger; reports that left \
+without their debit, or in other bytes the second time | {found.violations} |
+| **lost**: acknowledged reports that are not in the tally | {found.lost} |
+| **double counted**: support in a tally beyond that of all distinct reports sent | \
+{found.double_counted} |
+| **missing releases**: timestamps not released, or carried over though the collector was up | \
+{found.missing_releases} |
+| **changed releases**: other after a restart than before it | {found.changed_releases} |
+| debits in the ledgers | {found.debits:,} |
+| reports acknowledged | {found.acknowledged:,} |
+| reports counted | {found.counted:,} |
+| reports that may have been counted, though no answer says so | {found.uncertain:,} |
+| rounds | {found.rounds:,} |
+| releases | {found.releases:,} |
+| of them carried over, as the collector was away | {found.missed} |
+
+How it is judged (`src/ldpstream/fleet/evidence/`; `tests/fleet/test_soak_checks.py` plants each
+of these faults and sees that it is found):
+
+- A trigger in each device's file keeps what the ledger forgets after w timestamps, so that all
+  windows of the run are summed.
+- Every report is logged when it is handed to the network, and again when its answer comes back. In
+  each round, label by label: support of the acknowledged reports <= stored counts <= support of
+  those that may have arrived. The two ends differ only by the reports that were under way when the
+  collector was killed: elsewhere the tally is exactly the set of accepted reports.
+- A release may be carried over only if, by the diary of its processes, the collector was up for at
+  most one second between the timestamp's beginning and its last deadline.
+- The releases are read from the store just before each kill, and compared with those at the end.
+
+Debits that were never acknowledged are devices that came too late: their round was over, or the
+collector was away. Nothing is refunded.
+"""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""`ldpstream alerts`: whether the webhook hears us."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ldpstream.errors import LdpStreamError, Mistake, Problem
+
+app = typer.Typer(help="Alerts of a collector.", no_args_is_help=True)
+
+
+@app.callback()
+def alerts() -> None:
+    """Alerts of a collector."""
+
+
+@app.command()
+def test(
+    file: Annotated[Path, typer.Argument(help="configuration, TOML (docs/collector.md)")],
+) -> None:
+    """Send one test alert to the webhook of a configuration, and print the answer."""
+    from ldpstream.collector.alerts.machine import Alert, State
+    from ldpstream.collector.alerts.message import Change, message
+    from ldpstream.collector.alerts.rules import Rule
+    from ldpstream.collector.alerts.webhook import post
+    from ldpstream.collector.clock import SystemClock
+    from ldpstream.collector.config import load
+    from ldpstream.collector.store.contract import Release
+
+    config = load(file)
+    if config.webhook is None:
+        fix = 'add webhook = "http://..." under [collector.alerts]'
+        raise Mistake(Problem.CONFIG_FILE, file=file, line=1, what="there is no webhook", fix=fix)
+    stream, now = config.streams[0], SystemClock().now_ms()
+    rules = stream.alerts or (Rule("test", stream.name, stream.labels[0], 0, True, 0.0),)
+    rule = Rule("LdpstreamTest", stream.name, rules[0].label, 0, True, 0.0)
+    content = {"values": [0.0], "low": [0.0], "high": [0.0]}
+    change = Change(
+        rule,
+        Alert(State.FIRING, active_ms=now, fired_ms=now),
+        Release(0, now, content, asked=0, received=0, missed=False),
+    )
+    answer = post(config.webhook, message(stream.name, [change], config.external_url))
+    print(f"{answer.status} {answer.reason}".strip())
+    if answer.body.strip():
+        print(answer.body.strip())
+    if not 200 <= answer.status < 300:
+        raise LdpStreamError(Problem.WEBHOOK, what=f"it answered {answer.status}")

@@ -1,0 +1,107 @@
+"""`ldpstream export`: the releases of a stream as a file."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from ldpstream.errors import Mistake, Problem
+
+if TYPE_CHECKING:
+    from ldpstream.collector.store.contract import Release
+
+FORMATS = ("csv", "parquet", "arrow", "ndjson", "json")
+PAGE_NUMBERS = 50_000
+"""Numbers in one answer of a collector: some 20 bytes each."""
+
+
+def command(
+    stream: Annotated[str, typer.Option(help="the stream's name")],
+    out: Annotated[Path, typer.Option(help="the file to write")],
+    store: Annotated[Path | None, typer.Option(help="a collector's store; it may run")] = None,
+    collector: Annotated[str | None, typer.Option(help="or a collector's URL")] = None,
+    since: Annotated[int, typer.Option(min=0, help="the first timestamp")] = 0,
+    kind: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "csv",
+    token: Annotated[
+        str, typer.Option(envvar="LDPSTREAM_READ_TOKEN", help="of a private stream")
+    ] = "",
+) -> None:
+    """Write releases, with variance, interval and flags, to a file."""
+    from ldpstream.collector.formats import write
+    from ldpstream.lab.files import write_whole
+    from ldpstream.streams.extras import need_polars
+
+    if kind not in FORMATS:
+        raise Mistake(Problem.OPTION, option="--format", given=kind, expected=", ".join(FORMATS))
+    if kind in ("arrow", "parquet"):
+        need_polars(f"--format {kind}")
+    if store is not None and collector is None:
+        labels, rows = _from_store(store, stream, since)
+    elif collector is not None and store is None:
+        labels, rows = _from_collector(collector, stream, since, token)
+    else:
+        given = "not given" if store is None else "given beside --collector"
+        raise Mistake(
+            Problem.OPTION, option="--store", given=given, expected="either --store or --collector"
+        )
+    try:
+        write_whole(out, write(kind, stream, labels, rows))
+    except OSError as error:
+        fix = "name a file that can be written"
+        raise Mistake(Problem.DATA_FILE, file=out, what=error.strerror, fix=fix) from None
+    print(f"{out}: {len(rows)} releases of {stream}")
+
+
+def _from_store(file: Path, stream: str, since: int) -> tuple[list[str], list[Release]]:
+    from ldpstream.collector.store.sqlite.reading import open_archive
+
+    with open_archive(file) as archive:
+        return archive.labels(stream), archive.releases(stream, since)
+
+
+def _from_collector(
+    url: str, stream: str, since: int, token: str
+) -> tuple[list[str], list[Release]]:
+    """All pages: a collector gives so many releases at once and no more."""
+    from ldpstream.device.transport import HttpTransport
+
+    with closing(HttpTransport()) as transport:
+        path = f"/v1/streams/{quote(stream, safe='')}"
+        labels: list[str] = _ask(transport, url, path, token)["terms"]["labels"]
+        most = max(PAGE_NUMBERS // len(labels), 1)
+        rows: list[Release] = []
+        while True:
+            page = f"{path}/releases?since={since}&limit={most}&format=json"
+            answer = _ask(transport, url, page, token)["releases"]
+            if not answer:
+                return labels, rows
+            rows += map(_release, answer)
+            since = rows[-1].t + 1
+
+
+def _ask(transport: Any, url: str, path: str, token: str) -> Any:
+    from ldpstream.device.answers import refusal_in
+    from ldpstream.device.exchange import Request
+
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    response = transport.send(url, Request("GET", path, headers, patience=60))
+    if response.status != 200:
+        refusal = refusal_in(response, "to show releases")
+        raise Mistake(refusal.problem, **refusal.facts)
+    try:
+        return json.loads(response.body)
+    except ValueError:
+        raise Mistake(Problem.ANSWER_MALFORMED, what=path, given="not JSON") from None
+
+
+def _release(answer: dict[str, Any]) -> Release:
+    from ldpstream.collector.store.contract import Release
+
+    content = {name: answer[name] for name in ("t", "values", "variance", "low", "high", "fresh")}
+    known = {name: answer[name] for name in ("t", "at_ms", "asked", "received", "missed")}
+    return Release(content=content, **known)

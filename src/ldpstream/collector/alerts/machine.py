@@ -1,0 +1,79 @@
+"""The states of an alert, as Prometheus has them. No clock, no threads, no I/O.
+
+    inactive ──► pending ──► firing ──► resolved ──► inactive
+        ▲            │          ▲            │
+        └────────────┘          └─ pending ◄─┘
+
+An alert is pending while its condition holds and `for` is not over; a pending one whose condition
+ends is inactive at once. A firing one goes on for `keep_firing_for` after its condition has ended,
+and is then resolved. After 15 minutes nobody needs to be told so any more, and it is inactive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+RETENTION_MS = 15 * 60_000
+
+
+class State(StrEnum):
+    """Where an alert is."""
+
+    INACTIVE = "inactive"
+    PENDING = "pending"
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True)
+class Alert:
+    """An alert at one moment; times are in milliseconds since the epoch.
+
+    >>> alert = Alert().after(True, 0, hold_ms=10, keep_firing_ms=0)
+    >>> alert.state.value, alert.after(True, 10, hold_ms=10, keep_firing_ms=0).state.value
+    ('pending', 'firing')
+    """
+
+    state: State = State.INACTIVE
+    active_ms: int | None = None
+    """Since when the condition holds, or held."""
+    fired_ms: int | None = None
+    ended_ms: int | None = None
+    """Since when the condition of a firing alert no longer holds."""
+    resolved_ms: int | None = None
+
+    def after(self, holds: bool, now_ms: int, *, hold_ms: int, keep_firing_ms: int) -> Alert:
+        """The alert after its condition was looked at."""
+        if not holds:
+            return self._without(now_ms, keep_firing_ms)
+        match self.state:
+            case State.FIRING:
+                return Alert(State.FIRING, self.active_ms, self.fired_ms)
+            case State.PENDING:
+                since = now_ms if self.active_ms is None else self.active_ms
+            case _:
+                since = now_ms
+        if now_ms - since >= hold_ms:
+            return Alert(State.FIRING, since, now_ms)
+        return Alert(State.PENDING, since)
+
+    def _without(self, now_ms: int, keep_firing_ms: int) -> Alert:
+        match self.state:
+            case State.FIRING:
+                ended = now_ms if self.ended_ms is None else self.ended_ms
+                if now_ms - ended < keep_firing_ms:
+                    return Alert(State.FIRING, self.active_ms, self.fired_ms, ended)
+                return Alert(State.RESOLVED, self.active_ms, self.fired_ms, ended, now_ms)
+            case State.RESOLVED if now_ms - (self.resolved_ms or 0) <= RETENTION_MS:
+                return self
+            case _:
+                return Alert()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> Alert:
+        return cls(**saved | {"state": State(saved["state"])})

@@ -1,0 +1,1 @@
+"""What Prometheus is told: how streams are doing, never who reported or what."""

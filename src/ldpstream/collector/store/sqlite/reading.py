@@ -1,0 +1,65 @@
+"""Reading the file of a collector that may be running: without its lock, and without writing."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.sqlite.migrations import STEPS
+from ldpstream.errors import Mistake, Problem
+
+
+def select_releases(
+    connection: sqlite3.Connection, stream: str, since: int, limit: int
+) -> list[Release]:
+    """At most `limit` releases (all: -1) with t >= since, in order of t."""
+    rows = connection.execute(
+        "SELECT t, at_ms, content, asked, received, missed FROM release"
+        " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t >= ?"
+        " ORDER BY t LIMIT ?",
+        (stream, since, limit),
+    ).fetchall()
+    return [
+        Release(t, at_ms, json.loads(content), asked, received, bool(missed))
+        for t, at_ms, content, asked, received, missed in rows
+    ]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The releases in a file."""
+
+    connection: sqlite3.Connection
+
+    def labels(self, stream: str) -> list[str]:
+        """The labels of a stream, which must be there."""
+        terms = dict(self.connection.execute("SELECT name, terms FROM stream").fetchall())
+        if stream not in terms:
+            raise Mistake(Problem.STREAM_UNKNOWN, given=stream, known=", ".join(terms))
+        labels: list[str] = json.loads(terms[stream])["labels"]
+        return labels
+
+    def releases(self, stream: str, since: int) -> list[Release]:
+        return select_releases(self.connection, stream, since, -1)
+
+
+@contextmanager
+def open_archive(file: Path) -> Iterator[Archive]:
+    """The file of a collector, for reading."""
+    try:
+        if not file.is_file():
+            raise sqlite3.OperationalError("there is no such file")
+        uri = f"{file.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > len(STEPS):
+                raise Mistake(Problem.STORE_VERSION, file=file, found=version, known=len(STEPS))
+            yield Archive(connection)
+    except sqlite3.Error as error:
+        fix = "give the store of a collector"
+        raise Mistake(Problem.DATA_FILE, file=file, what=error, fix=fix) from None
