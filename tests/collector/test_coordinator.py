@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ldpstream.collector.announcement import Announcement
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.coordinator import Coordinator
 from ldpstream.collector.selection import OpenSelection
@@ -84,6 +85,31 @@ def test_open_rates_make_up_for_those_who_have_reported(tmp_path: Path) -> None:
     assert min(silent[1:]) > 0
     rates = [asking.stored.rate for asking in world.told.values()]
     assert rates == [(min(10, 40 - gone), 40 - gone) for gone in silent]
+
+
+class Heard:
+    """A listener that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.announcements: list[Announcement] = []
+
+    def announced(self, announcement: Announcement) -> None:
+        self.announcements.append(announcement)
+
+    def released(self, t: int) -> None: ...
+
+
+def test_a_restart_never_announces_an_open_round_as_none(tmp_path: Path) -> None:
+    """Whoever polled for the round's serial in that moment would wait for the next one."""
+    world = world_of(tmp_path, mechanism="lpu", selection="open")
+    with closing(SqliteStore(world.file)) as store:
+        before = Heard()
+        Coordinator(world.config, store, world.clock, before).advance()
+        after = Heard()
+        Coordinator(world.config, store, world.clock, after).advance()
+    assert before.announcements[-1].rounds
+    assert [one.rounds != () for one in after.announcements] == [True]
+    assert after.announcements[0].serial == before.announcements[-1].serial
 
 
 def test_a_fleet_that_comes_late_is_not_asked_all_at_once() -> None:
