@@ -1,6 +1,6 @@
 """How accurate LPF is, against the seven mechanisms of the paper and against hindsight.
 
-    .venv/bin/python benchmarks/accuracy.py [--quick] [--json] [--write]
+    .venv/bin/python benchmarks/accuracy.py [--quick | --cost] [--json] [--write]
 
 Nothing is set differently between rows. The seven use GRR, the paper's oracle; LPF chooses its own.
 Figures are means over repeats; finished runs are kept in the result cache, so that a stopped run
@@ -343,9 +343,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one small stream")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--cost", action="store_true", help="only what a release costs")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     options = parser.parse_args()
+    if options.cost:
+        print(json.dumps(cost(), indent=1))
+        return
     found = measure(options.repeats, quick=options.quick)
     if options.json:
         print(json.dumps(found, indent=1))
