@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ldpstream.lab.simulation import simulate
-from ldpstream.mechanisms.registry import names
+from ldpstream.mechanisms.registry import PAPER
 from ldpstream.privacy.accountant import Accountant
 from ldpstream.streams.stream import ShuffledUsers, Stream
 from ldpstream.streams.synthetic import sin
@@ -113,7 +113,7 @@ def measure(*, quick: bool) -> Result:
     stream = sin(users=20_000, timestamps=100) if quick else sin()
     large = (1_000_000, 40) if quick else (10_000_000, 100)
     runs = 3 if quick else 9
-    speeds = [speed_of(name, stream, runs) for name in names()]
+    speeds = [speed_of(name, stream, runs) for name in PAPER]
     return Result(stream.users, stream.timestamps, runs, speeds, in_a_process(*large))
 
 

@@ -45,7 +45,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "soak.md"
 STREAM = "soak"
 INTERVAL = 20.0
 WHY_SO_LONG = """at each, all
-devices are woken up to four times and all of them report, which is as much as the machine does."""
+devices are woken up to four times and all of them report. With 5 s, beside the machine's other
+work, most of them came too late for their round."""
 MECHANISM = "lba"
 WINDOW = 10
 LABELS = 4
@@ -384,8 +385,9 @@ of these faults and sees that it is found):
   windows of the run are summed.
 - Every report is logged when it is handed to the network, and again when its answer comes back. In
   each round, label by label: support of the acknowledged reports <= stored counts <= support of
-  those that may have arrived. The two ends differ only by the reports that were under way when the
-  collector was killed: elsewhere the tally is exactly the set of accepted reports.
+  those that may have arrived. The two ends differ only by reports that were under way when the
+  collector was killed, or got no answer within 10 s: a report counted twice could hide among
+  these, and nowhere else. In all other rounds the tally is exactly the set of accepted reports.
 - A release may be carried over only if, by the diary of its processes, the collector was up for at
   most one second between the timestamp's beginning and its last deadline.
 - The releases are read from the store just before each kill, and compared with those at the end.

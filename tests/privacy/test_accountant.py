@@ -133,3 +133,9 @@ def test_sums_are_exact_where_floats_are_not() -> None:
         accountant.charge(t, None, Epsilon.of("0.1"))
     with pytest.raises(GuaranteeBroken, match="1000000001"):
         accountant.charge(999, None, Epsilon(1))
+
+
+def test_an_ask_that_reaches_nobody_charges_nobody() -> None:
+    accountant = Accountant(users=2, epsilon=Epsilon.of(1), window=3)
+    accountant.charge(1, None, Epsilon.of(1))
+    accountant.charge(1, np.array([], np.uint32), Epsilon.of(1))

@@ -7,7 +7,7 @@ window that ends now, and raises when a sum passes the limit.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,7 @@ Users = NDArray[np.uint32]
 NEVER = np.iinfo(np.int32).min
 
 
-@dataclass(frozen=True)
-class _Charge:
+class _Charge(NamedTuple):
     t: int
     users: Users | None
     nano: int
@@ -49,14 +48,20 @@ timestamps up to t=4; the limit is 1000000000: the mechanism breaks its guarante
         self._window = window
         self._last_report: NDArray[np.int32] | None = None
         self._charges: deque[_Charge] = deque()
+        self._by_everyone = 0
+        """What everyone was charged in this window, as one."""
+        self._of_some = 0
+        """How many charges of this window are of some users only."""
 
     def charge(self, t: int, users: Users | None, epsilon: Epsilon) -> None:
         """Charge one report at t to each of `users`, or to everyone."""
         if self._charges and t < self._charges[-1].t:
             raise Mistake(Problem.TIMESTAMP_ORDER, given=t, last=self._charges[-1].t)
         while self._charges and self._charges[0].t <= t - self._window:
-            self._charges.popleft()
-        self._charges.append(_Charge(t, users, epsilon.nano))
+            self._count(self._charges.popleft(), -1)
+        charge = _Charge(t, users, epsilon.nano)
+        self._charges.append(charge)
+        self._count(charge, 1)
         user, spent = self._most_spent(t, users, epsilon.nano)
         if spent > self._limit:
             raise GuaranteeBroken(
@@ -68,18 +73,23 @@ timestamps up to t=4; the limit is 1000000000: the mechanism breaks its guarante
                 limit=self._limit,
             )
 
+    def _count(self, charge: _Charge, times: int) -> None:
+        if charge.users is None:
+            self._by_everyone += times * charge.nano
+        else:
+            self._of_some += times
+
     def _most_spent(self, t: int, users: Users | None, nano: int) -> tuple[int, int]:
         """Who of the users just charged has spent most in this window, and how much."""
-        by_everyone = sum(charge.nano for charge in self._charges if charge.users is None)
         if users is None:
-            alone = all(charge.users is None for charge in self._charges)
-        else:
-            alone = not _mark_reports(self._reports(), users, t, t - self._window)
-            by_everyone += nano if alone else 0
-        if alone:
-            return (0 if users is None or not len(users) else int(users[0])), by_everyone
+            if not self._of_some:
+                return 0, self._by_everyone
+        elif not len(users):
+            return 0, self._by_everyone
+        elif not _mark_reports(self._reports(), users, t, t - self._window):
+            return int(users[0]), self._by_everyone + nano
         accounts = self._add_up()
-        return int(accounts.argmax()), by_everyone + int(accounts.max())
+        return int(accounts.argmax()), self._by_everyone + int(accounts.max())
 
     def _add_up(self) -> NDArray[np.int64]:
         """What each user has spent in this window in reports of their own."""
