@@ -12,7 +12,7 @@ help: ## Show this list
 setup: ## Build .venv from the lock file; every target below does this first
 	@tools/setup.sh
 
-demo: setup ## See the seven mechanisms at work: a table, and a plot in demo-output/
+demo: setup ## Watch a collector and 2,000 devices on this machine, live, until Ctrl-C
 	@$(VENV)/bin/ldpstream demo $(ARGS)
 
 test: lint ## Run every check: lint, types, tests and doctests
