@@ -16,7 +16,7 @@ demo: setup ## Watch a collector and 2,000 devices on this machine, live, until 
 	@$(VENV)/bin/ldpstream demo $(ARGS)
 
 test: lint ## Run every check: lint, types, tests and doctests
-	@tools/browser.sh
+	@tools/system.sh
 	$(RUN) pytest -n auto --dist worksteal $(ARGS)
 
 lint: setup ## Check style and types
@@ -39,5 +39,5 @@ bench-rivals: ## Measure the oracles against other libraries, in .venv-rivals
 	.venv-rivals/bin/python benchmarks/oracles.py $(ARGS)
 
 clean: ## Remove everything that was built, .venv too
-	rm -rf .venv .venv-rivals .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-output
+	rm -rf .venv .venv-rivals .uv .system .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-output
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,7 +20,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome"
 
 
 def executable() -> str | None:
-    """The path of a chromium on this machine; tools/browser.sh installs one where it can."""
+    """The path of a chromium on this machine; tools/system.sh installs one where it can."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 

@@ -15,7 +15,7 @@ REGIONS = ["north", "south", XSS, "west", "centre", "east"]
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     if executable() is None:
-        pytest.skip("there is no chromium; run: tools/browser.sh")
+        pytest.skip("there is no chromium; run: tools/system.sh")
     with browser() as opened:
         yield opened
 

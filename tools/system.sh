@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Make sure of the programs that the tests run and PyPI does not carry: chromium, nats-server,
+# mosquitto, Java. What is missing comes from Debian's packages, unpacked into .system: nothing is
+# installed, no service is started, and root is not needed. Only chromium, which is more than
+# its own files, is installed, where this user may.
+# Says one line and succeeds if it cannot; the tests then say so too, and fail under CI.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+root=$PWD/.system
+links=$root/bin
+
+have() {
+  local name
+  for name in "$@"; do
+    if [ -x "$links/$name" ] || command -v "$name" >/dev/null; then return 0; fi
+  done
+  return 1
+}
+
+give_up() {
+  echo "system: there is no $1, and it could not be fetched; install it (on Debian, as root: apt-get install $1), or the tests that need it are skipped" >&2
+}
+
+# apt with lists and archives of its own, so that any user may call it.
+apt_here() {
+  local state=$root/apt
+  mkdir -p "$state/lists/partial" "$state/archives/partial"
+  apt-get -o Dir::State::lists="$state/lists" -o Dir::Cache="$state" \
+    -o APT::Sandbox::User="$(id -un)" "$@"
+}
+
+# A program of Debian's, with the packages that its libraries are in, and a script that runs it.
+fetch() {
+  local name=$1 program=$2 said
+  shift 2
+  have "$name" && return
+  echo "Fetching $name for the tests, once." >&2
+  if ! command -v apt-get >/dev/null || ! said=$(unpack "$name" "$program" "$@" 2>&1); then
+    printf '%s\n' "${said:-}" | tail -n 3 >&2
+    give_up "$1"
+  fi
+}
+
+unpack() {
+  local name=$1 program=$2
+  shift 2
+  set -e
+  [ -d "$root/apt/lists/partial" ] && [ -n "$(ls "$root"/apt/lists/*Packages* 2>/dev/null)" ] ||
+    apt_here update
+  mkdir -p "$root/debs" "$links"
+  (cd "$root/debs" && apt_here download "$@")
+  local one
+  for one in "$@"; do dpkg -x "$root/debs/${one}"_*.deb "$root"; done
+  # Packages link to each other by absolute paths; here their root is .system.
+  find "$root/usr" -type l -lname '/etc/*' -print0 | while IFS= read -r -d '' one; do
+    ln -sfn "$root$(readlink "$one")" "$one"
+  done
+  program=$(echo "$root"/$program)
+  printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$root/usr/lib/$(uname -m)-linux-gnu" \
+    "$program" >"$links/$name"
+  chmod +x "$links/$name"
+}
+
+browser() {
+  have chromium chromium-browser google-chrome-stable google-chrome && return
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "Installing chromium for the tests of the page; this takes up to two minutes, once." >&2
+    if said=$(apt-get update 2>&1 && DEBIAN_FRONTEND=noninteractive \
+      apt-get install --yes --no-install-recommends chromium fonts-dejavu-core 2>&1); then
+      return
+    fi
+    printf '%s\n' "$said" | tail -n 3 >&2
+  fi
+  give_up chromium
+}
+
+browser
+fetch nats-server usr/sbin/nats-server nats-server
+fetch mosquitto usr/sbin/mosquitto mosquitto libwrap0 libdlt2 libcjson1
+fetch java 'usr/lib/jvm/java-17-openjdk-*/bin/java' openjdk-17-jre-headless
