@@ -113,7 +113,7 @@ def counted_once(store: Store, world: World) -> Iterator[str]:
         if asking is None or stored.support is None:
             continue
         numbers = world.answering(asking)
-        expected = np.zeros(len(world.config.labels), np.int64)
+        expected = np.zeros(asking.collector.counters, np.int64)
         if numbers:
             packed = unsigned(*((n, report_of(asking, n)) for n in numbers))
             expected = counts_of(asking, packed)

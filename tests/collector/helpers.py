@@ -18,7 +18,7 @@ START_MS = 1_700_000_000_000
 
 
 def config(folder: Path, /, *, limits: str = "", **stream: object) -> Config:
-    """A file with one stream, `a`, of three labels; every key can be given."""
+    """A file with one stream, `a`, of three labels; every key can be given, or left out (None)."""
     given: dict[str, object] = {
         "name": "a",
         "labels": ["x", "y", "z"],
@@ -30,7 +30,7 @@ def config(folder: Path, /, *, limits: str = "", **stream: object) -> Config:
         "selection": "open",
         "population": 40,
     } | stream
-    lines = [f"{key} = {_toml(value)}" for key, value in given.items()]
+    lines = [f"{key} = {_toml(value)}" for key, value in given.items() if value is not None]
     head = ["[collector]", 'listen = "127.0.0.1:0"', 'store = "c.sqlite"', "[collector.limits]"]
     text = "\n".join([*head, limits, "[[stream]]", *lines])
     return parse(text, folder / "collector.toml")

@@ -48,6 +48,7 @@ thresholds = { x = 0.25 }
 public = false
 """
 FILE = Path("some/collector.toml")
+LABELS = 'labels = ["x", "y"]\nepsilon = 0.5'
 
 
 def test_the_example_is_good() -> None:
@@ -79,9 +80,13 @@ def test_what_a_file_gives() -> None:
         ('name = "a"', 'name = "A b"', 8, "a-z"),
         ('name = "a"', 'name = "b"', 16, "used twice"),
         ('name = "a"', 'name = "a"\ncolour = "red"', 9, "no key 'colour'"),
-        ('labels = ["x", "y"]\nepsilon = 0.5', 'labels = ["x"]\nepsilon = 0.5', 9, "1 labels"),
-        ('labels = ["x", "y"]\nepsilon = 0.5', 'labels = ["x", "x"]\nepsilon = 0.5', 9, "twice"),
-        ('labels = ["x", "y"]\nepsilon = 0.5', 'labels = ["x", 1]\nepsilon = 0.5', 9, "quotes"),
+        (LABELS, 'labels = ["x"]\nepsilon = 0.5', 9, "1 labels"),
+        (LABELS, 'labels = ["x", "x"]\nepsilon = 0.5', 9, "twice"),
+        (LABELS, 'labels = ["x", 1]\nepsilon = 0.5', 9, "quotes"),
+        ("epsilon = 0.5", "range = [0, 1]\nepsilon = 0.5", 10, "labels or a range"),
+        (LABELS, "range = [0]\nepsilon = 0.5", 9, "a list of 2 numbers"),
+        (LABELS, "range = [1, 0]\nepsilon = 0.5", 9, "the lower one first"),
+        (LABELS, 'range = [0, 1]\noracle = "grr"\nepsilon = 0.5', 10, "no oracle 'grr'"),
         ("epsilon = 0.5", "epsilon = 0", 10, "epsilon is 0"),
         ("epsilon = 0.5", "epsilon = true", 10, "a number"),
         ("epsilon = 0.5\n", "", 7, "epsilon is missing"),

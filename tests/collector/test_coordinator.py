@@ -50,8 +50,7 @@ def test_releases_are_those_of_the_mechanism_on_the_same_tallies(
             stored = rounds[t, ask.purpose]
             assert (stored.users, stored.epsilon_nano) == (ask.users, ask.epsilon.nano)
             assert stored.support is not None
-            collector = world.config.oracle.collector(3, ask.epsilon)  # type: ignore[union-attr]
-            return Tally.of(collector, stored.support, world.config.population)
+            return again.noise.tally(ask.epsilon, stored.support)
 
         expected = drive(again.step(release.t), answer)
         assert release.content == expected.to_json()

@@ -22,6 +22,8 @@ TOKEN = "let me in"
 NANO = 10**9
 START_MS = 1_700_000_000_000
 INTERVAL_MS = 60_000
+ABSENT = object()
+"""In place of a key that is not there."""
 
 
 def make_terms(**changes: Any) -> Terms:
@@ -36,7 +38,8 @@ def make_terms(**changes: Any) -> Terms:
         "start_ms": START_MS,
         "oracle": "grr",
     }
-    return Terms.read({**sent, **changes})
+    changed = {**sent, **changes}
+    return Terms.read({key: value for key, value in changed.items() if value is not ABSENT})
 
 
 @dataclass

@@ -10,7 +10,10 @@ import pytest
 from ldpstream.device import Device, Refused, TermsRefused, Unreachable, read_status
 from ldpstream.device.rules import Silence
 from ldpstream.errors import Mistake, Problem
+from ldpstream.numeric import Range
+from ldpstream.privacy.epsilon import Epsilon
 from tests.device.collectors import (
+    ABSENT,
     INTERVAL_MS,
     NANO,
     START_MS,
@@ -142,6 +145,50 @@ def test_a_malformed_enrolment_is_refused(bench: Bench, answer: dict[str, Any]) 
 def test_terms_that_make_no_sense_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(TermsRefused):
         make_terms(**change)
+
+
+NUMBERS = {
+    "labels": ABSENT,
+    "query": "mean",
+    "low": "-20",
+    "high": "60",
+    "steps": 800,
+    "oracle": "hybrid",
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"low": -20},
+        {"low": "-20.0"},
+        {"low": "1e3"},
+        {"low": "nan"},
+        {"low": "60"},
+        {"high": "٦٠"},
+        {"steps": 0},
+        {"steps": True},
+        {"steps": 1 << 17},
+        {"oracle": "grr"},
+        {"labels": ["a", "b"]},
+    ],
+)
+def test_terms_of_numbers_that_make_no_sense_are_refused(change: dict[str, Any]) -> None:
+    assert make_terms(**NUMBERS).values == Range(-20, 60, 800)
+    with pytest.raises(TermsRefused):
+        make_terms(**NUMBERS | change)
+
+
+def test_a_value_of_a_stream_of_numbers_is_a_number(bench: Bench) -> None:
+    bench.collector.terms = make_terms(**NUMBERS)
+    device = bench.open()
+    device.enrol(URL, "regions", TOKEN, first_install=True)
+    for wrong in ("warm", float("nan")):
+        with pytest.raises(Mistake, match="a number"):
+            device.observe(wrong)
+    device.observe(21.34)
+    (sent,) = bench.ask(device, a_round(1))
+    assert len(sent.report) == bench.collector.terms.randomiser(Epsilon(NANO)).report_bytes
 
 
 def test_an_outage_is_sat_out_with_growing_pauses(bench: Bench) -> None:

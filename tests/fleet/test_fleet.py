@@ -49,11 +49,11 @@ def test_users_hold_what_the_stream_says() -> None:
     for t in range(100, 110):  # the stream starts again after four timestamps
         held = sum(users.value(user, t) or 0 for user in range(50))
         assert held == stream.table[(t - 100) % 4][1]
-        truth = users.truth(t)
-        assert truth is not None
-        assert truth.tolist() == [(50 - held) / 50, held / 50]
+        counts = users.counts(t)
+        assert counts is not None
+        assert counts.tolist() == [50 - held, held]
     assert users.value(0, 109 - REMEMBERED) is None
-    assert users.truth(99) is None
+    assert users.counts(99) is None
 
 
 def test_users_who_were_not_asked_for_a_while_have_moved_on() -> None:
@@ -61,17 +61,17 @@ def test_users_who_were_not_asked_for_a_while_have_moved_on() -> None:
     users = Users(stream, devices=50, seed=3)
     users.value(0, 1)
     assert sum(users.value(user, 7) or 0 for user in range(50)) == stream.table[6][1]
-    assert users.truth(4) is not None
+    assert users.counts(4) is not None
 
 
 def test_a_timestamp_in_which_nobody_answered_has_a_truth_too() -> None:
     stream = sin(users=50, timestamps=10)
     users = Users(stream, devices=50, seed=3)
-    assert users.truth(5) is None  # nobody has begun
+    assert users.counts(5) is None  # nobody has begun
     users.value(0, 5)
-    truth = users.truth(7)
-    assert truth is not None
-    assert truth.tolist() == [count / 50 for count in stream.table[2]]
+    counts = users.counts(7)
+    assert counts is not None
+    assert counts.tolist() == stream.table[2].tolist()
     assert sum(users.value(user, 6) or 0 for user in range(50)) == stream.table[1][1]
 
 

@@ -127,7 +127,7 @@ class Scene:
         now = int(time.time() * 1000) + ahead_ms
         start = now - timestamps * config.interval_ms
         terms = Terms(
-            name, config.labels, config.epsilon, config.window, config.interval_ms, start, oracle
+            name, config.values, config.epsilon, config.window, config.interval_ms, start, oracle
         )
         releases = []
         for t in range(1, timestamps + 1):

@@ -71,12 +71,13 @@ def _from_collector(
     from ldpstream.device.transport import HttpTransport
 
     with closing(HttpTransport()) as transport:
-        path = f"/v1/streams/{quote(stream, safe='')}"
-        labels: list[str] = _ask(transport, url, path, token)["terms"]["labels"]
+        path = f"/v1/streams/{quote(stream, safe='')}/releases"
+        first = f"{path}?since={since}&limit=1&format=json"
+        labels: list[str] = _ask(transport, url, first, token)["labels"]
         most = max(PAGE_NUMBERS // len(labels), 1)
         rows: list[Release] = []
         while True:
-            page = f"{path}/releases?since={since}&limit={most}&format=json"
+            page = f"{path}?since={since}&limit={most}&format=json"
             answer = _ask(transport, url, page, token)["releases"]
             if not answer:
                 return labels, rows

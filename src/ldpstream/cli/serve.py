@@ -39,11 +39,12 @@ def command(
     listening = listen(config)
     service = Service(config, secrets)
     for stream in service.streams.values():
-        terms = stream.terms
+        terms, names = stream.terms, stream.terms.names
+        values = f"{len(names)} labels" if len(names) > 1 else f"the {names[0]} of numbers"
         print(
             f"{terms.stream}: {stream.config.mechanism} with {terms.oracle}, epsilon"
             f" {terms.epsilon} in {terms.window} timestamps of {terms.interval_ms / 1000:g} s,"
-            f" {len(terms.labels)} labels, {stream.config.selection}"
+            f" {values}, {stream.config.selection}"
         )
     serve(service, listening, lambda: print(f"listening on {url_of(listening)}", flush=True))
     print("stopped", flush=True)

@@ -14,7 +14,7 @@ from ldpstream.collector.keys import report_prefix
 from ldpstream.collector.records import HEAD_BYTES
 from ldpstream.collector.selection import Asked
 from ldpstream.collector.store.contract import NewRound
-from ldpstream.oracles.collector_half import CollectorHalf
+from ldpstream.collector.terms import Half
 
 
 def reports_path(stream: str, round_name: str) -> str:
@@ -28,7 +28,7 @@ class OpenRound:
 
     stream: str
     stored: NewRound
-    collector: CollectorHalf
+    collector: Half
     asked: Asked | None
 
     @property

@@ -14,10 +14,13 @@ from ldpstream.collector.alerts.rules import Rule, read_rules
 from ldpstream.collector.alerts.webhook import check_url
 from ldpstream.collector.places import Path as Place
 from ldpstream.collector.places import line_of
+from ldpstream.collector.terms import names_of
 from ldpstream.domain import Domain
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.mechanisms.messages import Purpose
+from ldpstream.mechanisms.queries import HISTOGRAM, Mean, Query
 from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 
@@ -57,15 +60,16 @@ class StreamConfig:
     """One stream, as the file describes it."""
 
     name: str
-    labels: tuple[str, ...]
+    values: Domain | Range
+    """What a device may hold: one of these labels, or a number of this range."""
     epsilon: Epsilon
     window: int
     interval_ms: int
     start_ms: int | None
     """None: when the collector first runs it."""
     mechanism: str
-    oracle: Oracle | None
-    """None: the best one for these labels and this epsilon."""
+    oracle: Oracle | Numeric | None
+    """None: the best one for these values and this epsilon."""
     selection: Selection
     population: int
     """How many devices are expected; shares of users are shares of it."""
@@ -76,14 +80,26 @@ class StreamConfig:
     alerts: tuple[Rule, ...] = ()
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of what is released, in order."""
+        return names_of(self.values)
+
+    @property
+    def query(self) -> Query:
+        if isinstance(self.values, Range):
+            return Mean(self.values.low, self.values.high)
+        return HISTOGRAM
+
+    @property
     def settings(self) -> Settings:
         return Settings(
-            labels=len(self.labels),
+            labels=self.values.levels if isinstance(self.values, Range) else len(self.values),
             users=self.population,
             epsilon=self.epsilon,
             window=self.window,
             oracle=self.oracle,
             intervals=True,
+            query=self.query,
         )
 
 
@@ -191,19 +207,18 @@ def _stream(table: Table) -> StreamConfig:
     name = table.text("name")
     if not name or not set(name) <= NAME_CHARACTERS or len(name) > 64:
         table.refuse("name", f"name is {name!r}", "give up to 64 of a-z, 0-9, - and _")
-    labels = table.strings("labels")
-    table.attempt("labels", lambda: Domain.of(labels))
-    mechanism = table.text("mechanism", "lpa")
-    oracle = table.text("oracle", "auto")
+    values = _values(table)
+    labels = list(names_of(values))
+    mechanism = table.text("mechanism", "lpf")
     stream = StreamConfig(
         name=name,
-        labels=tuple(labels),
+        values=values,
         epsilon=table.attempt("epsilon", lambda: Epsilon.of(table.number("epsilon"))),
         window=table.whole("window", least=1),
         interval_ms=_interval(table),
         start_ms=_start(table),
         mechanism=mechanism,
-        oracle=None if oracle == "auto" else table.attempt("oracle", lambda: Oracle.named(oracle)),
+        oracle=_oracle(table, values),
         selection=Selection(table.choice("selection", tuple(Selection), Selection.OPEN)),
         population=table.whole("population", least=1),
         deadlines=_deadlines(table.table("deadlines")),
@@ -213,6 +228,28 @@ def _stream(table: Table) -> StreamConfig:
     )
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
     return stream
+
+
+def _values(table: Table) -> Domain | Range:
+    """`labels`, or `range`: one of the two."""
+    if "range" not in table:
+        labels = table.strings("labels")
+        domain: Domain = table.attempt("labels", lambda: Domain.of(labels))
+        return domain
+    if "labels" in table:
+        table.refuse("range", "a stream has labels or a range", "take one of the two away")
+    ends = table.numbers("range", 2)
+    numbers: Range = table.attempt("range", lambda: Range(ends[0], ends[1]))
+    return numbers
+
+
+def _oracle(table: Table, values: Domain | Range) -> Oracle | Numeric | None:
+    name = table.text("oracle", "auto")
+    if name == "auto":
+        return None
+    kind = Numeric if isinstance(values, Range) else Oracle
+    oracle: Oracle | Numeric = table.attempt("oracle", lambda: kind.named(name))
+    return oracle
 
 
 def _interval(table: Table) -> int:
@@ -336,6 +373,12 @@ class Table:
         for value in values:
             if not isinstance(value, str):
                 self.refuse(name, f"{name} has {value!r} in it", "give texts in quotes only")
+        return values
+
+    def numbers(self, name: str, how_many: int) -> list[float]:
+        values: list[Any] = self._typed(name, ..., (list,), f"a list of {how_many} numbers")
+        if len(values) != how_many or any(type(value) not in (int, float) for value in values):
+            self.refuse(name, f"{name} is {values!r}", f"give a list of {how_many} numbers")
         return values
 
     def table(self, name: str) -> Table:

@@ -30,8 +30,6 @@ from ldpstream.mechanisms.mechanism import Mechanism, Step
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.messages import Release as Released
 from ldpstream.mechanisms.registry import build
-from ldpstream.oracles import Oracle
-from ldpstream.oracles.collector_half import CollectorHalf, Support
 from ldpstream.privacy.epsilon import Epsilon
 
 MOST_CARRIED = 10_000
@@ -173,7 +171,7 @@ class Coordinator:
             epsilon_nano=ask.epsilon.nano,
             users=ask.users,
             rate=choice.rate,
-            report_bytes=self._collector(ask.epsilon).device.report_bytes,
+            report_bytes=self.terms.half(ask.epsilon).device.report_bytes,
             opened_ms=self._clock.now_ms(),
             deadline_ms=self._deadline(now.t, ask.purpose),
             roster_size=choice.asked.roster_size if choice.asked is not None else 0,
@@ -191,7 +189,7 @@ class Coordinator:
         return OpenRound(
             self.config.name,
             stored,
-            self._collector(Epsilon(stored.epsilon_nano)),
+            self.terms.half(Epsilon(stored.epsilon_nano)),
             Asked.of(stored) if self.config.selection is Kind.ROSTER else None,
         )
 
@@ -203,24 +201,23 @@ class Coordinator:
 
     def _tallied(self, stored: NewRound) -> Tally:
         """The tally of a closed round: from its counts or, if there are none yet, its reports."""
-        collector = self._collector(Epsilon(stored.epsilon_nano))
+        epsilon = Epsilon(stored.epsilon_nano)
         support = stored.support if isinstance(stored, Round) else None
         if support is None:
-            support = Support.none(len(self.terms.labels))
-            for records in self._store.reports(self.config.name, stored.name):
-                support += collector.support(collector.decode_table(records.reports))
+            waiting = self._store.reports(self.config.name, stored.name)
+            support = self.terms.half(epsilon).count(records.reports for records in waiting)
             self._store.tally(self.config.name, stored.name, support)
         assert self._now is not None
         self._now.received += support.reports
         self.selection.heard(stored.name, support.reports)
-        # More devices than expected are a population of their own: all of them were asked.
-        return Tally.of(collector, support, max(self.config.population, support.reports))
+        return self._mechanism.noise.tally(epsilon, support)
 
     def _release(self, now: _Timestamp, released: Released) -> None:
+        shown = self.config.query.shown(released, self._mechanism.noise)
         release = Release(
             now.t,
             self._clock.now_ms(),
-            released.to_json(),
+            shown.to_json(),
             asked=now.asked,
             received=now.received,
             missed=False,
@@ -256,9 +253,6 @@ class Coordinator:
         rounds = () if self._open is None else (self._open,)
         self._listener.announced(Announcement(self._serial, self._pin, t, rounds))
 
-    def _collector(self, epsilon: Epsilon) -> CollectorHalf:
-        return self.terms.oracle.collector(len(self.terms.labels), epsilon)
-
 
 def _number_asked(stored: NewRound, kind: Kind) -> int:
     return len(Asked.of(stored)) if kind is Kind.ROSTER else stored.users
@@ -271,16 +265,16 @@ def _terms(config: StreamConfig, store: Store, clock: Clock) -> tuple[Terms, Str
         mechanism = build(config.mechanism, config.settings)
         terms = Terms(
             config.name,
-            config.labels,
+            config.values,
             config.epsilon,
             config.window,
             config.interval_ms,
             clock.now_ms() if config.start_ms is None else config.start_ms,
-            Oracle(mechanism.noise.oracle),
+            mechanism.noise.oracle,
         )
         return terms, store.create_stream(config.name, terms.to_json())
     terms = Terms.from_json(stored.terms)
-    for name in ("labels", "epsilon", "window", "interval_ms", "start_ms", "oracle"):
+    for name in ("values", "epsilon", "window", "interval_ms", "start_ms", "oracle"):
         given, kept = getattr(config, name), getattr(terms, name)
         if given is not None and given != kept:
             raise Mistake(

@@ -7,17 +7,28 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from ldpstream.domain import Domain
+from ldpstream.numeric import Numeric, Range
+from ldpstream.numeric.collector_half import NumericCollector
 from ldpstream.oracles import Oracle
+from ldpstream.oracles.collector_half import CollectorHalf
 from ldpstream.privacy.epsilon import Epsilon
 
 PROTOCOL_VERSION = 1
 
+MEAN = "mean"
+"""What the one figure of a stream of numbers is called, where others have labels."""
+
+Half = CollectorHalf | NumericCollector
+"""What reads and counts the reports of a round."""
+
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of a histogram stream (docs/protocol.md).
+    """The terms of a stream (docs/protocol.md): of labels, or of numbers in a range.
 
-    >>> terms = Terms("regions", ("north", "south"), Epsilon.of(1), 20, 60_000, 0, Oracle.GRR)
+    >>> regions = Domain.of(("north", "south"))
+    >>> terms = Terms("regions", regions, Epsilon.of(1), 20, 60_000, 0, Oracle.GRR)
     >>> terms.timestamp_at(59_999), terms.timestamp_at(60_000), terms.start_of(2)
     (1, 2, 60000)
     >>> Terms.from_json(terms.to_json()) == terms
@@ -25,19 +36,18 @@ class Terms:
     """
 
     stream: str
-    labels: tuple[str, ...]
+    values: Domain | Range
     epsilon: Epsilon
     window: int
     interval_ms: int
     start_ms: int
-    oracle: Oracle
+    oracle: Oracle | Numeric
 
     def to_json(self) -> dict[str, Any]:
         return {
             "version": PROTOCOL_VERSION,
             "stream": self.stream,
-            "query": "histogram",
-            "labels": list(self.labels),
+            **_query(self.values),
             "epsilon_nano": self.epsilon.nano,
             "window": self.window,
             "interval_ms": self.interval_ms,
@@ -47,15 +57,20 @@ class Terms:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Terms:
+        numeric = saved["query"] == MEAN
         return cls(
             saved["stream"],
-            tuple(saved["labels"]),
+            Range.from_json(saved) if numeric else Domain.of(saved["labels"]),
             Epsilon(saved["epsilon_nano"]),
             saved["window"],
             saved["interval_ms"],
             saved["start_ms"],
-            Oracle.named(saved["oracle"]),
+            (Numeric if numeric else Oracle).named(saved["oracle"]),
         )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return names_of(self.values)
 
     @property
     def canonical(self) -> str:
@@ -67,9 +82,25 @@ class Terms:
         """What devices store of the terms at enrolment, and compare ever after."""
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
+    def half(self, epsilon: Epsilon) -> Half:
+        """What reads and counts reports of this epsilon."""
+        size = self.values.levels if isinstance(self.values, Range) else len(self.values)
+        return self.oracle.collector(size, epsilon)
+
     def timestamp_at(self, now_ms: int) -> int:
         """The timestamp that `now_ms` falls into; 0 or less before the stream starts."""
         return (now_ms - self.start_ms) // self.interval_ms + 1
 
     def start_of(self, t: int) -> int:
         return self.start_ms + (t - 1) * self.interval_ms
+
+
+def names_of(values: Domain | Range) -> tuple[str, ...]:
+    """What is released of these values, by name and in order."""
+    return (MEAN,) if isinstance(values, Range) else values.labels
+
+
+def _query(values: Domain | Range) -> dict[str, Any]:
+    if isinstance(values, Range):
+        return {"query": MEAN, **values.to_json()}
+    return {"query": "histogram", "labels": list(values.labels)}

@@ -24,13 +24,12 @@ from ldpstream.device.store import (
 )
 from ldpstream.device.terms import Terms
 from ldpstream.errors import LdpStreamError, Mistake, Problem
-from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.privacy.randomness import Source
 
 Reading = Callable[[int], int | None]
-"""The index of the label that the device holds at a timestamp, or None."""
+"""The place of the value that the device holds at a timestamp (`Terms.place`), or None."""
 
 Fault = TypeVar("Fault", bound=LdpStreamError)
 
@@ -152,8 +151,8 @@ class Account:
     def _draw_and_commit(self, asked: Round, value: int) -> bytes:
         terms = self.enrolled.terms
         epsilon = Epsilon(asked.epsilon_nano)
-        oracle = Oracle(terms.oracle).device(len(terms.labels), epsilon)
-        report = oracle.encode(oracle.perturb(value, self._source))
+        randomiser = terms.randomiser(epsilon)
+        report = randomiser.encode(randomiser.perturb(value, self._source))
         ledger = self._ledger.spend(asked.t, epsilon.nano)
         self._commit(Entry(asked.t, asked.name, epsilon.nano, report, self._clock.wall_ms()))
         self._ledger = ledger

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from ldpstream.device.account import Reading
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.backoff import Jitter, system_jitter
 from ldpstream.device.clock import Clock
@@ -25,7 +24,7 @@ from ldpstream.device.exchange import (
 )
 from ldpstream.device.session import LONGEST_WAIT, Heard, Session
 from ldpstream.device.store import Store
-from ldpstream.device.terms import Terms
+from ldpstream.device.terms import Terms, Value
 from ldpstream.device.transport import HttpTransport
 from ldpstream.device.witness import Witness
 from ldpstream.privacy.randomness import Source
@@ -44,13 +43,16 @@ class _Values:
         enrolment = self.session.account.enrolment
         return enrolment.terms if enrolment else None
 
-    def observe(self, value: str | int | None) -> None:
-        """The device holds this label from now on: by name, by index, or none (None)."""
+    def observe(self, value: Value | None) -> None:
+        """The device holds this value from now on, or none (None).
+
+        A label by its name or index; where the stream is of numbers, a number.
+        """
         self.session.observe(value)
 
-    def follow(self, reading: Reading) -> None:
-        """Let a function of t say which label (by index) the device holds, or None."""
-        self.session.follow(reading)
+    def follow(self, value_at: Callable[[int], Value | None]) -> None:
+        """Let a function of t say which value the device holds, or None."""
+        self.session.follow(value_at)
 
 
 class Device(_Values):

@@ -15,8 +15,8 @@ from ldpstream.device.exchange import Conversation, Pause, Request, Response, Un
 from ldpstream.device.rounds import Announcement, Refused, Round
 from ldpstream.device.rules import Silence
 from ldpstream.device.store import Enrolment, LedgerUnusable, Store
-from ldpstream.device.terms import LATEST_MS, Terms, TermsRefused, shown, whole
-from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.device.terms import LATEST_MS, Terms, TermsRefused, Value, shown, whole
+from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.randomness import Source, SystemSource
 
 LONGEST_WAIT = 30
@@ -53,21 +53,18 @@ class Session:
         self._serial = 0
         self.account = Account(store, self._clock, source or SystemSource())
 
-    def observe(self, value: str | int | None) -> None:
-        """From now on the device holds this label (or the label with this index), or none."""
-        if value is None:
-            self._reading = _nothing
-            return
-        domain = self.account.enrolled.terms.domain
-        index = domain.index(value) if isinstance(value, str) else value
-        if not 0 <= index < len(domain):
-            raise Mistake(
-                Problem.VALUE_RANGE, given=value, labels=len(domain), last=len(domain) - 1
-            )
-        self._reading = lambda _: index
+    def observe(self, value: Value | None) -> None:
+        """From now on the device holds this value, or none."""
+        place = None if value is None else self.account.enrolled.terms.place(value)
+        self._reading = lambda _: place
 
-    def follow(self, reading: Reading) -> None:
-        """From now on ask `reading` for the value at each timestamp."""
+    def follow(self, value_at: Callable[[int], Value | None]) -> None:
+        """From now on ask `value_at` for the value at each timestamp."""
+
+        def reading(t: int) -> int | None:
+            value = value_at(t)
+            return None if value is None else self.account.enrolled.terms.place(value)
+
         self._reading = reading
 
     def enrol(

@@ -5,23 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
 from ldpstream.domain import Domain
 from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
+from ldpstream.oracles.device_half import Randomiser
 from ldpstream.privacy.epsilon import Epsilon
 
 VERSION = 1
-QUERY = "histogram"
 LONGEST_WINDOW = 1 << 31
 LONGEST_INTERVAL_MS = 1 << 41
 """About 70 years."""
 LATEST_MS = 1 << 52
 
+Value = str | float
+"""A label by its name or index; of a stream of numbers, a number."""
+
 _STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_END = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
 def shown(value: object) -> str:
@@ -51,43 +56,57 @@ class Terms:
     ('df794d2e92bb4234', 2)
     """
 
-    version: int
     stream: str
-    query: str
-    labels: tuple[str, ...]
+    values: Domain | Range
+    """What the device may hold: one of these labels, or a number of this range."""
     epsilon_nano: int
     window: int
     interval_ms: int
     start_ms: int
-    oracle: str
+    oracle: Oracle | Numeric
 
     @classmethod
     def read(cls, sent: object) -> Terms:
         """Check what a collector sent. A key that this version does not know may loosen another."""
-        if not isinstance(sent, dict) or sent.keys() != cls.__dataclass_fields__.keys():
-            _malformed("the keys", sent if not isinstance(sent, dict) else sorted(map(str, sent)))
+        if not isinstance(sent, dict):
+            _malformed("the keys", sent)
+        own_keys = _OWN_KEYS.get(str(sent.get("query")))
+        if own_keys is None or sent.keys() != _COMMON_KEYS | own_keys:
+            _malformed("the keys", sorted(map(str, sent)))
         _check("version", sent, sent["version"] == VERSION and type(sent["version"]) is int)
-        _check("query", sent, sent["query"] == QUERY)
         _check("stream", sent, _is_stream_name(sent["stream"]))
-        _check("labels", sent, _are_labels(sent["labels"]))
         _check("window", sent, whole(sent["window"], 1, LONGEST_WINDOW))
         _check("interval_ms", sent, whole(sent["interval_ms"], 1, LONGEST_INTERVAL_MS))
         _check("start_ms", sent, whole(sent["start_ms"], 0, LATEST_MS))
         _check("epsilon_nano", sent, type(sent["epsilon_nano"]) is int)
         _check("oracle", sent, isinstance(sent["oracle"], str))
         try:
-            Domain.of(sent["labels"])
-            Epsilon(sent["epsilon_nano"])
-            Oracle(sent["oracle"])
+            epsilon = Epsilon(sent["epsilon_nano"])
+            values, oracle = _numbers(sent) if sent["query"] == "mean" else _labels(sent)
         except (Mistake, ValueError) as error:
             raise TermsRefused(Problem.TERMS_MALFORMED, what=shown(str(error))) from None
-        return cls(**{**sent, "labels": tuple(sent["labels"])})
+        times = (sent["interval_ms"], sent["start_ms"])
+        return cls(sent["stream"], values, epsilon.nano, sent["window"], *times, oracle)
 
     @cached_property
     def canonical(self) -> str:
         """JSON with sorted keys, no spaces, and no escapes that JSON does not demand."""
+        if isinstance(self.values, Range):
+            query = {"query": "mean", **self.values.to_json()}
+        else:
+            query = {"query": "histogram", "labels": self.values.labels}
+        fields = {
+            "version": VERSION,
+            "stream": self.stream,
+            **query,
+            "epsilon_nano": self.epsilon_nano,
+            "window": self.window,
+            "interval_ms": self.interval_ms,
+            "start_ms": self.start_ms,
+            "oracle": self.oracle,
+        }
         return json.dumps(
-            asdict(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+            fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
         )
 
     @cached_property
@@ -95,13 +114,24 @@ class Terms:
         """The SHA-256 of the canonical form: what a device holds the collector to."""
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
-    @cached_property
-    def domain(self) -> Domain:
-        return Domain(self.labels)
-
     @property
     def epsilon(self) -> Epsilon:
         return Epsilon(self.epsilon_nano)
+
+    def place(self, value: Value) -> int:
+        """Which value it is, from 0: of a label, its name or index; of a number, its level."""
+        if isinstance(self.values, Range):
+            return self.values.level(value)
+        index = self.values.index(value) if isinstance(value, str) else value
+        if type(index) is not int or not 0 <= index < len(self.values):
+            size = len(self.values)
+            raise Mistake(Problem.VALUE_RANGE, given=value, labels=size, last=size - 1)
+        return index
+
+    def randomiser(self, epsilon: Epsilon) -> Randomiser[Any]:
+        """What makes a report of a value at this cost."""
+        size = self.values.levels if isinstance(self.values, Range) else len(self.values)
+        return self.oracle.device(size, epsilon)
 
     @property
     def slack_ms(self) -> int:
@@ -111,6 +141,30 @@ class Terms:
     def timestamp_at(self, ms: int) -> int:
         """The timestamp that this moment belongs to; below 1 before the stream starts."""
         return (ms - self.start_ms) // self.interval_ms + 1
+
+
+_COMMON_KEYS = frozenset(
+    ["version", "stream", "query", "epsilon_nano", "window", "interval_ms", "start_ms", "oracle"]
+)
+_OWN_KEYS = {
+    "histogram": frozenset({"labels"}),
+    "mean": frozenset({"low", "high", "steps"}),
+}
+
+
+def _labels(sent: dict[str, Any]) -> tuple[Domain, Oracle]:
+    _check("labels", sent, _are_labels(sent["labels"]))
+    return Domain.of(sent["labels"]), Oracle(sent["oracle"])
+
+
+def _numbers(sent: dict[str, Any]) -> tuple[Range, Numeric]:
+    for end in ("low", "high"):
+        _check(end, sent, isinstance(sent[end], str) and _END.fullmatch(sent[end]) is not None)
+    _check("steps", sent, type(sent["steps"]) is int)
+    values = Range.from_json(sent)
+    for end, text in values.to_json().items():
+        _check(end, sent, sent[end] == text)  # else this device would pin another text
+    return values, Numeric(sent["oracle"])
 
 
 def _is_stream_name(name: object) -> bool:

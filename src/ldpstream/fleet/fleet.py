@@ -18,6 +18,7 @@ from ldpstream.device import AsyncDevice, Refused, Terms, Unreachable
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.exchange import AsyncTransport
 from ldpstream.device.session import Heard
+from ldpstream.device.terms import Value
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
@@ -25,6 +26,8 @@ from ldpstream.fleet.reader import Judged, Reader
 from ldpstream.fleet.users import Users
 from ldpstream.fleet.weather import Line, Weather
 from ldpstream.lab.metrics import Metrics
+from ldpstream.mechanisms.queries import HISTOGRAM, Mean
+from ldpstream.numeric import Range
 from ldpstream.streams.stream import Stream
 
 ENROLLING_AT_ONCE = 64
@@ -103,6 +106,7 @@ class Fleet:
         self._transport = transport or AsyncHttpTransport()
         self._chance = Random(plan.seed)  # noqa: S311 - for the weather, not for reports
         self._users = Users(plan.source, plan.devices, plan.seed)
+        self._levels: Range | None = None
         self._members: list[_Member] = []
         self._made = 0
         self._stopped = asyncio.Event()
@@ -121,7 +125,8 @@ class Fleet:
             self._folder = stack.enter_context(_folder(self._plan.folder))
             terms = await self._enrol_all()
             started = time.monotonic()
-            reader = Reader(self._transport, self._plan.url, self._plan.stream, self._users)
+            query = Mean(self._levels.low, self._levels.high) if self._levels else HISTOGRAM
+            reader = Reader(self._transport, self._plan.url, self._plan.stream, self._users, query)
             await self._take_part(terms, reader)
             seconds = time.monotonic() - started
         return Outcome(
@@ -141,14 +146,7 @@ class Fleet:
         self._members = [first]
         terms = first.device.terms
         assert terms is not None
-        if terms.labels != self._plan.source.domain.labels:
-            raise Mistake(
-                Problem.STREAM_PARAMETER,
-                stream=self._plan.source.name,
-                name="the number of labels",
-                given=len(self._plan.source.domain),
-                expected=f"the collector's labels, {', '.join(terms.labels[:8])}",
-            )
+        self._agree(terms)
         gate = asyncio.Semaphore(ENROLLING_AT_ONCE)
 
         async def join(user: int) -> _Member:
@@ -160,6 +158,25 @@ class Fleet:
         others = (join(user) for user in range(1, self._plan.devices))
         self._members += await asyncio.gather(*others)
         return terms
+
+    def _agree(self, terms: Terms) -> None:
+        """Find out how the source's labels are values of the stream."""
+        domain = self._plan.source.domain
+        if isinstance(terms.values, Range):
+            self._levels = Range(terms.values.low, terms.values.high, len(domain) - 1)
+        elif terms.values != domain:
+            raise Mistake(
+                Problem.STREAM_PARAMETER,
+                stream=self._plan.source.name,
+                name="the number of labels",
+                given=len(domain),
+                expected=f"the collector's labels, {', '.join(terms.values.labels[:8])}",
+            )
+
+    def _value(self, user: int, t: int) -> Value | None:
+        """What a user holds; of a stream of numbers, the number that their label is a level of."""
+        index = self._users.value(user, t)
+        return index if index is None or self._levels is None else self._levels.value(index)
 
     async def _join(self, user: int) -> _Member:
         """A user who has never been here before installs the application."""
@@ -175,7 +192,7 @@ class Fleet:
             except Unreachable:
                 if not self._plan.weather.loss:
                     raise
-        member.device.follow(lambda t: self._users.value(user, t))
+        member.device.follow(lambda t: self._value(user, t))
         return member
 
     async def _take_part(self, terms: Terms, reader: Reader) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ CHECKS = 20
 """Times that the gateway asks before it believes that nobody is there."""
 BREATH = 250
 """Devices that decide between two looks at the network."""
+LONGEST_HOLD = 0.2
+"""Seconds that a report waits for company: the round may end before the last device has decided."""
 
 
 @dataclass
@@ -84,18 +87,20 @@ class Gateway:
         return await self.transport.send(self.url, Request("GET", path, patience=wait + 10.0))
 
     async def _answer(self, announcement: Announcement) -> None:
-        """Pass reports on as they are made: a round may end before the last device has decided."""
+        """Let every device decide, and pass reports on as they are made."""
         for asked in announcement.rounds:
             ready: list[tuple[AsyncDevice, Submission]] = []
+            held_since = time.monotonic()
             for number, device in enumerate(self.online()):
                 outcome = device.session.consider(announcement.pin, asked)
                 if isinstance(outcome, Submission):
                     ready.append((device, outcome))
                 elif isinstance(outcome, Refused):
                     self.refused[outcome.problem.code] += 1
-                if len(ready) == BATCH:
+                long_enough = time.monotonic() - held_since > LONGEST_HOLD
+                if len(ready) == BATCH or (ready and long_enough):
                     await self.pass_on(ready)
-                    ready = []
+                    ready, held_since = [], time.monotonic()
                 elif number % BREATH == 0:
                     await asyncio.sleep(0)
             if ready:

@@ -13,6 +13,7 @@ from ldpstream.device.answers import refusal_in
 from ldpstream.device.exchange import AsyncTransport, Request
 from ldpstream.fleet.users import Users
 from ldpstream.lab.metrics import Metrics, measure
+from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.refine.intervals import normal_interval
 
 PAGE = 1000
@@ -42,6 +43,7 @@ class Reader:
     url: str
     stream: str
     users: Users
+    query: Query = HISTOGRAM
     judged: list[Judged] = field(default_factory=list)
     _next: int = 0
 
@@ -54,8 +56,9 @@ class Reader:
         new = []
         for release in _releases(json.loads(response.body)):
             self._next = release["t"] + 1
-            truth = self.users.truth(release["t"])
-            if truth is not None:
+            counts = self.users.counts(release["t"])
+            if counts is not None:
+                truth = self.query.truth(counts)
                 values, variance = (
                     np.array(release[name], np.float64) for name in ("values", "variance")
                 )
@@ -80,6 +83,7 @@ class Reader:
             reports=sum(one.received for one in self.judged),
             publications=sum(one.fresh for one in self.judged),
             covered=float(np.mean((low <= truth) & (truth <= high))),
+            unit=self.query.unit,
         )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ldpstream.errors import Mistake, Problem
 from ldpstream.streams.stream import CountsStream, ShuffledUsers, Stream, ValuesSnapshot
 
-Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 REMEMBERED = 3
 """Timestamps whose values are kept: a round may be answered a little late."""
@@ -24,8 +24,8 @@ class Users:
 
     >>> from ldpstream.streams.synthetic import constant
     >>> users = Users(constant(users=10, timestamps=2, p=0.3), devices=10, seed=1)
-    >>> sum(users.value(user, 1_000_005) for user in range(10)), users.truth(1_000_005).tolist()
-    (3, [0.7, 0.3])
+    >>> sum(users.value(user, 1_000_005) for user in range(10)), users.counts(1_000_005).tolist()
+    (3, [7, 3])
     """
 
     def __init__(self, stream: Stream, devices: int, seed: int) -> None:
@@ -37,7 +37,7 @@ class Users:
         self._rng = np.random.default_rng(seed)
         self._snapshots = self._endless()
         self._values: dict[int, NDArray[Any]] = {}
-        self._truth: dict[int, Floats] = {}
+        self._counts: dict[int, Counts] = {}
         self._last: int | None = None
 
     def value(self, user: int, t: int) -> int | None:
@@ -47,11 +47,11 @@ class Users:
         values = self._values.get(t)
         return None if values is None else int(values[user])
 
-    def truth(self, t: int) -> Floats | None:
-        """The frequencies at t; None before the first timestamp that anyone was asked for."""
+    def counts(self, t: int) -> Counts | None:
+        """How many hold each label at t; None before the first one that anyone was asked for."""
         if self._last is not None and t > self._last:
             self._go_to(t)  # nobody could answer in time, but it has been
-        return self._truth.get(t)
+        return self._counts.get(t)
 
     def _go_to(self, t: int) -> None:
         start = t if self._last is None else self._last + 1
@@ -59,8 +59,7 @@ class Users:
             values = next(self._snapshots)[: self._devices].copy()
             self._values[now] = values
             self._values.pop(now - REMEMBERED, None)
-            counts = np.bincount(values, minlength=len(self._stream.domain))
-            self._truth[now] = counts / self._devices
+            self._counts[now] = np.bincount(values, minlength=len(self._stream.domain))
             self._last = now
 
     def _endless(self) -> Iterator[NDArray[Any]]:

@@ -45,7 +45,8 @@ class MeanNoise:
             return Tally.empty(self.labels)
         collector = self._collector(epsilon)
         estimate, spread = collector.estimate(support), collector.spread(support)
-        variance = collector.variance(support.reports, _inside(estimate), spread, self.population)
+        population = max(self.population, support.reports)
+        variance = collector.variance(support.reports, _inside(estimate), spread, population)
         return Tally(estimate, np.array([variance]), support.reports)
 
     def inputs(self, counts: Counts) -> Counts:

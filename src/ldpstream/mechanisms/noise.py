@@ -79,7 +79,10 @@ class Noise(Protocol):
         ...
 
     def tally(self, epsilon: Epsilon, support: Support) -> Tally:
-        """What counted reports come to."""
+        """What counted reports come to.
+
+        More reports than `population` are a population of their own: everyone was asked.
+        """
         ...
 
     def inputs(self, counts: Counts) -> Counts:
@@ -103,7 +106,8 @@ class PureNoise(ABC):
         return self.pure(epsilon).variance(tally.reports, frequencies, self.population)
 
     def tally(self, epsilon: Epsilon, support: Support) -> Tally:
-        return Tally.of(self.pure(epsilon), support, self.population)
+        population = max(self.population, support.reports)
+        return Tally.of(self.pure(epsilon), support, population)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class NumericCollector(Reader):
     """
 
     def __init__(self, device: NumericDevice) -> None:
-        super().__init__(device.report_bytes)
+        super().__init__(device.report_bytes, device.outputs)
         self.device = device
         self.base = float(device.base)
         self.bend = float(device.bend)

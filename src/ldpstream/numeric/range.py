@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
+from numbers import Real
+from typing import Any
 
 from ldpstream.domain import MOST_LABELS
 from ldpstream.errors import Mistake, Problem
@@ -45,13 +47,13 @@ class Range:
     def levels(self) -> int:
         return self.steps + 1
 
-    def level(self, reading: float | Fraction | Decimal) -> int:
+    def level(self, reading: Any) -> int:
         """The level nearest to a reading; beyond the ends, that of the end.
 
         The last thing on a device that a float takes part in, and even here it is taken for the
         exact fraction that it is. What is not a number is refused: no level would be honest.
         """
-        if reading != reading:
+        if not _is_number(reading):
             raise Mistake(
                 Problem.OPTION, option="a reading", given=reading, expected="a number, or nothing"
             )
@@ -65,3 +67,25 @@ class Range:
     def value(self, level: float) -> float:
         """What a level, or a mean of levels, stands for."""
         return self.low + (self.high - self.low) * level / self.steps
+
+    def to_json(self) -> dict[str, Any]:
+        """The ends as decimal texts: every language writes them alike, so that a pin can hold them.
+
+        >>> Range(-0.5, 60, steps=8).to_json()
+        {'low': '-0.5', 'high': '60', 'steps': 8}
+        """
+        return {"low": _decimal(self.low), "high": _decimal(self.high), "steps": self.steps}
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> Range:
+        return cls(float(saved["low"]), float(saved["high"]), saved["steps"])
+
+
+def _is_number(reading: object) -> bool:
+    return isinstance(reading, Real | Decimal) and reading == reading  # NaN differs from itself
+
+
+def _decimal(number: float) -> str:
+    """The shortest text that is read as this number, without an exponent."""
+    text = format(Decimal(repr(float(number))), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -38,15 +38,28 @@ class Support:
         return Support(self.counts + other.counts, self.reports + other.reports)
 
     @classmethod
-    def none(cls, labels: int) -> Support:
-        return cls(np.zeros(labels, np.int64), 0)
+    def none(cls, counters: int) -> Support:
+        return cls(np.zeros(counters, np.int64), 0)
 
 
 class Reader(ABC):
-    """Reads the wire format of a randomiser, a batch at a time."""
+    """Reads and counts the reports of a randomiser, a batch at a time."""
 
-    def __init__(self, report_bytes: int) -> None:
+    def __init__(self, report_bytes: int, counters: int) -> None:
         self._report_bytes = report_bytes
+        self.counters = counters
+        """How many counts a support has."""
+
+    def count(self, tables: Iterable[NDArray[np.uint8]]) -> Support:
+        """The support of reports that come in parts, encoded, one a row."""
+        counted = Support.none(self.counters)
+        for table in tables:
+            counted += self.support(self.decode_table(table))
+        return counted
+
+    @abstractmethod
+    def support(self, reports: Reports) -> Support:
+        """Count decoded reports."""
 
     def decode(self, wires: Sequence[bytes]) -> Reports:
         """Read a batch of encoded reports; the first bad one is refused by name."""
@@ -109,7 +122,7 @@ class CollectorHalf(Reader, Pure):
     """
 
     def __init__(self, device: DeviceHalf[Any]) -> None:
-        Reader.__init__(self, device.report_bytes)
+        Reader.__init__(self, device.report_bytes, device.labels)
         Pure.__init__(self, device.p, device.q)
         self.device = device
         self.labels = device.labels

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.migrations import STEPS
+from ldpstream.collector.terms import Terms
 from ldpstream.errors import Mistake, Problem
 
 
@@ -41,8 +42,7 @@ class Archive:
         terms = dict(self.connection.execute("SELECT name, terms FROM stream").fetchall())
         if stream not in terms:
             raise Mistake(Problem.STREAM_UNKNOWN, given=stream, known=", ".join(terms))
-        labels: list[str] = json.loads(terms[stream])["labels"]
-        return labels
+        return list(Terms.from_json(json.loads(terms[stream])).names)
 
     def releases(self, stream: str, since: int) -> list[Release]:
         return select_releases(self.connection, stream, since, -1)

@@ -1,0 +1,91 @@
+"""Streams of numbers: the same rounds, rules and mechanisms, with a mean released."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldpstream.collector.coordinator import Coordinator
+from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.collector.terms import Terms
+from ldpstream.device.terms import Terms as DeviceTerms
+from ldpstream.mechanisms.mechanism import drive
+from ldpstream.mechanisms.messages import Ask, Tally
+from ldpstream.mechanisms.registry import PAPER, build
+from ldpstream.numeric import Numeric, Range
+from ldpstream.privacy.epsilon import Epsilon
+from tests.collector.driving import World, counted_once, most_spent
+from tests.collector.helpers import stream_config
+
+TIMESTAMPS = 12
+
+
+def world_of(folder: Path, mechanism: str = "lpf", **given: object) -> World:
+    config = stream_config(
+        folder, mechanism=mechanism, labels=None, range=[-20, 60], oracle="auto", **given
+    )
+    world = World(config, folder / "c.sqlite")
+    world.enrol_everyone()
+    return world
+
+
+def lived(world: World) -> list[Release]:
+    with closing(SqliteStore(world.file)) as store:
+        world.live(store, TIMESTAMPS)
+        assert [*counted_once(store, world)] == []
+        return store.releases("a", 0, 100)
+
+
+@pytest.mark.parametrize("mechanism", [*PAPER, "lpf"])
+def test_releases_are_means_in_the_unit_of_the_range(mechanism: str, tmp_path: Path) -> None:
+    world = world_of(tmp_path, mechanism, selection="roster")
+    released = lived(world)
+    assert [release.t for release in released] == [*range(1, TIMESTAMPS + 1)]
+    assert most_spent(world) <= 10**9
+    with closing(SqliteStore(world.file)) as store:
+        rounds = {(one.t, one.purpose): one for one in store.rounds("a", 0)}
+    again = build(mechanism, world.config.settings)
+    for release in released:
+
+        def answer(ask: Ask, t: int = release.t) -> Tally:
+            support = rounds[t, ask.purpose].support
+            assert support is not None
+            return again.noise.tally(ask.epsilon, support)
+
+        expected = world.config.query.shown(drive(again.step(release.t), answer), again.noise)
+        assert release.content == expected.to_json()
+
+
+def test_a_mean_is_unbiased(tmp_path: Path) -> None:
+    """LPU over many devices: within 5 standard errors of the truth, failing below 1e-6."""
+    world = world_of(tmp_path, "lpu", population=2000, selection="open")
+    (release, *_) = lived(world)
+    levels = world.config.settings.labels
+    held = [number % levels for number in world.devices]
+    truth = world.config.query.truth(np.bincount(held, minlength=levels))
+    (value,), (variance,) = release.content["values"], release.content["variance"]
+    assert abs(value - truth[0]) < 5 * variance**0.5
+    assert variance < 80**2 / 100  # of about 500 reports, not of none
+
+
+def test_device_and_collector_pin_the_same_terms() -> None:
+    terms = Terms("load", Range(-0.5, 1e3, 512), Epsilon.of("0.5"), 20, 1000, 0, Numeric.DUCHI)
+    assert Terms.from_json(terms.to_json()) == terms
+    agreed = DeviceTerms.read(terms.to_json())
+    assert (agreed.canonical, agreed.pin) == (terms.canonical, terms.pin)
+    assert agreed.values == terms.values
+    assert agreed.randomiser(terms.epsilon) is terms.half(terms.epsilon).device
+
+
+def test_a_restart_takes_up_the_stream_and_another_range_is_refused(tmp_path: Path) -> None:
+    world = world_of(tmp_path)
+    lived(world)
+    other = stream_config(tmp_path, labels=None, range=[0, 60], oracle="auto", mechanism="lpf")
+    with closing(SqliteStore(world.file)) as store:
+        assert Coordinator(world.config, store, world.clock).last_t == TIMESTAMPS
+        with pytest.raises(Exception, match="values"):
+            Coordinator(other, store, world.clock)
