@@ -22,7 +22,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 LAYERS = (  # from the top
     {"cli", "__main__"},
-    {"fleet"},
+    {"fleet", "bridges"},
     {"collector", "device", "lab", "engines"},
     {"mechanisms", "refine", "streams"},
     {"oracles", "numeric", "privacy"},

@@ -8,6 +8,7 @@ import typer
 
 from ldpstream.cli import (
     alerts,
+    bridge,
     compare,
     data,
     demo,
@@ -38,6 +39,7 @@ app.command("export")(export.command)
 app.add_typer(device.app, name="device")
 app.add_typer(data.app, name="data")
 app.add_typer(alerts.app, name="alerts")
+app.add_typer(bridge.app, name="bridge")
 
 
 def main() -> None:

@@ -1,0 +1,168 @@
+"""A bridge between a collector and an MQTT broker: rounds out, reports in.
+
+It holds no secret and keeps no state. A report is acknowledged to the broker when the collector has
+it on disk, or has refused it for good: a bridge that dies is replaced by another that is given the
+rest. What comes twice is counted once, by the collector.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from ldpstream.device.answers import read_object, refusal_in
+from ldpstream.device.backoff import pause_after, system_jitter
+from ldpstream.device.exchange import Request, Response, Unreachable
+from ldpstream.device.mqtt import AT_LEAST_ONCE, Broker, reports_topic, rounds_topic
+from ldpstream.device.rounds import Refused
+from ldpstream.device.transport import HttpTransport
+from ldpstream.errors import Mistake, Problem
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client, MQTTMessage
+
+BATCH = 1000
+LONGEST_POLL = 20
+BREATH_SECONDS = 0.05
+"""How long reports gather before they are passed on."""
+LONGEST_PAUSE = 5.0
+HEAD_BYTES = 32
+
+
+@dataclass
+class Passed:
+    """What came of the reports so far."""
+
+    accepted: int = 0
+    repeated: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+class MqttBridge:
+    """One stream of one collector, whose selection is open: everyone there is told the same."""
+
+    def __init__(self, url: str, stream: str, broker: Broker) -> None:
+        self._url = url
+        self._stream = stream
+        self._broker = broker
+        self._stopping = threading.Event()
+        self._waiting: queue.SimpleQueue[MQTTMessage] = queue.SimpleQueue()
+        self.passed = Passed()
+
+    def stop(self) -> None:
+        """Let `run` return; reports that are not passed on yet stay with the broker."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Carry rounds and reports until told to stop."""
+        first = self._ask_rounds(HttpTransport(), after=0, wait=0)
+        if first.status != 200:
+            raise self._explain(first)
+        # A fixed name and a session that stays: the broker keeps reports while no bridge is there.
+        client = self._broker.client(
+            client_id=f"ldpstream-bridge-{self._stream}", clean_session=False, manual_ack=True
+        )
+        client.on_message = lambda _, __, message: self._waiting.put(message)
+        topic = reports_topic(self._stream, "+")
+        self._broker.connect(client, heard=lambda client: client.subscribe(topic, AT_LEAST_ONCE))
+        announcing = threading.Thread(target=self._announce, args=(client,), daemon=True)
+        announcing.start()
+        try:
+            self._pass_on(client)
+        finally:
+            client.disconnect()
+            client.loop_stop()
+
+    def _explain(self, response: Response) -> Exception:
+        if response.status == 400:
+            return Mistake(
+                Problem.OPTION,
+                option="--stream",
+                given=self._stream,
+                expected="a stream with open selection: a roster asks device by device",
+            )
+        refusal = refusal_in(response, "to list rounds")
+        return Mistake(refusal.problem, **refusal.facts)
+
+    # Rounds
+
+    def _announce(self, client: Client) -> None:
+        """Publish every announcement, retained: who connects later hears the last one at once."""
+        transport, serial, failures = HttpTransport(), 0, 0
+        while not self._stopping.is_set():
+            try:
+                response = self._ask_rounds(transport, serial, LONGEST_POLL)
+                if response.status != 200:
+                    raise refusal_in(response, "to list rounds")
+                serial = int(read_object(response, "rounds")["serial"])
+            except (Unreachable, Refused):
+                failures += 1
+                self._stopping.wait(_pause(failures))
+                continue
+            failures = 0
+            client.publish(rounds_topic(self._stream), response.body, AT_LEAST_ONCE, retain=True)
+
+    def _ask_rounds(self, transport: HttpTransport, after: int, wait: int) -> Response:
+        path = f"/v1/streams/{self._stream}/rounds?after={after}&wait={wait}"
+        return transport.send(self._url, Request("GET", path, patience=wait + 10.0))
+
+    # Reports
+
+    def _pass_on(self, client: Client) -> None:
+        transport = HttpTransport()
+        while not self._stopping.is_set():
+            for (round_name, size), messages in self._gathered().items():
+                if size <= HEAD_BYTES:
+                    self.passed.refused["report-length"] += len(messages)
+                elif not self._deliver(transport, round_name, messages):
+                    return
+                for message in messages:
+                    client.ack(message.mid, message.qos)
+
+    def _gathered(self) -> dict[tuple[str, int], list[MQTTMessage]]:
+        """What has come within a breath, by round and length: records of a batch are of one."""
+        found: dict[tuple[str, int], list[MQTTMessage]] = {}
+        with contextlib.suppress(queue.Empty):
+            message = self._waiting.get(timeout=1.0)
+            self._stopping.wait(BREATH_SECONDS)
+            for _ in range(BATCH):
+                key = message.topic.split("/")[-2], len(message.payload)
+                found.setdefault(key, []).append(message)
+                message = self._waiting.get_nowait()
+        return found
+
+    def _deliver(
+        self, transport: HttpTransport, round_name: str, messages: list[MQTTMessage]
+    ) -> bool:
+        """Send a batch until the collector has decided on it; False if told to stop before."""
+        path = f"/v1/streams/{self._stream}/rounds/{round_name}/batch"
+        kind = {"Content-Type": "application/vnd.ldpstream.batch"}
+        request = Request("POST", path, kind, b"".join(one.payload for one in messages))
+        for failures in count(1):
+            with contextlib.suppress(Unreachable):
+                response = transport.send(self._url, request)
+                if response.status != 429 and response.status < 500:
+                    self._count(response, len(messages))
+                    return True
+            if self._stopping.wait(_pause(failures)):
+                return False
+        raise AssertionError("counting has no end")
+
+    def _count(self, response: Response, reports: int) -> None:
+        if response.status != 200:  # the round is over, or there never was one
+            code = refusal_in(response, "a batch").facts["code"]
+            self.passed.refused[str(code)] += reports
+            return
+        answer: dict[str, Any] = read_object(response, "batch")
+        self.passed.accepted += int(answer["accepted"])
+        self.passed.repeated += int(answer["repeated"])
+        self.passed.refused.update(answer["refused"])
+
+
+def _pause(failures: int) -> float:
+    return min(pause_after(failures, 0.1, 0.0, system_jitter), LONGEST_PAUSE)

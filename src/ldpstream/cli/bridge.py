@@ -1,0 +1,38 @@
+"""`ldpstream bridge`: devices that do not speak HTTP."""
+
+from __future__ import annotations
+
+import signal
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Connect a collector with fleets that speak something else.", no_args_is_help=True
+)
+
+
+@app.callback()
+def bridges() -> None: ...
+
+
+@app.command("mqtt")
+def mqtt(
+    collector: Annotated[str, typer.Option(help="address, as http://127.0.0.1:8080")],
+    stream: Annotated[str, typer.Option(help="a stream with open selection")],
+    broker: Annotated[str, typer.Option(help="mqtt(s)://host:port")] = "mqtt://127.0.0.1:1883",
+    user: Annotated[str | None, typer.Option(envvar="LDPSTREAM_MQTT_USER")] = None,
+    password: Annotated[str | None, typer.Option(envvar="LDPSTREAM_MQTT_PASSWORD")] = None,
+) -> None:
+    """Announce rounds to a broker, and pass on the reports that devices publish there."""
+    from ldpstream.bridges.mqtt import MqttBridge
+    from ldpstream.device.mqtt import Broker
+
+    bridge = MqttBridge(collector.rstrip("/"), stream, Broker.of(broker, user, password))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: bridge.stop())
+    print(f"bridging {stream} to {broker}", flush=True)
+    bridge.run()
+    passed = bridge.passed
+    refused = ", ".join(f"{number} {code}" for code, number in sorted(passed.refused.items()))
+    print(f"accepted {passed.accepted}, repeated {passed.repeated}, refused {refused or 'none'}")

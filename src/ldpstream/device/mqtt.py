@@ -1,0 +1,193 @@
+"""MQTT for a device that may block: for fleets that already speak it. Needs the extra `mqtt`.
+
+A device enrols over HTTP, once. From then on it hears rounds on a retained topic and publishes its
+reports, through a broker that `ldpstream bridge mqtt` connects with the collector. Only the carrier
+is another: the conversations, and every rule of the device, are those of HTTP.
+
+    ldpstream/1/{stream}/rounds                    retained; an announcement, as over HTTP
+    ldpstream/1/{stream}/rounds/{round}/reports    device, code and report, one after the other
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.terms import whole
+from ldpstream.device.transport import HttpTransport
+from ldpstream.errors import Mistake, Problem
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client, MQTTMessage
+
+AT_LEAST_ONCE = 1
+"""Quality of service: what a broker has acknowledged arrives, perhaps twice. Twice counts once."""
+CONNECTING_SECONDS = 10.0
+PORTS = {"mqtt": 1883, "mqtts": 8883}
+
+
+def rounds_topic(stream: str) -> str:
+    return f"ldpstream/1/{stream}/rounds"
+
+
+def reports_topic(stream: str, round_name: str) -> str:
+    return f"{rounds_topic(stream)}/{round_name}/reports"
+
+
+@dataclass(frozen=True)
+class Broker:
+    """Where a broker is, and who asks.
+
+    >>> Broker.of("mqtts://broker.example.org")
+    Broker(host='broker.example.org', port=8883, secure=True, user=None)
+    """
+
+    host: str
+    port: int
+    secure: bool
+    user: str | None = None
+    password: str | None = None
+
+    def __repr__(self) -> str:
+        shown = f"{self.host!r}, port={self.port}, secure={self.secure}, user={self.user!r}"
+        return f"Broker(host={shown})"  # never the password
+
+    @classmethod
+    def of(cls, url: str, user: str | None = None, password: str | None = None) -> Broker:
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        if parts.scheme not in PORTS or not parts.hostname or parts.path not in ("", "/"):
+            raise Mistake(
+                Problem.OPTION, option="the broker", given=repr(url), expected="mqtt(s)://host:port"
+            )
+        return cls(
+            parts.hostname,
+            port or PORTS[parts.scheme],
+            parts.scheme == "mqtts",
+            user or parts.username,
+            password or parts.password,
+        )
+
+    @property
+    def url(self) -> str:
+        return f"mqtt{'s' if self.secure else ''}://{self.host}:{self.port}"
+
+    def client(self, **settings: Any) -> Client:
+        """A client of this broker, not yet connected."""
+        try:
+            from paho.mqtt.client import Client
+            from paho.mqtt.enums import CallbackAPIVersion
+        except ModuleNotFoundError:
+            raise Mistake(Problem.EXTRA_MISSING, what="MQTT", extra="mqtt") from None
+        client = Client(CallbackAPIVersion.VERSION2, **settings)
+        if self.user is not None:
+            client.username_pw_set(self.user, self.password)
+        if self.secure:
+            client.tls_set()
+        return client
+
+    def connect(self, client: Client, *, heard: Callable[[Client], object]) -> None:
+        """Connect, and call `heard` after every connection: subscriptions may be gone."""
+        connected = threading.Event()
+
+        def on_connect(client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+            if not reason.is_failure:
+                heard(client)
+                connected.set()
+
+        client.on_connect = on_connect
+        try:
+            client.connect(self.host, self.port)
+        except OSError as fault:
+            raise unreachable(self.url, fault) from fault
+        client.loop_start()
+        if not connected.wait(CONNECTING_SECONDS):
+            client.loop_stop()
+            raise unreachable(self.url, "the broker does not let it in")
+
+
+class MqttTransport:
+    """Carries a device's conversations through a broker; what a broker cannot carry, over HTTP."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._http = HttpTransport()
+        self._client: Client | None = None
+        self._stream = ""
+        self._news = threading.Condition()
+        self._announcement = b""
+        self._serial = -1
+
+    def send(self, url: str, request: Request) -> Response:
+        parts = urlsplit(request.path)
+        match parts.path.split("/")[3:]:
+            case [stream, "rounds"] if request.method == "GET":
+                asked = parse_qs(parts.query)
+                after, wait = (int(asked.get(name, ["0"])[0]) for name in ("after", "wait"))
+                return self._wait_for_rounds(stream, after, wait)
+            case [stream, "rounds", name, "reports"] if request.method == "POST":
+                return self._publish(stream, name, request)
+        return self._http.send(url, request)
+
+    def _wait_for_rounds(self, stream: str, after: int, seconds: float) -> Response:
+        self._connected(stream)
+        end = time.monotonic() + seconds
+        with self._news:
+            while self._serial <= after and (left := end - time.monotonic()) > 0:
+                self._news.wait(left)
+            if self._serial < 0:
+                raise unreachable(self._broker.url, "no round was ever announced; is a bridge up?")
+            return Response(200, {}, self._announcement)
+
+    def _publish(self, stream: str, round_name: str, request: Request) -> Response:
+        client = self._connected(stream)
+        head = bytes.fromhex(request.headers["Ldp-Device"] + request.headers["Ldp-Mac"])
+        topic = reports_topic(stream, round_name)
+        sending = client.publish(topic, head + request.body, AT_LEAST_ONCE)
+        try:
+            sending.wait_for_publish(request.patience)
+        except (ValueError, RuntimeError) as fault:
+            raise unreachable(self._broker.url, fault) from fault
+        if not sending.is_published():
+            raise unreachable(self._broker.url, "the broker did not acknowledge in time")
+        return Response(202, {}, b"")
+
+    def _connected(self, stream: str) -> Client:
+        if self._client is None or self._stream != stream:
+            self.close()
+            client = self._broker.client()
+            client.on_message = self._heard
+            topic = rounds_topic(stream)
+            self._broker.connect(
+                client, heard=lambda client: client.subscribe(topic, AT_LEAST_ONCE)
+            )
+            self._client, self._stream = client, stream
+        return self._client
+
+    def _heard(self, _: Client, __: Any, message: MQTTMessage) -> None:
+        """An announcement; what is wrong with it is for the device to say, not for its carrier."""
+        try:
+            serial = json.loads(message.payload)["serial"]
+        except (ValueError, RecursionError, KeyError, TypeError):
+            return
+        if whole(serial, 0, 1 << 63):
+            with self._news:
+                self._announcement, self._serial = bytes(message.payload), serial
+                self._news.notify_all()
+
+    def close(self) -> None:
+        self._http.close()
+        if self._client is not None:
+            self._client.disconnect()
+            self._client.loop_stop()
+            self._client = None
+            self._serial = -1

@@ -1,0 +1,188 @@
+"""Devices behind a real broker: the same rules, and nothing lost when the bridge dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from ldpstream.device import Device, Unreachable
+from ldpstream.device.exchange import Request
+from ldpstream.device.mqtt import Broker, MqttTransport
+from ldpstream.errors import Mistake
+from tests.fleet.serving import TOKEN, serving, stream_table
+from tests.programs import free_port, program, wait_for_port
+
+DEVICES = 6
+
+
+@contextmanager
+def mosquitto(folder: Path, port: int) -> Iterator[str]:
+    file = folder / "mosquitto.conf"
+    file.write_text(
+        f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_inflight_messages 1000\n"
+        "user root\npersistence false\n"
+    )
+    broker = subprocess.Popen([program("mosquitto"), "-c", str(file)], stderr=subprocess.DEVNULL)
+    try:
+        wait_for_port(port)
+        yield f"mqtt://127.0.0.1:{port}"
+    finally:
+        broker.terminate()
+        broker.wait(10)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[str]:
+    with mosquitto(tmp_path, free_port()) as url:
+        yield url
+
+
+def bridge(collector: str, broker: str, stream: str = "s") -> subprocess.Popen[str]:
+    command = "from ldpstream.cli import main; main()"
+    options = ["--collector", collector, "--stream", stream, "--broker", broker]
+    started = subprocess.Popen(
+        [sys.executable, "-c", command, "bridge", "mqtt", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+    )
+    assert started.stdout is not None
+    assert started.stdout.readline().startswith("bridging")
+    return started
+
+
+def finished(bridging: subprocess.Popen[str]) -> str:
+    bridging.send_signal(signal.SIGTERM)
+    return bridging.communicate(timeout=20)[0]
+
+
+def ask(collector: str, path: str) -> dict[str, Any]:
+    with urlopen(f"{collector}/v1/streams/s/{path}") as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def released(collector: str) -> list[dict[str, Any]]:
+    releases: list[dict[str, Any]] = ask(collector, "releases?since=0&format=json")["releases"]
+    return releases
+
+
+def everyone(folder: Path, collector: str, broker: str) -> list[Device]:
+    devices = []
+    for number in range(DEVICES):
+        transport = MqttTransport(Broker.of(broker))
+        device = Device.open(folder / f"{number}.ldp", transport=transport)
+        device.enrol(collector, "s", TOKEN, first_install=True)
+        device.observe(number % 2)
+        devices.append(device)
+    return devices
+
+
+@contextmanager
+def running(devices: list[Device]) -> Iterator[None]:
+    """Each device lives in a thread of its own."""
+    over = threading.Event()
+    threads = [
+        threading.Thread(target=device.run, kwargs={"stop": over.is_set, "wait": 1})
+        for device in devices
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def await_full_release(collector: str, after_t: int) -> dict[str, Any]:
+    """The first release after t that everyone has reported for."""
+    for _ in range(600):
+        for release in released(collector):
+            assert release["received"] <= DEVICES
+            if release["t"] > after_t and release["received"] == DEVICES:
+                return release
+        time.sleep(0.05)
+    raise AssertionError(f"no release of {DEVICES} reports: {released(collector)}")
+
+
+def test_devices_report_through_a_broker_though_the_bridge_is_killed(
+    tmp_path: Path, broker: str
+) -> None:
+    """Everyone is asked at every timestamp (w = 1); nobody counts twice."""
+    table = stream_table("s", datetime.now(UTC), window=1, interval='"2s"', population=DEVICES)
+    with serving(tmp_path, table) as collector:
+        bridging = bridge(collector, broker)
+        with running(everyone(tmp_path, collector, broker)):
+            before = await_full_release(collector, after_t=0)
+            bridging.kill()
+            bridging.communicate()
+            again = bridge(collector, broker)
+            await_full_release(collector, after_t=before["t"])
+            said = finished(again)
+    assert said.startswith("accepted")
+
+
+def test_a_report_waits_at_the_broker_while_no_bridge_is_there(tmp_path: Path, broker: str) -> None:
+    table = stream_table("s", datetime.now(UTC), window=1, interval='"60s"', population=1)
+    with serving(tmp_path, table) as collector:
+        bridging = bridge(collector, broker)
+        (device, *others) = everyone(tmp_path, collector, broker)
+        for other in others:
+            other.close()
+        with closing(device):
+            listener = MqttTransport(Broker.of(broker))
+            listener.send(collector, Request("GET", "/v1/streams/s/rounds?after=0&wait=20"))
+            listener.close()
+            bridging.kill()  # the round is announced, and retained by the broker
+            bridging.communicate()
+            assert len(device.poll(wait=5).delivered) == 1
+            again = bridge(collector, broker)
+            for _ in range(400):
+                if ask(collector, "status")["accepted"]:
+                    break
+                time.sleep(0.05)
+            assert finished(again).startswith("accepted 1, repeated 0, refused none")
+
+
+def test_a_roster_is_refused_in_one_line(tmp_path: Path, broker: str) -> None:
+    table = stream_table("s", datetime.now(UTC), selection='"roster"')
+    with serving(tmp_path, table) as collector:
+        bridging = bridge(collector, broker)
+        _, said = bridging.communicate(timeout=20)
+        assert bridging.returncode == 2
+        assert "open selection" in said
+
+
+def test_without_a_broker_a_device_is_told_so(tmp_path: Path) -> None:
+    transport = MqttTransport(Broker.of(f"mqtt://127.0.0.1:{free_port()}"))
+    device = Device.open(tmp_path / "one.ldp", transport=transport)
+    with serving(tmp_path, stream_table("s", datetime.now(UTC))) as collector, closing(device):
+        device.enrol(collector, "s", TOKEN, first_install=True)
+        with pytest.raises(Unreachable, match="mqtt://"):
+            device.poll()
+
+
+@pytest.mark.parametrize("url", ["http://host", "mqtt://", "mqtt://host:x", "mqtt://host/path"])
+def test_a_wrong_address_is_a_mistake(url: str) -> None:
+    with pytest.raises(Mistake, match="broker"):
+        Broker.of(url)
+
+
+def test_a_password_is_never_shown() -> None:
+    assert "secret" not in repr(Broker.of("mqtt://me:secret@host"))
