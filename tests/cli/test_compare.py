@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -55,10 +56,26 @@ def test_a_file_of_counts_and_some_mechanisms(
     assert "lba" not in said
 
 
+def test_the_mean_of_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    given = ["compare", "--stream", "meter:steps=16", "--mean", "0:5", "--mechanisms", "lpu,lpf"]
+    assert run([*given, *SMALL, "--repeats", "2", "--out", str(out), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert {row["mechanism"] for row in said["ranking"]} == {"lpu", "lpf"}
+    header, *rows = csv.reader((out / "comparison.csv").read_text().splitlines())
+    oracles = {row[header.index("oracle")] for row in rows}
+    assert oracles <= {"duchi", "hybrid", "piecewise"}
+    report = (out / "report.html").read_text(encoding="utf-8")
+    assert "a value below 0.005 for 0.005" in report
+    assert "--mean 0:5" in report
+
+
 @pytest.mark.parametrize(
     ("given", "named"),
     [
         (["--stream", "sin"], "--out"),
+        (["--mean", "5", "--out", "x"], "--mean"),
+        (["--mean", "0:5", "--mechanisms", "central-ba", "--out", "x"], "central-ba"),
         (["--stream", "cosine", "--out", "x"], "cosine"),
         (["--epsilons", "1,high", "--out", "x"], "--epsilons"),
         (["--epsilons", "0", "--out", "x"], "epsilon is 0"),

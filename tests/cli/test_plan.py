@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -132,9 +133,24 @@ def test_one_run_has_no_doubt_to_show(capsys: pytest.CaptureFixture[str]) -> Non
 def test_the_mean_of_a_number(capsys: pytest.CaptureFixture[str]) -> None:
     said = planned(capsys, "--range=-20:60", "--users", "10000", "--epsilon", "1", *QUICK)
     assert {row["oracle"] for row in said["outcomes"]} >= {"duchi", "hybrid", "piecewise"}
-    assert said["stream_toml"] is None
+    assert "range = [-20.0, 60.0]" in said["stream_toml"]
     lpu = next(row for row in said["outcomes"] if row["mechanism"] == "lpu")
     assert lpu["rmse_relative"] == pytest.approx(lpu["rmse"] / 80)
+
+
+def test_the_mean_of_a_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten levels from 0 to 5, in order; the sample is simulated and the file has its range."""
+    rows = "".join(f"{100 + t},{','.join(['50'] * 8)},{200 - t}\n" for t in range(40))
+    write_whole(tmp_path / "levels.csv", ",".join(map(str, range(10))) + "\n" + rows)
+    given = ["--counts", "levels.csv", "--range", "0:5", "--epsilon", "1", "--repeats", "1"]
+    said = planned(capsys, *given, *QUICK, "--out", "mean.toml")
+    assert {row["how"] for row in said["outcomes"]} == {"simulation"}
+    assert {row["oracle"] for row in said["outcomes"]} <= {"duchi", "hybrid", "piecewise"}
+    assert (said["users"], said["labels"]) == (700, 10)
+    # In the unit of the range: a histogram's error would be far below, a wild guess above.
+    assert 0.05 < min(row["rmse"] for row in said["outcomes"]) < 1.5
+    written = tomllib.loads((tmp_path / "mean.toml").read_text())
+    assert written["stream"][0]["range"] == [0.0, 5.0]
 
 
 BOTH = ["--users", "1000", "--epsilon", "1"]
@@ -149,7 +165,6 @@ BOTH = ["--users", "1000", "--epsilon", "1"]
         ([*BOTH, "--labels", "nowhere.txt"], "nowhere.txt"),
         ([*BOTH, "--range", "1:0"], "the range"),
         ([*BOTH, "--range", "wide"], "--range"),
-        ([*BOTH, "--range", "0:1", "--out", "x.toml"], "--out"),
         ([*BOTH, "--labels", "4", "--interval", "soon"], "--interval"),
         ([*BOTH, "--labels", "4", "--interval", "1ms", *QUICK], "interval"),
         ([*BOTH, "--labels", "4", "--window", "0"], "window is 0"),

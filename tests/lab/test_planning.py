@@ -24,6 +24,7 @@ from ldpstream.lab.planning.sample import Sample, resized
 from ldpstream.lab.planning.search import round_up, smallest
 from ldpstream.lab.planning.still import Still, skewed
 from ldpstream.lab.planning.stream_file import StreamFile
+from ldpstream.lab.planning.subject import Subject
 from ldpstream.lab.planning.target import enough_epsilon, enough_users, read_goal
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.messages import Ask, Purpose
@@ -286,7 +287,8 @@ def test_on_a_sample_that_moves_the_blind_do_not_win() -> None:
 )
 def test_the_collector_accepts_the_file(labels: tuple[str, ...]) -> None:
     settings = Settings(len(labels), 12_345, Epsilon.of("0.25"), 7, Oracle.OUE, intervals=True)
-    file = StreamFile(labels, True, settings, 90_000, outcome("lpf", "oue", 0.1), ["Because."])
+    subject = Subject.of_domain(Domain.of(labels))
+    file = StreamFile(subject, settings, 90_000, outcome("lpf", "oue", 0.1), ["Because."])
     config = parse(file.text(), Path("stream.toml"))
     (stream,) = config.streams
     assert stream.labels == labels
@@ -294,6 +296,16 @@ def test_the_collector_accepts_the_file(labels: tuple[str, ...]) -> None:
     assert stream.interval_ms == 90_000
     assert stream.mechanism == "lpf"
     assert tomllib.loads(file.text())["stream"][0]["epsilon"] == 0.25
+
+
+def test_a_range_takes_the_place_of_labels() -> None:
+    subject = Subject.of_range("-20:60.5")
+    settings = Settings(subject.values, 12_345, Epsilon.of("0.25"), 7, query=subject.query)
+    file = StreamFile(subject, settings, 90_000, outcome("lpf", "hybrid", 0.1), ["Because."])
+    (stream,) = tomllib.loads(file.text())["stream"]
+    assert stream["range"] == [-20.0, 60.5]
+    assert stream["oracle"] == "hybrid"
+    assert "labels" not in stream
 
 
 @pytest.mark.parametrize("text", ["500ms", "30s", "1min", "1m", "90 sec", "1h", "1d", "2day"])

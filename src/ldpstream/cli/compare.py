@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ldpstream.cli import sources
+from ldpstream.cli import queries, sources
 from ldpstream.cli.output import console, print_rows, progress
 from ldpstream.cli.running import command_line, numbers, resumable, whole_numbers
 
@@ -39,6 +39,7 @@ def command(
     pool: Annotated[
         bool, typer.Option("--pool", help="publish from the dissimilarity reports as well")
     ] = False,
+    mean: queries.Mean = None,
     engine: Annotated[
         str | None, typer.Option(help="dask://HOST:PORT; else all cores of this machine")
     ] = None,
@@ -49,6 +50,7 @@ def command(
     from ldpstream.lab.comparison import Comparison
     from ldpstream.lab.engines import engine_named
     from ldpstream.lab.experiment import ResultCache
+    from ldpstream.lab.metrics import MRE_FLOOR
     from ldpstream.lab.plugins import load_plugins
     from ldpstream.lab.recommendation import recommend
     from ldpstream.lab.report.comparison import write_comparison
@@ -58,6 +60,7 @@ def command(
 
     need_matplotlib("compare")
     load_plugins(plugin or [])
+    query = queries.query_of(mean, None)
     with resumable(), engine_named(engine) as used, ResultCache() as cache:
         comparison = Comparison(
             sources.open_source(
@@ -82,6 +85,7 @@ def command(
             VarianceRule(variance),
             pool,
             seed,
+            query,
         )
         experiment = comparison.experiment()
         with progress(f"comparing on {comparison.stream.name}", len(experiment.tasks())) as advance:
@@ -89,7 +93,13 @@ def command(
         advice = recommend(results.rows)
         charts = comparison.charts(results.rows)
         report = write_comparison(
-            comparison.stream, charts, results.summary(), advice, out, command_line(context)
+            comparison.stream,
+            charts,
+            results.summary(),
+            advice,
+            out,
+            command_line(context),
+            MRE_FLOOR * query.unit,
         )
     ranking = [one.row() for one in advice.ranking]
     if as_json:

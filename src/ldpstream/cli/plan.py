@@ -33,7 +33,12 @@ def command(
         typer.Option(help="their number, or a file, a label a line; of --data: top:K or a file"),
     ] = None,
     number_range: Annotated[
-        str | None, typer.Option("--range", help="LOW:HIGH of a number, to plan for its mean")
+        str | None,
+        typer.Option(
+            "--range",
+            help="LOW:HIGH of a number, to plan for its mean; labels of a sample are then equal "
+            "steps from LOW to HIGH, in order",
+        ),
     ] = None,
     epsilon: Annotated[
         str | None,
@@ -117,17 +122,10 @@ def command(
         goal=None if target_error is None else read_goal(target_error, subject.typical),
         find=find,
     )
-    if out is not None and not subject.labels:
-        raise Mistake(
-            Problem.OPTION,
-            option="--out",
-            given=out,
-            expected="it with --labels: a collector serves histograms only",
-        )
     with progress("planning", wish.size()) as advance:
         plan = make_plan(wish, judge, advance)
-    text = _stream_file(plan, subject, out or Path("stream.toml")) if subject.labels else None
-    if out is not None and text is not None:
+    text = _stream_file(plan, subject, out or Path("stream.toml"))
+    if out is not None:
         _write(out, text)
     _say(plan, text, out, as_json=as_json)
 
@@ -141,7 +139,7 @@ def _at_least(least: int, numbers: dict[str, int | None]) -> None:
 def _subject(
     labels: str | None, number_range: str | None, sample: streams.Stream | None
 ) -> Subject:
-    """What is planned for: exactly one of labels, a range and a sample says so."""
+    """What is planned for; of a sample with a range, the labels are its levels, in order."""
     from ldpstream.lab.planning.subject import Subject
 
     given = [
@@ -149,12 +147,14 @@ def _subject(
         for name, one in (("--labels", labels), ("--range", number_range), ("a sample", sample))
         if one is not None
     ]
+    if number_range is not None and sample is not None and labels is None:
+        return Subject.of_range(number_range, len(sample.domain))
     if len(given) != 1:
         raise Mistake(
             Problem.OPTION,
             option="the subject",
             given=" and ".join(given) or "missing",
-            expected="one of --labels, --range or a sample (--stream, --counts, --data)",
+            expected="--labels, --range or a sample (--stream, --counts, --data); or the last two",
         )
     if sample is not None:
         return Subject.of_domain(sample.domain)
@@ -213,8 +213,7 @@ def _stream_file(plan: Plan, subject: Subject, path: Path) -> str:
     from ldpstream.lab.planning.stream_file import StreamFile
 
     text = StreamFile(
-        subject.labels,
-        subject.named,
+        subject,
         plan.settings,
         plan.interval_ms,
         plan.advice.chosen,
@@ -235,7 +234,7 @@ def _write(out: Path, text: str) -> None:
         ) from None
 
 
-def _say(plan: Plan, text: str | None, out: Path | None, *, as_json: bool) -> None:
+def _say(plan: Plan, text: str, out: Path | None, *, as_json: bool) -> None:
     chosen, target = plan.advice.chosen, plan.advice.target
     if as_json:
         said = {

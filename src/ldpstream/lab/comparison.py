@@ -10,6 +10,7 @@ from ldpstream.lab.experiment import Experiment
 from ldpstream.lab.figures.charts import Axis, Chart, Panel, Row
 from ldpstream.lab.reproduction.studies import BARS, CFPU, EPSILON, HITS, MRE, WINDOW
 from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.streams.stream import Stream
 
 
@@ -32,6 +33,7 @@ class Comparison:
     variance: VarianceRule = field(default=VarianceRule.CORRECTED)
     pool: bool = False
     seed: int = 0
+    query: Query = HISTOGRAM
 
     def experiment(self) -> Experiment:
         return Experiment(
@@ -44,7 +46,13 @@ class Comparison:
             variance=self.variance,
             pool=self.pool,
             seed=self.seed,
+            query=self.query,
         )
+
+    @property
+    def _value(self) -> str:
+        histogram = self.query is HISTOGRAM
+        return "a label's frequency (all labels pooled)" if histogram else "the mean"
 
     def charts(self, rows: Sequence[Row]) -> list[Chart]:
         epsilon, window = median_low(self.epsilons), median_low(self.windows)
@@ -76,9 +84,9 @@ class Comparison:
         ]
         roc = Panel.of_roc(f"ε = {epsilon:g}, w = {window}", _where(rows, epsilon, window))
         if roc.points:
-            said = "An event: a label's frequency is above 0.75 (max - min) + min of its own; all "
-            said += "labels pooled. Curves are means over the repeats; AUC is the area under them."
-            charts.append(Chart("roc", "Finding high frequencies", said, HITS, (roc,)))
+            said = f"An event: {self._value} is above 0.75 (max - min) + min of its own. "
+            said += "Curves are means over the repeats; AUC is the area under them."
+            charts.append(Chart("roc", "Finding high values", said, HITS, (roc,)))
         return charts
 
 

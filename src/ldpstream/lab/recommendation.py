@@ -107,8 +107,8 @@ class Recommendation:
     def _error(self) -> str:
         where = "" if self.settings == 1 else f" (geometric mean over {self.settings} settings)"
         return (
-            f"The mean relative error of {self.chosen.name} is {self.chosen.error:.3g}{where}; a "
-            f"frequency is off by {self.chosen.mae:.2g} on average."
+            f"The mean relative error of {self.chosen.name} is {self.chosen.error:.3g}{where}; an "
+            f"estimate is off by {self.chosen.mae:.2g} on average."
         )
 
     def _cost(self) -> str:
@@ -139,7 +139,7 @@ class Recommendation:
         if keenest.auc - self.chosen.auc < NOTABLE:
             return ""
         return (
-            f"If high frequencies must be noticed, look at {keenest.name}: its AUC is "
+            f"If high values must be noticed, look at {keenest.name}: its AUC is "
             f"{keenest.auc:.3f}, that of {self.chosen.name} {self.chosen.auc:.3f}."
         )
 
@@ -147,7 +147,7 @@ class Recommendation:
         if self.chosen.error <= LARGE:
             return ""
         return (
-            "The relative error is large: rare labels drown in noise. It takes more users, a "
+            "The relative error is large: small values drown in noise. It takes more users, a "
             "larger ε, a shorter window or fewer labels."
         )
 

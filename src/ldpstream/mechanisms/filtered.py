@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ldpstream.mechanisms.mechanism import Mechanism, Publication, Step
 from ldpstream.mechanisms.messages import Ask, Release, Tally, pooled_tally
 from ldpstream.refine.consistency import Consistency
-from ldpstream.refine.filter import Filter
+from ldpstream.refine.filter import Filter, Floats
+from ldpstream.refine.intervals import normal_interval
 
 
 class Observed(Mechanism):
     """Another mechanism's releases, each with an error and an interval that hold now.
 
-    The variance of a carried-over release is that of the moment it was made. Here a filter follows
-    the stream beside the mechanism, and tells how far the release is off by now. This is
-    post-processing of what was reported anyway: it costs no privacy.
+    A tally of this very timestamp is unbiased and its variance is known: its interval holds
+    on average over timestamps, however narrow or wide. Without one, the variance of a carried-over
+    release is that of the moment it was made. So a filter follows the stream beside the mechanism,
+    and tells where the truth may be by now. This is post-processing of what was reported anyway:
+    it costs no privacy.
     """
 
     def __init__(self, inner: Mechanism, consistency: Consistency) -> None:
@@ -28,18 +33,27 @@ class Observed(Mechanism):
         elapsed = t - self.inner.state.t
         heard: list[Tally] = []
         release = yield from self._overhear(self.inner.step(t), heard)
-        if heard:
-            self.filter.pass_time(elapsed - 1)
-            measured = pooled_tally(heard)
-            self.filter.update(measured.estimate, measured.variance)
-        else:
+        if not heard:
             self.filter.pass_time(elapsed)
-        return replace(self.judge(release, heard), bounds=self.filter.interval())
+            return self.judge(release, None)
+        self.filter.pass_time(elapsed - 1)
+        measured = pooled_tally(heard)
+        self.filter.update(measured.estimate, measured.variance)
+        return self.judge(release, measured)
 
-    def judge(self, release: Release, heard: list[Tally]) -> Release:
-        """The same values, with their expected squared error given all that was heard."""
+    def judge(self, release: Release, measured: Tally | None) -> Release:
+        """The same values, with how far they are off by now and where the truth is.
+
+        `measured`: all that was heard at this timestamp.
+        """
+        if measured is None:
+            bounds = self.filter.interval() if self.filter.tallies > 1 else _anywhere(self.filter)
+        else:
+            bounds = normal_interval(measured.estimate, measured.variance)
+        if release.fresh:
+            return replace(release, bounds=bounds)
         distance = release.values - self.filter.estimate
-        return replace(release, variance=self.filter.variance + distance**2)
+        return replace(release, variance=self.filter.variance + distance**2, bounds=bounds)
 
     def _overhear(self, step: Step, heard: list[Tally]) -> Step:
         """Pass asks out and tallies in; note the tallies that have reports."""
@@ -83,5 +97,16 @@ class Filtered(Observed):
     timestamp count, each by its variance.
     """
 
-    def judge(self, release: Release, heard: list[Tally]) -> Release:
-        return Release(release.t, self.filter.estimate, self.filter.variance, fresh=bool(heard))
+    def judge(self, release: Release, measured: Tally | None) -> Release:
+        return Release(
+            release.t,
+            self.filter.estimate,
+            self.filter.variance,
+            fresh=measured is not None,
+            bounds=self.filter.interval(),
+        )
+
+
+def _anywhere(smooth: Filter) -> tuple[Floats, Floats]:
+    """One tally says nothing about how the stream moves."""
+    return np.zeros(smooth.labels), np.ones(smooth.labels)

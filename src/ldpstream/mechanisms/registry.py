@@ -133,6 +133,16 @@ def recipe(name: str) -> Recipe:
         raise Mistake(Problem.MECHANISM_UNKNOWN, given=name, known=", ".join(names())) from None
 
 
+def report_epsilon(name: str, settings: Settings) -> Epsilon:
+    """The epsilon of one report of this mechanism, if every timestamp had the same.
+
+    >>> str(report_epsilon("lbu", Settings(labels=2, users=9, epsilon=Epsilon.of(1), window=10)))
+    '0.1'
+    """
+    division = recipe(name).division(settings.epsilon, settings.users, settings.window)
+    return _even_share(settings, division)
+
+
 def _even_share(settings: Settings, division: Division) -> Epsilon:
     """The epsilon of a report if every timestamp had the same."""
     if isinstance(division, BudgetDivision):

@@ -19,16 +19,14 @@ from ldpstream.refine.linear import (
     trend,
 )
 from ldpstream.refine.periods import PeriodFinder
+from ldpstream.refine.weights import Weights
 
 Floats = NDArray[np.float64]
 
-TREND_PRIOR = 0.3
+TREND_PRIOR = 0.5
 SEASON_PRIOR = 0.03
-STILL_PRIOR = 0.7
+STILL_PRIOR = 0.5
 """Of the levels' prior weight, for the one without process noise: many labels hardly move."""
-SHARE = 1e-4
-"""Weight that flows back to the priors at each timestamp, so that no member is ever lost (the
-fixed share of Herbster and Warmuth 1998)."""
 SAME_PERIOD = 0.05
 
 
@@ -36,8 +34,8 @@ class Filter:
     """A bank of levels, trends and seasons, weighted by how well they predicted each label.
 
     Members see the same measurements; a member's weight is multiplied by the likelihood it gave to
-    each. The estimate is the mean over members, its variance theirs plus their disagreement. Cost
-    and state are O(labels x members).
+    each, and labels learn from each other (`Weights`). The estimate is the mean over members, its
+    variance theirs plus their disagreement. Cost and state are O(labels x members).
 
     >>> smooth = Filter(labels=2)
     >>> for noisy in (0.31, 0.28, 0.30, 0.32):
@@ -54,65 +52,70 @@ class Filter:
         self._periods = PeriodFinder(labels)
         self.estimate = np.full(labels, 1 / labels)
         self.variance = np.full(labels, self._start_variance)
-        self._weights = np.empty((0, labels))
 
     @property
     def _start_variance(self) -> float:
         """Before the first tally: a frequency of one of `labels` labels."""
         return (1 - 1 / self.labels) / self.labels if self.labels > 1 else 1.0
 
+    @property
+    def tallies(self) -> int:
+        """How many it has taken in."""
+        return self._periods.seen
+
     def pass_time(self, timestamps: int = 1) -> None:
         """Let time pass without a measurement."""
-        if self._scale is None:
+        if self._scale is None or timestamps == 0:
             return
         for _ in range(timestamps):
-            for bank in self._banks():
-                bank.predict(self._scale)
+            self._predict(self._scale)
         self._mix()
+
+    def _predict(self, scale: float) -> None:
+        for bank in self._banks():
+            bank.predict(scale)
 
     def update(self, measured: Floats, variance: Floats) -> None:
         """One timestamp with a measurement: unbiased frequencies and their variances."""
-        if self._scale is None:
-            self._begin(float(variance.mean()))
-        self.pass_time()
+        scale = self._scale or self._begin(float(variance.mean()))
+        self._predict(scale)
         likelihoods = np.concatenate([bank.update(measured, variance) for bank in self._banks()])
-        weights = self._weights * np.exp(likelihoods - likelihoods.max(axis=0))
-        weights /= weights.sum(axis=0)
-        self._weights = weights
+        self._weights.learn(likelihoods)
         self._mix()
-        self._weights = (1 - SHARE) * weights + SHARE * self._priors()
         self._periods.add(measured)
         if self._periods.due():
             self._follow(self._periods.period())
 
-    def _begin(self, scale: float) -> None:
+    def _begin(self, scale: float) -> float:
         self._scale = scale
         self._levels = LevelBank(self.estimate, self._start_variance)
         trends = [trend(noise) for noise in TREND_NOISES]
         self._trends = LinearBank(trends, self.estimate, self._start_variance, scale)
         self._seasons: LinearBank | None = None
-        self._weights = np.repeat(self._priors(), self.labels, axis=1)
+        self._weights = Weights(self._priors(), self.labels)
+        return scale
 
     def _banks(self) -> list[LevelBank | LinearBank]:
         banks: list[LevelBank | LinearBank] = [self._levels, self._trends]
         return banks if self._seasons is None else [*banks, self._seasons]
 
     def _priors(self) -> Floats:
-        """Prior weights of all members, as a column."""
+        """Prior weights of all members."""
         levels = 1 - TREND_PRIOR - SEASON_PRIOR
         wandering = _even(levels * (1 - STILL_PRIOR), len(PROCESS_NOISES) - 1)
         parts = [levels * STILL_PRIOR, *wandering, *_even(TREND_PRIOR, len(TREND_NOISES))]
         if self._seasons is not None:
             parts += _even(SEASON_PRIOR, len(SEASON_NOISES))
-        priors: Floats = np.array(parts)[:, None] / sum(parts)
+        priors: Floats = np.array(parts) / sum(parts)
         return priors
 
     def _mix(self) -> None:
         """The mean over members, and the variance of that mixture."""
         means, variances = self._members()
-        self.estimate = np.sum(self._weights * means, axis=0)
+        weights = self._weights.posterior
+        self.estimate = np.sum(weights * means, axis=0)
         apart = (means - self.estimate) ** 2
-        self.variance = np.sum(self._weights * (variances + apart), axis=0)
+        self.variance = np.sum(weights * (variances + apart), axis=0)
 
     def _members(self) -> tuple[Floats, Floats]:
         means = np.concatenate([bank.means for bank in self._banks()])
@@ -122,7 +125,7 @@ class Filter:
         """Where each frequency lies with probability `intervals.LEVEL`."""
         if self._scale is None:
             return np.zeros(self.labels), np.ones(self.labels)
-        return mixture_interval(self._weights, *self._members())
+        return mixture_interval(self._weights.posterior, *self._members())
 
     def _follow(self, period: float | None) -> None:
         """Take up a period that was found: sharpen the seasons at work, or start new ones."""
@@ -135,11 +138,9 @@ class Filter:
             self._seasons.set_models(models)
             return
         spread = float(self.variance.mean())
-        others = len(self._levels.means) + len(self._trends.means)
-        kept = self._weights[:others] / self._weights[:others].sum(axis=0)
         self._seasons = LinearBank(models, self.estimate, spread, self._scale)
-        newcomers = np.repeat(self._priors()[others:], self.labels, axis=1)
-        self._weights = np.concatenate([kept * (1 - SEASON_PRIOR), newcomers])
+        others = len(self._levels.means) + len(self._trends.means)
+        self._weights.replace_last(self._priors(), others)
 
     def save(self) -> dict[str, Any]:
         """The whole state as JSON; arrays as base64 of their bytes, so that it restores exactly."""
@@ -153,7 +154,8 @@ class Filter:
             "history": _pack(self._periods.history),
             "estimate": _pack(self.estimate),
             "variance": _pack(self.variance),
-            "weights": _pack(self._weights),
+            "weights": _pack(self._weights.posterior),
+            "evidence": _pack(self._weights.evidence),
             "banks": [
                 {name: _pack(array) for name, array in bank.state().items()}
                 for bank in self._banks()
@@ -176,7 +178,9 @@ class Filter:
         self._periods.history = _unpack(saved["history"])
         self.estimate = _unpack(saved["estimate"])
         self.variance = _unpack(saved["variance"])
-        self._weights = _unpack(saved["weights"])
+        self._weights = Weights(self._priors(), self.labels)
+        self._weights.posterior = _unpack(saved["weights"])
+        self._weights.evidence = _unpack(saved["evidence"])
 
 
 def _even(weight: float, members: int) -> list[float]:

@@ -13,6 +13,9 @@ HAZARD = 1e-4
 """Prior probability that a level jumps at a given timestamp: rare, but never impossible."""
 JUMP_VARIANCE = 0.1
 """Variance of a jump: a frequency may go anywhere in [0, 1]."""
+NEGLIGIBLE = 1e-3
+"""A jump less likely than this, once the measurement is known, has not happened. To merge it would
+widen the level that stays at every measurement, and its interval would be too wide for ever."""
 
 
 class LevelBank:
@@ -43,6 +46,7 @@ class LevelBank:
         jump = np.log(self._hazard) + log_density(error, spread_jump)
         likelihood: Floats = np.logaddexp(stay, jump)
         jumped = np.exp(jump - likelihood)
+        jumped[jumped < NEGLIGIBLE] = 0.0
         gain_stay = self.variances / spread_stay
         gain_jump = (self.variances + JUMP_VARIANCE) / spread_jump
         gain = gain_stay + jumped * (gain_jump - gain_stay)

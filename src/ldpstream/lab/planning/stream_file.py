@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from ldpstream.lab.planning.interval import spelled
 from ldpstream.lab.planning.outcome import Outcome
+from ldpstream.lab.planning.subject import Subject
+from ldpstream.mechanisms.queries import Mean
 from ldpstream.mechanisms.registry import Settings
 
 WIDTH = 100
@@ -18,9 +20,7 @@ WIDTH = 100
 class StreamFile:
     """What goes into the file."""
 
-    labels: Sequence[str]
-    named: bool
-    """Whether the labels have names of their own; else they are numbers, to be replaced."""
+    subject: Subject
     settings: Settings
     interval_ms: int
     chosen: Outcome
@@ -40,7 +40,7 @@ class StreamFile:
             "[[stream]]",
             "# Devices pin what follows, up to the oracle, when they enrol: it cannot be changed.",
             'name = "my-stream"  # up to 64 of a-z, 0-9, - and _',
-            *_labels(self.labels, named=self.named),
+            *_values(self.subject),
             *_comment("No device spends more than epsilon in any `window` consecutive timestamps."),
             f"epsilon = {settings.epsilon}",
             f"window = {settings.window}",
@@ -57,6 +57,13 @@ class StreamFile:
             'selection = "open"',
         ]
         return "\n".join(lines) + "\n"
+
+
+def _values(subject: Subject) -> list[str]:
+    """What devices hold."""
+    if isinstance(subject.query, Mean):
+        return [f"range = [{subject.query.low!r}, {subject.query.high!r}]"]
+    return _labels(subject.labels, named=subject.named)
 
 
 def _labels(labels: Sequence[str], *, named: bool) -> list[str]:

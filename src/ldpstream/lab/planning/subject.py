@@ -44,8 +44,8 @@ class Subject:
         return cls.of_domain(_labels_in(Path(text)))
 
     @classmethod
-    def of_range(cls, text: str) -> Subject:
-        """From LOW:HIGH; the mean is asked for.
+    def of_range(cls, text: str, levels: int | None = None) -> Subject:
+        """From LOW:HIGH; the mean is asked for. `levels`: of a sample, if there is one.
 
         >>> Subject.of_range("-20:60").typical
         80.0
@@ -59,7 +59,7 @@ class Subject:
             raise Mistake(
                 Problem.OPTION, option="--range", given=repr(text), expected="LOW:HIGH, two numbers"
             ) from None
-        return cls(Mean(ends.low, ends.high), ends.levels)
+        return cls(Mean(ends.low, ends.high), levels or ends.levels)
 
 
 def _labels_in(path: Path) -> Domain:

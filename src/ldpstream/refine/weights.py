@@ -1,0 +1,67 @@
+"""How far each member of a bank is believed, label by label."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+SHARE = 1e-4
+"""Evidence that flows back at each timestamp, so that no member is ever lost (the fixed share of
+Herbster and Warmuth 1998)."""
+PRIOR_LABELS = 4.0
+"""How many labels the prior weighs as much as, when a label learns from the others."""
+
+
+class Weights:
+    """Posterior weights of members; columns are labels.
+
+    Labels of one stream tend to move alike: where most wander, one that seems to stand still is
+    likely to wander too. So the prior of a label is learnt from all others, as in a mixture whose
+    shares are unknown (an expectation-maximisation step a timestamp). Its own weights are left
+    out, or it would confirm itself; and frequencies sum to 1, so that of d labels d - 1 can speak.
+
+    >>> weights = Weights(np.array([0.5, 0.5]), labels=100)
+    >>> hint = np.full((2, 100), np.log([[1.0], [1.1]]))
+    >>> for _ in range(20):
+    ...     weights.learn(hint)
+    >>> alone = 1.1**20 / (1 + 1.1**20)
+    >>> bool(weights.posterior[1, 0] > alone)
+    True
+    """
+
+    def __init__(self, prior: Floats, labels: int) -> None:
+        self._prior = prior[:, None]
+        self.evidence = np.ones((len(prior), labels))
+        """Likelihood of all that was seen, in units of what the posterior gave it."""
+        self.posterior = np.repeat(self._prior, labels, axis=1)
+
+    def learn(self, log_likelihoods: Floats) -> None:
+        """Take in what each member thought of a measurement, before it knew it."""
+        evidence = self.evidence * np.exp(log_likelihoods - log_likelihoods.max(axis=0))
+        believed = self._pooled_prior() * evidence
+        total = believed.sum(axis=0)
+        self.posterior = believed / total
+        self.evidence = (1 - SHARE) * evidence / total + SHARE
+
+    def _pooled_prior(self) -> Floats:
+        pooled: Floats
+        labels = self.posterior.shape[1]
+        if labels <= 2:
+            return self._prior
+        others = self.posterior.sum(axis=1, keepdims=True) - self.posterior
+        speaking = labels - 2
+        pooled = PRIOR_LABELS * self._prior + others * (speaking / (labels - 1))
+        pooled /= PRIOR_LABELS + speaking
+        return pooled
+
+    def replace_last(self, prior: Floats, members: int) -> None:
+        """Newcomers take the place of all but the first `members`, with the weight of `prior`."""
+        labels = self.posterior.shape[1]
+        self._prior = prior[:, None]
+        newcomers = np.ones((len(prior) - members, labels))
+        share = self._prior[members:]
+        kept = self.posterior[:members] / self.posterior[:members].sum(axis=0)
+        self.posterior = np.concatenate([kept * (1 - share.sum()), share * newcomers])
+        self.evidence = np.concatenate([self.evidence[:members], newcomers])
