@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres import database, postgres_server
+
+__all__ = ["database", "postgres_server"]
+
 MEMORY = Path("/dev/shm")
 
 

@@ -27,7 +27,7 @@ class Crash(Exception):
 class DyingStore:
     """Passes calls on to a store, and lets the process die before or after the chosen one."""
 
-    CHANGES = ("create_stream", "open_round", "close_round", "tally", "release")
+    CHANGES: tuple[str, ...] = ("create_stream", "open_round", "close_round", "tally", "release")
 
     def __init__(self, store: Store, die_at: int | None, *, after: bool) -> None:
         self._store = store

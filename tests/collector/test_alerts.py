@@ -17,12 +17,14 @@ from hypothesis import strategies as st
 
 from ldpstream.cli import run
 from ldpstream.collector.alerts.courier import Courier
+from ldpstream.collector.alerts.evidence import Evidence
 from ldpstream.collector.alerts.machine import RETENTION_MS, Alert, State
 from ldpstream.collector.alerts.rules import On, Rule
 from ldpstream.collector.alerts.watch import MOST_UNSENT, Watch
 from ldpstream.collector.alerts.webhook import Answer, Undelivered
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import Config, parse
+from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake, Problem
 from tests.collector.helpers import SECRETS, START_MS, config
@@ -103,25 +105,34 @@ def test_states_are_those_of_prometheus(
 RULE = Rule("high", "a", "x", 0, above=True, threshold=0.45)
 
 
+def alike() -> Release:
+    """x is 0.5, from 0.4 to 0.6; the intervals of the others are as wide."""
+    one = release(1)
+    return replace(one, content=one.content | {"low": [0.4, 0.1, 0.1], "high": [0.6, 0.3, 0.3]})
+
+
 def test_an_estimate_is_compared_by_itself_and_an_interval_by_its_end() -> None:
-    one = release(1)  # x is 0.5, from 0.4 to 0.6
+    one = Evidence(alike())
     assert RULE.holds(one)
     assert not replace(RULE, on=On.INTERVAL).holds(one)
-    assert replace(RULE, on=On.INTERVAL, threshold=0.39).holds(one)
+    assert replace(RULE, on=On.INTERVAL, threshold=0.399).holds(one)
     below = replace(RULE, above=False, threshold=0.55)
     assert below.holds(one)
     assert not replace(below, on=On.INTERVAL).holds(one)
-    assert replace(below, on=On.INTERVAL, threshold=0.61).holds(one)
+    assert replace(below, on=On.INTERVAL, threshold=0.601).holds(one)
 
 
-def test_the_probability_moves_the_end() -> None:
-    rule = replace(RULE, on=On.INTERVAL, threshold=0.0)
-    ends = [replace(rule, probability=p).compared(release(1)) for p in (0.5, 0.9, 0.95, 0.99)]
-    assert ends == sorted(ends, reverse=True)
-    assert ends[0] == pytest.approx(0.5)
-    assert ends[2] == 0.4
-    nearly = replace(rule, probability=0.95 + 1e-12).compared(release(1))
-    assert nearly == pytest.approx(0.4, abs=1e-9)
+def test_the_probability_is_that_of_a_normal_distribution_within_moderated_errors() -> None:
+    one = alike()
+    sure = [replace(RULE, threshold=at).sure(Evidence(one)) for at in (0.3, 0.4, 0.5, 0.6)]
+    assert sure[1:] == pytest.approx([0.95, 0.5, 0.05], abs=1e-9)
+    assert 0.999 < sure[0] < 1
+    assert replace(RULE, above=False, threshold=0.4).sure(Evidence(one)) == pytest.approx(0.05)
+    # A label that seems surer than all others is believed by half: its variance is 0 here, theirs
+    # is s^2, so it has (0 + 2/3 s^2) / 2 = s^2 / 3.
+    narrow = replace(one, content=one.content | {"low": [0.5, 0.1, 0.1], "high": [0.5, 0.3, 0.3]})
+    at = 0.5 - 0.1 / 3**0.5
+    assert replace(RULE, threshold=at).sure(Evidence(narrow)) == pytest.approx(0.95)
 
 
 ALERT = """
@@ -172,6 +183,8 @@ def test_rules_are_read_from_the_file(tmp_path: Path) -> None:
         (ALERT.replace('"interval"', '"estimate"'), "no probability", 21),
         (ALERT.replace("0.99", "1"), "0.5 to less than 1", 21),
         (ALERT.replace('"30s"', '"soon"'), "for is 'soon'", 22),
+        (ALERT.replace("0.3", "nan"), "give a finite number", 19),
+        (ALERT + 'name = ""', "give 1 to 200", 24),
         (ALERT + "until = 3", "no key 'until'", 24),
         (ALERT + ALERT, "stands twice", 25),
     ],
@@ -297,9 +310,11 @@ class Hook:
         with HTTPServer(("127.0.0.1", 0), Handler) as server:
             thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
             thread.start()
-            yield f"http://127.0.0.1:{server.server_port}/hook?x=1"
-            server.shutdown()
-            thread.join()
+            try:
+                yield f"http://127.0.0.1:{server.server_port}/hook?x=1"
+            finally:
+                server.shutdown()
+                thread.join()
 
 
 def delivered(
@@ -409,7 +424,11 @@ def test_a_service_tells_of_its_alerts(tmp_path: Path) -> None:
                     one_timestamp(api)
                 eventually(lambda: len(hook.heard) == 1)
                 (shown,) = client.get("/v1/streams/a/alerts").json()["alerts"]
-                assert (shown["name"], shown["state"], shown["above"]) == ("any", "firing", -99)
+                assert (shown["name"], shown["state"], shown["rule"]["above"]) == (
+                    "any",
+                    "firing",
+                    -99,
+                )
                 assert value(scrape(api), "alerts", state="firing") == 1
     assert len(hook.heard) == 1
 
@@ -418,7 +437,7 @@ def test_alerts_of_private_streams_need_a_token(tmp_path: Path) -> None:
     with running(tmp_path, public=False) as api:
         assert_problem(api.client.get("/v1/streams/a/alerts"), 401, "token")
         shown = api.client.get("/v1/streams/a/alerts", headers=ADMIN).json()
-    assert shown == {"stream": "a", "alerts": []}
+    assert shown == {"stream": "a", "t": 0, "alerts": [], "changes": []}
 
 
 # The command

@@ -9,7 +9,7 @@ import pytest
 
 from ldpstream.cli import run
 from ldpstream.collector.config import Selection, load, parse
-from ldpstream.collector.places import line_of
+from ldpstream.collector.config.places import line_of
 from ldpstream.collector.secrets import Secrets
 from ldpstream.errors import Mistake
 from ldpstream.mechanisms.messages import Purpose
@@ -75,6 +75,8 @@ def test_what_a_file_gives() -> None:
         ('listen = "127.0.0.1:8080"', 'listen = "8080"', 2, "host:port"),
         ('listen = "127.0.0.1:8080"', "listen = 8080", 2, "a text in quotes"),
         ('listen = "127.0.0.1:8080"', 'liste = ""', 2, "no key 'liste'"),
+        ('listen = "127.0.0.1:8080"', 'ingest = "nats://log:4222"', 2, "a store on PostgreSQL"),
+        ('listen = "127.0.0.1:8080"', 'ingest = "kafka://log"', 2, "give nats://host:4222"),
         ("batch = 500", "batch = 0", 5, "1 or more"),
         ("batch = 500", "bach = 500", 5, "use one of: batch"),
         ('name = "a"', 'name = "A b"', 8, "a-z"),
@@ -120,6 +122,20 @@ def test_a_mistake_is_told_with_its_line_in_one_line(
     assert told in message
     if told:
         assert f"some/collector.toml, line {line}:" in message
+
+
+def test_a_log_beside_a_database() -> None:
+    """`retention` and `replicas` are of the log; without `ingest` there is none."""
+    listen = 'listen = "127.0.0.1:8080"\n'
+    store = listen + 'store = "postgresql://me@db/streams"\n'
+    assert parse(GOOD.replace(listen, store), FILE).ingest is None
+    log = (
+        store + 'ingest = "nats://me:hunter2@log:4222"\nlog = { retention = "2d", replicas = 3 }\n'
+    )
+    config = parse(GOOD.replace(listen, log), FILE)
+    assert config.ingest is not None
+    assert (config.ingest.retention_hours, config.ingest.replicas) == (48, 3)
+    assert "hunter2" not in repr(config)
 
 
 def test_a_file_without_streams_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The thread that lets coordinators act when their time has come."""
+"""The thread that lets each stream's coordinator, or follower, act when its time has come."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from ldpstream.collector.clock import Clock
-from ldpstream.collector.coordinator import Coordinator
+from ldpstream.collector.seat import Seat
 
 RETRY_MS = 1000
 LONGEST_SLEEP_MS = 1000
@@ -17,16 +17,16 @@ _log = logging.getLogger(__name__)
 
 
 class Conductor:
-    """Calls `advance` on time. A coordinator that fails is built anew from the store.
+    """Calls `advance` on time. A seat that fails is built anew from the store.
 
     That is what happens after a crash, too: there is only one way to recover.
     """
 
-    def __init__(self, clock: Clock, build: dict[str, Callable[[], Coordinator]]) -> None:
+    def __init__(self, clock: Clock, build: dict[str, Callable[[], Seat]]) -> None:
         self._clock = clock
         self._build = build
         self._due = dict.fromkeys(build, 0)
-        self.coordinators = {name: make() for name, make in build.items()}
+        self.seats = {name: make() for name, make in build.items()}
         self.failures = dict.fromkeys(build, "")
         """The last error of streams that cannot go on, for the readiness check."""
         self._nudged = threading.Event()
@@ -65,8 +65,8 @@ class Conductor:
             if self.failures[name]:
                 if now < self._due[name]:
                     return self._due[name]
-                self.coordinators[name] = self._build[name]()
-            wake = self.coordinators[name].advance()
+                self.seats[name] = self._build[name]()
+            wake = self.seats[name].advance()
         except Exception as error:
             _log.exception("stream %s cannot go on; trying again", name)
             self.failures[name] = str(error) or type(error).__name__

@@ -132,12 +132,12 @@ class RosterSelection(Selection):
         self._size = 0
         self._spent = np.zeros(0, np.int64)
         self._charges: deque[tuple[int, Asked, int]] = deque()
-        self._catch_up()
+        self.catch_up()
 
     def __len__(self) -> int:
         return self._size
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         """Take up those who have enrolled since; whoever enrols later is not in this round."""
         new = np.frombuffer(self._enrolled(self._size), np.uint8).reshape(-1, 16)
         with self._lock:
@@ -152,7 +152,7 @@ class RosterSelection(Selection):
 
     def choose(self, t: int, ask: Ask) -> Choice:
         self._forget(t - self.window)
-        self._catch_up()
+        self.catch_up()
         size = self._size
         # Fewer devices than expected are asked in proportion, so that they last for the window.
         wanted = -(-ask.users * min(size, self.population) // self.population)

@@ -13,8 +13,10 @@ from enum import StrEnum
 from typing import Any
 
 from ldpstream.collector.records import Records
+from ldpstream.collector.terms import Half, Terms
 from ldpstream.collector.verdicts import Verdicts
-from ldpstream.oracles.collector_half import Support
+from ldpstream.errors import Mistake, Problem
+from ldpstream.oracles.collector_half import See, Support
 
 
 class RoundState(StrEnum):
@@ -92,8 +94,47 @@ class Stream:
     """The mechanism's state after `last_t`."""
 
 
+@dataclass(frozen=True)
+class Lease:
+    """The right to conduct a stream, for a while."""
+
+    stream: str
+    holder: str
+    token: int
+    """Greater for each new holder: what carries a smaller one is refused."""
+
+
 class Store(ABC):
     """A place for streams."""
+
+    shared = False
+    """Whether several collectors may use it at once."""
+
+    # Who conducts a stream. A store that only one process can open has but one answer.
+
+    def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
+        """Take the lease of a stream that exists, or make it last longer; None: another has it."""
+        return Lease(stream, holder, 1)
+
+    def give_back(self, lease: Lease) -> None:  # noqa: B027 - nobody waits for it
+        """Let another take the lease at once."""
+
+    def under(self, lease: Lease) -> Store:
+        """The store, for the coordinator that holds the lease.
+
+        In a shared one, rounds, tallies, releases and notes are changed in no other way, and such
+        a change is refused (LEASE_LOST) once another has taken the lease.
+        """
+        return self
+
+    def claim(self, name: str, value: str) -> bool:
+        """Whether everyone who uses the store has claimed the same value."""
+        return True
+
+    def pulse(self, stream: str) -> tuple[int, int]:
+        """The stream's serial and last timestamp: whether others have changed something."""
+        known = self.stream(stream)
+        return (0, 0) if known is None else (known.serial, known.last_t)
 
     @abstractmethod
     def stream(self, name: str) -> Stream | None:
@@ -131,6 +172,16 @@ class Store(ABC):
     def reports(self, stream: str, round_name: str) -> Iterator[Records]:
         """The records of a round that is closed and not yet tallied, in parts."""
 
+    def count(
+        self, stream: str, round_name: str, collector: Half, see: See | None = None
+    ) -> Support | None:
+        """The support of a round that is closed; None while an engine is still counting it.
+
+        Where the store itself has the reports, `see` sees them.
+        """
+        waiting = self.reports(stream, round_name)
+        return collector.count((records.reports for records in waiting), see)
+
     @abstractmethod
     def tally(self, stream: str, round_name: str, support: Support) -> None:
         """Counts in, reports out: of a round that is tallied no report is left."""
@@ -160,6 +211,29 @@ class Store(ABC):
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:
         """Keep `content` in place of what was kept before."""
 
+    def write_setting(self, stream: str, name: str, content: dict[str, Any]) -> None:
+        """A note of what somebody has set, which any collector may write at any time."""
+        self.write_note(stream, name, content)
+
     @abstractmethod
     def close(self) -> None:
         """Finish what is under way; nothing is called afterwards."""
+
+
+class Archive(ABC):
+    """The releases in a store, for reading beside a collector that may be running."""
+
+    @abstractmethod
+    def terms(self) -> dict[str, dict[str, Any]]:
+        """The terms of each stream."""
+
+    @abstractmethod
+    def releases(self, stream: str, since: int) -> list[Release]:
+        """All releases with t >= since, in order of t."""
+
+    def labels(self, stream: str) -> list[str]:
+        """The names of what is released of a stream, which must be there."""
+        terms = self.terms()
+        if stream not in terms:
+            raise Mistake(Problem.STREAM_UNKNOWN, given=stream, known=", ".join(terms))
+        return list(Terms.from_json(terms[stream]).names)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import Archive, Release
 from ldpstream.collector.store.sqlite.migrations import STEPS
-from ldpstream.collector.terms import Terms
 from ldpstream.errors import Mistake, Problem
 
 
@@ -32,17 +32,14 @@ def select_releases(
 
 
 @dataclass(frozen=True)
-class Archive:
+class SqliteArchive(Archive):
     """The releases in a file."""
 
     connection: sqlite3.Connection
 
-    def labels(self, stream: str) -> list[str]:
-        """The labels of a stream, which must be there."""
-        terms = dict(self.connection.execute("SELECT name, terms FROM stream").fetchall())
-        if stream not in terms:
-            raise Mistake(Problem.STREAM_UNKNOWN, given=stream, known=", ".join(terms))
-        return list(Terms.from_json(json.loads(terms[stream])).names)
+    def terms(self) -> dict[str, dict[str, Any]]:
+        rows = self.connection.execute("SELECT name, terms FROM stream").fetchall()
+        return {name: json.loads(terms) for name, terms in rows}
 
     def releases(self, stream: str, since: int) -> list[Release]:
         return select_releases(self.connection, stream, since, -1)
@@ -59,7 +56,7 @@ def open_archive(file: Path) -> Iterator[Archive]:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > len(STEPS):
                 raise Mistake(Problem.STORE_VERSION, file=file, found=version, known=len(STEPS))
-            yield Archive(connection)
+            yield SqliteArchive(connection)
     except sqlite3.Error as error:
         fix = "give the store of a collector"
         raise Mistake(Problem.DATA_FILE, file=file, what=error, fix=fix) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -56,9 +57,12 @@ class SqliteStore(Store):
         self._open_rounds: dict[tuple[str, str], _OpenRound] = {}
         with ExitStack() as opening:
             opening.enter_context(_lock(file))
-            writing = opening.enter_context(closing(self._connect()))
-            migrate(writing, file)
-            self._recall(writing)
+            make_private(file)
+            with _readable(file):
+                writing = opening.enter_context(closing(self._connect()))
+                migrate(writing, file)
+                _check(writing)
+                self._recall(writing)
             self._held = opening.pop_all()
         self._writer = Writer(writing, undone=lambda: self._recall(writing))
 
@@ -137,7 +141,7 @@ class SqliteStore(Store):
             given = vars(new) | {"rate_share": new.rate[0], "rate_whole": new.rate[1]}
             names = _NEW_ROUND_COLUMNS.split(", ")
             done = connection.execute(
-                f"INSERT INTO round (stream, {_NEW_ROUND_COLUMNS})"  # noqa: S608
+                f"INSERT INTO round (stream, {_NEW_ROUND_COLUMNS})"  # nosec B608 # noqa: S608
                 f" VALUES (?{', ?' * len(names)})",
                 (key, *(given[name] for name in names)),
             )
@@ -214,7 +218,7 @@ class SqliteStore(Store):
     def rounds(self, stream: str, after_t: int) -> list[Round]:
         with self._reading() as connection:
             rows = connection.execute(
-                f"SELECT {_ROUND_COLUMNS} FROM round"  # noqa: S608
+                f"SELECT {_ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
                 " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? ORDER BY id",
                 (stream, after_t),
             ).fetchall()
@@ -284,9 +288,34 @@ class SqliteStore(Store):
                 taking.seen.add(records.devices, records.fingerprints)
 
 
+def make_private(file: Path) -> Path:
+    """Make a file for its owner's eyes only, whatever the umask says; SQLite's others follow it."""
+    os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    file.chmod(0o600)
+    return file
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """What a damaged file reads like, in one line."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, ValueError) as error:
+        if isinstance(error, Mistake):
+            raise
+        raise Mistake(Problem.STORE_DAMAGED, file=file, what=error) from None
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    """Refuse pages, types and CHECKs that are broken, before anything is released from them."""
+    ((found,),) = connection.execute("PRAGMA quick_check(1)")
+    if found != "ok":
+        raise sqlite3.DatabaseError(found.splitlines()[-1])
+
+
 def _lock(file: Path) -> Any:
     """Hold the file for this process: two collectors on one store would ask everyone twice."""
-    lock = file.with_name(file.name + ".lock").open("w")
+    lock = make_private(file.with_name(file.name + ".lock")).open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -1,0 +1,176 @@
+"""The whole file: where the collector listens, what it keeps, and its streams."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldpstream.collector.alerts.webhook import check_url
+from ldpstream.collector.config.database import Database
+from ldpstream.collector.config.stream import StreamConfig, read_stream
+from ldpstream.collector.config.table import UNITS_MS, Table, is_number
+from ldpstream.collector.log.contract import LogSettings
+from ldpstream.errors import Mistake, Problem
+
+LEAST_LEASE_MS = 500
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one client may ask of the collector."""
+
+    body_bytes: int = 4 << 20
+    """The longest request body."""
+    batch: int = 10_000
+    """The most reports in one batch."""
+    connections: int = 10_000
+    """The most requests under way, long polls included; beyond it the answer is 503."""
+    waiting: int = 200_000
+    """The most reports that wait for the disk; beyond it the answer is 429."""
+    enrolments_per_second: int = 1000
+    public_enrolments_per_minute: int = 10
+    """From one address, where no token is needed."""
+    releases: int = 10_000
+    """The most releases in one answer."""
+    metric_labels: int = 20
+    """The most labels of a stream whose frequencies are shown at /metrics."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole file."""
+
+    host: str
+    port: int
+    store: Path
+    """The file of the store; with a database only its folder matters."""
+    secret_files: Mapping[str, Path]
+    limits: Limits
+    streams: tuple[StreamConfig, ...]
+    webhook: str | None = None
+    """Who is told of alerts."""
+    external_url: str = ""
+    """Where readers of alerts find the collector."""
+    database: Database | None = None
+    """The store, if it is not a file."""
+    ingest: LogSettings | None = None
+    """The log that takes the reports, if the store does not."""
+    lease_ms: int = 5000
+    """How long a collector conducts a stream unless it says that it is still there."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the collector keeps what it writes."""
+        return self.store.parent
+
+
+def load(file: Path) -> Config:
+    """Read and check a file; the first thing wrong is refused with its line and the reason."""
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise Mistake(
+            Problem.CONFIG_FILE, file=file, line=1, what=what, fix="give a TOML file"
+        ) from None
+    return parse(text, file)
+
+
+def parse(text: str, file: Path) -> Config:
+    """`load`, for a text that is already there; paths in it are relative to `file`."""
+    try:
+        tree = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # not TOML, endless digits, endless brackets
+        what, _, place = str(error).rpartition(" (at ")
+        line = place.removeprefix("line ").split(",")[0]
+        known = line if line.isdigit() else text.count("\n") + 1
+        raise Mistake(
+            Problem.CONFIG_FILE,
+            file=file,
+            line=known,
+            what=what or str(error),
+            fix="see the TOML specification",
+        ) from None
+    root = Table(tree, file, text, ())
+    collector = root.table("collector")
+    host, port = _address(collector)
+    store, database = _store(collector)
+    config = Config(
+        host=host,
+        port=port,
+        store=file.parent / store,
+        database=database,
+        ingest=_ingest(collector, database),
+        lease_ms=collector.duration("lease", "5s", least_ms=LEAST_LEASE_MS),
+        secret_files={
+            name: file.parent / collector.text(f"{name}_file")
+            for name in ("master", "enrolment", "admin")
+            if f"{name}_file" in collector
+        },
+        limits=_limits(collector.table("limits")),
+        streams=tuple(read_stream(table) for table in root.tables("stream")),
+        webhook=_webhook(collector.table("alerts")),
+        external_url=collector.table("alerts").text("external_url", "").rstrip("/"),
+    )
+    if not config.streams:
+        root.refuse(None, "there is no stream", "add a [[stream]] table")
+    names = [stream.name for stream in config.streams]
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            root.tables("stream")[position].refuse(
+                "name", f"name {name!r} is used twice", "give each stream a name of its own"
+            )
+    root.finish()
+    return config
+
+
+def _address(collector: Table) -> tuple[str, int]:
+    listen = collector.text("listen", "127.0.0.1:8080")
+    host, _, port = listen.rpartition(":")
+    if not host or not is_number(port) or int(port) > 65535:
+        collector.refuse("listen", f"listen is {listen!r}", "give host:port, as 127.0.0.1:8080")
+    return host.strip("[]"), int(port)
+
+
+def _store(collector: Table) -> tuple[str, Database | None]:
+    """A file, or a database and the file's folder, where the secrets are."""
+    file = "ldpstream-data/collector.sqlite"
+    store = collector.text("store", file)
+    if "://" not in store:
+        return store, None
+    return file, collector.attempt("store", lambda: Database(store))
+
+
+def _ingest(collector: Table, database: Database | None) -> LogSettings | None:
+    """A log for reports; its tallies go to the database."""
+    log = collector.table("log")
+    if "ingest" not in collector:
+        return None
+    url = collector.text("ingest")
+    if not url.startswith(("nats://", "tls://")):
+        collector.refuse("ingest", f"ingest is {url!r}", "give nats://host:4222")
+    if database is None:
+        fix = 'set store = "postgresql://user@host/name", or leave ingest out'
+        collector.refuse("ingest", "ingest needs a store on PostgreSQL", fix)
+    return LogSettings(
+        url,
+        retention_hours=log.duration("retention", "24h", least_ms=60_000) / UNITS_MS["h"],
+        replicas=log.whole("replicas", 1, least=1),
+    )
+
+
+def _webhook(table: Table) -> str | None:
+    if "webhook" not in table:
+        return None
+    url = table.text("webhook")
+    table.attempt("webhook", lambda: check_url("webhook", url))
+    return url
+
+
+def _limits(table: Table) -> Limits:
+    usual = Limits()
+    return Limits(
+        **{name: table.whole(name, getattr(usual, name), least=1) for name in vars(usual)}
+    )

@@ -1,0 +1,203 @@
+"""One stream of the configuration: a [[stream]] table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from ldpstream.collector.alerts.rules import Rule, read_rules
+from ldpstream.collector.config.table import Table
+from ldpstream.collector.suspicion import Suspicion
+from ldpstream.collector.terms import names_of
+from ldpstream.domain import Domain
+from ldpstream.mechanisms.messages import Purpose
+from ldpstream.mechanisms.queries import HISTOGRAM, Mean, Query
+from ldpstream.mechanisms.registry import Settings, build, report_epsilon
+from ldpstream.numeric import Numeric, Range
+from ldpstream.oracles import Oracle
+from ldpstream.oracles.gain import choose_robust
+from ldpstream.privacy.epsilon import Epsilon
+
+NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+BEST, ROBUST = "auto", "robust"
+"""Instead of an oracle's name: the one with the least noise, or that fakes can bend least."""
+LEAST_INTERVAL_MS = 100
+
+
+class Selection(StrEnum):
+    """How a share of the devices is reached (docs/collector.md)."""
+
+    ROSTER = "roster"
+    OPEN = "open"
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """One stream, as the file describes it."""
+
+    name: str
+    values: Domain | Range
+    """What a device may hold: one of these labels, or a number of this range."""
+    epsilon: Epsilon
+    window: int
+    interval_ms: int
+    start_ms: int | None
+    """None: when the collector first runs it."""
+    mechanism: str
+    oracle: Oracle | Numeric | None
+    """None: the best one for these values and this epsilon."""
+    selection: Selection
+    population: int
+    """How many devices are expected; shares of users are shares of it."""
+    deadlines: Mapping[Purpose, float]
+    """When rounds close, as a share of the interval."""
+    thresholds: Mapping[str, float]
+    public: bool
+    alerts: tuple[Rule, ...] = ()
+    public_enrolment: bool = False
+    """Whether devices may enrol without the token."""
+    suspicion: Suspicion = Suspicion()  # noqa: RUF009 - frozen
+    """When a round looks manipulated, and what follows."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of what is released, in order."""
+        return names_of(self.values)
+
+    @property
+    def query(self) -> Query:
+        if isinstance(self.values, Range):
+            return Mean(self.values.low, self.values.high)
+        return HISTOGRAM
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(
+            labels=self.values.levels if isinstance(self.values, Range) else len(self.values),
+            users=self.population,
+            epsilon=self.epsilon,
+            window=self.window,
+            oracle=self.oracle,
+            intervals=True,
+            query=self.query,
+        )
+
+
+def read_stream(table: Table) -> StreamConfig:
+    name = table.text("name")
+    if not name or not set(name) <= NAME_CHARACTERS or len(name) > 64:
+        table.refuse("name", f"name is {name!r}", "give up to 64 of a-z, 0-9, - and _")
+    values = _values(table)
+    labels = list(names_of(values))
+    mechanism = table.text("mechanism", "lpf")
+    stream = StreamConfig(
+        name=name,
+        values=values,
+        epsilon=table.attempt("epsilon", lambda: Epsilon.of(table.number("epsilon"))),
+        window=table.whole("window", least=1),
+        interval_ms=_interval(table),
+        start_ms=_start(table),
+        mechanism=mechanism,
+        oracle=_oracle(table, values),
+        selection=Selection(table.choice("selection", tuple(Selection), Selection.OPEN)),
+        population=table.whole("population", least=1),
+        deadlines=_deadlines(table.table("deadlines")),
+        thresholds=_thresholds(table.table("thresholds"), labels),
+        public=table.flag("public", True),
+        alerts=read_rules(table.tables("alert"), name, labels),
+        public_enrolment=_public_enrolment(table),
+        suspicion=_suspicion(table.table("suspicion")),
+    )
+    table.attempt("mechanism", lambda: build(mechanism, stream.settings))
+    return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
+
+
+def _values(table: Table) -> Domain | Range:
+    """`labels`, or `range`: one of the two."""
+    if "range" not in table:
+        labels = table.strings("labels")
+        domain: Domain = table.attempt("labels", lambda: Domain.of(labels))
+        return domain
+    if "labels" in table:
+        table.refuse("range", "a stream has labels or a range", "take one of the two away")
+    ends = table.numbers("range", 2)
+    numbers: Range = table.attempt("range", lambda: Range(ends[0], ends[1]))
+    return numbers
+
+
+def _oracle(table: Table, values: Domain | Range) -> Oracle | Numeric | None:
+    name = table.text("oracle", BEST)
+    if name in (BEST, ROBUST):
+        return None
+    kind = Numeric if isinstance(values, Range) else Oracle
+    oracle: Oracle | Numeric = table.attempt("oracle", lambda: kind.named(name))
+    return oracle
+
+
+def _robust(table: Table, stream: StreamConfig) -> StreamConfig:
+    """The stream with the oracle that fake devices can bend least."""
+    if isinstance(stream.values, Range):
+        fix = "name one, or leave it to auto"
+        table.refuse("oracle", "there is no robust oracle for numbers", fix)
+    share = report_epsilon(stream.mechanism, stream.settings)
+    return replace(stream, oracle=choose_robust(len(stream.values), share))
+
+
+def _suspicion(table: Table) -> Suspicion:
+    usual = Suspicion()
+    rate = table.number("false_alarm", usual.false_alarm)
+    if not 0 <= rate < 1:
+        table.refuse("false_alarm", f"false_alarm is {rate}", "give a probability, 0 for no alarm")
+    return Suspicion(rate, table.flag("discard", usual.discard))
+
+
+def _public_enrolment(table: Table) -> bool:
+    """Off, unless the file itself says that the stream is public: to read is not to take part."""
+    public = table.flag("public", True)
+    allowed = table.flag("public_enrolment", "public" in table and public)
+    if allowed and not public:
+        table.refuse(
+            "public_enrolment",
+            "anyone could enrol in a stream that is not public",
+            "leave it out, or set public = true",
+        )
+    return allowed
+
+
+def _interval(table: Table) -> int:
+    return table.duration("interval", least_ms=LEAST_INTERVAL_MS)
+
+
+def _start(table: Table) -> int | None:
+    given = table.get("start", None)
+    if given is None:
+        return None
+    if not isinstance(given, datetime) or given.tzinfo is None:
+        table.refuse(
+            "start", f"start is {given}", "give a date and time with offset: 2030-01-01T00:00:00Z"
+        )
+    return int(given.timestamp() * 1000)
+
+
+def _deadlines(table: Table) -> dict[Purpose, float]:
+    usual = {Purpose.DISSIMILARITY: 0.45, Purpose.PUBLICATION: 0.9}
+    deadlines = {purpose: table.number(purpose, share) for purpose, share in usual.items()}
+    for purpose, share in deadlines.items():
+        if not 0 < share <= 1:
+            table.refuse(purpose, f"{purpose} is {share}", "give a share of the interval, 0 to 1")
+    if deadlines[Purpose.DISSIMILARITY] >= deadlines[Purpose.PUBLICATION]:
+        table.refuse(
+            Purpose.PUBLICATION,
+            "the publication round would close before the dissimilarity round",
+            "give it the later deadline",
+        )
+    return deadlines
+
+
+def _thresholds(table: Table, labels: list[str]) -> dict[str, float]:
+    for label in table:
+        if label not in labels:
+            table.refuse(label, f"{label!r} is no label", f"use one of: {', '.join(labels[:8])}")
+    return {label: table.number(label) for label in labels if label in table}

@@ -1,0 +1,148 @@
+"""A table of a TOML file, read with suspicion: what is wrong is told with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ldpstream.collector.config.places import Path as Place
+from ldpstream.collector.config.places import line_of
+from ldpstream.errors import LdpStreamError, Mistake, Problem
+
+UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+MOST_MS = 1 << 41
+"""About 70 years: devices refuse a longer interval, too."""
+MOST_WHOLE = (1 << 31) - 1
+"""Of any number in the file: what stores, arrays and devices hold."""
+
+
+def is_number(text: str) -> bool:
+    """Whether these are digits that `int` takes: not ², and not thousands of them."""
+    return text.isascii() and text.isdigit() and len(text) <= 20
+
+
+@dataclass
+class Table:
+    """A table of the file: hands out checked values, and knows in the end what nobody asked for."""
+
+    values: dict[str, Any]
+    file: Path
+    text_of_file: str
+    place: Place
+    asked: set[str] = field(default_factory=set)
+    inner: list[Table] = field(default_factory=list)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def __iter__(self) -> Any:
+        return iter(self.values)
+
+    def refuse(self, name: str | None, what: str, fix: str) -> NoReturn:
+        place = self.place if name is None else (*self.place, str(name))
+        line = line_of(self.text_of_file, place)
+        raise Mistake(Problem.CONFIG_FILE, file=self.file, line=line, what=what, fix=fix)
+
+    def attempt(self, name: str, make: Callable[[], Any]) -> Any:
+        """Let another part of the package judge a value, and say on which line it stands."""
+        try:
+            return make()
+        except LdpStreamError as error:
+            if error.problem is Problem.CONFIG_FILE:
+                raise
+            what, _, fix = str(error).partition("; ")
+            self.refuse(name, what, fix)
+
+    def get(self, name: str, default: Any = ...) -> Any:
+        self.asked.add(name)
+        if name not in self.values and default is ...:
+            self.refuse(None, f"{name} is missing", "add it")
+        return self.values.get(name, default)
+
+    def _typed(self, name: str, default: Any, kinds: tuple[type, ...], expected: str) -> Any:
+        value = self.get(name, default)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            self.refuse(name, f"{name} is {value!r}", f"give {expected}")
+        return value
+
+    def text(self, name: str, default: Any = ...) -> str:
+        return str(self._typed(name, default, (str,), "a text in quotes"))
+
+    def flag(self, name: str, default: bool) -> bool:
+        return bool(self._typed(name, default, (bool,), "true or false"))
+
+    def number(self, name: str, default: Any = ...) -> float:
+        value: float = self._typed(name, default, (int, float), "a number")
+        return value
+
+    def whole(self, name: str, default: Any = ..., *, least: int) -> int:
+        value: int = self._typed(name, default, (int,), "a whole number")
+        if value < least:
+            self.refuse(name, f"{name} is {value}", f"give a whole number, {least} or more")
+        if value > MOST_WHOLE:
+            self.refuse(name, f"{name} is {value}", f"give a whole number, at most {MOST_WHOLE}")
+        return value
+
+    def duration(self, name: str, default: Any = ..., *, least_ms: int = 0) -> int:
+        """Milliseconds, from a whole number and a unit."""
+        given = self.text(name, default)
+        digits = given.rstrip("abcdefghijklmnopqrstuvwxyz")
+        unit = UNITS_MS.get(given[len(digits) :].strip())
+        number = int(digits) if is_number(digits.strip()) else -1
+        if unit is None or not max(least_ms, 0) <= number * unit <= MOST_MS:
+            least = f", at least {least_ms}ms" if least_ms else ""
+            units = ", ".join(UNITS_MS)
+            self.refuse(
+                name, f"{name} is {given!r}", f"give a whole number and one of {units}{least}"
+            )
+        return number * unit
+
+    def choice(self, name: str, known: tuple[str, ...], default: str) -> str:
+        value = self.text(name, default)
+        if value not in known:
+            self.refuse(name, f"{name} is {value!r}", f"use one of: {', '.join(known)}")
+        return value
+
+    def strings(self, name: str) -> list[str]:
+        values: list[Any] = self._typed(name, ..., (list,), "a list of texts")
+        for value in values:
+            if not isinstance(value, str):
+                self.refuse(name, f"{name} has {value!r} in it", "give texts in quotes only")
+        return values
+
+    def numbers(self, name: str, how_many: int) -> list[float]:
+        values: list[Any] = self._typed(name, ..., (list,), f"a list of {how_many} numbers")
+        if len(values) != how_many or any(type(value) not in (int, float) for value in values):
+            self.refuse(name, f"{name} is {values!r}", f"give a list of {how_many} numbers")
+        return values
+
+    def table(self, name: str) -> Table:
+        values = self._typed(name, {}, (dict,), f"a table: [{name}]")
+        return self._within(values, (*self.place, name))
+
+    def tables(self, name: str) -> list[Table]:
+        values = self._typed(name, [], (list,), f"tables: [[{name}]]")
+        if not all(isinstance(value, dict) for value in values):
+            self.refuse(name, f"{name} holds something else than tables", f"write [[{name}]]")
+        return [
+            self._within(value, (*self.place, name, position))
+            for position, value in enumerate(values)
+        ]
+
+    def _within(self, values: dict[str, Any], place: Place) -> Table:
+        for table in self.inner:
+            if table.place == place:
+                return table
+        self.inner.append(Table(values, self.file, self.text_of_file, place))
+        return self.inner[-1]
+
+    def finish(self) -> None:
+        """Refuse the first key that has no meaning."""
+        for name in self.values:
+            if name not in self.asked:
+                known = ", ".join(sorted(self.asked))
+                self.refuse(name, f"there is no key {name!r} here", f"use one of: {known}")
+        for table in self.inner:
+            table.finish()

@@ -1,0 +1,1 @@
+"""The shared store: a PostgreSQL database that several collectors use at once."""

@@ -1,0 +1,156 @@
+"""Taking in reports: each device's first one counts, whichever collectors they come to.
+
+Nearly always nobody in a batch has reported before, and a plain COPY is the fastest way in. If
+someone has, the table's key refuses the whole COPY, and the batch goes the longer way. If the round
+is closed, its table takes no row at all (schema.sql), or is gone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import psycopg
+from psycopg import errors, sql
+
+from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable, Numbers
+from ldpstream.collector.keys import DEVICE_BYTES
+from ldpstream.collector.records import Bytes, Records
+from ldpstream.collector.store.postgres.connections import Connections, Transaction
+from ldpstream.collector.store.postgres.copying import (
+    Chosen,
+    binary_rows,
+    first_of_each,
+    in_order,
+)
+from ldpstream.collector.verdicts import Verdict, Verdicts, all_of
+
+ACCEPT = Transaction("accept", again=True)
+
+_STAGING = (
+    "CREATE TEMPORARY TABLE IF NOT EXISTS staging (device uuid, code uuid, report bytea)"
+    " ON COMMIT DELETE ROWS;"
+    # Nobody has counted the tables' rows, and a plan that reads the whole round is a bad guess.
+    " SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+)
+_INSERT = sql.SQL(
+    "WITH fresh AS (INSERT INTO {} SELECT * FROM staging ON CONFLICT DO NOTHING RETURNING device)"
+    " SELECT string_agg(uuid_send(device), '') FROM fresh"
+)
+_STORED = sql.SQL(
+    "SELECT string_agg(uuid_send(device) || uuid_send(kept.code) || kept.report, '')"
+    " FROM {} kept JOIN staging USING (device)"
+)
+
+
+def table_of(round_id: int) -> sql.Identifier:
+    """The table with the reports of a round."""
+    return sql.Identifier(f"report_{round_id}")
+
+
+def accept(connections: Connections, stream: str, round_name: str, records: Records) -> Verdicts:
+    """Take in authentic records: accepted, repeated, in conflict, or too late."""
+    try:
+        try:
+            taken = _take(connections, stream, round_name, _AllAtOnce(in_order(records)))
+            verdict = Verdict.ACCEPTED if taken else Verdict.CLOSED
+            return all_of(verdict, len(records))
+        except errors.UniqueViolation:
+            first = first_of_each(records)
+            chosen = _FirstOnly(in_order(records.where(first)))
+            if not _take(connections, stream, round_name, chosen):
+                return all_of(Verdict.CLOSED, len(records))
+            return _judged(records, first, chosen)
+    except (errors.CheckViolation, errors.UndefinedTable):  # it was closed, or tallied, just now
+        return all_of(Verdict.CLOSED, len(records))
+
+
+def end_intake(connection: psycopg.Connection, *, stream: str, round_name: str) -> None:
+    """Cut off whoever has been putting reports into a round for too long.
+
+    A collector that was stopped in the middle of a COPY keeps the round from being closed. Its
+    reports were not accepted yet, and it will be told so when it goes on.
+    """
+    connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_class ON pg_class.oid = relation"
+        " JOIN round ON relname = 'report_' || round.id JOIN stream ON stream.id = round.stream"
+        " WHERE granted AND pid <> pg_backend_pid() AND relnamespace = current_schema::regnamespace"
+        " AND stream.name = %s AND round.name = %s",
+        (stream, round_name),
+    )
+
+
+class _AllAtOnce:
+    """The usual way: every row is new."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._rows = binary_rows(records)
+
+    def insert(self, connection: psycopg.Connection, table: sql.Identifier) -> int:
+        """Put rows into the table of a round; how many."""
+        _copy(connection, table, self._rows)
+        return len(self._records)
+
+
+class _FirstOnly:
+    """The longer way. All rows are offered, known ones as well: a closed table refuses them."""
+
+    def __init__(self, records: Records) -> None:
+        self._rows = binary_rows(records)
+        self.fresh = self.stored = b""
+
+    def insert(self, connection: psycopg.Connection, table: sql.Identifier) -> int:
+        connection.execute(_STAGING)
+        _copy(connection, sql.Identifier("staging"), self._rows)
+        self.fresh = _packed(connection, _INSERT.format(table))
+        self.stored = _packed(connection, _STORED.format(table))
+        return len(self.fresh) // DEVICE_BYTES
+
+
+def _take(
+    connections: Connections, stream: str, round_name: str, rows: _AllAtOnce | _FirstOnly
+) -> bool:
+    """Insert rows into an open round, and their number with them; False: it is not open."""
+
+    def work(connection: psycopg.Connection) -> bool:
+        row = connection.execute(
+            "SELECT round.id FROM round JOIN stream ON stream.id = round.stream"
+            " WHERE stream.name = %s AND round.name = %s AND state = 'open'",
+            (stream, round_name),
+        ).fetchone()
+        if row is None:
+            return False
+        number = rows.insert(connection, table_of(row[0]))
+        if number:
+            connection.execute("INSERT INTO taken VALUES (%s, %s)", (row[0], number))
+        return True
+
+    return connections.do(ACCEPT, work)
+
+
+def _judged(records: Records, first: Chosen, taken: _FirstOnly) -> Verdicts:
+    """What became of each record, given which devices were new and what the table has now."""
+    fresh = np.frombuffer(taken.fresh, np.uint8).reshape(-1, DEVICE_BYTES)
+    stored = Records.of(taken.stored, records.reports.shape[1])
+    verdicts = all_of(Verdict.CONFLICT, len(records))
+    prints = _mapped(stored.devices, stored.fingerprints).find(records.devices)
+    verdicts[prints == records.fingerprints] = Verdict.REPEATED
+    inserted = _mapped(fresh, np.ones(len(fresh), np.uint64)).find(records.devices) != ABSENT
+    verdicts[first & inserted] = Verdict.ACCEPTED
+    return verdicts
+
+
+def _mapped(devices: Bytes, numbers: Numbers) -> DeviceTable:
+    table = DeviceTable()
+    table.add(devices, numbers)
+    return table
+
+
+def _copy(connection: psycopg.Connection, table: sql.Identifier, rows: bytes) -> None:
+    statement = sql.SQL("COPY {} FROM STDIN (FORMAT binary)").format(table)
+    with connection.cursor().copy(statement) as copy:
+        copy.write(rows)
+
+
+def _packed(connection: psycopg.Connection, statement: sql.Composed) -> bytes:
+    row = connection.cursor(binary=True).execute(statement).fetchone()
+    return b"" if row is None or row[0] is None else bytes(row[0])

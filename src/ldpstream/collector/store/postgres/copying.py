@@ -1,0 +1,40 @@
+"""Records as PostgreSQL's binary COPY wants them: laid out by NumPy, not row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
+from ldpstream.collector.records import Bytes, Records
+
+Chosen = NDArray[np.bool_]
+
+_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_TAIL = b"\xff\xff"
+
+
+def binary_rows(records: Records) -> bytes:
+    """A row a record: device, code and report, each after its length (PostgreSQL docs, COPY)."""
+    fields = (records.devices, records.macs, records.reports)
+    columns = [_repeated(len(fields).to_bytes(2, "big"), len(records))]
+    for field in fields:
+        columns += [_repeated(field.shape[1].to_bytes(4, "big"), len(records)), field]
+    return _HEAD + np.concatenate(columns, axis=1).tobytes() + _TAIL
+
+
+def _repeated(content: bytes, times: int) -> Bytes:
+    return np.broadcast_to(np.frombuffer(content, np.uint8), (times, len(content)))
+
+
+def in_order(records: Records) -> Records:
+    """Sorted by device: two collectors with the same devices wait for each other, not in a ring."""
+    keys = np.ascontiguousarray(records.devices).view("S16")[:, 0]
+    return Records(records.table[np.argsort(keys, kind="stable")])
+
+
+def first_of_each(records: Records) -> Chosen:
+    """Which records are the first of their device in this batch."""
+    before = DeviceTable().add(records.devices, np.ones(len(records), np.uint64))
+    first: Chosen = before == ABSENT
+    return first

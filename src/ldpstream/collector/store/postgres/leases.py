@@ -1,0 +1,59 @@
+"""Leases: who conducts a stream, by the server's clock."""
+
+from __future__ import annotations
+
+import psycopg
+
+from ldpstream.collector.store.contract import Lease
+from ldpstream.collector.store.postgres.connections import Connections, Transaction
+from ldpstream.errors import Mistake, Problem
+
+TAKE = Transaction("lease", again=True)
+GIVE_BACK = Transaction("give_back", again=True)
+
+
+def take(connections: Connections, stream: str, holder: str, seconds: float) -> Lease | None:
+    """Take a lease that nobody has, that has run out, or that is the holder's own."""
+
+    def work(connection: psycopg.Connection) -> Lease | None:
+        row = connection.execute(
+            "INSERT INTO lease AS held"
+            " SELECT id, %(holder)s, 1, clock_timestamp() + make_interval(secs => %(seconds)s)"
+            " FROM stream WHERE name = %(stream)s"
+            " ON CONFLICT (stream) DO UPDATE SET holder = excluded.holder,"
+            " expires = excluded.expires,"
+            " token = held.token + (held.holder <> excluded.holder)::int"
+            " WHERE held.holder = excluded.holder OR held.expires <= clock_timestamp()"
+            " RETURNING token",
+            {"stream": stream, "holder": holder, "seconds": seconds},
+        ).fetchone()
+        return None if row is None else Lease(stream, holder, int(row[0]))
+
+    return connections.do(TAKE, work)
+
+
+def give_back(connections: Connections, lease: Lease) -> None:
+    """Let another take it at once, unless one has."""
+
+    def work(connection: psycopg.Connection) -> None:
+        connection.execute(
+            "UPDATE lease SET expires = clock_timestamp() WHERE token = %s AND stream ="
+            " (SELECT id FROM stream WHERE name = %s)",
+            (lease.token, lease.stream),
+        )
+
+    connections.do(GIVE_BACK, work)
+
+
+def check(connection: psycopg.Connection, lease: Lease) -> None:
+    """Refuse the transaction unless the lease is the current one, and keep it so until its end.
+
+    The row stays locked: whoever takes the lease over waits for this commit. A lease that has run
+    out and that nobody took is still good: nobody else has acted.
+    """
+    row = connection.execute(
+        "SELECT token FROM lease WHERE stream = (SELECT id FROM stream WHERE name = %s) FOR SHARE",
+        (lease.stream,),
+    ).fetchone()
+    if row != (lease.token,):
+        raise Mistake(Problem.LEASE_LOST, stream=lease.stream)

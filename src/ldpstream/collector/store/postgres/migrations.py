@@ -1,0 +1,34 @@
+"""Versions of the schema. Each step takes a database from one version to the next."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import psycopg
+
+from ldpstream.errors import Mistake, Problem
+
+SCHEMA = "ldpstream"
+"""Everything stands in this schema, so that the database may hold other things, too."""
+STEPS = tuple(
+    files(__package__).joinpath(name).read_text() for name in ("schema.sql", "log_counts.sql")
+)
+"""Step n leads to version n + 1. A step that was released is never edited: add one."""
+
+_LOCK = 0x6C64707374726561
+"""Whoever migrates holds this advisory lock ("ldpstrea"): collectors may start together."""
+
+
+def migrate(connection: psycopg.Connection, where: object) -> None:
+    """Bring a database to the newest version; one that has no such schema starts from nothing."""
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        connection.execute("CREATE TABLE IF NOT EXISTS version (number integer NOT NULL)")
+        row = connection.execute("SELECT max(number) FROM version").fetchone()
+        version = row[0] if row is not None and row[0] is not None else 0
+        if version > len(STEPS):
+            raise Mistake(Problem.STORE_VERSION, file=where, found=version, known=len(STEPS))
+        for number, step in enumerate(STEPS[version:], version + 1):
+            connection.execute(step.encode())
+            connection.execute("INSERT INTO version VALUES (%s)", (number,))

@@ -1,0 +1,333 @@
+"""The shared store: PostgreSQL, used by several collectors at once."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import psycopg
+from psycopg import errors, sql
+
+from ldpstream.collector.config import Database
+from ldpstream.collector.records import Records
+from ldpstream.collector.store.contract import Lease, NewRound, Release, Round, Store, Stream
+from ldpstream.collector.store.postgres import leases
+from ldpstream.collector.store.postgres.accepting import accept, end_intake
+from ldpstream.collector.store.postgres.connections import (
+    Connections,
+    Result,
+    Transaction,
+    Work,
+    in_a_line,
+)
+from ldpstream.collector.store.postgres.migrations import migrate
+from ldpstream.collector.store.postgres.reading import (
+    NEW_ROUND_COLUMNS,
+    ROUND_COLUMNS,
+    round_of,
+    select_releases,
+    select_reports,
+)
+from ldpstream.collector.verdicts import Verdicts
+from ldpstream.errors import Mistake, Problem
+from ldpstream.oracles.collector_half import Support
+
+CREATE_STREAM = Transaction("create_stream", again=False)
+ENROL = Transaction("enrol", again=True)
+OPEN_ROUND = Transaction("open_round", again=False)
+CLOSE_ROUND = Transaction("close_round", again=True)
+TALLY = Transaction("tally", again=False)
+RELEASE = Transaction("release", again=False)
+WRITE_NOTE = Transaction("write_note", again=True)
+CLAIM = Transaction("claim", again=True)
+
+
+class PostgresStore(Store):
+    """One database. What only a stream's coordinator may do is done `under` its lease."""
+
+    shared = True
+
+    def __init__(self, database: Database, patience_ms: int = 5000) -> None:
+        self._connections = Connections(database, patience_ms)
+        self._lease: Lease | None = None
+        try:
+            with self._connections.use() as connection:
+                migrate(connection, database)
+        except Exception as error:
+            self.close()
+            if not isinstance(error, psycopg.Error):
+                raise
+            raise Mistake(Problem.DATABASE, where=database, what=in_a_line(error)) from None
+
+    def close(self) -> None:
+        self._connections.close()
+
+    # Who conducts a stream
+
+    def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
+        return leases.take(self._connections, stream, holder, seconds)
+
+    def give_back(self, lease: Lease) -> None:
+        leases.give_back(self._connections, lease)
+
+    def under(self, lease: Lease) -> Store:
+        held = copy.copy(self)
+        held._lease = lease
+        return held
+
+    def _conduct(self, transaction: Transaction, stream: str, work: Work[Result]) -> Result:
+        """Do what only the holder of the stream's lease may do."""
+        lease = self._lease
+        if lease is None or lease.stream != stream:
+            raise RuntimeError(f"{transaction.name} of stream {stream} needs its lease")
+
+        def fenced(connection: psycopg.Connection) -> Result:
+            leases.check(connection, lease)
+            return work(connection)
+
+        return self._connections.do(transaction, fenced)
+
+    # Streams and devices
+
+    def claim(self, name: str, value: str) -> bool:
+        def work(connection: psycopg.Connection) -> bool:
+            connection.execute(
+                "INSERT INTO property VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, value)
+            )
+            found = connection.execute("SELECT value FROM property WHERE name = %s", (name,))
+            return found.fetchone() == (value,)
+
+        return self._connections.do(CLAIM, work)
+
+    def pulse(self, stream: str) -> tuple[int, int]:
+        rows = self._rows("SELECT serial, last_t FROM stream WHERE name = %s", stream)
+        return rows[0] if rows else (0, 0)
+
+    def stream(self, name: str) -> Stream | None:
+        rows = self._rows(
+            "SELECT terms, serial, last_t, mechanism FROM stream WHERE name = %s", name
+        )
+        return Stream(*rows[0]) if rows else None
+
+    def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
+        def work(connection: psycopg.Connection) -> None:
+            connection.execute(
+                "INSERT INTO stream (name, terms) VALUES (%s, %s)", (name, _json(terms))
+            )
+
+        self._connections.do(CREATE_STREAM, work)
+        return Stream(terms, 0, 0, None)
+
+    def enrol(self, stream: str, device: bytes) -> int:
+        def work(connection: psycopg.Connection) -> int:
+            key = _stream_id(connection, stream)
+            known = _number_of(connection, key, device)
+            if known is not None:
+                return known
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (key,))  # one number at a time
+            known = _number_of(connection, key, device)
+            if known is not None:
+                return known
+            added = connection.execute(
+                "INSERT INTO device"
+                " SELECT %(stream)s, coalesce(max(number) + 1, 0), %(device)s::uuid"
+                " FROM device WHERE stream = %(stream)s RETURNING number",
+                {"stream": key, "device": device.hex()},
+            ).fetchone()
+            assert added is not None
+            return int(added[0])
+
+        return self._connections.do(ENROL, work)
+
+    def roster(self, stream: str, first: int = 0) -> bytes:
+        def work(connection: psycopg.Connection) -> bytes:
+            row = (
+                connection.cursor(binary=True)
+                .execute(
+                    "SELECT string_agg(uuid_send(device), '' ORDER BY number) FROM device"
+                    " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND number >= %s",
+                    (stream, first),
+                )
+                .fetchone()
+            )
+            return b"" if row is None or row[0] is None else bytes(row[0])
+
+        return self._connections.read(work)
+
+    # Rounds
+
+    def open_round(self, stream: str, new: NewRound) -> int:
+        def work(connection: psycopg.Connection) -> int:
+            given = vars(new) | {"rate_share": new.rate[0], "rate_whole": new.rate[1]}
+            names = NEW_ROUND_COLUMNS.split(", ")
+            key = _stream_id(connection, stream)
+            connection.execute(
+                sql.SQL("INSERT INTO round (stream, {}) VALUES ({})").format(
+                    sql.SQL(NEW_ROUND_COLUMNS),
+                    sql.SQL(", ").join([sql.Placeholder()] * (len(names) + 1)),
+                ),
+                (key, *(given[name] for name in names)),
+            )
+            return _next_serial(connection, key)
+
+        return self._conduct(OPEN_ROUND, stream, work)
+
+    def accept(self, stream: str, round_name: str, records: Records) -> Verdicts:
+        return accept(self._connections, stream, round_name, records)
+
+    def received(self, stream: str, round_name: str) -> int:
+        rows = self._rows(
+            "SELECT coalesce(sum(number), 0)::bigint FROM taken WHERE round ="
+            " (SELECT round.id FROM round JOIN stream ON stream.id = round.stream"
+            " WHERE stream.name = %s AND round.name = %s AND state = 'open')",
+            stream,
+            round_name,
+        )
+        return int(rows[0][0])
+
+    def close_round(self, stream: str, round_name: str, at_ms: int) -> int:
+        def work(connection: psycopg.Connection) -> int:
+            key = _stream_id(connection, stream)
+            connection.execute("SELECT set_config('lock_timeout', %s, true)", (patience,))
+            done = connection.execute(
+                "UPDATE round SET state = 'closed', closed_ms = %s"
+                " WHERE stream = %s AND name = %s AND state = 'open'",
+                (at_ms, key, round_name),
+            )
+            return _next_serial(connection, key, step=done.rowcount)
+
+        patience = f"{self._connections.patience_ms}ms"
+        try:
+            return self._conduct(CLOSE_ROUND, stream, work)
+        except errors.LockNotAvailable:
+            self._connections.read(partial(end_intake, stream=stream, round_name=round_name))
+            return self._conduct(CLOSE_ROUND, stream, work)
+
+    def reports(self, stream: str, round_name: str) -> Iterator[Records]:
+        rows = self._rows(
+            "SELECT round.id, report_bytes FROM round JOIN stream ON stream.id = round.stream"
+            " WHERE stream.name = %s AND round.name = %s AND state <> 'tallied'",
+            stream,
+            round_name,
+        )
+        for round_id, report_bytes in rows:
+            with self._connections.use() as connection:
+                try:
+                    yield from select_reports(connection, round_id, report_bytes)
+                except errors.UndefinedTable:  # another collector has counted them by now
+                    raise Mistake(Problem.LEASE_LOST, stream=stream) from None
+
+    def tally(self, stream: str, round_name: str, support: Support) -> None:
+        counts = support.counts.astype("<i8").tobytes()
+
+        def work(connection: psycopg.Connection) -> None:
+            connection.execute(
+                "UPDATE round SET state = 'tallied', counts = %s, reports = %s"
+                " WHERE stream = %s AND name = %s",
+                (counts, support.reports, _stream_id(connection, stream), round_name),
+            )
+
+        self._conduct(TALLY, stream, work)
+
+    def rounds(self, stream: str, after_t: int) -> list[Round]:
+        rows = self._rows(
+            f"SELECT {ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
+            " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND t > %s ORDER BY id",
+            stream,
+            after_t,
+        )
+        return [round_of(row) for row in rows]
+
+    # Releases
+
+    def release(
+        self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
+    ) -> None:
+        def work(connection: psycopg.Connection) -> None:
+            key = _stream_id(connection, stream)
+            connection.cursor().executemany(
+                "INSERT INTO release VALUES (%s, %s, %s, %s, %s, %s, %s)",
+                [
+                    (key, one.t, one.at_ms, _json(one.content), one.asked, one.received, one.missed)
+                    for one in releases
+                ],
+            )
+            connection.execute(
+                "UPDATE stream SET last_t = %s, mechanism = %s WHERE id = %s",
+                (releases[-1].t, _json(mechanism), key),
+            )
+            connection.execute(
+                "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND asked IS NOT NULL",
+                (key, forget_t),
+            )
+
+        self._conduct(RELEASE, stream, work)
+
+    def releases(self, stream: str, since: int, limit: int) -> list[Release]:
+        return self._connections.read(
+            lambda connection: select_releases(connection, stream, since, limit)
+        )
+
+    # Notes
+
+    def note(self, stream: str, name: str) -> dict[str, Any] | None:
+        rows = self._rows(
+            "SELECT content FROM note JOIN stream ON stream.id = note.stream"
+            " WHERE stream.name = %s AND note.name = %s",
+            stream,
+            name,
+        )
+        return dict(rows[0][0]) if rows else None
+
+    def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:
+        self._conduct(
+            WRITE_NOTE, stream, lambda connection: _write_note(connection, stream, name, content)
+        )
+
+    def write_setting(self, stream: str, name: str, content: dict[str, Any]) -> None:
+        self._connections.do(
+            WRITE_NOTE, lambda connection: _write_note(connection, stream, name, content)
+        )
+
+    def _rows(self, statement: str, *given: object) -> list[tuple[Any, ...]]:
+        return self._connections.read(
+            lambda connection: connection.execute(statement.encode(), given).fetchall()
+        )
+
+
+def _write_note(
+    connection: psycopg.Connection, stream: str, name: str, content: dict[str, Any]
+) -> None:
+    connection.execute(
+        "INSERT INTO note VALUES (%s, %s, %s)"
+        " ON CONFLICT (stream, name) DO UPDATE SET content = excluded.content",
+        (_stream_id(connection, stream), name, _json(content)),
+    )
+
+
+def _stream_id(connection: psycopg.Connection, name: str) -> int:
+    row = connection.execute("SELECT id FROM stream WHERE name = %s", (name,)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _number_of(connection: psycopg.Connection, stream: int, device: bytes) -> int | None:
+    row = connection.execute(
+        "SELECT number FROM device WHERE stream = %s AND device = %s", (stream, device.hex())
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _next_serial(connection: psycopg.Connection, stream: int, step: int = 1) -> int:
+    row = connection.execute(
+        "UPDATE stream SET serial = serial + %s WHERE id = %s RETURNING serial", (step, stream)
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))

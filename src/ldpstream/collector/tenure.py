@@ -1,0 +1,80 @@
+"""Which streams this process conducts: leases that are taken, renewed in time, and given back."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import threading
+
+from ldpstream.collector.clock import ticks
+from ldpstream.collector.store.contract import Lease, Store
+
+RENEWALS = 3
+"""In the time of a lease: two may fail before another collector takes over."""
+
+_log = logging.getLogger(__name__)
+
+
+class Tenure:
+    """Takes leases for the conductor's thread, and renews them in a thread of its own.
+
+    So a tally that takes longer than a lease does not lose it. That a lease is thought to be held
+    proves nothing: the store looks at its token whenever something is changed under it.
+    """
+
+    def __init__(self, store: Store, seconds: float) -> None:
+        self._store = store
+        self._seconds = seconds
+        self.holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._held: dict[str, Lease] = {}
+        self._next_attempt: dict[str, float] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="ldpstream-lease", daemon=True)
+
+    @property
+    def pause(self) -> float:
+        """Seconds between renewals, and between attempts to take what another has."""
+        return self._seconds / RENEWALS
+
+    def start(self) -> None:
+        if self._store.shared:
+            self._thread.start()
+
+    def lease(self, stream: str) -> Lease | None:
+        """The stream's lease, if it is held here or can be taken now."""
+        held = self._held.get(stream)
+        if held is None and ticks() >= self._next_attempt.get(stream, 0):
+            held = self._store.lease(stream, self.holder, self._seconds)
+            self._next_attempt[stream] = ticks() + self.pause
+            if held is not None:
+                self._held[stream] = held
+                _log.info("conducting", extra={"stream": stream})
+        return held
+
+    def drop(self, lease: Lease) -> None:
+        """Believe no longer in a lease that another has taken."""
+        if self._held.get(lease.stream) == lease:
+            del self._held[lease.stream]
+            _log.warning("another collector conducts now", extra={"stream": lease.stream})
+
+    def stop(self) -> None:
+        """Let others take over at once."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        for lease in list(self._held.values()):
+            try:
+                self._store.give_back(lease)
+            except Exception:
+                _log.exception("the lease of %s runs out by itself", lease.stream)
+
+    def _renew(self) -> None:
+        while not self._stopping.wait(self.pause):
+            for lease in list(self._held.values()):
+                try:
+                    if self._store.lease(lease.stream, lease.holder, self._seconds) != lease:
+                        self.drop(lease)
+                except Exception:
+                    _log.exception("the lease of %s could not be renewed", lease.stream)

@@ -1,0 +1,333 @@
+"""Several real collectors on one database, and the devices that talk to any of them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ldpstream.collector.announcement import OpenRound, reports_path
+from ldpstream.collector.config import Config, load
+from ldpstream.collector.keys import DeviceKeys
+from ldpstream.collector.records import Records
+from ldpstream.collector.starting import open_round_of
+from ldpstream.collector.store.contract import Release, Round, RoundState
+from ldpstream.collector.store.postgres.store import PostgresStore
+from ldpstream.collector.terms import Terms
+from tests.collector.driving import counts_of
+from tests.collector.helpers import SECRETS, Signer, device_of, report_of
+
+FRAIL = Path(__file__).with_name("frail_collector.py")
+ENVIRONMENT = os.environ | {
+    "LDPSTREAM_MASTER_SECRET": SECRETS.master.decode(),
+    "LDPSTREAM_ENROLMENT_TOKEN": SECRETS.enrolment.decode(),
+    "LDPSTREAM_ADMIN_TOKEN": SECRETS.admin.decode(),
+}
+BEARER = f"Bearer {SECRETS.admin.decode()}"
+PATIENCE = 60
+"""Seconds; far more than anything here takes."""
+
+
+def eventually(what: str, holds: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+    """What `holds` gives as soon as it is true."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = holds()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+@dataclass(frozen=True)
+class Collector:
+    """A process, and how to talk to it."""
+
+    pid: int
+    port: int
+    orders: Path
+
+    def call(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)) as line:
+            line.request(method, path, body, named)
+            answer = line.getresponse()
+            return answer.status, json.loads(answer.read())
+
+    @contextmanager
+    def reading(self, path: str, **headers: str) -> Iterator[http.client.HTTPResponse]:
+        """An answer that may have no end."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as line:
+            line.request("GET", path, headers=named)
+            yield line.getresponse()
+
+    def page(self) -> bytes:
+        with self.reading("/") as answer:
+            assert answer.status == 200
+            return answer.read()
+
+    @property
+    def conducts(self) -> bool:
+        answer = self.call("GET", "/v1/admin/status", Authorization=BEARER)[1]
+        return bool(answer["streams"]["a"]["conducting"])
+
+    def order(self, point: str, when: str, number: signal.Signals) -> None:
+        draft = self.orders.with_suffix(".draft")
+        draft.write_text(f"{point} {when} {number.name}")
+        draft.rename(self.orders)
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    @property
+    def state(self) -> str:
+        """By the operating system's word: T is stopped, X is dead."""
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return "X"
+        return stat.rpartition(")")[2].split()[0].replace("Z", "X")
+
+
+@dataclass
+class Group:
+    """The collectors of one configuration file."""
+
+    file: Path
+    nursery: subprocess.Popen[str]
+    collectors: list[Collector] = field(default_factory=list)
+    started: int = 0
+
+    @property
+    def config(self) -> Config:
+        return load(self.file)
+
+    def start(self, number: int = 1) -> None:
+        """Start some at the same moment; they are listed when they listen."""
+        assert self.nursery.stdin is not None
+        first = self.started
+        self.started += number
+        for name in range(first, self.started):
+            paths = (self.file, *(self._path(kind, name) for kind in ("out", "pid", "orders")))
+            print(*paths, file=self.nursery.stdin, flush=True)
+        for name in range(first, self.started):
+            port = int(eventually("it listens", partial(_port, self._path("out", name))))
+            pid = int(self._path("pid", name).read_text())
+            self.collectors.append(Collector(pid, port, self._path("orders", name)))
+
+    def _path(self, kind: str, name: int) -> Path:
+        return self.file.with_name(f"{kind}-{name}")
+
+    @property
+    def leader(self) -> Collector:
+        """The one that conducts; there is one sooner or later."""
+        found: list[Collector] = eventually(
+            "one conducts", lambda: [one for one in self.running if one.conducts]
+        )
+        return found[0]
+
+    @property
+    def running(self) -> list[Collector]:
+        return [one for one in self.collectors if one.state not in "TX"]
+
+
+def _port(output: Path) -> str:
+    text = output.read_text() if output.exists() else ""
+    return text.partition("listening on http://127.0.0.1:")[2].partition("\n")[0]
+
+
+@contextmanager
+def group_of(file: Path, number: int) -> Iterator[Group]:
+    with subprocess.Popen(
+        [sys.executable, str(FRAIL)], stdin=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as nursery:
+        group = Group(file, nursery)
+        try:
+            group.start(number)
+            yield group
+        finally:
+            nursery.kill()
+            for one in group.collectors:
+                with suppress(ProcessLookupError):
+                    one.signal(signal.SIGKILL)
+
+
+@dataclass
+class Crowd:
+    """All devices: each answers what it is asked, at two collectors, until it knows what became
+    of its report.
+    """
+
+    group: Group
+    store: PostgresStore
+    size: int
+    seed: int = 1
+    asked: dict[str, Round] = field(default_factory=dict)
+    """Every round as it was first seen."""
+    counted: dict[str, set[int]] = field(default_factory=dict)
+    """Devices whose report a collector has said to count."""
+    unsure: dict[str, set[int]] = field(default_factory=dict)
+    """Devices that never heard."""
+    seen: dict[int, Any] = field(default_factory=dict)
+    """Every release as it was first seen."""
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _failure: list[BaseException] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.config = self.group.config.streams[0]
+        stored = self.store.stream("a")
+        assert stored is not None
+        self.terms = Terms.from_json(stored.terms)
+        self.keys = DeviceKeys(SECRETS.master, "a")
+        self.random = random.Random(self.seed)
+        self._thread = threading.Thread(target=self._live)
+
+    def enrol(self) -> None:
+        """At one collector after the other."""
+        for number in range(1, self.size + 1):
+            collector = self.group.collectors[number % len(self.group.collectors)]
+            body = json.dumps({"device": device_of(number).hex()}).encode()
+            token = f"Bearer {SECRETS.enrolment.decode()}"
+            status, _ = collector.call(
+                "POST",
+                "/v1/streams/a/devices",
+                body,
+                Authorization=token,
+                Content_Type="application/json",
+            )
+            assert status == 201
+
+    def __enter__(self) -> Crowd:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _live(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                for one in self.store.rounds("a", max([0, *self.seen])):
+                    first = self.asked.setdefault(one.name, one)
+                    assert (one.asked, one.roster_size) == (first.asked, first.roster_size)
+                    if one.state is RoundState.OPEN and one.name not in self.counted:
+                        self.answer(open_round_of(self.config, self.terms, one))
+                self.look()
+                self._stopping.wait(0.02)
+        except BaseException as error:
+            self._failure.append(error)
+
+    def answer(self, asking: OpenRound) -> None:
+        """Two parts of the devices, each sent to two collectors."""
+        numbers = (np.flatnonzero(asking.asked_mask) + 1).tolist()
+        counted = self.counted.setdefault(asking.name, set())
+        unsure = self.unsure.setdefault(asking.name, set())
+        self.random.shuffle(numbers)
+        for part in (numbers[::2], numbers[1::2]):
+            if not part:
+                continue
+            heard = [self.submit(asking, part) for _ in range(2)]
+            if True in heard:
+                counted |= set(part)
+            elif None in heard:
+                unsure |= set(part)
+
+    def submit(self, asking: OpenRound, part: list[int]) -> bool | None:
+        """Whether reports count, as some collector says; None: none has answered."""
+        records = [Signer(n, self.keys).record(asking, report_of(asking, n)) for n in part]
+        path = reports_path("a", asking.name).replace("/reports", "/batch")
+        doubtful = False
+        for _ in range(20):
+            try:
+                status, told = self.random.choice(self.group.running).call(
+                    "POST", path, b"".join(records)
+                )
+            except (OSError, http.client.HTTPException):
+                doubtful = True
+                continue
+            if status == 200:
+                good = told["accepted"] + told["repeated"]
+                assert good in (0, len(part)), told
+                return None if doubtful and not good else bool(good)
+            if status in (404, 410):
+                return None if doubtful else False
+            assert status == 503, told
+            doubtful = True
+            time.sleep(0.05)
+        return None
+
+    def look(self) -> None:
+        """At the releases, as any collector shows them."""
+        try:
+            status, told = self.random.choice(self.group.running).call(
+                "GET", "/v1/streams/a/releases"
+            )
+        except (OSError, http.client.HTTPException):
+            return
+        if status == 200:
+            for one in told["releases"]:
+                assert self.seen.setdefault(one["t"], one) == one
+
+    def goes_on(self) -> None:
+        """Wait for more releases."""
+        last = max([0, *self.seen])
+        eventually("there are releases", lambda: self._failure or max([0, *self.seen]) > last)
+        assert not self._failure, self._failure
+
+    def judge(self) -> list[Release]:
+        """Everything that must be true of the store now; its releases."""
+        assert not self._failure, self._failure
+        releases = self.store.releases("a", 0, 10_000)
+        first = releases[0].t
+        assert [one.t for one in releases] == list(range(first, first + len(releases)))
+        assert all(self.seen[one.t] == one.to_json() for one in releases if one.t in self.seen)
+        rounds = self.store.rounds("a", 0)
+        assert len({one.name for one in rounds}) == len(rounds)
+        assert [one.t for one in rounds] == sorted(one.t for one in rounds)  # as they were opened
+        assert not {one.t for one in rounds} & {one.t for one in releases if one.missed}
+        for one in rounds:
+            if one.t <= releases[-1].t:
+                assert one.state is RoundState.TALLIED
+            if one.support is not None and one.name in self.asked:
+                self._judge_tally(one, self.asked[one.name])
+        assert self._most_spent() <= self.terms.epsilon.nano
+        return releases
+
+    def _judge_tally(self, stored: Round, as_asked: Round) -> None:
+        assert stored.support is not None
+        counted = self.counted.get(stored.name, set())
+        unsure = self.unsure.get(stored.name, set())
+        reports = stored.support.reports
+        assert len(counted) <= reports <= len(counted) + len(unsure - counted), stored.name
+        if counted and not unsure - counted:
+            asking = open_round_of(self.config, self.terms, as_asked)
+            packed = b"".join(
+                Signer(n, self.keys).record(asking, report_of(asking, n)) for n in counted
+            )
+            expected = counts_of(asking, Records.of(packed, stored.report_bytes))
+            assert stored.support.counts.tolist() == expected.tolist(), stored.name
+
+    def _most_spent(self) -> int:
+        last = max([0, *(one.t for one in self.asked.values())])
+        spent = np.zeros((last + self.config.window, self.size), np.int64)
+        for one in self.asked.values():
+            mask = open_round_of(self.config, self.terms, one).asked_mask
+            spent[one.t, : len(mask)] += mask * one.epsilon_nano
+        windows = [spent[t : t + self.config.window].sum(axis=0) for t in range(last + 1)]
+        return int(np.max(windows))

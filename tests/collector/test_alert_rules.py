@@ -1,0 +1,197 @@
+"""Rules through the API: the same as in the file, kept in the store, for admins only."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from ldpstream.collector.api.app import build_app
+from ldpstream.collector.api.releases import _events
+from ldpstream.collector.clock import ManualClock
+from ldpstream.collector.service import Service
+from tests.collector.helpers import SECRETS, START_MS, report_of
+from tests.collector.test_alerts import Hook, configured
+from tests.collector.test_api import ADMIN, Api, assert_problem, eventually
+
+RULES = "/v1/streams/a/alerts/rules"
+ALERTS = "/v1/streams/a/alerts"
+FIXED = '[[stream.alert]]\nname = "fixed"\nlabel = "x"\nbelow = -99\n'
+ALWAYS = {"label": "y", "above": -99.0, "name": "always"}
+
+
+@contextmanager
+def running(folder: Path, webhook: str = "http://127.0.0.1:1/") -> Iterator[Api]:
+    """The service of a file with one rule; the same store every time."""
+    service = Service(configured(folder, FIXED, webhook), SECRETS, clock := ManualClock(START_MS))
+    with TestClient(build_app(service), raise_server_exceptions=False) as client:
+        api = Api(service, client, clock)
+        clock.advance(10_000 * service.streams["a"].board.last_t)
+        yield api
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    with running(tmp_path) as api:
+        yield api
+
+
+def add(api: Api, rule: dict[str, Any]) -> Any:
+    return api.client.post(RULES, json=rule, headers=ADMIN)
+
+
+def names(api: Api) -> list[tuple[str, str]]:
+    listed = api.client.get(RULES, headers=ADMIN).json()["rules"]
+    return [(one["rule"]["name"], one["source"]) for one in listed]
+
+
+def states(api: Api) -> dict[str, str]:
+    return {one["name"]: one["state"] for one in api.client.get(ALERTS).json()["alerts"]}
+
+
+def pass_timestamp(api: Api) -> None:
+    """Everyone reports, the timestamp is released, its alerts are looked at."""
+    asking, watch = api.asking(), api.service.watches["a"]
+    for number in range(40):
+        assert api.post(asking, number, report_of(asking, number)).status_code == 202
+    api.pass_time(9000)
+    eventually(lambda: watch.last_t == asking.stored.t)
+    api.clock.advance(1000)
+    api.service.conductor.nudge()
+
+
+def test_a_rule_is_added_replaced_and_removed(api: Api) -> None:
+    added = add(api, ALWAYS | {"for": "30s"})
+    assert added.status_code == 201
+    body = added.json()
+    assert added.headers["location"] == f"{RULES}/{body['id']}"
+    assert body["rule"] == ALWAYS | {"on": "estimate", "for": "30000ms", "keep_firing_for": "0ms"}
+    assert names(api) == [("fixed", "file"), ("always", "api")]
+    changed = {"label": "y", "below": 0.25, "on": "interval", "probability": 0.9, "name": "low"}
+    put = api.client.put(added.headers["location"], json=changed, headers=ADMIN)
+    assert put.status_code == 200
+    assert put.json()["id"] != body["id"]
+    assert put.json()["rule"] | changed == put.json()["rule"]
+    assert names(api) == [("fixed", "file"), ("low", "api")]
+    gone = api.client.delete(f"{RULES}/{put.json()['id']}", headers=ADMIN)
+    assert (gone.status_code, gone.content) == (204, b"")
+    assert names(api) == [("fixed", "file")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "word"),
+    [
+        ({"above": 0.1}, "label is missing"),
+        ({"label": "q", "above": 0.1}, "'q' is no label"),
+        ({"label": "x"}, "either above or below"),
+        ({"label": "x", "above": True}, "above is True"),
+        ({"label": "x", "above": "0.1"}, "above is '0.1'"),
+        ({"label": "x", "above": 0.1, "until": 3}, "no key 'until'"),
+        ({"label": "x", "above": 0.1, "for": "soon"}, "for is 'soon'"),
+        ({"label": "x", "above": 0.1, "probability": 0.9}, "no probability"),
+        ({"label": "x", "above": 0.1, "name": "n" * 201}, "201 characters"),
+    ],
+)
+def test_what_the_file_may_not_say_the_api_may_not_either(
+    api: Api, rule: dict[str, Any], word: str
+) -> None:
+    answer = add(api, rule)
+    assert_problem(answer, 400, "alert-rule")
+    assert word in answer.json()["detail"]
+    assert names(api) == [("fixed", "file")]
+
+
+def test_refusals_name_their_reason(api: Api) -> None:
+    fixed = api.client.get(RULES, headers=ADMIN).json()["rules"][0]["id"]
+    known = add(api, ALWAYS).json()["id"]
+    assert_problem(add(api, ALWAYS), 409, "alert-rule-exists")
+    assert_problem(add(api, {"label": "x", "above": 1, "name": "fixed"}), 409, "alert-rule-exists")
+    for change in ("put", "delete"):
+        body = ALWAYS if change == "put" else None
+        for rule_id, status, code in (
+            (fixed, 409, "alert-rule-fixed"),
+            ("0" * 16, 404, "alert-rule-unknown"),
+        ):
+            path = f"{RULES}/{rule_id}"
+            answer = api.client.request(change, path, headers=ADMIN, json=body)
+            assert_problem(answer, status, code)
+    twin = add(api, ALWAYS | {"name": "twin"}).json()["id"]
+    put = api.client.put(f"{RULES}/{twin}", json=ALWAYS, headers=ADMIN)
+    assert_problem(put, 409, "alert-rule-exists")
+    for answer in (
+        api.client.get(RULES),
+        api.client.post(RULES, json=ALWAYS),
+        api.client.put(f"{RULES}/{known}", json=ALWAYS),
+        api.client.delete(f"{RULES}/{known}"),
+    ):
+        assert_problem(answer, 401, "token")
+    for content in (b"[]", b"{", b'"x"'):
+        answer = api.client.post(
+            RULES, content=content, headers=ADMIN | {"Content-Type": "application/json"}
+        )
+        assert_problem(answer, 400, "parameter")
+    assert_problem(
+        api.client.get("/v1/streams/none/alerts/rules", headers=ADMIN), 404, "stream-unknown"
+    )
+
+
+def test_rules_and_states_survive_a_restart_and_a_rule_that_goes_is_resolved(
+    tmp_path: Path,
+) -> None:
+    hook = Hook()
+    with hook.served() as url:
+        with running(tmp_path, url) as api:
+            pass_timestamp(api)
+            rule_id = add(api, ALWAYS).json()["id"]
+            assert states(api) == {"fixed": "inactive", "always": "inactive"}, "not in the past"
+            pass_timestamp(api)
+            assert states(api) == {"fixed": "inactive", "always": "firing"}
+            eventually(lambda: len(hook.heard) == 1)
+        with running(tmp_path, url) as api:
+            shown = api.client.get(ALERTS).json()
+            (alert,) = (one for one in shown["alerts"] if one["name"] == "always")
+            assert (alert["state"], alert["id"]) == ("firing", rule_id)
+            assert alert["since_ms"] == alert["fired_ms"] == shown["changes"][0]["at_ms"]
+            assert alert["low"] < alert["high"]
+            assert alert["value"] > -99
+            assert alert["probability"] == pytest.approx(1)
+            assert api.client.delete(f"{RULES}/{rule_id}", headers=ADMIN).status_code == 204
+            eventually(lambda: len(hook.heard) == 2)
+        with running(tmp_path, url) as api:
+            assert states(api) == {"fixed": "inactive"}
+            changes = api.client.get(ALERTS).json()["changes"]
+            assert [(one["t"], one["state"]) for one in changes] == [(2, "firing"), (2, "resolved")]
+    assert [heard["status"] for heard in hook.heard] == ["firing", "resolved"]
+
+
+def test_the_feed_tells_of_alerts(api: Api) -> None:
+    stream = api.service.streams["a"]
+
+    async def read(number: int) -> list[bytes]:
+        events = _events(api.service, stream, stream.board.last_t)
+        found = [await anext(events) for _ in range(number)]
+        await events.aclose()  # type: ignore[attr-defined]
+        return found
+
+    add(api, ALWAYS)
+    pass_timestamp(api)
+    _, told = asyncio.run(read(2))
+    kind, data, *_ = told.decode().splitlines()
+    assert kind == "event: alerts"
+    assert json.loads(data.removeprefix("data: ")) == api.client.get(ALERTS).json()
+
+
+def test_the_api_describes_its_rules(api: Api) -> None:
+    paths = api.client.get("/openapi.json").json()["paths"]
+    assert set(paths["/v1/streams/{stream}/alerts/rules"]) == {"get", "post"}
+    one = paths["/v1/streams/{stream}/alerts/rules/{rule_id}"]
+    assert set(one) == {"put", "delete"}
+    schema = one["put"]["requestBody"]["content"]["application/json"]["schema"]
+    assert set(schema["properties"]) >= {"label", "above", "below", "on", "probability", "for"}
+    assert "application/problem+json" in one["delete"]["responses"]["409"]["content"]

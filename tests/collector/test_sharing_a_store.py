@@ -1,0 +1,145 @@
+"""What collectors of one store must agree on, and who looks after its alerts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ldpstream.cli import run
+from ldpstream.collector.alerts.courier import Courier
+from ldpstream.collector.alerts.machine import State
+from ldpstream.collector.alerts.watch import Watch
+from ldpstream.collector.config import Config, Database
+from ldpstream.collector.secrets import Secrets
+from ldpstream.collector.service import Service
+from ldpstream.collector.starting import terms_of
+from ldpstream.collector.store.contract import Lease, RoundState, Store
+from ldpstream.collector.store.opening import open_store
+from ldpstream.collector.store.postgres.connections import connect
+from ldpstream.collector.store.postgres.store import PostgresStore
+from ldpstream.errors import Mistake, Problem
+from tests.collector.driving import Crash, DyingStore, World, counted_once
+from tests.collector.helpers import SECRETS, config
+from tests.collector.store_contract import TERMS, release_of
+from tests.collector.test_alerts import RULE, Hook
+from tests.collector.test_api import eventually
+from tests.collector.test_export import release
+
+
+@pytest.fixture
+def shared(tmp_path: Path, database: Database) -> Config:
+    return replace(config(tmp_path), database=database)
+
+
+def test_all_collectors_of_a_store_have_the_same_master_secret(shared: Config) -> None:
+    for _ in range(2):
+        Service(shared, SECRETS).store.close()
+    others = Secrets(b"another master secret", SECRETS.enrolment, SECRETS.admin)
+    with pytest.raises(Mistake, match="another master secret") as refused:
+        Service(shared, others)
+    assert refused.value.problem is Problem.MASTER_DIFFERS
+    assert SECRETS.master.decode() not in SECRETS.check
+
+
+def test_the_extra_is_asked_for_in_a_line(shared: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if ".store.postgres" in name]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(Mistake, match=r"pip install 'ldpstream\[postgres\]'"):
+        open_store(shared)
+
+
+def test_releases_are_exported_while_a_collector_runs(
+    shared: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shared.database is not None
+    url, out = shared.database.url, tmp_path / "out"
+    options = ["--stream", "a", "--out", str(out), "--format", "ndjson"]
+    with closing(PostgresStore(shared.database)) as store:
+        store.create_stream("a", TERMS)
+        held_by(store, "me").release("a", [release_of(1), release_of(2)], {}, 0)
+        assert run(["export", "--store", url, "--since", "2", *options]) == 0
+    assert [json.loads(line)["t"] for line in out.read_text().splitlines()] == [2]
+    assert run(["export", "--store", url.replace("/test", "/no"), *options]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "does not exist" in told
+
+
+# Crashes, as on one machine
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_crash_at_any_step_changes_nothing(after: bool, shared: Config) -> None:
+    """Die before or after each change, let another collector take over, compare with a calm run."""
+
+    def lived(die_at: int | None) -> tuple[list[object], int]:
+        assert shared.database is not None
+        with connect(shared.database) as connection:
+            connection.execute("DROP SCHEMA IF EXISTS ldpstream CASCADE")
+        stream = replace(shared.streams[0], mechanism="lbd", window=3, population=12)
+        world, changes = World(stream, Path()), 0
+        with closing(PostgresStore(shared.database)) as store:
+            terms_of(stream, store, world.clock)
+            with suppress(Crash):
+                changes = world.live(DyingStore(held_by(store, "first"), die_at, after=after), 3)
+            store.give_back(Lease("a", "first", 1))
+            second = held_by(store, "second")
+            world.live(second, 3)
+            assert [*counted_once(second, world)] == []
+            assert {one.state for one in second.rounds("a", 0)} == {RoundState.TALLIED}
+            return [one.content for one in second.releases("a", 0, 100)], changes
+
+    calm, changes = lived(None)
+    assert changes > 10
+    assert all(lived(die_at)[0] == calm for die_at in range(changes))
+
+
+def held_by(store: Store, holder: str) -> Store:
+    lease = store.lease("a", holder, 60)
+    assert lease is not None
+    return store.under(lease)
+
+
+# Alerts
+
+
+def test_only_the_one_that_conducts_tells_of_alerts(database: Database) -> None:
+    """The other shows them, and tells what the first could not when it takes over."""
+    hook = Hook([])
+    holder = "one"
+    with closing(PostgresStore(database)) as store, hook.served() as url:
+        store.create_stream("a", {"labels": ["x", "y", "z"]})
+        held = held_by(store, "one")
+        watches = {name: Watch("a", (RULE,), store, sends=True) for name in ("one", "two")}
+        couriers = [
+            Courier([watch], url, held=lambda _, name=name: held if holder == name else None)  # type: ignore[misc]
+            for name, watch in watches.items()
+        ]
+        held.release("a", [release(1)], {}, 0)  # x is above the rule's threshold
+        for courier in couriers:
+            courier.start()
+
+        def state(name: str) -> State:
+            return watches[name].alerts[RULE.fingerprint].state
+
+        eventually(lambda: state("one") is state("two") is State.FIRING and len(hook.heard) == 1)
+        first = held
+        holder = ""  # the first is paused, while another takes its lease
+        store.give_back(Lease("a", "one", 1))
+        held, holder = held_by(store, "two"), "two"
+        low = replace(release(2), content=release(2).content | {"values": [0.1, 0.1, 0.1]})
+        held.release("a", [low], {}, 0)
+        couriers[1].nudge()
+        eventually(lambda: state("one") is state("two") is State.RESOLVED)
+        eventually(lambda: len(hook.heard) == 2)
+        with pytest.raises(Mistake, match="conducted by another"):
+            first.write_note("a", "alerts", {})
+        for courier in couriers:
+            courier.stop()
+    assert [one["status"] for one in hook.heard] == ["firing", "resolved"]
