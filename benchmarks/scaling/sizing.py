@@ -1,0 +1,70 @@
+"""How much of everything a fleet needs, from what was measured. The rest is arithmetic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from scaling.load import signed, singles
+
+DEVICES = (1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
+INTERVAL_SECONDS = 600
+WINDOW = 20
+"""A device reports once in so many timestamps: population division."""
+ARRIVAL_SECONDS = 0.9 * INTERVAL_SECONDS
+PEAK = 4
+"""How much faster than on the average reports come at most."""
+SHARE = 0.5
+"""How much of a measured rate is planned with."""
+RETENTION_HOURS = 24
+REPLICAS = 3
+TALLY_SECONDS = 30
+"""How long after its deadline a round may be counted, if all of it came in a burst."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the table rests on, all of it from one run."""
+
+    batch_rate: float
+    """Reports a second that one collector accepts on JetStream, on a core of its own, in batches
+    of 1,000 (gateways)."""
+    single_rate: float
+    """The same, each in a request of its own (devices)."""
+    append_rate: float
+    """Reports a second that one process appends to one log."""
+    log_bytes: float
+    """Of a report in the log."""
+    count_microseconds: float
+    """Of a core of a Spark executor, for a report."""
+
+
+def table(measured: Measured) -> list[dict[str, Any]]:
+    return [_row(devices, measured) for devices in DEVICES]
+
+
+def _row(devices: int, measured: Measured) -> dict[str, Any]:
+    round_reports = devices / WINDOW
+    peak = round_reports / ARRIVAL_SECONDS * PEAK
+    rounds_a_day = 86_400 / INTERVAL_SECONDS
+    stored = round_reports * measured.log_bytes * rounds_a_day * RETENTION_HOURS / 24 * REPLICAS
+    core_seconds = round_reports * measured.count_microseconds / 1e6
+    return {
+        "devices": devices,
+        "reports_a_round": round(round_reports),
+        "peak_reports_per_second": round(peak),
+        "collectors_for_devices": math.ceil(peak / (SHARE * measured.single_rate)),
+        "collectors_for_gateways": math.ceil(peak / (SHARE * measured.batch_rate)),
+        "log_partitions": math.ceil(peak / (SHARE * measured.append_rate)),
+        "engine_cores": math.ceil(core_seconds / (SHARE * TALLY_SECONDS)),
+        "log_gb": round(stored / 1e9, 1),
+        "bytes_per_device_per_day": round(request_bytes() * rounds_a_day / WINDOW),
+    }
+
+
+def request_bytes() -> int:
+    """A single report on the wire, without TCP and TLS; announcements come on top of it."""
+    path = "/v1/streams/regions/rounds/1000-publication/reports"
+    (request,) = singles(signed("regions", "1000-publication", 10, 1, 1)).requests(path)
+    return len(request)

@@ -1,0 +1,1 @@
+"""Engines that count report logs: in one process, or on a Spark cluster."""

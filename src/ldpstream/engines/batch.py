@@ -1,0 +1,49 @@
+"""A batch that is being put together, from parts that were counted here or elsewhere."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+
+from ldpstream.collector.log.counts import BatchCount, Outcome
+from ldpstream.collector.log.messages import LoggedRound
+from ldpstream.oracles.collector_half import Support
+
+
+@dataclass
+class BatchBuilder:
+    """What is known of the messages `after` < sequence <= `last` of a stream."""
+
+    stream: str
+    after: int
+    last: int
+    attempt: uuid.UUID = field(default_factory=uuid.uuid4)
+    runs: int = 0
+    _outcomes: dict[str, Outcome] = field(default_factory=dict)
+    _ends: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, wanted: LoggedRound, outcome: Outcome) -> None:
+        before = self._outcomes.get(wanted.name)
+        self._outcomes[wanted.name] = outcome if before is None else before + outcome
+
+    def late(self, wanted: LoggedRound, number: int) -> None:
+        self.add(wanted, Outcome(Support.none(wanted.counters), late=number))
+
+    def end(self, wanted: LoggedRound, sequence: int) -> None:
+        self._ends[wanted.name] = (sequence, wanted.counters)
+
+    def finish(self) -> BatchCount:
+        return BatchCount(
+            self.attempt,
+            self.stream,
+            self.after,
+            self.last,
+            self._outcomes,
+            self._ends,
+            self.runs,
+        )
+
+
+def ends_within(ends: dict[str, int], name: str, last: int) -> bool:
+    """Whether a round is over with this batch: then nobody asks again whom it has counted."""
+    return ends.get(name, last + 1) <= last

@@ -1,0 +1,128 @@
+"""Counting the messages of a log: each device of a round once, the first of its reports.
+
+Two steps, which an engine may run anywhere. `scatter` sorts records into shards of devices, without
+looking at other messages. `ShardCount` takes the records of one shard of one round in the order of
+the log; it knows whom earlier batches have counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+
+from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
+from ldpstream.collector.log.contract import Entry
+from ldpstream.collector.log.counts import Outcome
+from ldpstream.collector.log.messages import Kind, LoggedRound, read_header
+from ldpstream.collector.records import Bytes, Records
+from ldpstream.engines.shards import split
+from ldpstream.oracles.collector_half import Support
+
+GATHERED_BYTES = 256 << 10
+"""Records of a shard that travel together, if several messages have some."""
+
+_RUN_ROW = np.dtype([("device", np.uint8, 16), ("print", "<u8")])
+
+
+class Aside(IntEnum):
+    """What stands in place of a shard where there are no records to count."""
+
+    LATE = -1
+    END = -2
+
+
+@dataclass(frozen=True)
+class Part:
+    """Records of one shard of a round; or, in place of it, how many were late, or its end."""
+
+    header: bytes
+    shard: int
+    sequence: int
+    """Of the first message that they are from: parts of a shard are in its order."""
+    packed: bytes = b""
+    late: int = 0
+
+    @property
+    def round(self) -> LoggedRound:
+        return read_header(self.header)
+
+
+@dataclass
+class _Gathering:
+    sequence: int
+    pieces: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+
+def scatter(entries: Iterable[Entry], ends: Mapping[str, int]) -> Iterator[Part]:
+    """The parts of a range of the log, given where rounds end, by name.
+
+    Reports behind their round's end do not count, though a collector may have appended them.
+    """
+    gathering: dict[tuple[bytes, int], _Gathering] = {}
+    for entry in entries:
+        message = entry.message
+        if message.kind is Kind.END:
+            yield Part(message.header, Aside.END, entry.sequence)
+            continue
+        if entry.sequence > ends.get(message.round.name, entry.sequence):
+            late = len(message.records)
+            yield Part(message.header, Aside.LATE, entry.sequence, late=late)
+            continue
+        for shard, records in split(message.records):
+            key = (message.header, shard)
+            gathered = gathering.setdefault(key, _Gathering(entry.sequence))
+            gathered.pieces.append(records.packed)
+            gathered.size += len(gathered.pieces[-1])
+            if gathered.size >= GATHERED_BYTES:
+                yield _part(key, gathering.pop(key))
+    for key, gathered in gathering.items():
+        yield _part(key, gathered)
+
+
+def _part(key: tuple[bytes, int], gathered: _Gathering) -> Part:
+    return Part(*key, gathered.sequence, b"".join(gathered.pieces))
+
+
+class ShardCount:
+    """One shard of one round, in one batch."""
+
+    def __init__(self, wanted: LoggedRound, earlier: Iterable[bytes]) -> None:
+        self.wanted = wanted
+        self._collector = wanted.collector()
+        self._seen = DeviceTable()
+        for run in earlier:
+            rows = np.frombuffer(run, _RUN_ROW)
+            self._seen.add(rows["device"], rows["print"])
+        self.outcome = Outcome.none(wanted.counters)
+        self._fresh: list[bytes] = []
+
+    def add(self, packed: bytes) -> None:
+        """Records that stand behind all those added before."""
+        records = Records.of(packed, self.wanted.report_bytes)
+        prints = records.fingerprints
+        before = self._seen.add(records.devices, prints)
+        fresh = before == ABSENT
+        repeated = int(np.count_nonzero(before == prints))
+        new = records if fresh.all() else records.where(fresh)
+        support = Support.none(self.wanted.counters)
+        if len(new):
+            support = self._collector.support(self._collector.decode_table(new.reports))
+            self._fresh.append(_run(new.devices, new.fingerprints))
+        others = len(records) - len(new) - repeated
+        self.outcome += Outcome(support, repeated=repeated, conflicting=others)
+
+    @property
+    def run(self) -> bytes:
+        """Whom this batch has counted, for the next one."""
+        return b"".join(self._fresh)
+
+
+def _run(devices: Bytes, prints: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> bytes:
+    rows = np.empty(len(devices), _RUN_ROW)
+    rows["device"] = devices
+    rows["print"] = prints
+    return rows.tobytes()

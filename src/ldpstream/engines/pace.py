@@ -1,0 +1,34 @@
+"""How much of a log an engine counts at once.
+
+A batch reads back whom the round's earlier batches have counted. So a batch waits until it has at
+least half as many messages as the round had before it, or the round has ended: then all reading
+back together is at most three times the round, however long it is, and at most a third of
+the round is left to count when it ends.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ldpstream.collector.log.contract import ReportLog
+
+_log = logging.getLogger(__name__)
+
+GROWTH = 0.5
+MOST_BYTES = 1 << 30
+"""Of a batch: bounds what a fault makes an engine do again."""
+
+
+def batch_end(log: ReportLog, stream: str, counted: int) -> int:
+    """The last sequence of the next batch; `counted` if it is not time for one."""
+    extent = log.extent(stream)
+    if extent.last <= counted:
+        return counted
+    if extent.first > counted + 1:
+        lost = extent.first - counted - 1
+        _log.error("%d messages of stream %s expired before they were counted", lost, stream)
+    end = log.last_end(stream)
+    if end <= counted and extent.last - counted < GROWTH * (counted - end):
+        return counted
+    most = max(1, MOST_BYTES // extent.message_bytes)
+    return min(extent.last, max(counted, extent.first - 1) + most)

@@ -1,0 +1,163 @@
+"""What runs in Spark's executors, through mapInArrow: scattering and counting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from ldpstream.collector.config import Database
+from ldpstream.collector.log.contract import Entry
+from ldpstream.collector.log.counts import LogCounts, Outcome
+from ldpstream.collector.log.messages import LoggedRound, Message, read_header
+from ldpstream.compiled import use_cores
+from ldpstream.engines.batch import ends_within
+from ldpstream.engines.counting import Part, ShardCount, scatter
+from ldpstream.oracles.collector_half import Support
+
+Batches = Iterator[pa.RecordBatch]
+
+PARTS = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("after", pa.int64()),
+        ("last", pa.int64()),
+        ("header", pa.binary()),
+        ("shard", pa.int32()),
+        ("sequence", pa.int64()),
+        ("packed", pa.binary()),
+        ("late", pa.int64()),
+    ]
+)
+PARTS_DDL = (
+    "stream string, after bigint, last bigint, header binary, shard int, sequence bigint,"
+    " packed binary, late bigint"
+)
+COUNTED_DDL = (
+    "stream string, after bigint, last bigint, header binary, shard int, sequence bigint,"
+    " counts binary, reports bigint, repeated bigint, conflicting bigint, late bigint, run boolean"
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the driver tells all tasks of one attempt at a batch."""
+
+    database: Database
+    attempts: Mapping[str, UUID]
+    ends: Mapping[str, dict[str, int]]
+    """Where rounds end, by stream and name."""
+    from_nothing: bool = False
+    """Whether to count as if nobody had been counted before."""
+
+    def scattering(self) -> Callable[[Batches], Batches]:
+        return lambda batches: scatter_rows(batches, self)
+
+    def counting(self) -> Callable[[Batches], Batches]:
+        return lambda batches: count_rows(batches, self)
+
+
+def scatter_rows(batches: Batches, plan: Plan) -> Batches:
+    """Messages of one range in, parts out; a row without a header says which range it was."""
+    rows = _rows(batches)
+    for (stream, after, last), own in groupby(
+        rows, key=lambda row: (row["stream"], row["after"], row["last"])
+    ):
+        there = {"stream": stream, "after": after, "last": last}
+        yield _part_row(there, Part(b"", 0, after))
+        for part in scatter(_entries(own), plan.ends[stream]):
+            yield _part_row(there, part)
+
+
+def _entries(rows: Iterable[dict[str, Any]]) -> Iterator[Entry]:
+    for row in rows:
+        if row["payload"] is not None:
+            yield Entry(row["sequence"], Message.of(row["payload"]))
+
+
+def _part_row(there: dict[str, Any], part: Part) -> pa.RecordBatch:
+    row = there | {
+        "header": part.header,
+        "shard": part.shard,
+        "sequence": part.sequence,
+        "packed": part.packed,
+        "late": part.late,
+    }
+    return pa.RecordBatch.from_pylist([row], schema=PARTS)
+
+
+def count_rows(batches: Batches, plan: Plan) -> Batches:
+    """Parts in, sorted by round, shard and sequence; a row a shard out."""
+    use_cores(1)  # Spark runs as many tasks as there are cores
+    with closing(LogCounts(plan.database, make_tables=False)) as counts:
+        for (stream, header, shard), own in groupby(
+            _rows(batches), key=lambda row: (row["stream"], row["header"], row["shard"])
+        ):
+            if not header or shard < 0:
+                for row in own:
+                    yield _counted_row(row, Outcome(Support.none(0), late=row["late"]), run=False)
+                continue
+            yield _count_shard(own, read_header(header), stream, shard, plan, counts)
+
+
+def _count_shard(
+    rows: Iterator[dict[str, Any]],
+    wanted: LoggedRound,
+    stream: str,
+    shard: int,
+    plan: Plan,
+    counts: LogCounts,
+) -> pa.RecordBatch:
+    earlier = () if plan.from_nothing else counts.runs(stream, wanted.name, shard)
+    table = ShardCount(wanted, earlier)
+    for row in rows:
+        table.add(row["packed"])
+    over = ends_within(plan.ends[stream], wanted.name, row["last"])
+    if keep := bool(table.run) and not over:
+        counts.write_run(plan.attempts[stream], stream, wanted.name, shard, table.run)
+    return _counted_row(row, table.outcome, run=keep)
+
+
+def _counted_row(row: dict[str, Any], outcome: Outcome, *, run: bool) -> pa.RecordBatch:
+    kept = {name: row[name] for name in ("stream", "after", "last", "header", "shard", "sequence")}
+    counted = kept | {
+        "counts": outcome.support.counts.astype("<i8").tobytes(),
+        "reports": outcome.support.reports,
+        "repeated": outcome.repeated,
+        "conflicting": outcome.conflicting,
+        "late": outcome.late,
+        "run": run,
+    }
+    return pa.RecordBatch.from_pylist([counted], schema=COUNTED)
+
+
+def outcome_of(row: Any) -> Outcome:
+    """A row of COUNTED as an outcome."""
+    support = Support(np.frombuffer(row["counts"], "<i8").astype(np.int64), row["reports"])
+    return Outcome(support, row["repeated"], row["conflicting"], row["late"])
+
+
+COUNTED = pa.schema(
+    [
+        *(PARTS.field(name) for name in ("stream", "after", "last", "header", "shard", "sequence")),
+        ("counts", pa.binary()),
+        ("reports", pa.int64()),
+        ("repeated", pa.int64()),
+        ("conflicting", pa.int64()),
+        ("late", pa.int64()),
+        ("run", pa.bool_()),
+    ]
+)
+
+
+def _rows(batches: Batches) -> Iterator[dict[str, Any]]:
+    """Row by row, so that no more than one batch of them is in memory."""
+    for batch in batches:
+        for place in range(batch.num_rows):
+            yield {name: batch.column(name)[place].as_py() for name in batch.schema.names}

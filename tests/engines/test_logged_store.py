@@ -1,0 +1,148 @@
+"""Collectors with a log: what is accepted is counted, what is late is told so, and rounds wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ldpstream.collector.clock import ManualClock
+from ldpstream.collector.config import Database, StreamConfig
+from ldpstream.collector.coordinator import Coordinator
+from ldpstream.collector.log.jetstream import JetStreamLog
+from ldpstream.collector.log.store import LoggedStore
+from ldpstream.collector.store.contract import RoundState, Store
+from ldpstream.collector.verdicts import Verdict
+from ldpstream.engines import local
+from tests.collector.driving import counts_of
+from tests.collector.helpers import START_MS, new_round, report_of, stream_config, unsigned
+from tests.engines.rounds import logged
+from tests.jetstream import NatsServer
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A stream under its lease, and someone to count for it."""
+
+    config: StreamConfig
+    store: Store
+    clock: ManualClock
+    log: JetStreamLog
+    """Of the engine."""
+
+    def coordinator(self) -> Coordinator:
+        return Coordinator(self.config, self.store, self.clock)
+
+
+@contextmanager
+def scene(
+    server: NatsServer, database: Database, folder: Path, **given: object
+) -> Iterator[tuple[Scene, Iterator[bool]]]:
+    with logged(server, database) as at, closing(LoggedStore(database, server.settings)) as store:
+        config = stream_config(folder, name=at.stream, **given)
+        clock = ManualClock(START_MS)
+        Coordinator(config, store, clock)
+        lease = store.lease(at.stream, "test", 60)
+        assert lease is not None
+        assert isinstance(at.log, JetStreamLog)
+
+        def engine() -> Iterator[bool]:
+            while True:
+                yield local.advance(at.log, at.counts, at.stream)
+
+        yield Scene(config, store.under(lease), clock, at.log), engine()
+
+
+def test_a_round_is_tallied_when_the_engine_has_counted_to_its_end(
+    nats_server: NatsServer, database: Database, tmp_path: Path
+) -> None:
+    with scene(nats_server, database, tmp_path) as (at, engine):
+        coordinator = at.coordinator()
+        at.clock.advance_to(coordinator.advance() - 1)
+        asking = coordinator.open
+        assert asking is not None
+        name = at.config.name
+        records = unsigned(*((number, report_of(asking, number)) for number in range(8)))
+        for _ in range(2):  # the second time they are repeats, for the engine to see
+            assert set(at.store.accept(name, asking.name, records)) == {Verdict.ACCEPTED}
+        assert next(engine)
+        assert at.store.received(name, asking.name) == 8
+
+        at.clock.advance(1)
+        coordinator.advance()  # closes the round, and waits
+        assert coordinator.last_t == 0
+        (stored,) = at.store.rounds(name, 0)
+        assert stored.state is RoundState.CLOSED
+        late = unsigned((99, report_of(asking, 99)))
+        assert list(at.store.accept(name, asking.name, late)) == [Verdict.CLOSED]
+
+        successor = at.coordinator()  # as after a crash in the middle of the waiting
+        successor.advance()
+        assert successor.last_t == 0
+        assert next(engine)
+        successor.advance()
+        assert successor.last_t == 1
+        (stored,) = at.store.rounds(name, 0)
+        assert stored.support is not None
+        assert stored.support.reports == 8
+        assert stored.support.counts.tolist() == counts_of(asking, records).tolist()
+
+
+def test_a_roster_round_closes_when_the_engine_has_counted_everyone(
+    nats_server: NatsServer, database: Database, tmp_path: Path
+) -> None:
+    given = {"selection": "roster", "population": 4, "mechanism": "lbu"}
+    with scene(nats_server, database, tmp_path, **given) as (at, engine):
+        for number in range(4):
+            at.store.enrol(at.config.name, number.to_bytes(16, "big"))
+        coordinator = at.coordinator()
+        coordinator.advance()
+        asking = coordinator.open
+        assert asking is not None
+        records = unsigned(*((number, report_of(asking, number)) for number in range(4)))
+        at.store.accept(at.config.name, asking.name, records)
+        assert not coordinator.complete
+        next(engine)
+        assert coordinator.complete
+        coordinator.advance()
+        next(engine)
+        coordinator.advance()
+        assert coordinator.last_t == 1
+
+
+def test_an_end_that_is_ignored_is_seen(
+    nats_server: NatsServer, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planted bug: a collector that does not look for the end promises what is not kept."""
+    with scene(nats_server, database, tmp_path) as (at, engine):
+        coordinator = at.coordinator()
+        at.clock.advance_to(coordinator.advance())
+        asking = coordinator.open
+        assert asking is not None
+        coordinator.advance()
+        monkeypatch.setattr(JetStreamLog, "ended", lambda *_: None)
+        late = unsigned((1, report_of(asking, 1)))
+        accepted = at.store.accept(at.config.name, asking.name, late)
+        next(engine)
+        coordinator.advance()
+        (stored,) = at.store.rounds(at.config.name, 0)
+        assert stored.support is not None
+        promised = int((accepted == Verdict.ACCEPTED).sum())
+        assert (promised, stored.support.reports) == (1, 0)
+
+
+def test_the_round_of_another_collector_is_looked_up(
+    nats_server: NatsServer, database: Database, tmp_path: Path
+) -> None:
+    with (
+        scene(nats_server, database, tmp_path) as (at, engine),
+        closing(LoggedStore(database, nats_server.settings)) as other,
+    ):
+        at.store.open_round(at.config.name, new_round())
+        records = unsigned((1, b"\x01\x02"), (2, b"\x01\x00"))
+        assert list(other.accept(at.config.name, "1-publication", records)) == [0, 0]
+        next(engine)
+        assert at.store.received(at.config.name, "1-publication") == 2

@@ -1,0 +1,86 @@
+"""Two collectors, a log and an engine, each a process of its own: killed in mid-round, exact."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from ldpstream.collector.clock import SystemClock
+from ldpstream.collector.config import Database, load
+from ldpstream.collector.coordinator import Coordinator
+from ldpstream.collector.keys import DeviceKeys
+from ldpstream.collector.secrets import Secrets
+from ldpstream.collector.store.contract import Release, RoundState
+from ldpstream.collector.store.postgres.store import PostgresStore
+from tests.collector.helpers import device_of
+from tests.collector.test_process import call, collector, report
+from tests.engines.sparkling import running, until
+from tests.jetstream import running_nats
+
+DEVICES = 30
+CONFIG = """\
+[collector]
+listen = "127.0.0.1:0"
+store = "{store}"
+ingest = "{ingest}"
+lease = "500ms"
+
+[[stream]]
+name = "a"
+labels = ["x", "y", "z"]
+epsilon = 1
+window = 4
+interval = "1h"
+mechanism = "lbu"
+oracle = "grr"
+selection = "roster"
+population = 30
+"""
+
+
+def test_a_collector_and_an_engine_are_killed_and_nothing_is_lost(
+    database: Database, tmp_path: Path
+) -> None:
+    """Every device reports, some to both collectors; the round closes when all are counted."""
+    with running_nats() as server:
+        file = tmp_path / "collector.toml"
+        file.write_text(CONFIG.format(store=database.url, ingest=server.settings.url))
+        config = load(file)
+        keys = DeviceKeys(Secrets.load({}, config.folder).master, "a")
+        with closing(PostgresStore(database)) as store:
+            Coordinator(config.streams[0], store, SystemClock())
+            for number in range(DEVICES):
+                store.enrol("a", device_of(number))
+            engine = ["local", "--config", str(file)]
+            with (
+                collector(file) as (first, one),
+                collector(file) as (_, other),
+                running(tmp_path, *engine) as counting,
+            ):
+                for port in (one, other):
+                    told = call(port, "GET", "/v1/streams/a/rounds?wait=30", Ldp_Device="00" * 16)
+                    assert told[1]["rounds"][0]["round"] == "1-publication"
+                send(keys, one, range(12))
+                send(keys, other, range(8, 20))
+                first.kill()
+                counting.kill()
+                with running(tmp_path, *engine) as counting:
+                    send(keys, other, range(DEVICES))
+                    until(lambda: bool(store.releases("a", 1, 1)), "nothing is released")
+                    assert counting.stop() == 0
+                assert report(other, keys, 0)[0] == 410
+            (stored,) = store.rounds("a", 0)
+            (release,) = store.releases("a", 1, 1)
+        assert stored.state is RoundState.TALLIED
+        assert stored.support is not None
+        expected = np.bincount(np.arange(DEVICES) % 3).tolist()
+        assert (stored.support.reports, stored.support.counts.tolist()) == (DEVICES, expected)
+        assert isinstance(release, Release)
+        assert release.received == DEVICES
+
+
+def send(keys: DeviceKeys, port: int, numbers: range) -> None:
+    for number in numbers:
+        assert report(port, keys, number) == (202, {"status": "accepted"})
