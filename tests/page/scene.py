@@ -22,6 +22,7 @@ from typing import Any
 import httpx2 as httpx
 import numpy as np
 
+from ldpstream.collector.alerts.watch import Watch
 from ldpstream.collector.config import StreamConfig, load
 from ldpstream.collector.keys import DeviceKeys, report_mac, report_prefix
 from ldpstream.collector.store.contract import Release
@@ -148,7 +149,9 @@ class Scene:
             releases.append(Release(t, at_ms, content, sum(asked), came, missed=False))
         with closing(SqliteStore(self.folder / "store.sqlite")) as store:
             store.create_stream(name, terms.to_json())
+            watch = Watch(name, config.alerts, store, sends=False)
             store.release(name, releases, mechanism.save(), timestamps - config.window)
+            watch.catch_up()  # what fired then is on the timeline
 
 
 @dataclass

@@ -19,6 +19,22 @@ REGIONS += ["university", "river", "hills", "lakeside"]
 MODES = ["bus", "tram", "on foot", "bicycle", "car", "train", "ferry", "at home"]
 
 
+ALERTS = """
+[[stream.alert]]
+name = "South is crowded"
+label = "south"
+above = 0.3
+on = "interval"
+for = "4s"
+[[stream.alert]]
+name = "North runs empty"
+label = "north"
+below = 0.1
+on = "interval"
+probability = 0.9
+"""
+
+
 def slow(t: int, labels: int) -> list[float]:
     return waves(t // 4 + 70, labels)
 
@@ -42,8 +58,9 @@ def scene(folder: Path) -> Scene:
         epsilon=1,
         window=20,
         population=100_000,
-        thresholds={"south": 0.25},
+        mechanism="lpf",
     )
+    streams += ALERTS
     streams += stream_table(
         "commute", MODES, interval="2s", epsilon=1, window=10, population=30_000, mechanism="lpu"
     )
@@ -58,8 +75,8 @@ def scene(folder: Path) -> Scene:
     )
     made = Scene(folder, streams)
     made.remember("cells", 1200, narrow, ahead_ms=20_000)
-    made.remember("commute", 400, slow, ahead_ms=7000)
-    made.remember("regions", 900, waves, ahead_ms=5000)
+    made.remember("commute", 400, slow, ahead_ms=13_000)
+    made.remember("regions", 900, waves, ahead_ms=9000)
     return made
 
 
@@ -90,6 +107,8 @@ def shoot(
         page.wait_for_selector(".top-labels li")
     time.sleep(5.0)
     if name.startswith("stream"):
+        page.wait_for_selector(".alarm.firing", timeout=90_000)
+        time.sleep(5.0)
         page.wait_for_selector(".round progress")
     page.screenshot(path=IMAGES / f"dashboard-{name}.png", full_page=whole)
     page.close()
@@ -106,12 +125,12 @@ def main(only: list[str]) -> None:
         stack.enter_context(Crowd(made, "commute", slow).reporting())
         opened = stack.enter_context(browser())
         shots = (
-            ("overview", 1280, 560, "", False, False),
             ("stream", 1440, 900, "#/streams/regions", False, True),
             ("stream-dark", 1440, 900, "#/streams/regions", True, False),
             ("cells-dark", 1440, 1000, "#/streams/cells", True, False),
             ("phone", 390, 844, "#/streams/regions", False, False),
             ("phone-dark", 390, 844, "", True, False),
+            ("overview", 1280, 560, "", False, False),
         )
         for name, width, height, path, dark, whole in shots:
             if not only or name in only:

@@ -295,7 +295,11 @@ def test_it_fits_a_phone(chromium: Browser, scene: Scene) -> None:
 
 
 def test_200_labels_and_10000_timestamps_stay_smooth(page: Page, scene: Scene) -> None:
-    """The drawing itself, fed directly: a frame of all of it takes far less than a timestamp."""
+    """The drawing itself, fed directly. A frame of a picture that moves is 33 ms or less.
+
+    Measured is what the page computes; how long the browser then paints, without a graphics card
+    and beside other tests, is the machine's. The least of many frames, for the same reason.
+    """
     open_stream(page, scene)
     took = page.evaluate(
         """async () => {
@@ -304,7 +308,8 @@ def test_200_labels_and_10000_timestamps_stay_smooth(page: Page, scene: Scene) -
         const labels = Array.from({ length: 200 }, (_, at) => `label ${at}`)
         const terms = { stream: 's', labels, start_ms: 0, interval_ms: 1000, window: 10,
                         epsilon_nano: 1e9, oracle: 'grr' }
-        const stream = { terms, thresholds: {}, pin: '', population: 1 }
+        const { withUnit } = await import('./app/unit.js')
+        const stream = withUnit({ terms, thresholds: {}, pin: '', population: 1 })
         const history = new History(200)
         const release = (t) => ({ t, at_ms: 0, fresh: t % 3 === 0, missed: false, asked: 1,
             received: 1, values: labels.map((_, at) => Math.sin(t / 90 + at) / 100 + 0.01),
@@ -315,19 +320,69 @@ def test_200_labels_and_10000_timestamps_stay_smooth(page: Page, scene: Scene) -
                        new Bars(stream, view, () => null)]
         parts[0].curves = [0, 1, 2, 3, 4].map((label) => ({ label, slot: label }))
         document.querySelector('main').replaceChildren(...parts.map((part) => part.element))
-        const times = []
-        for (let t = 10001; t <= 10010; t += 1) {
-            history.add([release(t)])
-            const start = performance.now()
-            for (const part of parts) part.draw()
-            await new Promise(requestAnimationFrame)
-            times.push(performance.now() - start)
+        const changes = {
+            live: (step) => history.add([release(10001 + step)]),
+            zoom: (step) => view.show(100 + 150 * step, 9000 - 80 * step),
+            pan: (step) => view.show(100 * step + 1, 8000 + 100 * step),
         }
-        return Math.min(...times) // whatever else the machine does meanwhile
+        const took = {}
+        for (const [name, change] of Object.entries(changes)) {
+            const [computed, painted] = [[], []]
+            for (let step = 0; step < 12; step += 1) {
+                change(step)
+                const start = performance.now()
+                for (const part of parts) part.draw()
+                await null // uPlot draws at the end of the turn
+                await null
+                computed.push(performance.now() - start)
+                await new Promise(requestAnimationFrame)
+                painted.push(performance.now() - start)
+            }
+            took[name] = [Math.min(...computed), Math.min(...painted)]
+        }
+        return took
     }"""
     )
-    print(f"{took:.0f} ms a frame")
-    assert took < 150
+    for name, (computed, painted) in took.items():
+        print(f"{name}: {computed:.0f} ms computed, {painted:.0f} ms with painting")
+    assert max(computed for computed, _ in took.values()) < 33
+
+
+def test_two_fingers_zoom_and_one_moves(chromium: Browser, scene: Scene) -> None:
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    open_stream(page, scene)
+    wait_until(page, "Number(document.querySelector('main').dataset.lastT) >= 20")
+    page.click("#pause")
+    before = range_of(page)
+    box = page.locator(".u-over").bounding_box()
+    assert box is not None
+    touch = page.context.new_cdp_session(page)
+
+    def fingers(kind: str, *shares: float) -> None:
+        points = [
+            {"x": box["x"] + share * box["width"], "y": box["y"] + 90, "id": at}
+            for at, share in enumerate(shares)
+        ]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    fingers("touchStart", 0.4, 0.6)
+    for away in (0.05, 0.1, 0.15, 0.2):
+        fingers("touchMove", 0.4 - away, 0.6 + away)
+    fingers("touchEnd")
+    wait_until(page, f"document.querySelector('main').dataset.range !== '{before[0]} {before[1]}'")
+    near = range_of(page)
+    assert before[0] < near[0] < near[1] < before[1]
+    fingers("touchStart", 0.3)
+    for share in (0.4, 0.6, 0.8):
+        fingers("touchMove", share)
+    fingers("touchEnd")
+    wait_until(
+        page, f"Number(document.querySelector('main').dataset.range.split(' ')[0]) < {near[0]}"
+    )
+    moved = range_of(page)
+    assert abs((moved[1] - moved[0]) - (near[1] - near[0])) <= 1
+    context.close()
 
 
 def test_files_are_served_with_their_policy(scene: Scene) -> None:

@@ -14,11 +14,13 @@ CLOSED_REMEMBERED = 1000
 
 
 class Board:
-    """Written by the coordinator's thread, read by the event loop."""
+    """Written by the threads of the coordinator and of alerts, read by the event loop."""
 
     def __init__(self) -> None:
         self.announcement = Announcement(0, "", 0, ())
         self.last_t = 0
+        self.alerts_serial = 0
+        """Grows whenever there is something new to tell of alerts."""
         self.stopping = False
         self.waiting = 0
         """Long polls under way; touched by the event loop only."""
@@ -49,6 +51,10 @@ class Board:
         self.last_t = t
         self._released.ring()
 
+    def alerted(self) -> None:
+        self.alerts_serial += 1
+        self._released.ring()
+
     def stop(self) -> None:
         """Send everyone home who waits."""
         self.stopping = True
@@ -68,8 +74,21 @@ class Board:
             self.waiting -= 1
         return self.announcement
 
-    async def released_after(self, t: int, seconds: float) -> bool:
-        """Whether a timestamp after t was released, now or before the time is up."""
-        if self.last_t <= t and not self.stopping:
+    async def hears_of(self, round_name: str, seconds: float) -> OpenRound | None:
+        """The round of that name, as soon as it is open, if that is before the time is up."""
+        end = time.monotonic() + seconds
+        while round_name not in self.open and not self.was_open(round_name) and not self.stopping:
+            left = end - time.monotonic()
+            if left <= 0 or not await self._announced.wait(left):
+                break
+        return self.open.get(round_name)
+
+    async def news_after(self, t: int, alerts_serial: int, seconds: float) -> bool:
+        """Whether there is a later release, or news of alerts, now or before the time is up."""
+
+        def found() -> bool:
+            return self.last_t > t or self.alerts_serial > alerts_serial
+
+        if not found() and not self.stopping:
             await self._released.wait(seconds)
-        return self.last_t > t
+        return found()

@@ -9,9 +9,12 @@ from typing import Any
 
 from ldpstream.collector.alerts.watch import Watch
 from ldpstream.collector.alerts.webhook import Answer, Undelivered, post
+from ldpstream.collector.store.contract import Store
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
+FOLLOW_SECONDS = 1.0
+"""How old the alerts may be that a collector shows for one that conducts."""
 
 _log = logging.getLogger(__name__)
 
@@ -28,12 +31,18 @@ class Courier:
         outcome: Callable[[str, str], None] = lambda stream, what: None,
         send: Post = post,
         first_pause: float = FIRST_PAUSE_SECONDS,
+        held: Callable[[str], Store | None] | None = None,
+        refresh: Callable[[str], None] = lambda stream: None,
     ) -> None:
         self._watches = watches
         self._webhook = webhook
         self._outcome = outcome
         self._send = send
         self._first_pause = first_pause
+        self._held = held
+        """The store under a stream's lease; None: another collector looks at its alerts."""
+        self._refresh = refresh
+        """Called before a watch looks: its rules may have been changed elsewhere."""
         self._stopping = threading.Event()
         self._released = threading.Event()
         self._to_send = threading.Event()
@@ -64,17 +73,31 @@ class Courier:
 
     def _look(self) -> None:
         while not self._stopping.is_set():
-            self._released.wait()
+            self._released.wait(None if self._held is None else FOLLOW_SECONDS)
             self._released.clear()
             for watch in self._watches:
                 try:
-                    for change in watch.catch_up():
-                        facts = {"stream": watch.stream, "alert": change.rule.name}
-                        state = change.alert.state.value
-                        _log.info("alert", extra=facts | {"state": state})
+                    self._look_at(watch)
                 except Exception:
                     _log.exception("alerts of stream %s could not be looked at", watch.stream)
             self._to_send.set()
+
+    def _look_at(self, watch: Watch) -> None:
+        self._refresh(watch.stream)
+        if not self._conducts(watch):
+            watch.follow()
+            return
+        for change in watch.catch_up():
+            facts = {"stream": watch.stream, "alert": change.rule.name}
+            _log.info("alert", extra=facts | {"state": change.alert.state.value})
+
+    def _conducts(self, watch: Watch) -> bool:
+        if self._held is None:
+            return True
+        held = self._held(watch.stream)
+        if held is not None:
+            watch.conduct(held)
+        return held is not None
 
     def _deliver(self) -> None:
         pause = self._first_pause
@@ -94,11 +117,17 @@ class Courier:
     def _deliver_all(self) -> bool:
         """Whether nothing is left to send; False: try again later."""
         for watch in self._watches if self._webhook else ():
-            while (content := watch.first_unsent) is not None and not self._stopping.is_set():
+            while (content := self._to_tell(watch)) is not None and not self._stopping.is_set():
                 if not self._attempt(watch.stream, content):
                     return False
                 watch.settled(content)
         return True
+
+    def _to_tell(self, watch: Watch) -> dict[str, Any] | None:
+        """What the webhook is to be told from here: by one that follows, nothing."""
+        if self._held is not None and self._held(watch.stream) is None:
+            return None
+        return watch.first_unsent
 
     def _attempt(self, stream: str, content: dict[str, Any]) -> bool:
         """Whether a message is settled: taken, or refused for good."""

@@ -62,14 +62,34 @@ class Alert:
     def _without(self, now_ms: int, keep_firing_ms: int) -> Alert:
         match self.state:
             case State.FIRING:
-                ended = now_ms if self.ended_ms is None else self.ended_ms
-                if now_ms - ended < keep_firing_ms:
-                    return Alert(State.FIRING, self.active_ms, self.fired_ms, ended)
-                return Alert(State.RESOLVED, self.active_ms, self.fired_ms, ended, now_ms)
+                since = now_ms if self.ended_ms is None else self.ended_ms
+                if now_ms - since < keep_firing_ms:
+                    return Alert(State.FIRING, self.active_ms, self.fired_ms, since)
+                return self.ended(now_ms)
             case State.RESOLVED if now_ms - (self.resolved_ms or 0) <= RETENTION_MS:
                 return self
             case _:
                 return Alert()
+
+    @property
+    def since_ms(self) -> int | None:
+        """Since when it is in its state."""
+        match self.state:
+            case State.PENDING:
+                return self.active_ms
+            case State.FIRING:
+                return self.fired_ms
+            case State.RESOLVED:
+                return self.resolved_ms
+            case State.INACTIVE:
+                return None
+
+    def ended(self, now_ms: int) -> Alert:
+        """The alert when nobody looks for it any more: resolved, if it was firing."""
+        if self.state is not State.FIRING:
+            return Alert()
+        ended = now_ms if self.ended_ms is None else self.ended_ms
+        return Alert(State.RESOLVED, self.active_ms, self.fired_ms, ended, now_ms)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

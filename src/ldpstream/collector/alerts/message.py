@@ -22,6 +22,17 @@ class Change:
     alert: Alert
     release: Release
 
+    def to_json(self) -> dict[str, Any]:
+        """For the timeline of the page."""
+        return {
+            "t": self.release.t,
+            "at_ms": self.release.at_ms,
+            "id": self.rule.fingerprint,
+            "name": self.rule.name,
+            "label": self.rule.label,
+            "state": self.alert.state.value,
+        }
+
 
 def message(stream: str, changes: Sequence[Change], external_url: str) -> dict[str, Any]:
     """All that changed at one release of a stream."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ldpstream.collector.store.contract import Release
-from ldpstream.refine.intervals import QUANTILE
+from ldpstream.collector.alerts.evidence import Evidence
 
 if TYPE_CHECKING:
     from ldpstream.collector.config import Table
 
 PROBABILITY = 0.95
-"""What the ends of a released interval stand for, each on its side."""
+"""What the ends of a released interval stand for, each on its side: the usual demand."""
+
+LONGEST_NAME = 200
 
 
 class On(StrEnum):
@@ -41,25 +42,28 @@ class Rule:
     hold_ms: int = 0
     keep_firing_ms: int = 0
 
-    def holds(self, release: Release) -> bool:
-        compared = self.compared(release)
-        return compared > self.threshold if self.above else compared < self.threshold
+    def holds(self, evidence: Evidence) -> bool:
+        if self.on is On.INTERVAL:
+            return self.sure(evidence) >= self.probability
+        value = evidence.value(self.place)
+        return value > self.threshold if self.above else value < self.threshold
 
-    def compared(self, release: Release) -> float:
-        """The estimate; or the end of the interval that must be beyond the threshold.
+    def sure(self, evidence: Evidence) -> float:
+        """The probability that the truth is beyond the threshold."""
+        above = evidence.probability_above(self.place, self.threshold)
+        return above if self.above else 1 - above
 
-        The released interval holds 0.9, so at probability 0.95 it is that interval's own end. For
-        others it is stretched as that of a normal distribution.
-        """
-        content, place = release.content, self.place
-        if self.on is On.ESTIMATE:
-            return float(content["values"][place])
-        low, high = content["low"][place], content["high"][place]
-        if self.probability == PROBABILITY:
-            return float(low if self.above else high)
-        reach = (high - low) / 2 * NormalDist().inv_cdf(self.probability) / QUANTILE
-        centre = (low + high) / 2
-        return float(centre - reach if self.above else centre + reach)
+    def to_json(self) -> dict[str, Any]:
+        """In the words of the configuration; `read_rules` makes the same rule of it."""
+        return {
+            "name": self.name,
+            "label": self.label,
+            "above" if self.above else "below": self.threshold,
+            "on": self.on.value,
+            **({"probability": self.probability} if self.on is On.INTERVAL else {}),
+            "for": f"{self.hold_ms}ms",
+            "keep_firing_for": f"{self.keep_firing_ms}ms",
+        }
 
     @property
     def labels(self) -> dict[str, str]:
@@ -86,7 +90,7 @@ class Rule:
 
 
 def read_rules(tables: list[Table], stream: str, labels: list[str]) -> tuple[Rule, ...]:
-    """The [[stream.alert]] tables of a stream."""
+    """The [[stream.alert]] tables of a stream, or what the API was given in their place."""
     rules: list[Rule] = []
     for table in tables:
         rule = _rule(table, stream, labels)
@@ -103,16 +107,21 @@ def _rule(table: Table, stream: str, labels: list[str]) -> Rule:
     above = "above" in table
     if above == ("below" in table):
         table.refuse(None, "an alert has one threshold", "give either above or below")
-    threshold = table.number("above" if above else "below")
+    side = "above" if above else "below"
+    threshold = table.number(side)
+    if not math.isfinite(threshold):
+        table.refuse(side, f"{side} is {threshold}", "give a finite number")
     on = On(table.choice("on", tuple(On), On.ESTIMATE))
     if on is On.ESTIMATE and "probability" in table:
         table.refuse("probability", "an estimate has no probability", 'add on = "interval"')
     probability = table.number("probability", PROBABILITY)
     if not 0.5 <= probability < 1:
         table.refuse("probability", f"probability is {probability}", "give 0.5 to less than 1")
-    usual = f"{label} {'above' if above else 'below'} {threshold:g}"
+    name = table.text("name", f"{label} {side} {threshold:g}")
+    if "name" in table and not 1 <= len(name) <= LONGEST_NAME:
+        table.refuse("name", f"name has {len(name)} characters", f"give 1 to {LONGEST_NAME}")
     return Rule(
-        name=table.text("name", usual),
+        name=name,
         stream=stream,
         label=label,
         place=labels.index(label),

@@ -1,6 +1,7 @@
 /** What the page asks of the collector. */
 
 import { adminToken, sharedStreams, tokenFor } from "./tokens.js";
+import { withUnit } from "./unit.js";
 
 /**
  * @typedef {object} Terms
@@ -20,6 +21,8 @@ import { adminToken, sharedStreams, tokenFor } from "./tokens.js";
  * @property {string} mechanism
  * @property {number} population
  * @property {Record<string, number>} thresholds
+ * @property {"token" | "public"} enrolment
+ * @property {import("./unit.js").Unit} unit
  */
 /**
  * @typedef {object} Release
@@ -76,7 +79,8 @@ const at = (name) => `/v1/streams/${encodeURIComponent(name)}`;
 
 /** The streams that this tab may read. @param {AbortSignal} [signal] @returns {Promise<Stream[]>} */
 export async function streams(signal) {
-  const { streams: open } = await get("/v1/streams", undefined, signal);
+  const { streams: described } = await get("/v1/streams", undefined, signal);
+  const open = described.map(withUnit);
   const known = new Set(open.map((/** @type {Stream} */ one) => one.terms.stream));
   const more = new Set(sharedStreams());
   if (adminToken()) {
@@ -89,10 +93,13 @@ export async function streams(signal) {
 }
 
 /** @param {string} name @param {AbortSignal} [signal] @returns {Promise<Stream>} */
-export const stream = (name, signal) => get(at(name), tokenFor(name), signal);
+export const stream = async (name, signal) => withUnit(await get(at(name), tokenFor(name), signal));
 
 /** @param {string} name @param {AbortSignal} [signal] */
 export const status = (name, signal) => get(`${at(name)}/status`, tokenFor(name), signal);
+
+/** @param {string} name @param {AbortSignal} [signal] @returns {Promise<{alerts: import("./alarms.js").Alert[], changes: import("./alarms.js").Change[]}>} */
+export const alerts = (name, signal) => get(`${at(name)}/alerts`, tokenFor(name), signal);
 
 /**
  * @param {string} name @param {number} since @param {number} limit @param {AbortSignal} [signal]

@@ -1,8 +1,8 @@
 /** The histogram of one timestamp: bars with error bars, in a table that reads well aloud. */
 
+import { Alarms } from "./alarms.js";
 import { fill, h } from "./dom.js";
-import { clock, grouped, percent, range } from "./format.js";
-import { thresholdOf } from "./lines.js";
+import { clock, grouped } from "./format.js";
 
 const MOST = 24;
 const HEADS = ["Label", "Bar", "Share released, and the 90 % interval of the truth"];
@@ -17,8 +17,10 @@ export class Bars {
   /**
    * @param {import("./api.js").Stream} stream @param {import("./view.js").View} view
    * @param {(label: number) => string | null} colourOf that of a curve, if it has one
+   * @param {Alarms} [alarms]
    */
-  constructor(stream, view, colourOf) {
+  constructor(stream, view, colourOf, alarms = new Alarms(stream)) {
+    this.alarms = alarms;
     this.stream = stream;
     this.view = view;
     this.colourOf = colourOf;
@@ -72,10 +74,13 @@ export class Bars {
     );
     const chosen = this.#chosen(row.data);
     const d = labels.length;
-    const high = Math.max(0.01, ...chosen.map((label) => row.data[2 * d + label]));
-    const low = Math.min(0, ...chosen.map((label) => row.data[d + label]));
-    const limits = chosen.map((label) => thresholdOf(this.stream, labels[label]));
-    const top = Math.max(high, ...limits.map((limit) => limit ?? 0)) * 1.02;
+    const { unit } = this.stream;
+    const [bottom, ceiling] = unit.ends ?? [0, unit.least];
+    const high = Math.max(ceiling, ...chosen.map((label) => row.data[2 * d + label]));
+    const low = Math.min(bottom, ...chosen.map((label) => row.data[d + label]));
+    const limits = chosen.map((label) => this.alarms.limits(labels[label])[0]?.at ?? null);
+    const reach = Math.max(high, ...limits.map((limit) => limit ?? high));
+    const top = reach + (reach - low) * 0.02;
     const place = (/** @type {number} */ value) => `${(100 * (value - low)) / (top - low)}%`;
     while (this.#lines.length < chosen.length) this.#lines.push(newLine(this.body));
     while (this.#lines.length > chosen.length) this.#lines.pop()?.remove();
@@ -85,16 +90,16 @@ export class Bars {
       const [bar, whisker, limit] = track.firstChild.children;
       name.textContent = labels[label];
       name.title = labels[label];
-      bar.style.left = place(Math.min(0, value));
-      bar.style.right = `calc(100% - ${place(Math.max(0, value))})`;
+      bar.style.left = place(Math.min(bottom, value));
+      bar.style.right = `calc(100% - ${place(Math.max(bottom, value))})`;
       bar.style.background = this.colourOf(label) ?? "";
       whisker.style.left = place(from);
       whisker.style.right = `calc(100% - ${place(to)})`;
       limit.hidden = limits[at] === null;
       limit.style.left = place(limits[at] ?? 0);
-      limit.title = `threshold ${percent(limits[at] ?? 0)}`;
-      figure.firstChild.textContent = percent(value);
-      figure.lastChild.textContent = range(from, to);
+      limit.title = `threshold ${unit.show(limits[at] ?? 0)}`;
+      figure.firstChild.textContent = unit.show(value);
+      figure.lastChild.textContent = unit.range(from, to);
     });
     const hidden = d - chosen.length;
     this.more.textContent = hidden

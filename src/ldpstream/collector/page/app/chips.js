@@ -1,7 +1,6 @@
 /** Which labels have a line: the largest by themselves, or those that the reader chose. */
 
 import { fill, h } from "./dom.js";
-import { percent } from "./format.js";
 import { topLabels } from "./history.js";
 import { CURVES, curveColour } from "./theme.js";
 
@@ -29,6 +28,7 @@ export class Chips {
       placeholder: "Add a label",
       "aria-label": "Add a label to the lines",
       autocomplete: "off",
+      hidden: stream.terms.labels.length < 2,
       onchange: () => this.#addTyped(),
     });
     const known = h("datalist", { id: "labels" });
@@ -112,7 +112,7 @@ export class Chips {
       const [dot, name, value] = /** @type {any} */ (button.children);
       dot.style.background = curveColour(slot);
       name.textContent = labels[label];
-      value.textContent = row ? percent(row.data[label]) : "";
+      value.textContent = row ? this.stream.unit.show(row.data[label]) : "";
     });
   }
 

@@ -22,8 +22,9 @@ const HIDDEN_MS = 30_000;
  * @param {(release: Release) => void} onRelease
  * @param {(state: State) => void} onState
  * @param {AbortSignal} signal
+ * @param {(told: any) => void} [onAlerts]
  */
-export async function follow(name, lastT, onRelease, onState, signal) {
+export async function follow(name, lastT, onRelease, onState, signal, onAlerts = () => {}) {
   let failures = 0;
   onState("connecting");
   while (!signal.aborted) {
@@ -38,6 +39,7 @@ export async function follow(name, lastT, onRelease, onState, signal) {
           onRelease(release);
         },
         () => onState("live"),
+        onAlerts,
       );
     } catch (error) {
       if (signal.aborted) return;
@@ -68,8 +70,9 @@ function visible(signal) {
  * One connection, to its end.
  * @param {string} name @param {number} last @param {AbortSignal} signal
  * @param {(release: Release) => void} onRelease @param {() => void} onOpen
+ * @param {(told: any) => void} onAlerts
  */
-async function listen(name, last, signal, onRelease, onOpen) {
+async function listen(name, last, signal, onRelease, onOpen, onAlerts) {
   const connection = new AbortController();
   const end = () => connection.abort();
   signal.addEventListener("abort", end, { once: true });
@@ -94,6 +97,7 @@ async function listen(name, last, signal, onRelease, onOpen) {
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     const parse = eventParser((event, data) => {
       if (event === "release") onRelease(JSON.parse(data));
+      else if (event === "alerts") onAlerts(JSON.parse(data));
     });
     for (;;) {
       const { value, done } = await reader.read();

@@ -1,8 +1,10 @@
 /** All labels over time, as a picture: a row a label, a column a timestamp. */
 
+import { Columns, niceScale } from "./columns.js";
 import { h, sharpen } from "./dom.js";
-import { clock, grouped, percent } from "./format.js";
-import { colour, ramp } from "./theme.js";
+import { clock, grouped } from "./format.js";
+import { colour, isDark, ramp } from "./theme.js";
+import { onTouch } from "./touch.js";
 
 const TALLEST_ROW = 22;
 const NAMES_FROM = 11; // height of a row that has room for its name
@@ -13,12 +15,18 @@ export class HeatMap {
   #left = 0;
   #height = 0;
   /** @type {import("./history.js").Row[]} */ #rows = [];
+  /** @type {Columns} */ #columns;
   #scale = 1;
+  #dark = false;
+  #shades = new Uint32Array(0);
+  #first = 0;
+  #number = 1;
 
   /** @param {import("./api.js").Stream} stream @param {import("./view.js").View} view */
   constructor(stream, view) {
     this.stream = stream;
     this.view = view;
+    this.#columns = new Columns(stream.terms.labels.length);
     this.canvas = h("canvas", {
       class: "heat",
       role: "img",
@@ -37,6 +45,10 @@ export class HeatMap {
     this.element = h("div", { class: "chart-frame" }, this.canvas, this.tip);
     this.picture = document.createElement("canvas");
     new ResizeObserver(() => this.draw()).observe(this.canvas);
+    onTouch(this.canvas, view, () => {
+      const { left, width } = this.canvas.getBoundingClientRect();
+      return { left: left + this.#left, width: width - this.#left };
+    });
   }
 
   draw() {
@@ -52,12 +64,15 @@ export class HeatMap {
       ? Math.min(widest, Math.max(...labels.map((one) => context.measureText(one).width))) + 10
       : 0;
     if (!this.#rows.length) return;
-    this.#paint(width - this.#left);
+    const { first, columns } = this.#columns.of(this.#rows, Math.floor(width - this.#left));
+    this.#first = first;
+    this.#number = columns.length;
+    this.#paint(columns);
     context.imageSmoothingEnabled = false;
     context.drawImage(this.picture, this.#left, 0, width - this.#left, this.#height);
     if (named) this.#drawNames(context, row, widest);
-    this.#drawMarks(context, width - this.#left);
-    this.scale.textContent = `0 to ${percent(this.#scale)}`;
+    this.#drawMarks(context, columns, width - this.#left);
+    this.scale.textContent = `0 to ${this.stream.unit.show(this.#scale)}`;
     this.canvas.setAttribute("aria-label", this.#inWords());
   }
 
@@ -70,41 +85,31 @@ export class HeatMap {
     }
     return (
       `Heat map of ${labels.length} labels over timestamps ${first.t} to ${last.t}. ` +
-      `Highest at the end: ${labels[most]}, ${percent(last.data[most])}. The figures are in the table.`
+      `Highest at the end: ${labels[most]}, ${this.stream.unit.show(last.data[most])}. The figures are in the table.`
     );
   }
 
   /** A pixel a label and column; several timestamps that share a column are averaged. */
-  /** @param {number} width */
-  #paint(width) {
-    const rows = this.#rows;
+  /** @param {(import("./columns.js").Column | null)[]} columns */
+  #paint(columns) {
     const labels = this.stream.terms.labels.length;
-    const columns = Math.max(1, Math.min(rows.length, Math.floor(width)));
-    const sums = new Float32Array(columns * labels);
-    const counts = new Uint16Array(columns);
-    rows.forEach((row, at) => {
-      const column = Math.floor((at * columns) / rows.length);
-      counts[column] += 1;
-      for (let label = 0; label < labels; label += 1)
-        sums[label * columns + column] += row.data[label];
-    });
     let most = 0.01;
-    for (let at = 0; at < sums.length; at += 1) {
-      sums[at] /= counts[at % columns];
-      if (sums[at] > most) most = sums[at];
+    for (const column of columns) if (column && column.most > most) most = column.most;
+    const [scale, dark] = [niceScale(most), isDark()];
+    if (scale !== this.#scale || dark !== this.#dark) {
+      [this.#scale, this.#dark, this.#shades] = [scale, dark, shades()];
+      this.#columns.repaint();
     }
-    this.#scale = most;
-    const colours = ramp();
-    const image = new ImageData(columns, labels);
-    for (let at = 0; at < sums.length; at += 1) {
-      // A power below 1 makes room for small shares, which are most of them.
-      const shade = 3 * Math.round(255 * Math.max(0, Math.min(1, sums[at] / most)) ** 0.7);
-      image.data[4 * at] = colours[shade];
-      image.data[4 * at + 1] = colours[shade + 1];
-      image.data[4 * at + 2] = colours[shade + 2];
-      image.data[4 * at + 3] = 255;
-    }
-    this.picture.width = columns;
+    const image = new ImageData(columns.length, labels);
+    const pixels = new Uint32Array(image.data.buffer);
+    columns.forEach((column, at) => {
+      if (!column) return;
+      column.pixels ??= painted(column.means, scale, this.#shades);
+      const own = column.pixels;
+      for (let label = 0, to = at; label < labels; label += 1, to += columns.length)
+        pixels[to] = own[label];
+    });
+    this.picture.width = columns.length;
     this.picture.height = labels;
     this.picture.getContext("2d")?.putImageData(image, 0, 0);
   }
@@ -118,18 +123,27 @@ export class HeatMap {
     });
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {number} width */
-  #drawMarks(context, width) {
-    const rows = this.#rows;
-    const [fresh, carried, missed] = ["accent", "faint", "bad"].map(colour);
-    const step = width / rows.length;
-    rows.forEach((row, at) => {
-      context.fillStyle = row.missed ? missed : row.fresh ? fresh : carried;
-      const tall = row.fresh || row.missed ? STRIP : STRIP / 2.5;
-      context.fillRect(this.#left + at * step, this.#height + 3, Math.max(step * 0.7, 0.7), tall);
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {(import("./columns.js").Column | null)[]} columns @param {number} width
+   */
+  #drawMarks(context, columns, width) {
+    const step = width / columns.length;
+    const wide = Math.max(step * 0.7, 0.7);
+    const kinds = { accent: new Path2D(), faint: new Path2D(), bad: new Path2D() };
+    columns.forEach((column, at) => {
+      if (!column) return;
+      const kind = column.missed ? "bad" : column.fresh ? "accent" : "faint";
+      const tall = kind === "faint" ? STRIP / 2.5 : STRIP;
+      kinds[kind].rect(this.#left + at * step, this.#height + 3, wide, tall);
     });
-    const at = rows.findIndex((row) => row.t === this.view.inspected);
-    if (at < 0) return;
+    for (const [kind, path] of Object.entries(kinds)) {
+      context.fillStyle = colour(kind);
+      context.fill(path);
+    }
+    const { inspected } = this.view;
+    const at = inspected === null ? -1 : Math.floor(inspected / this.#columns.size) - this.#first;
+    if (at < 0 || at >= columns.length) return;
     context.strokeStyle = colour("text");
     context.strokeRect(this.#left + at * step, 0, Math.max(step, 1), this.#height);
   }
@@ -137,11 +151,12 @@ export class HeatMap {
   /** @param {MouseEvent} event */
   #placeOf(event) {
     const labels = this.stream.terms.labels.length;
-    const width = this.canvas.clientWidth - this.#left;
-    const at = Math.floor(((event.offsetX - this.#left) / width) * this.#rows.length);
+    const share = (event.offsetX - this.#left) / (this.canvas.clientWidth - this.#left);
     const label = Math.floor((event.offsetY / this.#height) * labels);
-    const row = this.#rows[at];
-    return row && label >= 0 && label < labels ? { row, label } : null;
+    if (share < 0 || share >= 1 || label < 0 || label >= labels) return null;
+    const t = Math.floor((this.#first + share * this.#number) * this.#columns.size);
+    const row = this.#rows.find((one) => one.t >= t);
+    return row ? { row, label } : null;
   }
 
   /** @param {MouseEvent} event */
@@ -152,7 +167,7 @@ export class HeatMap {
     const { row, label } = place;
     const { labels, start_ms: start, interval_ms: interval } = this.stream.terms;
     this.tip.replaceChildren(
-      h("strong", {}, `${labels[label]} ${percent(row.data[label])}`),
+      h("strong", {}, `${labels[label]} ${this.stream.unit.show(row.data[label])}`),
       h("span", {}, `t ${grouped(row.t)} · ${clock(start + (row.t - 1) * interval)}`),
     );
     const beyond = this.canvas.clientWidth - this.tip.offsetWidth - 8;
@@ -160,6 +175,31 @@ export class HeatMap {
     this.tip.style.left = `${x > beyond ? event.offsetX - this.tip.offsetWidth - 14 : x}px`;
     this.tip.style.top = `${Math.max(0, event.offsetY - 20)}px`;
   }
+}
+
+/** A power below 1 makes room for small shares, which are most of them. */
+const POWER = 0.7;
+const SHADES = 1024;
+
+/** @returns {Uint32Array} the colours from 0 to all of the scale, as pixels */
+function shades() {
+  const colours = ramp();
+  const bytes = new Uint8ClampedArray(4 * SHADES);
+  for (let at = 0; at < SHADES; at += 1) {
+    const shade = 3 * Math.round(255 * (at / (SHADES - 1)) ** POWER);
+    bytes.set([colours[shade], colours[shade + 1], colours[shade + 2], 255], 4 * at);
+  }
+  return new Uint32Array(bytes.buffer);
+}
+
+/** @param {Float32Array} means @param {number} scale @param {Uint32Array} known */
+function painted(means, scale, known) {
+  const pixels = new Uint32Array(means.length);
+  for (let label = 0; label < means.length; label += 1) {
+    const share = Math.max(0, Math.min(1, means[label] / scale));
+    pixels[label] = known[Math.round(share * (SHADES - 1))];
+  }
+  return pixels;
 }
 
 /** @param {CanvasRenderingContext2D} context @param {string} text @param {number} width */

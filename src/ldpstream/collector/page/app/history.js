@@ -90,11 +90,13 @@ function rowOf(release) {
 
 /**
  * Rows for drawing some labels, at most about `most`: of each bucket of rows, two points with the
- * least and the greatest of every curve, in the order in which they came.
+ * least and the greatest of every curve, in the order in which they came. Buckets cover the same
+ * timestamps whatever is in view, so that a picture that moves does not flicker.
  * @param {Row[]} rows @param {number[]} columns of `data` @param {number} most
+ * @param {(-1 | 0 | 1)[]} [ends] of the columns: only the least (-1), or only the greatest (1)
  * @returns {{x: number[], curves: Float64Array[]}} x are timestamps
  */
-export function thinned(rows, columns, most) {
+export function thinned(rows, columns, most, ends = []) {
   const size = Math.ceil(rows.length / Math.max(most / 2, 1));
   if (size <= 2) {
     return {
@@ -102,12 +104,13 @@ export function thinned(rows, columns, most) {
       curves: columns.map((column) => Float64Array.from(rows, (row) => row.data[column])),
     };
   }
-  const buckets = Math.ceil(rows.length / size);
+  const skip = size - (rows[0].t % size); // rows before the first whole bucket
+  const buckets = 1 + Math.ceil((rows.length - skip) / size);
   const x = new Array(2 * buckets);
   const curves = columns.map(() => new Float64Array(2 * buckets));
   for (let bucket = 0; bucket < buckets; bucket += 1) {
-    const start = bucket * size;
-    const end = Math.min(start + size, rows.length);
+    const start = bucket ? skip + (bucket - 1) * size : 0;
+    const end = Math.min(skip + bucket * size, rows.length);
     x[2 * bucket] = rows[start].t;
     x[2 * bucket + 1] = Math.max(rows[end - 1].t, rows[start].t + 0.5);
     columns.forEach((column, curve) => {
@@ -117,6 +120,8 @@ export function thinned(rows, columns, most) {
         if (value < least) [least, leastAt] = [value, at];
         if (value > most_) [most_, mostAt] = [value, at];
       }
+      if (ends[curve] > 0) least = most_;
+      if (ends[curve] < 0) most_ = least;
       const [first, second] = leastAt <= mostAt ? [least, most_] : [most_, least];
       curves[curve][2 * bucket] = first;
       curves[curve][2 * bucket + 1] = second;

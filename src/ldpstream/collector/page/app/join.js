@@ -15,10 +15,16 @@ export class JoinPanel {
   /** @param {import("./api.js").Stream} stream */
   constructor(stream) {
     this.stream = stream;
+    /** Whether anyone may enrol, without a token. */
+    this.open = stream.enrolment === "public";
     this.name = `ldpstream ${stream.terms.stream} ${stream.pin.slice(0, 16)}`;
     this.log = h("ol", { class: "log", "aria-label": "What this device did" });
     this.state = h("p", { class: "note", role: "status" });
     this.budget = h("div", { class: "budget", hidden: true });
+    if (stream.unit.ends) {
+      this.element = h("p", { class: "note" }, "This stream is of numbers. The device of this page holds labels only.");
+      return;
+    }
     this.element = h("div", {}, ...this.#introduction());
     if (!globalThis.isSecureContext || !globalThis.crypto?.subtle) {
       this.element.append(
@@ -39,6 +45,7 @@ export class JoinPanel {
         "This browser can be a device of this stream. It randomises the value you choose before it sends anything, keeps its own " +
           `account of what it has spent, and will not exceed ε = ${epsilon(terms.epsilon_nano)} in any ${grouped(terms.window)} timestamps, whatever the collector asks.`,
       ),
+      this.open ? h("p", { class: "note" }, "This stream is open: no token is needed.") : null,
     ];
   }
 
@@ -62,7 +69,7 @@ export class JoinPanel {
     this.enrolling = h(
       "div",
       { class: "enrolling", hidden: known },
-      field("join-token", "Enrolment token", this.token),
+      this.open ? null : field("join-token", "Enrolment token", this.token),
       h(
         "label",
         { class: "check", for: "join-first" },
@@ -107,7 +114,7 @@ export class JoinPanel {
   /** @param {Device} device */
   async #enrol(device) {
     const token = this.token?.value.trim() ?? "";
-    if (!token)
+    if (!token && !this.open)
       throw new Error("Give the enrolment token that you have from whoever runs this stream.");
     const { stream, pin } = { stream: this.stream.terms.stream, pin: this.stream.pin };
     await device.enrol(location.origin + base(), stream, token, {
@@ -227,6 +234,8 @@ function inWords(error) {
   if (error instanceof TermsRefused) return `This device does not agree: ${error.message}`;
   if (error instanceof DeviceError && error.facts.code === "token")
     return "The enrolment token is wrong.";
+  if (error instanceof DeviceError && error.facts.code === "rate-limited")
+    return "Too many devices have enrolled from this address. Try again in a minute.";
   if (error instanceof DeviceError && error.code === "budget-spent") {
     const { round, asked, left } = error.facts;
     return `round ${round} asks for ε ${epsilon(Number(asked))}, and ${epsilon(Number(left))} is left in this window`;

@@ -1,16 +1,18 @@
 /** Live lines of some labels with their interval bands, by uPlot. */
 
+import { Alarms } from "./alarms.js";
 import { h } from "./dom.js";
-import { clock, percent } from "./format.js";
+import { clock } from "./format.js";
 import { thinned } from "./history.js";
 import { colour, curveColour } from "./theme.js";
+import { onTouch } from "./touch.js";
 
 /** @typedef {import("./history.js").Row} Row */
 /** @typedef {{label: number, slot: number}} Curve a label, and the colour that it has */
 
 /** @type {any} */
 const uPlot = /** @type {any} */ (globalThis).uPlot;
-const POINTS = 1600;
+const DENSE = 2000; // from so many timestamps on, lines are thin
 const STRIP = 7; // of the marks below the lines, in CSS pixels
 
 export class Lines {
@@ -20,10 +22,12 @@ export class Lines {
 
   /**
    * @param {import("./api.js").Stream} stream @param {import("./view.js").View} view
+   * @param {Alarms} [alarms]
    */
-  constructor(stream, view) {
+  constructor(stream, view, alarms = new Alarms(stream)) {
     this.stream = stream;
     this.view = view;
+    this.alarms = alarms;
     /** @type {Curve[]} */ this.curves = [];
     this.tip = h("div", { class: "tip", "aria-hidden": "true", hidden: true });
     this.box = h("div", {
@@ -36,6 +40,10 @@ export class Lines {
     });
     this.element = h("div", { class: "chart-frame" }, this.box, this.tip);
     new ResizeObserver(() => this.resize()).observe(this.box);
+    onTouch(this.box, view, () => {
+      const { left, width } = (this.#plot?.over ?? this.box).getBoundingClientRect();
+      return { left, width };
+    });
   }
 
   /** @param {number} t */
@@ -71,9 +79,11 @@ export class Lines {
     this.#rows = this.view.rows;
     const labels = this.stream.terms.labels.length;
     const columns = this.curves.flatMap(({ label }) => [label, labels + label, 2 * labels + label]);
-    const { x, curves } = thinned(this.#rows, columns, POINTS);
+    const ends = /** @type {(-1 | 0 | 1)[]} */ (columns.map((_, at) => [0, -1, 1][at % 3]));
+    const { x, curves } = thinned(this.#rows, columns, this.box.clientWidth, ends);
     const data = [x.map((t) => this.#seconds(t)), ...curves];
-    const wanted = this.curves.map(({ label, slot }) => `${label}:${slot}`).join();
+    const dense = this.#rows.length > DENSE;
+    const wanted = `${dense} ${this.curves.map(({ label, slot }) => `${label}:${slot}`).join()}`;
     if (this.#plot && wanted === this.#built) this.#plot.setData(data);
     else this.#build(data, wanted);
     this.box.setAttribute("aria-label", this.#inWords());
@@ -83,7 +93,7 @@ export class Lines {
     const row = this.#rows.at(-1);
     if (!row) return "Lines of the chosen labels: no release yet";
     const { labels } = this.stream.terms;
-    const values = this.curves.map(({ label }) => `${labels[label]} ${percent(row.data[label])}`);
+    const values = this.curves.map(({ label }) => `${labels[label]} ${this.stream.unit.show(row.data[label])}`);
     return `Lines of the chosen labels, timestamps ${this.#rows[0].t} to ${row.t}. At the end: ${values.join(", ")}`;
   }
 
@@ -108,7 +118,13 @@ export class Lines {
           bind: { dblclick: () => () => this.view.follow() },
         },
         select: { show: true },
-        scales: { x: { time: true }, y: { range: yRange } },
+        scales: {
+          x: { time: true },
+          y: {
+            range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) =>
+              yRange(low, high, this.#limits, this.stream.unit),
+          },
+        },
         axes: [
           { ...axis, size: 40, font: FONT, space: 57, values: TIMES },
           {
@@ -116,7 +132,7 @@ export class Lines {
             size: 46,
             font: FONT,
             values: (/** @type {any} */ _, /** @type {number[]} */ at) =>
-              at.map((one) => percent(one, at[1] - at[0] < 0.01 ? 1 : 0)),
+              at.map((one) => this.stream.unit.show(one, at[1] - at[0] < 0.01 ? 1 : 0)),
           },
         ],
         series: [{}, ...this.curves.flatMap(({ slot }) => this.#series(slot))],
@@ -125,7 +141,13 @@ export class Lines {
           fill: curveColour(slot, 0.14),
         })),
         hooks: {
-          draw: [() => this.#drawThresholds(), () => this.#drawMarks()],
+          drawClear: [() => this.#drawSpans()],
+          draw: [
+            () => this.#drawThresholds(),
+            () => this.#drawMarks(),
+            () => this.#drawFlags(),
+            () => this.#drawInspected(),
+          ],
           setSelect: [(/** @type {any} */ plot) => this.#select(plot)],
           setCursor: [(/** @type {any} */ plot) => this.#point(plot)],
         },
@@ -149,7 +171,7 @@ export class Lines {
     return [
       {
         stroke: curveColour(slot),
-        width: 2,
+        width: this.#rows.length > DENSE ? 1 : 2,
         points: {
           show: () => this.#rows.length <= 160,
           size: 6,
@@ -197,29 +219,110 @@ export class Lines {
     return [
       h("strong", {}, `t ${row.t} · ${clock(this.#seconds(row.t) * 1000)} · ${kind}`),
       ...this.curves.map(({ label, slot }) => {
-        const line = h("span", {}, `${labels[label]} ${percent(row.data[label])}`);
+        const line = h("span", {}, `${labels[label]} ${this.stream.unit.show(row.data[label])}`);
         line.style.borderColor = curveColour(slot);
         return line;
       }),
+      ...this.alarms.changes
+        .filter(({ t }) => t === row.t)
+        .map(({ name, state }) =>
+          h("em", { class: state }, `${name} ${state === "firing" ? "fired" : "resolved"}`),
+        ),
     ];
   }
 
-  /** Dashed, in the colour of the label that the threshold is for. */
+  /** The thresholds of the labels that have a line. */
+  get #limits() {
+    const { labels } = this.stream.terms;
+    return this.curves.flatMap(({ label, slot }) =>
+      this.alarms.limits(labels[label]).map((limit) => ({ ...limit, slot })),
+    );
+  }
+
+  /** Dashed, in the colour of the label that the threshold is for; red when its alert fires. */
   #drawThresholds() {
     const { ctx, bbox } = this.#plot;
-    const { labels } = this.stream.terms;
     ctx.save();
-    ctx.setLineDash([8, 6]);
-    ctx.lineWidth = 1.5 * devicePixelRatio;
-    for (const { label, slot } of this.curves) {
-      const limit = thresholdOf(this.stream, labels[label]);
-      if (limit === null) continue;
-      const y = this.#plot.valToPos(limit, "y", true);
+    ctx.textAlign = "right";
+    ctx.font = `600 ${11 * devicePixelRatio}px system-ui, sans-serif`;
+    for (const { at, state, slot } of this.#limits) {
+      const y = this.#plot.valToPos(at, "y", true);
       if (y < bbox.top || y > bbox.top + bbox.height) continue;
-      ctx.strokeStyle = curveColour(slot);
+      const [right, ink] = [
+        bbox.left + bbox.width,
+        state === "firing" ? colour("bad") : curveColour(slot),
+      ];
+      ctx.setLineDash([8 * devicePixelRatio, 6 * devicePixelRatio]);
+      ctx.lineWidth = (state === "firing" ? 2 : 1.5) * devicePixelRatio;
+      ctx.strokeStyle = ink;
       ctx.beginPath();
       ctx.moveTo(bbox.left, y);
-      ctx.lineTo(bbox.left + bbox.width, y);
+      ctx.lineTo(right, y);
+      ctx.stroke();
+      this.#write(this.stream.unit.show(at), right - 4 * devicePixelRatio, y - 5 * devicePixelRatio, ink);
+    }
+    ctx.restore();
+  }
+
+  /** Text that can be read over lines. */
+  /** @param {string} text @param {number} x @param {number} y @param {string} ink */
+  #write(text, x, y, ink) {
+    const { ctx } = this.#plot;
+    ctx.setLineDash([]);
+    ctx.lineJoin = "round";
+    ctx.lineWidth = 4 * devicePixelRatio;
+    ctx.strokeStyle = colour("card");
+    ctx.strokeText(text, x, y);
+    ctx.fillStyle = ink;
+    ctx.fillText(text, x, y);
+  }
+
+  /** Where a timestamp is, in pixels of the canvas. */
+  get #place() {
+    const { left, width } = this.#plot.bbox;
+    const { min, max } = this.#plot.scales.x;
+    const { start_ms: start, interval_ms: interval } = this.stream.terms;
+    const slope = width / (max - min || 1);
+    return (/** @type {number} */ t) =>
+      left + ((start + (t - 1) * interval) / 1000 - min) * slope;
+  }
+
+  /** Behind the lines, tinted: when something was firing. */
+  #drawSpans() {
+    if (!this.#plot || !this.#rows.length) return;
+    const { ctx, bbox } = this.#plot;
+    const place = this.#place;
+    const last = this.#rows[this.#rows.length - 1].t;
+    ctx.save();
+    ctx.fillStyle = colour("alarm");
+    for (const { from, to } of this.alarms.spans) {
+      const left = Math.max(bbox.left, place(from));
+      const right = Math.min(bbox.left + bbox.width, place(to ?? last));
+      if (right > left) ctx.fillRect(left, bbox.top, right - left, bbox.height);
+    }
+    ctx.restore();
+  }
+
+  /** At the top, a flag where something fired (filled) or was resolved (hollow). */
+  #drawFlags() {
+    const { ctx, bbox } = this.#plot;
+    const place = this.#place;
+    const size = 8 * devicePixelRatio;
+    ctx.save();
+    ctx.lineWidth = 1.5 * devicePixelRatio;
+    for (const { t, state } of this.alarms.changes) {
+      const x = place(t);
+      if (x < bbox.left || x > bbox.left + bbox.width) continue;
+      ctx.strokeStyle = ctx.fillStyle = colour(state === "firing" ? "bad" : "good");
+      ctx.globalAlpha = 0.55;
+      ctx.fillRect(x - devicePixelRatio / 2, bbox.top, devicePixelRatio, bbox.height);
+      ctx.globalAlpha = 1;
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x + size, bbox.top + size / 2);
+      ctx.lineTo(x, bbox.top + size);
+      ctx.closePath();
+      if (state === "firing") ctx.fill();
       ctx.stroke();
     }
     ctx.restore();
@@ -232,22 +335,35 @@ export class Lines {
     if (!rows.length) return;
     const tall = STRIP * devicePixelRatio;
     const bottom = bbox.top + bbox.height;
-    const place = (/** @type {number} */ t) => this.#plot.valToPos(this.#seconds(t), "x", true);
+    const place = this.#place;
     const step = rows.length > 1 ? bbox.width / rows.length : bbox.width;
     const width = Math.max(1, Math.min(step * 0.6, 6 * devicePixelRatio));
-    const [fresh, carried, missed] = ["accent", "faint", "bad"].map(colour);
-    ctx.save();
+    // What matters more is drawn later, over the rest of its pixel; each kind in one go.
+    const kinds = { faint: new Map(), accent: new Map(), bad: new Map() };
     for (const row of rows) {
-      ctx.fillStyle = row.missed ? missed : row.fresh ? fresh : carried;
-      const height = row.fresh || row.missed ? tall : tall / 2.5;
-      ctx.fillRect(place(row.t) - width / 2, bottom - height, width, height);
+      const x = place(row.t) - width / 2;
+      kinds[row.missed ? "bad" : row.fresh ? "accent" : "faint"].set(
+        step < 1 ? Math.round(x) : x,
+        true,
+      );
     }
-    const { inspected } = this.view;
-    if (inspected !== null) {
-      ctx.fillStyle = colour("text");
-      ctx.fillRect(place(inspected), bbox.top, devicePixelRatio, bbox.height);
+    ctx.save();
+    for (const [kind, places] of Object.entries(kinds)) {
+      const height = kind === "faint" ? tall / 2.5 : tall;
+      ctx.fillStyle = colour(kind);
+      ctx.beginPath();
+      for (const x of places.keys()) ctx.rect(x, bottom - height, width, height);
+      ctx.fill();
     }
     ctx.restore();
+  }
+
+  #drawInspected() {
+    const { inspected } = this.view;
+    if (inspected === null) return;
+    const { ctx, bbox } = this.#plot;
+    ctx.fillStyle = colour("text");
+    ctx.fillRect(this.#place(inspected), bbox.top, devicePixelRatio, bbox.height);
   }
 
   destroy() {
@@ -266,17 +382,17 @@ const TIMES = [
   [0.001, "{mm}:{ss}.{fff}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
 ];
 
-/** Room for the noise, and the zero always in sight. */
-/** @param {any} _ @param {number} low @param {number} high */
-function yRange(_, low, high) {
-  if (low === null || !Number.isFinite(low)) return [0, 1];
-  const pad = Math.max((high - low) * 0.08, 0.002);
-  return [Math.min(0, low - pad), Math.max(high + pad, 0.01)];
-}
-
 /**
- * @param {import("./api.js").Stream} stream @param {string} label
- * @returns {number | null} only own members: a label may be called "constructor"
+ * Room for the noise, and thresholds unless they are far away; of shares, the zero always in sight.
+ * @param {number | null} low @param {number} high @param {{at: number}[]} limits
+ * @param {import("./unit.js").Unit} unit
  */
-export const thresholdOf = (stream, label) =>
-  Object.hasOwn(stream.thresholds ?? {}, label) ? Number(stream.thresholds[label]) : null;
+function yRange(low, high, limits, unit) {
+  if (low === null || !Number.isFinite(low)) return unit.ends ?? [0, 1];
+  const bottom = unit.ends ? low : Math.min(0, low);
+  const extent = Math.max(high - bottom, unit.least);
+  const near = limits.map(({ at }) => at).filter((at) => Math.abs(at - bottom) <= 2 * extent);
+  const [from, to] = [Math.min(bottom, ...near), Math.max(high, ...near)];
+  const pad = Math.max((to - from) * 0.08, unit.least / 5);
+  return [unit.ends || from < 0 ? from - pad : 0, Math.max(to + pad, from + unit.least)];
+}

@@ -1,8 +1,9 @@
 /** All streams at a glance. */
 
+import { badgeText, stateMark } from "./alarms.js";
 import * as api from "./api.js";
 import { fill, h, oncePerFrame } from "./dom.js";
-import { duration, epsilon, grouped, percent } from "./format.js";
+import { duration, epsilon, grouped } from "./format.js";
 import { pause } from "./feed.js";
 import { History, topLabels } from "./history.js";
 import { drawSparkline } from "./sparkline.js";
@@ -40,6 +41,8 @@ class Card {
     this.history = new History(terms.labels.length);
     this.canvas = h("canvas", { class: "spark", "aria-hidden": "true" });
     this.state = h("span", { class: "pill" }, "…");
+    this.badge = h("span", { class: "pill", hidden: true });
+    this.alarms = h("ul", { class: "card-alarms", hidden: true, "aria-label": "Alarms" });
     this.top = h("ul", { class: "top-labels" });
     this.last = h("p", { class: "note" }, "No release yet.");
     this.element = h(
@@ -53,15 +56,16 @@ class Card {
           {},
           h("a", { href: `#/streams/${encodeURIComponent(terms.stream)}` }, terms.stream),
         ),
-        this.state,
+        h("span", { class: "pills" }, this.badge, this.state),
       ),
+      this.alarms,
       this.canvas,
       this.top,
       this.last,
       h(
         "p",
         { class: "note terms" },
-        `${grouped(terms.labels.length)} labels every ${duration(terms.interval_ms)} · ε ${epsilon(terms.epsilon_nano)} in ${duration(terms.window * terms.interval_ms)} · ${stream.mechanism}`,
+        `${stream.unit.about} every ${duration(terms.interval_ms)} · ε ${epsilon(terms.epsilon_nano)} in ${duration(terms.window * terms.interval_ms)} · ${stream.mechanism}`,
       ),
     );
     this.draw = oncePerFrame(() => this.#draw());
@@ -88,6 +92,7 @@ class Card {
         }
         this.history.add(await api.releases(stream, since, this.history.page, signal));
         since = Math.max(since, this.history.lastT + 1);
+        this.#alarmed((await api.alerts(stream, signal)).alerts);
         this.#show("live");
         this.draw();
       } catch (error) {
@@ -103,13 +108,28 @@ class Card {
     this.state.className = `pill ${state === "no access" ? "refused" : state}`;
   }
 
+  /** What fires, or is about to, stands on the card itself. @param {import("./alarms.js").Alert[]} alerts */
+  #alarmed(alerts) {
+    const urgent = alerts.filter(({ state }) => state === "firing" || state === "pending");
+    const firing = urgent.some(({ state }) => state === "firing");
+    this.badge.hidden = !urgent.length;
+    this.badge.textContent = badgeText(alerts);
+    this.badge.className = `pill ${firing ? "firing" : "pending"}`;
+    this.element.classList.toggle("burning", firing);
+    this.alarms.hidden = !urgent.length;
+    fill(
+      this.alarms,
+      ...urgent.slice(0, 3).map((one) => h("li", {}, stateMark(one), h("span", {}, one.name))),
+    );
+  }
+
   #draw() {
     const { labels } = this.stream.terms;
     const rows = this.history.rows.slice(-SHOWN);
     const last = rows.at(-1);
     if (!last) return;
     const ranked = topLabels(rows.slice(-30), labels.length, CURVES);
-    drawSparkline(this.canvas, rows, ranked);
+    drawSparkline(this.canvas, rows, ranked, this.stream.unit);
     fill(
       this.top,
       ...ranked.map((label, slot) => {
@@ -120,7 +140,7 @@ class Card {
           {},
           dot,
           h("span", {}, labels[label]),
-          h("b", {}, percent(last.data[label])),
+          h("b", {}, this.stream.unit.show(last.data[label])),
         );
       }),
     );

@@ -5,18 +5,19 @@ import { curveColour } from "./theme.js";
 
 /**
  * @param {HTMLCanvasElement} canvas @param {import("./history.js").Row[]} rows
- * @param {number[]} labels whose curves to draw
+ * @param {number[]} labels whose curves to draw @param {import("./unit.js").Unit} unit
  */
-export function drawSparkline(canvas, rows, labels) {
+export function drawSparkline(canvas, rows, labels, unit) {
   const { context, width, height } = sharpen(canvas, 72);
   if (rows.length < 2) return;
-  let [low, high] = [0, 0.01];
+  let [low, high] = unit.ends ? [Infinity, -Infinity] : [0, unit.least];
   for (const { data } of rows) {
     for (const label of labels) {
       low = Math.min(low, data[label]);
       high = Math.max(high, data[label]);
     }
   }
+  high = Math.max(high, low + unit.least);
   const x = (/** @type {number} */ at) => 1 + (at * (width - 6)) / (rows.length - 1);
   const y = (/** @type {number} */ value) =>
     height - 4 - ((value - low) / (high - low)) * (height - 8);

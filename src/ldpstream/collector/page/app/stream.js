@@ -1,11 +1,12 @@
 /** One stream: loads what is in view, follows what is new, and lets the parts draw it. */
 
+import { Alarms } from "./alarms.js";
 import * as api from "./api.js";
 import { Bars } from "./bars.js";
 import { Chips } from "./chips.js";
 import { announce, fill, h, oncePerFrame } from "./dom.js";
 import { follow } from "./feed.js";
-import { duration, epsilon, grouped, percent, range } from "./format.js";
+import { duration, epsilon, grouped } from "./format.js";
 import { HeatMap } from "./heatmap.js";
 import { History } from "./history.js";
 import { JoinPanel } from "./join.js";
@@ -53,9 +54,15 @@ class StreamPage {
     this.history = new History(stream.terms.labels.length);
     this.view = new View(this.history, SPANS[1]);
     this.chips = new Chips(stream, this.view, () => this.draw());
-    this.lines = new Lines(stream, this.view);
+    this.alarms = new Alarms(stream);
+    this.lines = new Lines(stream, this.view, this.alarms);
     this.heat = new HeatMap(stream, this.view);
-    this.bars = new Bars(stream, this.view, (label) => this.chips.colourOf(label));
+    this.bars = new Bars(
+      stream,
+      this.view,
+      (label) => this.chips.colourOf(label),
+      this.alarms,
+    );
     this.privacy = new Privacy(stream, this.history);
     this.round = new RoundPanel();
     this.join = new JoinPanel(stream);
@@ -94,7 +101,7 @@ class StreamPage {
     const rows = Math.min(this.view.span, this.history.page);
     this.history.add(await api.releases(stream, first.last_release - rows + 1, rows, this.signal));
     fill(this.main, ...this.#layout());
-    document.title = `${stream} · ldpstream`;
+    this.#alarmed(await api.alerts(stream, this.signal));
     this.#heard(first);
     this.draw();
     this.#load();
@@ -105,7 +112,17 @@ class StreamPage {
       (release) => this.#released(release),
       (state) => this.#connection(state),
       this.signal,
+      (told) => this.#alarmed(told),
     );
+  }
+
+  /** @param {{alerts: import("./alarms.js").Alert[], changes: import("./alarms.js").Change[]}} told */
+  #alarmed(told) {
+    this.alarms.heard(told);
+    if (this.alarmPanel) this.alarmPanel.hidden = !told.alerts.length && !this.alarms.changes.length;
+    const { firing } = this.alarms;
+    document.title = `${firing ? `▲ ${firing} firing · ` : ""}${this.stream.terms.stream} · ldpstream`;
+    this.draw();
   }
 
   /** Fetch what is in view and not yet here, the newest of it first. */
@@ -141,7 +158,7 @@ class StreamPage {
     const row = /** @type {import("./history.js").Row} */ (this.history.last);
     const top = this.chips.curves
       .slice(0, 3)
-      .map(({ label }) => `${labels[label]} ${percent(row.data[label])}`);
+      .map(({ label }) => `${labels[label]} ${this.stream.unit.show(row.data[label])}`);
     announce(`Release ${row.t}, ${row.fresh ? "fresh" : "carried over"}: ${top.join(", ")}`);
   }
 
@@ -193,7 +210,7 @@ class StreamPage {
     this.chips.update();
     this.lines.curves = this.chips.curves;
     this.lines.draw();
-    this.heat.draw();
+    if (this.stream.terms.labels.length > 1) this.heat.draw();
     this.bars.draw();
     this.privacy.draw();
     this.#drawControls();
@@ -229,7 +246,8 @@ class StreamPage {
   }
 
   #drawTable() {
-    const { labels } = this.stream.terms;
+    const { unit, terms } = this.stream;
+    const { labels } = terms;
     const { curves } = this.chips;
     const rows = this.view.rows.slice(-TABLE_ROWS).reverse();
     fill(
@@ -261,7 +279,7 @@ class StreamPage {
               h("td", {}, grouped(row.received)),
               ...curves.map(({ label }) => {
                 const [low, high] = [1, 2].map((end) => row.data[end * labels.length + label]);
-                return h("td", {}, `${percent(row.data[label])} (${range(low, high)})`);
+                return h("td", {}, `${unit.show(row.data[label])} (${unit.range(low, high)})`);
               }),
             ),
           ),
@@ -274,7 +292,7 @@ class StreamPage {
     const { terms, mechanism, selection } = this.stream;
     const facts = [
       `ε ${epsilon(terms.epsilon_nano)} in ${duration(terms.window * terms.interval_ms)}`,
-      `${grouped(terms.labels.length)} labels`,
+      this.stream.unit.about,
       `every ${duration(terms.interval_ms)}`,
       mechanism,
       terms.oracle,
@@ -287,7 +305,7 @@ class StreamPage {
         h(
           "div",
           {},
-          h("h1", { class: "page-title" }, terms.stream, " ", this.state),
+          h("h1", { class: "page-title" }, terms.stream, " ", this.state, this.alarms.badge),
           h("p", { class: "note" }, facts.join(" · ")),
         ),
         this.#share(),
@@ -299,7 +317,7 @@ class StreamPage {
           "div",
           { class: "column" },
           panel(
-            "Frequencies",
+            this.stream.unit.title,
             "lines",
             this.#controls(),
             this.summary,
@@ -309,12 +327,15 @@ class StreamPage {
             keys(),
             this.details,
           ),
-          panel("All labels", "heat", this.heat.scale, this.heat.element),
+          terms.labels.length > 1
+            ? panel("All labels", "heat", this.heat.scale, this.heat.element)
+            : null,
           panel("Privacy", "privacy", null, this.privacy.element),
         ),
         h(
           "div",
           { class: "column" },
+          (this.alarmPanel = panel("Alarms", "alarms", null, this.alarms.element)),
           panel("Now", "now", this.bars.order, this.bars.element),
           panel("Round", "round", null, this.round.element),
           panel("Join as a device", "join", null, this.join.element),
@@ -409,6 +430,8 @@ function legend() {
     mark("fresh", "fresh"),
     mark("carried", "carried over"),
     mark("missed", "missed"),
+    mark("fired", "alarm fired"),
+    mark("resolved", "resolved"),
     h("li", {}, h("i", { class: "tick band" }), "where the truth is, 90 %"),
   );
 }
@@ -417,5 +440,5 @@ const keys = () =>
   h(
     "p",
     { id: "keys", class: "note keys" },
-    "Drag over the lines to zoom, double-click for live. Keys: arrows move, + and − zoom, Home for the start, Escape for live.",
+    "Drag over the lines to zoom, double-click for live; with fingers, one moves and two zoom. Keys: arrows move, + and − zoom, Home for the start, Escape for live.",
   );

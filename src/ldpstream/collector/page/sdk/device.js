@@ -94,7 +94,8 @@ export class Device {
 
   /**
    * Agree on a stream's terms, once; later only the address and the key may change.
-   * @param {string} url of the collector @param {string} stream @param {string} token
+   * @param {string} url of the collector @param {string} stream
+   * @param {string} token empty where the stream lets anyone enrol
    * @param {{pin?: string, firstInstall?: boolean}} [options] accept these terms only; and whether
    *   this user has never reported to this stream before (otherwise: silence for w timestamps)
    */
@@ -105,7 +106,10 @@ export class Device {
       `${url}/v1/streams/${stream}/devices`,
       {
         method: "POST",
-        headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+        headers: {
+          ...(token ? { Authorization: `Bearer ${token}` } : {}),
+          "Content-Type": "application/json",
+        },
         body: JSON.stringify({ device: toHex(memory.number) }),
       },
       (failures) => failures >= ENROLMENT_TRIES,

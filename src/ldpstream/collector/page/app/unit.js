@@ -1,0 +1,49 @@
+/** In which unit the figures of a stream are read: shares in per cent, or numbers of its range. */
+
+import { grouped, percent, range } from "./format.js";
+
+/**
+ * @typedef {object} Unit
+ * @property {string} title what the lines show
+ * @property {string} about what is released, in a word or two
+ * @property {(value: number, digits?: number) => string} show
+ * @property {(low: number, high: number) => string} range
+ * @property {[number, number] | null} ends of the scale, if they are known beforehand
+ * @property {number} least extent of a scale: less would show noise as if it were something
+ */
+
+/** @param {number} labels @returns {Unit} */
+const shares = (labels) => ({
+  title: "Frequencies",
+  about: `${grouped(labels)} labels`,
+  show: percent,
+  range,
+  ends: null,
+  least: 0.01,
+});
+
+/** @param {number} low @param {number} high @returns {Unit} */
+function numbers(low, high) {
+  const digits = Math.max(0, 3 - Math.floor(Math.log10(high - low)));
+  const show = (/** @type {number} */ value) =>
+    value.toLocaleString("en", { maximumFractionDigits: digits });
+  return {
+    title: "Mean",
+    about: `mean, ${show(low)} to ${show(high)}`,
+    show,
+    range: (from, to) => `${show(from)} to ${show(to)}`,
+    ends: [low, high],
+    least: (high - low) / 100,
+  };
+}
+
+/**
+ * A stream as the parts of the page know it: what is released has names, and a unit.
+ * @param {any} described by the collector @returns {import("./api.js").Stream}
+ */
+export function withUnit(described) {
+  const { terms } = described;
+  if (terms.query !== "mean") return { ...described, unit: shares(terms.labels.length) };
+  const unit = numbers(Number(terms.low), Number(terms.high));
+  return { ...described, terms: { ...terms, labels: ["mean"] }, unit };
+}
