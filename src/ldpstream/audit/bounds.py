@@ -1,0 +1,106 @@
+"""From right guesses to a lower bound on epsilon, with a stated confidence.
+
+Each secret is a fair bit. If the protocol keeps to epsilon, then whatever the attacker has seen,
+and whatever the other bits are, the odds of a bit stay within e^epsilon of 1 : 1. So each guess is
+right with probability at most e^epsilon / (1 + e^epsilon), and the number of right ones among r is
+stochastically no larger than that of r such coins, however the guesses hang together (Steinke, Nasr
+and Jagielski, "Privacy auditing with one (1) training run", NeurIPS 2023, theorem 5.2). If more are
+right than such coins would give, epsilon is larger. The attacker may abstain: only the guesses that
+it makes count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+DIGITS = 9
+"""Strengths of evidence that agree to this many decimals are the same."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """How an attacker did: `right` of `guesses`, out of `secrets` that it could have guessed."""
+
+    right: int
+    guesses: int
+    secrets: int
+
+    def lower_bound(self, error: float) -> float:
+        """Epsilon is at least this, but for a probability of `error`.
+
+        >>> round(Score(right=731, guesses=1000, secrets=1000).lower_bound(0.001), 3)
+        0.78
+        """
+        return epsilon_of(share_at_least(self.right, self.guesses, error))
+
+
+def epsilon_of(share: float) -> float:
+    """The epsilon at which so large a share of guesses can be right; 0 below one half."""
+    return math.log(share / (1 - share)) if share > 0.5 else 0.0
+
+
+def share_at_least(right: int, guesses: int, error: float) -> float:
+    """The lower end of Clopper and Pearson's interval (Biometrika 26, 1934), one-sided.
+
+    The share at which `right` or more of `guesses` would have a probability of `error`.
+
+    >>> round(share_at_least(10, 10, 0.05), 4) == round(0.05 ** (1 / 10), 4)
+    True
+    """
+    if right == 0:  # perhaps of no guesses at all
+        return 0.0
+    successes = np.arange(right, guesses + 1)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, guesses + 1)))])
+    ways = factorials[guesses] - factorials[successes] - factorials[guesses - successes]
+    low, high = 0.0, right / guesses
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _tail(ways, successes, guesses, middle) > math.log(error):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _tail(ways: Floats, successes: NDArray[np.int64], guesses: int, share: float) -> float:
+    """The log of the probability of these numbers of successes."""
+    if share <= 0:
+        return -math.inf
+    terms = ways + successes * math.log(share) + (guesses - successes) * math.log1p(-share)
+    largest = float(terms.max())
+    return largest + math.log(float(np.exp(terms - largest).sum()))
+
+
+def score(evidence: Sequence[float], truth: Sequence[bool], error: float) -> Score:
+    """Guess the secrets for which the evidence is strongest.
+
+    `evidence` is a log likelihood ratio for each secret. How many to guess is chosen by what the
+    attacker expects from the evidence alone, never by the truth: the bound would not hold else.
+
+    >>> score([2.0, -2.0, 0.0], [True, False, True], error=0.5)
+    Score(right=2, guesses=2, secrets=3)
+    """
+    strength: Floats = np.abs(np.asarray(evidence, np.float64)).round(DIGITS)
+    guessed = strength >= _threshold(strength, error)
+    right = (np.asarray(evidence) > 0) == np.asarray(truth, np.bool_)
+    return Score(int((right & guessed).sum()), int(guessed.sum()), len(strength))
+
+
+def _threshold(strength: Floats, error: float) -> float:
+    """The least strength to guess at, such that the expected bound is highest."""
+    ranked = np.sort(strength[strength > 0])[::-1]
+    if not len(ranked):
+        return math.inf
+    expected = np.cumsum(1 / (1 + np.exp(-np.minimum(ranked, 700))))
+    last_of_each = np.flatnonzero(np.append(ranked[:-1] != ranked[1:], True))
+
+    def promise(last: int) -> float:
+        return share_at_least(int(expected[last]), last + 1, error)
+
+    return float(ranked[max(last_of_each.tolist(), key=promise)])

@@ -1,0 +1,42 @@
+"""The rest of the fleet: the real randomiser and the real arithmetic of a ledger, without a file.
+
+It is there to move the stream, so that adaptive mechanisms publish as often as they can.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+from ldpstream.collector.announcement import OpenRound
+from ldpstream.collector.keys import DEVICE_BYTES, DeviceKeys, report_mac
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.privacy.ledger import Ledger
+from ldpstream.privacy.randomness import SystemSource
+
+
+class Crowd:
+    """So many devices that all hold the same label at a time."""
+
+    def __init__(self, size: int, epsilon: Epsilon, window: int) -> None:
+        self.numbers = [secrets.token_bytes(DEVICE_BYTES) for _ in range(size)]
+        self._ledgers = [Ledger(epsilon.nano, window) for _ in range(size)]
+        self._source = SystemSource()
+
+    def records(self, asking: OpenRound, keys: DeviceKeys, first_place: int) -> Iterator[bytes]:
+        """The signed records of those who answer; a roster has them from `first_place` on."""
+        t, nano = asking.stored.t, asking.stored.epsilon_nano
+        device = asking.collector.device
+        for place, number in enumerate(self.numbers):
+            if not asking.asks(first_place + place) or not self._source.coin(*asking.stored.rate):
+                continue
+            if not self._ledgers[place].allows(t, nano):
+                continue
+            self._spend(place, t, nano)
+            report = device.encode(device.perturb(t % 2, self._source))
+            yield number + report_mac(keys.of(number), asking.prefix, report) + report
+
+    def _spend(self, place: int, t: int, nano: int) -> None:
+        kept = self._ledgers[place]
+        recent = {one: spent for one, spent in kept.spends.items() if one > t - kept.window}
+        self._ledgers[place] = Ledger(kept.limit, kept.window, recent).spend(t, nano)

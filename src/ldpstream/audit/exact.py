@@ -1,0 +1,242 @@
+"""The exact epsilon of every randomiser, from its own code run under every possible draw.
+
+Where there are too many draws to follow, the same number is taken from the integer ratios that the
+code draws with, by the structure of the oracle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any
+
+from ldpstream.numeric import Numeric
+from ldpstream.numeric.device_half import NumericDevice
+from ldpstream.oracles import Oracle
+from ldpstream.oracles.device_half import DeviceHalf, Randomiser
+from ldpstream.oracles.local_hash_device import LocalHashDevice
+from ldpstream.oracles.subset.device import Device as SubsetDevice
+from ldpstream.privacy.enumeration import distribution
+from ldpstream.privacy.epsilon import NANO, Epsilon, log_ceiling
+from ldpstream.privacy.randomness import Source
+
+MOST_PATHS = 40_000
+"""Draws to follow for one randomiser, over all of its values."""
+DIGITS = 60
+"""Of exact epsilons: at 32, the odds are off by 1e-33."""
+SEEDS = ((1, 0), (0x9E3779B1, 0x7F4A7C15), (0xFFFFFFFF, 0x12345678), (0x85EBCA6B, 0xC2B2AE35))
+"""Of local hashing: the bucket is enumerated under each of them."""
+
+Distribution = Mapping[bytes, Fraction]
+"""Pr[bytes on the wire], given a value."""
+
+
+class Method(StrEnum):
+    """How an exact epsilon was found."""
+
+    EVERY_DRAW = "every draw"
+    EVERY_DRAW_GIVEN_SEED = "every draw, given the hash seed"
+    RATIOS = "integer ratios"
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The worst likelihood ratio of one randomiser, as a fraction."""
+
+    oracle: str
+    labels: int
+    epsilon: Epsilon
+    ratio: Fraction | None
+    """None: some report is possible under one value and impossible under another."""
+    method: Method
+    stated: Fraction
+    """What the randomiser says of itself."""
+
+    @property
+    def exact_epsilon(self) -> float:
+        return float(self.digits(DIGITS))
+
+    def digits(self, number: int) -> Decimal:
+        """The exact epsilon to so many digits, rounded up."""
+        return Decimal("Infinity") if self.ratio is None else log_ceiling(self.ratio, number)
+
+    @property
+    def margin(self) -> float:
+        """What is given away: epsilon minus the exact one."""
+        if self.ratio is None:
+            return -math.inf
+        return float(Fraction(self.epsilon.nano, NANO) - Fraction(self.digits(DIGITS)))
+
+    @property
+    def holds(self) -> bool:
+        """Whether ratio <= e^epsilon, in whole numbers, and as the randomiser states it."""
+        return self.ratio == self.stated and self.stated <= exp_below(self.epsilon)
+
+
+@cache
+def exp_below(epsilon: Epsilon) -> Fraction:
+    """A partial sum of e^epsilon, so below it, but by less than 2^-100: the audit's own series."""
+    exponent = Fraction(epsilon.nano, NANO)
+    term = total = Fraction(1)
+    for step in range(1, 240):
+        term = term * exponent / step
+        total += term
+    return total
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is checked: each oracle at each number of labels and each epsilon."""
+
+    labels: tuple[int, ...]
+    levels: tuple[int, ...]
+    epsilons: tuple[str, ...]
+
+    def __len__(self) -> int:
+        sizes = len(Oracle) * len(self.labels) + len(Numeric) * len(self.levels)
+        return sizes * len(self.epsilons)
+
+    def check(self) -> Iterator[Exact]:
+        for asked in self.epsilons:
+            epsilon = Epsilon.of(asked)
+            for oracle in Oracle:
+                for labels in self.labels:
+                    yield check(oracle.value, oracle.device(labels, epsilon))
+            for numeric in Numeric:
+                for levels in self.levels:
+                    yield check(numeric.value, numeric.device(levels, epsilon))
+
+
+QUICK = Grid(labels=(2, 4, 1000), levels=(3, 1025), epsilons=("0.1", "1", "4"))
+FULL = Grid(
+    labels=(2, 3, 4, 5, 8, 64, 1000, 65536),
+    levels=(2, 3, 5, 9, 256, 1025),
+    epsilons=("0.000000001", "0.01", "0.1", "0.5", "1", "2", "4", "8", "32"),
+)
+
+
+def check(name: str, device: Randomiser[Any]) -> Exact:
+    """The exact epsilon of one randomiser."""
+    method, ratio = _worst(device)
+    return Exact(name, device.labels, device.epsilon, ratio, method, device.worst_ratio)
+
+
+def _worst(device: Randomiser[Any]) -> tuple[Method, Fraction | None]:
+    if isinstance(device, LocalHashDevice):
+        values = range(min(device.labels, 2 * device.buckets))
+        if _paths(device, seeded=True) * len(values) * len(SEEDS) <= MOST_PATHS:
+            # The seed is drawn without regard to the value, so it cancels from every ratio.
+            ratios = [worst_ratio(outputs(device, values, seed)) for seed in SEEDS]
+            worst = None if None in ratios else max(one for one in ratios if one is not None)
+            return Method.EVERY_DRAW_GIVEN_SEED, worst
+    elif _paths(device) * device.labels <= MOST_PATHS:
+        return Method.EVERY_DRAW, worst_ratio(outputs(device, range(device.labels)))
+    return Method.RATIOS, _from_ratios(device)
+
+
+def outputs(
+    device: Randomiser[Any], values: Sequence[int], seed: tuple[int, int] | None = None
+) -> list[Distribution]:
+    """Pr[bytes on the wire | value], for each of the values, by the code that devices run."""
+
+    def draw(value: int, source: Source) -> bytes:
+        return device.encode(
+            device.perturb(value, source if seed is None else Seeded(source, seed))
+        )
+
+    return [distribution(partial(draw, value)) for value in values]
+
+
+def worst_ratio(given: Sequence[Distribution]) -> Fraction | None:
+    """The largest Pr[y | v] / Pr[y | v']; None where it is infinite."""
+    reports = set().union(*given)
+    if any(reports != set(one) for one in given):
+        return None
+    return max(max(one[y] for one in given) / min(one[y] for one in given) for y in reports)
+
+
+class Seeded:
+    """A source whose first draws are a given hash seed."""
+
+    def __init__(self, source: Source, seed: tuple[int, int]) -> None:
+        self._source = source
+        self._seed = list(seed)
+
+    def coin(self, favour: int, total: int) -> bool:
+        return self._source.coin(favour, total)
+
+    def below(self, bound: int) -> int:
+        return self._seed.pop(0) if self._seed else self._source.below(bound)
+
+
+class _Counting:
+    """A source that counts in how many ways its questions can be answered."""
+
+    def __init__(self) -> None:
+        self.ways = 1
+
+    def coin(self, favour: int, total: int) -> bool:
+        self.ways *= 1 if favour in (0, total) else 2
+        return False
+
+    def below(self, bound: int) -> int:
+        self.ways *= bound
+        return 0
+
+
+def _paths(device: Randomiser[Any], *, seeded: bool = False) -> int:
+    """Randomisers ask the same questions whatever the answers, so one run tells the number."""
+    counting = _Counting()
+    device.perturb(0, Seeded(counting, SEEDS[0]) if seeded else counting)
+    return counting.ways
+
+
+def _from_ratios(device: Randomiser[Any]) -> Fraction:
+    """The worst ratio, by structure: two values differ in the chances of two labels at most."""
+    if isinstance(device, NumericDevice):
+        return _of_levels(device)
+    assert isinstance(device, DeviceHalf)
+    by_oracle: Mapping[Oracle, Callable[[DeviceHalf[Any]], Fraction]] = {
+        Oracle.GRR: lambda one: one.p / one.q,
+        Oracle.SUE: _two_bits,
+        Oracle.OUE: _two_bits,
+        Oracle.HADAMARD: lambda one: one.p / (1 - one.p),
+        Oracle.SUBSET: _subset,
+        Oracle.OLH: _bucket,
+        Oracle.BLH: _bucket,
+    }
+    return by_oracle[Oracle(type(device).__module__.split(".")[-2])](device)
+
+
+def _two_bits(device: DeviceHalf[Any]) -> Fraction:
+    """The bit of one value is set and that of the other is not: p(1-q) against q(1-p)."""
+    return device.p * (1 - device.q) / (device.q * (1 - device.p))
+
+
+def _subset(device: DeviceHalf[Any]) -> Fraction:
+    """A set with the value, one of C(d-1, k-1), against one without it, one of C(d-1, k)."""
+    assert isinstance(device, SubsetDevice)
+    return device.p / (1 - device.p) * Fraction(device.labels - device.size, device.size)
+
+
+def _bucket(device: DeviceHalf[Any]) -> Fraction:
+    """The bucket of the value against any one of the other g-1."""
+    assert isinstance(device, LocalHashDevice)
+    return device.p / (1 - device.p) * (device.buckets - 1)
+
+
+def _of_levels(device: NumericDevice) -> Fraction:
+    """Over all outputs, between the ends of the range, their neighbours and the middle."""
+    last = device.labels - 1
+    levels = sorted({0, 1, last // 2, last - 1, last})
+    worst = Fraction(1)
+    for output in range(device.outputs):
+        chances = [device.probability(output, level) for level in levels]
+        if max(chances) > 0:  # hybrid at small epsilon never uses its band
+            worst = max(worst, max(chances) / min(chances))
+    return worst

@@ -1,0 +1,206 @@
+"""Re-checks a device's ledger and the reports that it keeps, from the file alone. It only reads."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ldpstream.device.store import FORMAT, Entry
+from ldpstream.device.terms import Terms, TermsRefused
+from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.fleet.evidence.databases import reading
+from ldpstream.privacy.epsilon import Epsilon
+
+
+@dataclass(frozen=True)
+class Window:
+    """`length` consecutive timestamps from `start` on, and what was spent in them."""
+
+    start: int
+    length: int
+    nano: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.length - 1
+
+    def __str__(self) -> str:
+        return f"timestamps {self.start} to {self.end}"
+
+
+@dataclass(frozen=True)
+class Book:
+    """What a device's file says."""
+
+    file: str
+    terms: Terms | None
+    terms_text: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def since(self) -> int | None:
+        """The first timestamp of which everything is still there."""
+        if self.terms is None or not self.entries:
+            return None
+        forgotten = self.entries[-1].t - self.terms.window
+        return min(forgotten + 1, self.entries[0].t)
+
+    @property
+    def reports(self) -> tuple[Entry, ...]:
+        return tuple(entry for entry in self.entries if entry.report is not None)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What came of a check: faults break the promise, remarks are for people to know."""
+
+    book: Book
+    windows: tuple[Window, ...]
+    """One for each timestamp with a report, which it starts with."""
+    faults: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def fullest(self) -> Window | None:
+        return max(self.windows, key=lambda window: window.nano, default=None)
+
+
+def check_ledger(path: Path) -> Check:
+    """Read a device's file, and check all that it shows."""
+    book = read_book(path)
+    if book.terms is None:
+        faults = ("there are entries, but no terms that they were made under",)
+        return Check(book, (), faults if book.entries else (), ("the device is not enrolled",))
+    windows = tuple(_windows(book, book.terms))
+    return Check(
+        book,
+        windows,
+        tuple(_faults(book, book.terms, windows)),
+        tuple(_remarks(book, book.terms)),
+    )
+
+
+def read_book(path: Path) -> Book:
+    """What is in the file; refuse one that is damaged, or no device's."""
+    if not path.is_file():
+        raise _no_ledger(path, "no such file")
+    try:
+        with reading(path) as connection:
+            ((found,),) = connection.execute("PRAGMA user_version")
+            ((whole,),) = connection.execute("PRAGMA integrity_check(1)")
+            if whole != "ok":
+                raise _no_ledger(path, f"it is damaged ({whole})")
+            if found != FORMAT:
+                raise _no_ledger(path, f"it is no device's file of format {FORMAT}")
+            enrolled = connection.execute("SELECT terms FROM enrolment").fetchone()
+            rows = _rows(connection)
+    except sqlite3.Error as error:
+        raise _no_ledger(path, f"it cannot be read as a device's file ({error})") from None
+    (text,) = enrolled or ("",)
+    entries = (_entry(path, row) for row in rows)
+    ordered = tuple(sorted(entries, key=lambda entry: (entry.t, entry.at_ms, entry.round)))
+    return Book(path.name, _terms(path, text) if enrolled else None, text, ordered)
+
+
+def _rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """All entries: a ledger forgets what no window reaches, unless it was made to keep it."""
+    tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    kept = ["ledger", "history"] if ("history",) in tables else ["ledger"]
+    return [
+        row
+        for table in kept
+        for row in connection.execute(f"SELECT t, round, nano, report, at_ms FROM {table}")  # nosec B608 # noqa: S608
+    ]
+
+
+def _entry(path: Path, row: tuple[Any, ...]) -> Entry:
+    kinds = (int, str, int, bytes | None, int)
+    if not all(map(isinstance, row, kinds)):
+        raise _no_ledger(path, f"its entry {row[:2]} is no entry of a ledger")
+    return Entry(*row)
+
+
+def _terms(path: Path, text: str) -> Terms:
+    try:
+        return Terms.read(json.loads(text))
+    except (ValueError, TypeError, RecursionError, TermsRefused) as error:
+        raise _no_ledger(path, f"its terms cannot be read ({error})") from None
+
+
+def _no_ledger(path: Path, what: str) -> Mistake:
+    return Mistake(
+        Problem.DATA_FILE, file=path, what=what, fix="give the file of one device, whole"
+    )
+
+
+def _windows(book: Book, terms: Terms) -> Iterator[Window]:
+    """A window that holds most starts with a report."""
+    spent: defaultdict[int, int] = defaultdict(int)
+    for entry in book.reports:
+        spent[entry.t] += entry.nano
+    for start in sorted(spent):
+        inside = range(start, start + terms.window)
+        yield Window(start, terms.window, sum(spent[t] for t in spent if t in inside))
+
+
+def _faults(book: Book, terms: Terms, windows: tuple[Window, ...]) -> Iterator[str]:
+    if terms.canonical != book.terms_text:
+        yield "the terms are not written as they were pinned: their hash is another"
+    for window in windows:
+        if window.nano > terms.epsilon_nano:
+            yield (
+                f"{window}: {window.nano} nano-epsilon were spent, and"
+                f" {terms.epsilon_nano} are allowed in any {terms.window}"
+            )
+    for (t, name), times in Counter((entry.t, entry.round) for entry in book.entries).items():
+        if times > 1:
+            yield f"t={t}: round {name} has {times} entries, and one is allowed"
+    for entry in book.entries:
+        yield from _faults_of(entry, terms)
+    yield from _broken_silences(book, terms)
+
+
+def _faults_of(entry: Entry, terms: Terms) -> Iterator[str]:
+    if (entry.round == "") != (entry.report is None):
+        yield f"t={entry.t}: round {entry.round or '(none)'} has a debit and no report, or none"
+    if entry.nano < 1:
+        yield f"t={entry.t}: the report of round {entry.round} left without a debit"
+    elif entry.report is not None and (fault := _malformed(entry, entry.report, terms)):
+        yield f"t={entry.t}: round {entry.round}: {fault}"
+
+
+def _malformed(entry: Entry, report: bytes, terms: Terms) -> str:
+    """Why a kept report cannot have been drawn at the epsilon that was debited for it."""
+    try:
+        terms.randomiser(Epsilon(entry.nano)).decode(report)
+    except LdpStreamError as fault:
+        return str(fault)
+    return ""
+
+
+def _broken_silences(book: Book, terms: Terms) -> Iterator[str]:
+    """After an unknown past the device is silent; reports before it, at the same t too, stay."""
+    for unknown in (entry for entry in book.entries if entry.report is None):
+        silence = Window(unknown.t, terms.window, unknown.nano)
+        for entry in book.reports:
+            if silence.start < entry.t <= silence.end:
+                yield f"t={entry.t}: round {entry.round} was answered in the silence of {silence}"
+
+
+def _remarks(book: Book, terms: Terms) -> Iterator[str]:
+    for entry in book.entries:
+        if entry.report is None:
+            until = entry.t + terms.window - 1
+            yield f"the past up to t={entry.t} was unknown: silence up to t={until}"
+    for earlier, later in pairwise(book.entries):
+        if later.at_ms < earlier.at_ms:
+            yield (
+                f"t={later.t} was entered before t={earlier.t} by the wall clock, which can be set"
+                " back; the device itself goes by another clock"
+            )

@@ -1,0 +1,170 @@
+"""The audit as one page, for someone who will not read the code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from ldpstream import __version__
+from ldpstream.audit.empirical import ERROR, Finding
+from ldpstream.audit.exact import Exact
+from ldpstream.audit.results import CONFIDENCE, Audit, by_oracle
+from ldpstream.lab.files import write_whole
+from ldpstream.lab.report.grid import Grid
+from ldpstream.lab.report.page import Html, Section, made_by, page, paragraph, table
+
+PROMISE = (
+    "The promise: in any w consecutive timestamps, what a device sends tells an observer little"
+    " about its values there. Whatever the observer sees, the odds between any two"
+    " histories of values move by a factor of at most e^epsilon. This page says how that was"
+    " checked, and what came of it. The proof is in docs/guarantee.md."
+)
+EXACT = (
+    "Each randomiser of the device was run under every possible outcome of its random draws. That"
+    " gives the exact probability of every report, as a fraction of whole numbers, and so the worst"
+    " factor between any two values. It must not exceed e^epsilon, not by the last digit. Where"
+    " there are too many draws to follow, the factor is computed from the whole-number odds that"
+    " the code draws with."
+)
+ATTACK = (
+    "An attacker reads everything that goes over the wire between a real collector and real"
+    " devices, and guesses what each device held in each window of w timestamps; values were drawn"
+    " by a fair coin, and differ in all w timestamps. It knows the randomiser, and it makes devices"
+    " answer every round twice. If epsilon is kept, its guesses are right with probability at most"
+    " e^epsilon / (1 + e^epsilon). From the guesses that were right follows a lower bound on"
+    f" epsilon (Clopper and Pearson). All bounds of this page hold together with confidence"
+    f" {CONFIDENCE}. A bound below the promised epsilon is what a kept promise looks like; one that"
+    " comes near it shows that the attack is a good one."
+)
+PLANTED = (
+    "An attack that finds nothing proves little, unless it would have found something. So each of"
+    " these bugs was planted, one at a time, in the code under attack. Finding one means: epsilon"
+    " is proven to exceed the promised one."
+)
+
+
+def write_report(audit: Audit, folder: Path, command: str) -> Path:
+    """`audit.html` in this folder."""
+    sections = [
+        Section("exact", "Randomisers, exactly", _exact_parts(audit.exact)),
+        Section("attack", "Mechanisms under attack", _attack_parts(audit.honest)),
+        Section("planted", "Planted bugs", _planted_parts(audit.planted)),
+        Section("fractions", "All worst ratios", (table(_fractions(audit.exact)),)),
+    ]
+    lead = [_verdict(audit), paragraph(PROMISE), made_by(__version__, command)]
+    return write_whole(folder / "audit.html", page("Privacy audit", lead, sections))
+
+
+def _verdict(audit: Audit) -> Html:
+    found = sum(one.exceeds for one in audit.planted)
+    words = (
+        f"{len(audit.exact)} exact checks of {len(by_oracle(audit.exact))} randomisers,"
+        f" {len(audit.honest)} mechanisms attacked, {found} of {len(audit.planted)} planted bugs"
+        " found."
+    )
+    if audit.passed:
+        return paragraph(f"Passed. {words}", "lead good")
+    return paragraph(f"Not passed. {words} {'; '.join(audit.complaints)}", "lead bad")
+
+
+def _exact_parts(exact: Sequence[Exact]) -> tuple[Html, ...]:
+    rows: list[tuple[object, ...]] = [
+        (
+            one.oracle,
+            one.checks,
+            "; ".join(one.methods),
+            f"{one.example.digits(24)}",
+            f"{one.least_margin:.2g}",
+            _mark(one.holds, "never above epsilon", "ABOVE EPSILON"),
+        )
+        for one in by_oracle(exact)
+    ]
+    columns = ("oracle", "checks", "how", "exact, of 1", "least margin", "verdict")
+    return paragraph(EXACT), table(Grid(columns, rows))
+
+
+def _attack_parts(findings: Sequence[Finding]) -> tuple[Html, ...]:
+    columns = ("mechanism", "promised", "at least", "secrets", "guessed", "right", "verdict")
+    rows: list[tuple[object, ...]] = [
+        (
+            one.trial.name.upper(),
+            float(one.trial.epsilon),
+            one.lower_bound,
+            one.score.secrets,
+            one.score.guesses,
+            one.score.right,
+            _mark(one.as_it_should_be, "kept", "BROKEN"),
+        )
+        for one in findings
+    ]
+    return paragraph(ATTACK), _bars(findings), table(Grid(columns, rows))
+
+
+def _planted_parts(findings: Sequence[Finding]) -> tuple[Html, ...]:
+    columns = ("bug", "what it does", "under", "promised", "at least", "found")
+    rows: list[tuple[object, ...]] = [
+        (
+            bug.name,
+            bug.words,
+            bug.mechanism.upper(),
+            float(one.trial.epsilon),
+            one.lower_bound,
+            _mark(one.exceeds, "found", "NOT FOUND"),
+        )
+        for one in findings
+        if (bug := one.trial.bug) is not None
+    ]
+    return paragraph(PLANTED), _bars(findings), table(Grid(columns, rows))
+
+
+def _fractions(exact: Sequence[Exact]) -> Grid:
+    rows: list[tuple[object, ...]] = [
+        (
+            one.oracle,
+            one.labels,
+            str(one.epsilon),
+            Html(f"<code>{one.ratio}</code> &le; e<sup>{one.epsilon}</sup>"),
+            f"{one.margin:.2g}",
+            one.method.value,
+        )
+        for one in exact
+    ]
+    return Grid(("oracle", "labels", "epsilon", "worst ratio", "margin", "how"), rows)
+
+
+def _mark(good: bool, yes: str, no: str) -> Html:
+    return Html(f'<span class="{"good" if good else "bad"}">{yes if good else no}</span>')
+
+
+LEFT, WIDE, HIGH = 230, 480, 24
+"""Pixels: room for names, the longest bar, and a row."""
+
+
+def _bars(findings: Sequence[Finding]) -> Html:
+    """A bar for each lower bound, and a line at the epsilon that was promised."""
+    if not findings:
+        return paragraph("None were finished.")
+    most = max(max(one.lower_bound, float(one.trial.epsilon)) for one in findings) * 1.05
+    parts = []
+    for place, one in enumerate(findings):
+        top = place * HIGH + 4
+        bar = one.lower_bound / most * WIDE
+        limit = LEFT + float(one.trial.epsilon) / most * WIDE
+        colour = "var(--bad)" if one.exceeds else "var(--good)"
+        parts.append(
+            f'<text x="{LEFT - 8}" y="{top + 12}" text-anchor="end">{escape(one.trial.name)}</text>'
+            f'<rect x="{LEFT}" y="{top}" width="{bar:.1f}" height="{HIGH - 8}" fill="{colour}"/>'
+            f'<text x="{LEFT + bar + 6:.1f}" y="{top + 12}">{one.lower_bound:.2f}</text>'
+            f'<line x1="{limit:.1f}" x2="{limit:.1f}" y1="{top - 4}" y2="{top + HIGH - 4}"'
+            ' stroke="currentColor" stroke-dasharray="3 2"/>'
+        )
+    caption = (
+        "Lower bounds on epsilon; the dashed line is the promised one. Beyond it (orange), the"
+        f" promise is broken, but for a chance of {ERROR:g} for all bars together."
+    )
+    return Html(
+        f'<figure><svg role="img" aria-label="{escape(caption)}" font-size="12"'
+        f' fill="currentColor" viewBox="0 0 {LEFT + WIDE + 50} {len(findings) * HIGH + 4}">'
+        f"{''.join(parts)}</svg><figcaption>{escape(caption)}</figcaption></figure>"
+    )

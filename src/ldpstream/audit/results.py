@@ -1,0 +1,140 @@
+"""An audit, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ldpstream.audit.empirical import ERROR, Finding
+from ldpstream.audit.exact import Exact
+from ldpstream.privacy.epsilon import Epsilon
+
+CONFIDENCE = f"{1 - ERROR:.4%}"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Everything that was checked, and what was not for want of time."""
+
+    exact: Sequence[Exact]
+    findings: Sequence[Finding]
+    unfinished: Sequence[str] = ()
+    stopped: bool = False
+
+    @property
+    def honest(self) -> list[Finding]:
+        """Of the mechanisms as they are."""
+        return [one for one in self.findings if one.trial.bug is None]
+
+    @property
+    def planted(self) -> list[Finding]:
+        return [one for one in self.findings if one.trial.bug is not None]
+
+    @property
+    def failures(self) -> list[str]:
+        """A line for each check that failed."""
+        wrong = [
+            f"{one.oracle} with {one.labels} labels: exact epsilon {one.exact_epsilon}, and"
+            f" {one.epsilon} is promised"
+            for one in self.exact
+            if not one.holds
+        ]
+        for one in self.findings:
+            if not one.as_it_should_be:
+                found = f"epsilon is at least {one.lower_bound:.3f}, and {one.trial.epsilon} is"
+                more = "promised" if one.trial.bug is None else "not exceeded: the bug is not found"
+                wrong.append(f"{one.trial.name}: {found} {more}")
+        return wrong
+
+    @property
+    def complaints(self) -> list[str]:
+        """The failures, and what there was no time for."""
+        missing = [f"not finished: {', '.join(self.unfinished)}"] if self.unfinished else []
+        return self.failures + missing
+
+    @property
+    def passed(self) -> bool:
+        return not self.complaints
+
+    def to_json(self) -> dict[str, list[dict[str, Any]]]:
+        """The short form, for programs."""
+        return {
+            "exact": [
+                {
+                    "oracle": one.oracle,
+                    "labels": one.labels,
+                    "epsilon": float(one.epsilon),
+                    "exact_epsilon": one.exact_epsilon,
+                }
+                for one in self.exact
+            ],
+            "empirical": [
+                {
+                    "mechanism": one.trial.mechanism,
+                    "epsilon": float(one.trial.epsilon),
+                    "lower_bound": round(one.lower_bound, 4),
+                }
+                for one in self.honest
+            ],
+            "planted": [{"bug": one.trial.name, "found": one.exceeds} for one in self.planted],
+        }
+
+    def details(self) -> dict[str, Any]:
+        """All of it, for the file beside the report."""
+        return {
+            "passed": self.passed,
+            "failures": self.failures,
+            "unfinished": list(self.unfinished),
+            "confidence": CONFIDENCE,
+            "exact": [
+                row | {"ratio": str(one.ratio), "margin": one.margin, "method": one.method}
+                for row, one in zip(self.to_json()["exact"], self.exact, strict=True)
+            ],
+            "attacks": [
+                {
+                    "name": one.trial.name,
+                    "mechanism": one.trial.mechanism,
+                    "planted": one.trial.bug is not None,
+                    "epsilon": float(one.trial.epsilon),
+                    "lower_bound": one.lower_bound,
+                    **vars(one.score),
+                    "seconds": round(one.seconds, 1),
+                    "as_it_should_be": one.as_it_should_be,
+                }
+                for one in self.findings
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class OracleSummary:
+    """The checks of one oracle, taken together."""
+
+    oracle: str
+    checks: int
+    methods: tuple[str, ...]
+    least_margin: float
+    """Of all checks: epsilon minus exact epsilon."""
+    example: Exact
+    """At epsilon 1, if that was checked, and with the fewest labels."""
+    holds: bool
+
+
+def by_oracle(exact: Sequence[Exact]) -> list[OracleSummary]:
+    """In the order in which they were checked first."""
+    names = dict.fromkeys(one.oracle for one in exact)
+    summaries = []
+    for name in names:
+        ours = [one for one in exact if one.oracle == name]
+        summaries.append(
+            OracleSummary(
+                name,
+                len(ours),
+                tuple(dict.fromkeys(one.method.value for one in ours)),
+                min(one.margin for one in ours),
+                min(ours, key=lambda one: (one.epsilon != Epsilon.of(1), one.labels)),
+                all(one.holds for one in ours),
+            )
+        )
+    return summaries

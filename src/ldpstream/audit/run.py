@@ -1,0 +1,32 @@
+"""The whole audit: the exact part, then the attack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ldpstream.audit import exact
+from ldpstream.audit.empirical import Campaign, Tell, all_trials
+from ldpstream.audit.results import Audit
+
+
+def quick_audit(tell: Tell) -> Audit:
+    """A small grid, and one pass over all trials."""
+    return _audit(exact.QUICK, lambda campaign: campaign.run(tell), tell)
+
+
+def full_audit(seconds: float, tell: Tell) -> Audit:
+    """The whole grid, and passes for so long."""
+    return _audit(exact.FULL, lambda campaign: campaign.run_for(seconds, tell), tell)
+
+
+def _audit(grid: exact.Grid, attack: Callable[[Campaign], None], tell: Tell) -> Audit:
+    checked: list[exact.Exact] = []
+    campaign = Campaign(all_trials())
+    try:
+        for one in grid.check():
+            tell(f"{one.oracle}, exactly", len(checked), len(grid))
+            checked.append(one)
+        attack(campaign)
+    except KeyboardInterrupt:
+        campaign.stopped = True
+    return Audit(checked, campaign.findings(), campaign.unfinished, campaign.stopped)

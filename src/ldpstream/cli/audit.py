@@ -1,0 +1,204 @@
+"""`ldpstream audit`: checks of the promise that could fail, for whoever has to rely on it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ldpstream.cli.output import Row, console, print_rows, stages
+from ldpstream.cli.running import STOPPED, command_line
+from ldpstream.errors import Mistake, Problem
+
+if TYPE_CHECKING:
+    from ldpstream.audit.ledger import Check
+    from ldpstream.audit.results import Audit
+
+app = typer.Typer(help="Check the privacy promise: exactly, by attack, or on a device's file.")
+
+LONGEST_FRACTION = 44
+BAR = 30
+"""Characters of a full window."""
+
+
+@app.callback(invoke_without_command=True)
+def audit(
+    context: typer.Context,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="the short form: a small grid, one pass of attacks")
+    ] = False,
+    seconds: Annotated[float, typer.Option(help="how long to attack (not with --quick)")] = 300.0,
+    out: Annotated[
+        Path | None, typer.Option(help="folder for the report: audit.html and audit.json")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Compute every randomiser's exact epsilon, attack every mechanism, find every planted bug.
+
+    Ctrl-C stops the attack and shows what there is. Exit status 1 if a check fails.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if seconds <= 0:
+        raise Mistake(Problem.OPTION, option="--seconds", given=seconds, expected="more than 0")
+    try:
+        from ldpstream.audit.run import full_audit, quick_audit
+    except ModuleNotFoundError:
+        raise Mistake(Problem.EXTRA_MISSING, what="the audit", extra="collector") from None
+
+    with stages("audit") as show:
+        done = quick_audit(show) if quick else full_audit(seconds, show)
+    if out is not None:
+        _write(done, out, command_line(context))
+    if as_json:
+        print(json.dumps(done.to_json(), indent=1))
+    else:
+        _print(done)
+    for line in done.complaints:
+        _complain(line)
+    if not done.passed:
+        raise typer.Exit(STOPPED if done.stopped and not done.failures else 1)
+
+
+def _write(done: Audit, folder: Path, command: str) -> None:
+    from ldpstream.audit.report import write_report
+    from ldpstream.lab.files import write_whole
+
+    write_whole(folder / "audit.json", json.dumps(done.details(), indent=1) + "\n")
+    path = write_report(done, folder, command)
+    console(as_json=True).print(f"report: {path}", highlight=False)
+
+
+def _print(done: Audit) -> None:
+    from ldpstream.audit.results import CONFIDENCE, by_oracle
+
+    out = console(as_json=False)
+    out.print("Randomisers, exactly: the worst ratio between the chances of a report")
+    _rows(
+        [
+            {
+                "oracle": one.oracle,
+                "checks": one.checks,
+                "worst ratio": f"{_short(str(one.example.ratio))} <= e^{one.example.epsilon}",
+                "exact epsilon": str(one.example.digits(24)),
+                "least margin": f"{one.least_margin:.2g}",
+                "holds": "yes" if one.holds else "NO",
+            }
+            for one in by_oracle(done.exact)
+        ]
+    )
+    out.print(f"Mechanisms under attack: lower bounds on epsilon, confidence {CONFIDENCE}")
+    _rows(
+        [
+            {
+                "mechanism": one.trial.name,
+                "promised": str(one.trial.epsilon),
+                "at least": one.lower_bound,
+                "secrets": one.score.secrets,
+                "guessed": one.score.guesses,
+                "right": one.score.right,
+                "kept": "yes" if one.as_it_should_be else "NO",
+            }
+            for one in done.honest
+        ]
+    )
+    out.print("Planted bugs")
+    _rows(
+        [
+            {
+                "bug": one.trial.name,
+                "under": one.trial.mechanism,
+                "promised": str(one.trial.epsilon),
+                "at least": one.lower_bound,
+                "found": "yes" if one.exceeds else "NO",
+            }
+            for one in done.planted
+        ]
+    )
+
+
+def _complain(line: str) -> None:
+    print(f"ldpstream: {line}", file=sys.stderr)
+
+
+def _rows(rows: list[Row]) -> None:
+    if rows:
+        print_rows(rows, as_json=False)
+
+
+def _short(fraction: str) -> str:
+    """Both ends of what is too long for a table; the report has all of it."""
+    if len(fraction) <= LONGEST_FRACTION:
+        return fraction
+    top, _, bottom = fraction.partition("/")
+    return f"{top[:6]}...{top[-4:]}/{bottom[:6]}...{bottom[-4:]}"
+
+
+@app.command("ledger")
+def ledger(
+    file: Annotated[Path, typer.Argument(help="the device's file")],
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Re-check a device's ledger and the reports it keeps, from its file alone.
+
+    Nothing is written to it. Exit status 1 if the promise was broken.
+    """
+    from ldpstream.audit.ledger import check_ledger
+
+    check = check_ledger(file)
+    if as_json:
+        print(json.dumps(_object(check), indent=1))
+    else:
+        _print_ledger(check)
+    for fault in check.faults:
+        _complain(f"{file}: {fault}")
+    if check.faults:
+        raise typer.Exit(1)
+
+
+def _print_ledger(check: Check) -> None:
+    overview = _object(check)
+    timestamps = overview.pop("timestamps")
+    for name in ("file", "stream", "pin", "epsilon_nano", "window", "since", "reports"):
+        print(f"{name}: {'-' if overview[name] is None else overview[name]}")
+    most = overview["epsilon_nano"]
+    for row in timestamps:
+        share = row["window_nano"] / most
+        row["of epsilon"] = f"{'█' * min(round(share * BAR), BAR):·<{BAR}} {share:.1%}"
+    _rows(timestamps)
+    fullest = check.fullest
+    if fullest is not None:
+        print(f"fullest window: {fullest}, {fullest.nano} of {most} nano-epsilon")
+    for remark in check.remarks:
+        print(f"note: {remark}")
+    print("nothing wrong" if not check.faults else f"{len(check.faults)} faults")
+
+
+def _object(check: Check) -> Row:
+    book, fullest = check.book, check.fullest
+    terms = book.terms
+    return {
+        "file": book.file,
+        "stream": terms and terms.stream,
+        "pin": terms and terms.pin,
+        "epsilon_nano": terms and terms.epsilon_nano,
+        "window": terms and terms.window,
+        "since": book.since,
+        "reports": len(book.reports),
+        "fullest": fullest
+        and {"from": fullest.start, "to": fullest.end, "spent_nano": fullest.nano},
+        "timestamps": [
+            {
+                "t": window.start,
+                "reports": sum(entry.t == window.start for entry in book.reports),
+                "spent_nano": sum(e.nano for e in book.reports if e.t == window.start),
+                "window_nano": window.nano,
+            }
+            for window in check.windows
+        ],
+        "faults": list(check.faults),
+        "remarks": list(check.remarks),
+    }

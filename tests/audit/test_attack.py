@@ -1,0 +1,145 @@
+"""The attack: the wire it reads, and what a device does when only the collector is broken."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+import ldpstream
+from ldpstream.audit.attacker import evidence, ratios
+from ldpstream.audit.empirical import Campaign, Size, Trial, all_trials
+from ldpstream.audit.planted import BUGS, Bug
+from ldpstream.audit.world import Scenario, Sent, World
+from ldpstream.collector import coordinator, starting
+from ldpstream.collector.config import Selection
+from ldpstream.collector.selection import RosterSelection
+from ldpstream.device import account
+from ldpstream.mechanisms.registry import names
+from ldpstream.oracles import Oracle
+from ldpstream.oracles.oue.device import Device as Oue
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.privacy.ledger import Ledger
+
+SMALL = Size(targets=12, crowd=40, windows=4)
+RECYCLED, *_, DOUBLED = BUGS
+
+
+def live(trial: Trial, folder: Path, number: int, *, device_too: bool) -> World:
+    """A small world with a bug in the collector, and perhaps in the devices."""
+    assert trial.bug is not None
+    scenario = trial.scenario(SMALL, number)
+    with trial.bug.on_collector(), trial.bug.on_device() if device_too else nullcontext():
+        world = World(scenario, folder)
+        world.live()
+    return world
+
+
+def most_in_a_window(world: World) -> int:
+    """Nano-epsilon on the wire, of one device, in the fullest w consecutive timestamps."""
+    spent: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
+    for one in world.wire:
+        spent[one.target, one.t][one.round] = one.epsilon_nano
+    window = world.scenario.window
+    return max(
+        sum(
+            sum(spent[target, t].values())
+            for t in range(start, start + window)
+            if (target, t) in spent
+        )
+        for target, start in list(spent)
+    )
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("bug", [RECYCLED, DOUBLED], ids=lambda bug: bug.name)
+def test_a_broken_collector_alone_gets_no_more_than_epsilon(
+    bug: Bug, number: int, memory: Path
+) -> None:
+    """And it does get more from devices that are broken in the same way."""
+    trial = Trial(bug.mechanism, bug)
+    (memory / "honest").mkdir()
+    (memory / "broken").mkdir()
+    honest = live(trial, memory / "honest", number, device_too=False)
+    assert most_in_a_window(honest) <= trial.epsilon.nano
+    broken = live(trial, memory / "broken", number, device_too=True)
+    assert most_in_a_window(broken) > trial.epsilon.nano
+
+
+def test_the_wire_has_every_answer_twice_and_in_the_same_bytes(memory: Path) -> None:
+    world = World(Trial("lpa").scenario(SMALL, 1), memory)
+    world.live()
+    sent: defaultdict[tuple[int, str], list[bytes]] = defaultdict(list)
+    for one in world.wire:
+        sent[one.target, one.round].append(one.report)
+    assert len(sent) > SMALL.targets
+    assert all(first == again for first, again in sent.values())
+    assert most_in_a_window(world) <= world.scenario.epsilon.nano
+    assert world.coordinator.last_t == world.scenario.timestamps
+
+
+def test_evidence_is_worth_epsilon_and_falls_into_its_window() -> None:
+    scenario = Scenario(
+        "lpu", Oracle.GRR, Epsilon.of(1), 2, Selection.OPEN, 1, targets=2, crowd=0, windows=2
+    )
+    yes, no = sorted(ratios(Oracle.GRR, 10**9), reverse=True)
+    wire = [
+        Sent(0, 1, "1-publication", 10**9, yes),  # before any secret
+        Sent(0, 2, "2-publication", 10**9, yes),
+        Sent(0, 2, "2-publication", 10**9, yes),  # the same bytes again say nothing new
+        Sent(1, 5, "5-publication", 10**9, no),
+    ]
+    assert evidence(scenario, wire) == [
+        [pytest.approx(1.0), 0.0],
+        [0.0, pytest.approx(-1.0)],
+    ]
+
+
+def test_time_runs_out_and_says_so() -> None:
+    campaign = Campaign(all_trials(), SMALL)
+    campaign.run_for(0.001)
+    assert len(campaign.unfinished) == len(all_trials()) - len(campaign.findings())
+    assert campaign.unfinished
+    assert not campaign.stopped
+
+
+def test_it_can_be_stopped_and_keeps_what_it_has() -> None:
+    campaign = Campaign((Trial("lsp"), Trial("lpu")), SMALL)
+
+    def stop_at_third(stage: str, done: int, total: int) -> None:
+        if done == 2:
+            campaign._attack = _interrupted  # type: ignore[method-assign]
+
+    campaign.run(stop_at_third)
+    assert campaign.stopped
+    assert [one.trial.name for one in campaign.findings()] == ["lsp"]
+    assert campaign.unfinished == ["lpu"]
+
+
+def _interrupted(trial: Trial) -> None:
+    raise KeyboardInterrupt
+
+
+def test_bugs_are_gone_when_their_world_is() -> None:
+    honest = (RosterSelection._forget, account.Account._consider, Oue._perturb)
+    for bug in BUGS:
+        with bug.planted():
+            pass
+    assert vars(account)["Ledger"] is Ledger
+    assert (RosterSelection._forget, account.Account._consider, Oue._perturb) == honest
+    assert vars(coordinator)["selection_of"] is starting.selection_of
+    assert DOUBLED.mechanism not in names()
+
+
+def test_nothing_but_the_audit_can_reach_planted_bugs() -> None:
+    package = Path(ldpstream.__file__).parent
+    importers = {
+        file.relative_to(package).as_posix()
+        for file in package.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom) and "planted" in ast.unparse(node)
+    }
+    assert importers == {"audit/empirical.py"}

@@ -1,0 +1,110 @@
+"""`ldpstream audit`: the short form as CI runs it, its report, and what a failure looks like."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ldpstream.audit import run as audit_run
+from ldpstream.audit.bounds import Score
+from ldpstream.audit.empirical import MECHANISMS, Finding, Tell, Trial
+from ldpstream.audit.exact import check
+from ldpstream.audit.planted import BUGS
+from ldpstream.audit.results import Audit
+from ldpstream.cli import run
+from ldpstream.numeric import Numeric
+from ldpstream.oracles import Oracle
+from ldpstream.privacy.epsilon import Epsilon
+
+
+def test_the_quick_audit_passes_and_prints_what_programs_expect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With fresh randomness each time: the device's own, which no seed reaches.
+
+    It accuses an honest mechanism with a chance below 1e-6 (`empirical.ERROR`). By the binomial law
+    at these sizes it misses a bug with less: the chances are 1e-16 for re-drawn retries (1,190
+    guesses, 88.1 % right), 1e-13 for recycling (1,050), 2e-8 for the coin (1,000, 86.5 %), 2e-7 for
+    epsilon/w (560, 98.2 %), and no chance at all for the bit (every guess is right).
+    """
+    assert run(["audit", "--quick", "--json", "--out", str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == ["exact", "empirical", "planted"]
+    for row in found["exact"]:
+        assert set(row) == {"oracle", "labels", "epsilon", "exact_epsilon"}
+        assert 0 < row["exact_epsilon"] <= row["epsilon"]
+    assert {row["oracle"] for row in found["exact"]} == {*Oracle, *Numeric}
+    for row in found["empirical"]:
+        assert set(row) == {"mechanism", "epsilon", "lower_bound"}
+        assert row["lower_bound"] <= row["epsilon"] == 1
+    assert [row["mechanism"] for row in found["empirical"]] == list(MECHANISMS)
+    # What spends all of epsilon in one report comes near it: an attack that is worth its name.
+    near = {row["mechanism"]: row["lower_bound"] for row in found["empirical"]}
+    assert min(near[name] for name in ("lsp", "lpu", "lpf")) > 0.5
+    assert found["planted"] == [{"bug": bug.name, "found": True} for bug in BUGS]
+    page = (tmp_path / "audit.html").read_text()
+    assert "Passed." in page
+    assert "http" not in page.replace("http://www.w3.org", "")  # nothing has to be fetched
+    assert json.loads((tmp_path / "audit.json").read_text())["passed"] is True
+
+
+GOOD = check("grr", Oracle.GRR.device(2, Epsilon.of(1)))
+KEPT = Finding(Trial("lpa"), Score(70, 100, 200), 0.4, 1.0)
+FOUND = Finding(Trial("lsp", BUGS[1]), Score(99, 100, 200), 2.5, 1.0)
+BROKEN = Finding(Trial("lpa"), Score(99, 100, 200), 2.5, 1.0)
+MISSED = Finding(Trial("lsp", BUGS[1]), Score(70, 100, 200), 0.4, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("audit", "status", "line"),
+    [
+        (Audit([GOOD], [KEPT, FOUND]), 0, ""),
+        (Audit([GOOD], [BROKEN, FOUND]), 1, "lpa: epsilon is at least 2.500, and 1 is promised"),
+        (Audit([GOOD], [KEPT, MISSED]), 1, "re-drawn retries: epsilon is at least 0.400"),
+        (Audit([GOOD], [KEPT], unfinished=["lpu"]), 1, "not finished: lpu"),
+        (Audit([GOOD], [KEPT], unfinished=["lpu"], stopped=True), 130, "not finished: lpu"),
+        (Audit([GOOD], [BROKEN], unfinished=["lpu"], stopped=True), 1, "lpa: epsilon is at least"),
+    ],
+)
+def test_a_failure_is_told_and_shown(
+    audit: Audit,
+    status: int,
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def made(tell: Tell) -> Audit:
+        return audit
+
+    monkeypatch.setattr(audit_run, "quick_audit", made)
+    assert run(["audit", "--quick", "--out", str(tmp_path)]) == status
+    told = capsys.readouterr()
+    assert line in told.err
+    assert "Planted bugs" in told.out
+    assert ("Not passed." in (tmp_path / "audit.html").read_text()) == (status != 0)
+
+
+def test_an_exact_failure_is_told() -> None:
+    broken = check("grr", Oracle.GRR.device(2, Epsilon.of(1)))
+    worse = type(broken)(**{**vars(broken), "ratio": broken.stated * 2})
+    (line,) = Audit([worse], []).failures
+    assert line.startswith("grr with 2 labels: exact epsilon 1.69")
+
+
+def test_ctrl_c_in_the_exact_part_shows_what_there_is() -> None:
+    def stop(stage: str, done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    audit = audit_run.quick_audit(stop)
+    assert audit.stopped
+    assert len(audit.exact) == 3
+    assert not audit.passed
+
+
+def test_time_must_be_some(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["audit", "--seconds", "0"]) == 2
+    assert "--seconds" in capsys.readouterr().err

@@ -1,0 +1,82 @@
+"""The exact part: its two ways agree, and a randomiser that gives away more is caught."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from ldpstream.audit.exact import QUICK, Method, _from_ratios, check, exp_below
+from ldpstream.audit.results import by_oracle
+from ldpstream.numeric import Numeric
+from ldpstream.oracles import Oracle
+from ldpstream.oracles.bitmap_device import coins
+from ldpstream.oracles.device_half import Randomiser
+from ldpstream.oracles.grr.device import Device as Grr
+from ldpstream.oracles.oue.device import Device as Oue
+from ldpstream.privacy.epsilon import Epsilon, Odds
+from ldpstream.privacy.randomness import Source
+
+
+@pytest.mark.parametrize("kind", [*Oracle, *Numeric])
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "4"])
+@pytest.mark.parametrize("labels", [2, 3, 5])
+def test_ratios_say_what_every_draw_says(kind: Oracle | Numeric, epsilon: str, labels: int) -> None:
+    device: Randomiser[Any] = kind.device(labels, Epsilon.of(epsilon))
+    found = check(kind.value, device)
+    assert found.holds
+    assert found.method is not Method.RATIOS
+    assert _from_ratios(device) == found.ratio
+
+
+def test_the_quick_grid_holds_for_every_randomiser() -> None:
+    rows = list(QUICK.check())
+    assert len(rows) == len(QUICK)
+    assert {row.oracle for row in rows} == {*Oracle, *Numeric}
+    assert all(row.holds and 0 <= row.margin < 1e-9 * float(row.epsilon) for row in rows)
+    assert all(row.exact_epsilon <= float(row.epsilon) for row in rows)
+    assert sum(one.checks for one in by_oracle(rows)) == len(rows)
+
+
+@pytest.mark.parametrize("epsilon", ["0.000000001", "1", "32"])
+def test_the_audits_own_series_is_just_below_the_power(epsilon: str) -> None:
+    exact = Epsilon.of(epsilon)
+    assert Odds.within(exact).ratio <= exp_below(exact)
+    assert exp_below(exact) - Odds.within(exact).ratio < Fraction(1, 2**64)
+
+
+class OneTooMany(Grr):
+    """Odds that are larger by one part in 2^64."""
+
+    def __init__(self, labels: int, epsilon: Epsilon) -> None:
+        super().__init__(labels, epsilon)
+        self._favour += 1
+        self._total += 1
+        self.worst_ratio = Fraction(self._favour, 1 << 64)
+
+
+class Understated(Grr):
+    """Draws with more than it says."""
+
+    def __init__(self, labels: int, epsilon: Epsilon) -> None:
+        super().__init__(labels, epsilon)
+        self._favour += self._total // 100
+
+
+class StuckBit(Oue):
+    """Never clears the bit of the value."""
+
+    def _perturb(self, value: int, source: Source) -> int:
+        return coins(source, self.labels, self._against, self._total) | 1 << value
+
+
+@pytest.mark.parametrize("broken", [OneTooMany, Understated, StuckBit])
+def test_a_randomiser_that_gives_away_more_is_caught(broken: type[Grr | Oue]) -> None:
+    found = check("broken", broken(3, Epsilon.of(1)))
+    assert not found.holds
+    if broken is not Understated:
+        assert found.margin < 0
+    if broken is StuckBit:
+        assert found.exact_epsilon == math.inf
