@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from ldpstream.numeric.device_half import NumericDevice, Scale
 from ldpstream.privacy.epsilon import Epsilon, Odds
-from ldpstream.privacy.randomness import Source
+from ldpstream.privacy.randomness import Source, either
 
 
 class BandDevice(NumericDevice):
@@ -39,9 +39,7 @@ class BandDevice(NumericDevice):
         in_band = source.coin(self._inside, self._total)
         near = source.below(self.width)
         far = source.below(self.steps)
-        if in_band:
-            return value + near
-        return far if far < value else far + self.width
+        return either(in_band, value + near, far + self.width * (far >= value))
 
 
 class Band:

@@ -18,6 +18,16 @@ class BitmapDevice(DeviceHalf[int]):
     def supports(self, report: int, label: int) -> bool:
         return report >> label & 1 == 1
 
+    def _edited(self, bitmap: int, label: int, *, clear: bool, flip: bool) -> int:
+        """The bitmap with one bit cleared, then flipped, or not.
+
+        By bytes: arithmetic on whole integers takes longer the higher the bit is.
+        """
+        edited = bytearray(bitmap.to_bytes(self.payload_bytes, "little"))
+        place, mask = label >> 3, 1 << (label & 7)
+        edited[place] = edited[place] & ~(mask * clear) ^ mask * flip
+        return int.from_bytes(edited, "little")
+
     def _pack(self, report: int) -> int:
         return report
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,6 +16,8 @@ from ldpstream.oracles.device_half import WIRE_VERSION, DeviceHalf
 
 Reports = NDArray[Any]
 """A batch of decoded reports, first axis = report; the dtype and the rest are the oracle's own."""
+See = Callable[[Reports], None]
+"""Somebody who wants to see reports while they are counted."""
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
@@ -50,11 +52,14 @@ class Reader(ABC):
         self.counters = counters
         """How many counts a support has."""
 
-    def count(self, tables: Iterable[NDArray[np.uint8]]) -> Support:
-        """The support of reports that come in parts, encoded, one a row."""
+    def count(self, tables: Iterable[NDArray[np.uint8]], see: See | None = None) -> Support:
+        """The support of reports that come in parts, encoded, one a row; `see` sees them, too."""
         counted = Support.none(self.counters)
         for table in tables:
-            counted += self.support(self.decode_table(table))
+            reports = self.decode_table(table)
+            counted += self.support(reports)
+            if see is not None:
+                see(reports)
         return counted
 
     @abstractmethod

@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ldpstream.oracles.device_half import DeviceHalf, bytes_for, check_range
-from ldpstream.oracles.hashing import FAMILY, scatter
+from ldpstream.oracles.hashing import FAMILY, scattered
 from ldpstream.privacy.epsilon import Epsilon, Odds
-from ldpstream.privacy.randomness import Source
+from ldpstream.privacy.randomness import Source, either
 
 
 class Hashed(NamedTuple):
@@ -38,6 +38,7 @@ class LocalHashDevice(DeviceHalf[Hashed]):
         self._total = odds.favour + odds.against * (buckets - 1)
         self.p, self.q = probabilities(odds, buckets, self.family.collision(buckets))
         self.worst_ratio = odds.ratio
+        self._keys = scattered(labels)
         self._word = self.family.word_bits
         self.payload_bytes = (2 * self._word + 7) // 8 + bytes_for(buckets)
 
@@ -46,7 +47,7 @@ class LocalHashDevice(DeviceHalf[Hashed]):
         return self.family.bucket(multiplier, increment, self._key(label), self.buckets)
 
     def _key(self, label: int) -> int:
-        return scatter(label)
+        return self._keys[label]
 
     def supports(self, report: Hashed, label: int) -> bool:
         return self.bucket_of(report.multiplier, report.increment, label) == report.bucket
@@ -57,7 +58,8 @@ class LocalHashDevice(DeviceHalf[Hashed]):
         truthful = source.coin(self._favour, self._total)
         other = source.below(self.buckets - 1)
         bucket = self.bucket_of(multiplier, increment, value)
-        return Hashed(multiplier, increment, bucket if truthful else other + (other >= bucket))
+        sent = either(truthful, bucket, other + (other >= bucket))
+        return Hashed(multiplier, increment, sent)
 
     def _pack(self, report: Hashed) -> int:
         seed = report.multiplier | report.increment << self._word

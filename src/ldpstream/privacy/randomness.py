@@ -23,6 +23,15 @@ class Source(Protocol):
         ...
 
 
+def either(heads: bool, this: int, that: int) -> int:
+    """Take `this` for heads, `that` for tails: by the same steps, so that time does not tell.
+
+    >>> either(True, 1, 2), either(False, 1, 2)
+    (1, 2)
+    """
+    return (that, this)[heads]
+
+
 class SystemSource:
     """The operating system's CSPRNG.
 

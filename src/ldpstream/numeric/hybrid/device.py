@@ -6,7 +6,7 @@ from ldpstream.numeric.device_half import NumericDevice
 from ldpstream.numeric.duchi.device import Device as Duchi
 from ldpstream.numeric.piecewise.device import Device as Piecewise
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.privacy.randomness import Source
+from ldpstream.privacy.randomness import Source, either
 
 
 class Device(NumericDevice):
@@ -53,4 +53,4 @@ class Device(NumericDevice):
         by_band = source.coin(self.alpha.numerator, self.alpha.denominator)
         bit = self.bit.perturb(value, source)
         near = self.band.perturb(value, source)
-        return self.bit.outputs + near if by_band else bit
+        return either(by_band, self.bit.outputs + near, bit)

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from ldpstream.oracles.device_half import DeviceHalf, bytes_for, check_range
 from ldpstream.privacy.epsilon import Epsilon, Odds
-from ldpstream.privacy.randomness import Source
+from ldpstream.privacy.randomness import Source, either
 
 
 class Device(DeviceHalf[int]):
@@ -36,7 +36,7 @@ class Device(DeviceHalf[int]):
     def _perturb(self, value: int, source: Source) -> int:
         truthful = source.coin(self._favour, self._total)
         other = source.below(self.labels - 1)
-        return value if truthful else other + (other >= value)
+        return either(truthful, value, other + (other >= value))
 
     def _pack(self, report: int) -> int:
         return report

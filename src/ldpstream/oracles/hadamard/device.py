@@ -40,7 +40,7 @@ class Device(DeviceHalf[int]):
         supporting = source.coin(self._favour, self._total)
         column = source.below(self.columns)
         # Flipping one bit of the row maps its +1 half onto its -1 half: either stays uniform.
-        one_bit = value + 1 & -(value + 1)
+        one_bit = value + 1 ^ (value + 1 & value)
         return column ^ one_bit * (self.supports(column, value) != supporting)
 
     def _pack(self, report: int) -> int:

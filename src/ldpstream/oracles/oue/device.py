@@ -34,4 +34,4 @@ class Device(BitmapDevice):
         # The noise of the true label is drawn too, and dropped: the draws do not tell the value.
         noise = coins(source, self.labels, self._against, self._total)
         kept = source.coin(1, 2)
-        return noise & ~(1 << value) | kept << value
+        return self._edited(noise, value, clear=True, flip=kept)

@@ -6,7 +6,7 @@ from ldpstream.errors import MalformedReport, Problem
 from ldpstream.oracles.bitmap_device import BitmapDevice
 from ldpstream.oracles.noise import mean_noise
 from ldpstream.privacy.epsilon import Epsilon, Odds
-from ldpstream.privacy.randomness import Source
+from ldpstream.privacy.randomness import Source, either
 
 
 class Device(BitmapDevice):
@@ -54,8 +54,8 @@ class Device(BitmapDevice):
         included = source.coin(*self._inclusion(self.size))
         others = _distinct(source, self.labels - 1, self.size)
         members = [other + (other >= value) for other in others]
-        if included:
-            members[-1] = value  # they come in random order, so this leaves out any of them
+        # They come in random order, so this leaves out any of them.
+        members[-1] = either(included, value, members[-1])
         bitmap = bytearray(self.payload_bytes)
         for member in members:
             bitmap[member // 8] |= 1 << member % 8

@@ -31,4 +31,5 @@ class Device(BitmapDevice):
         self.worst_ratio = odds.ratio**2
 
     def _perturb(self, value: int, source: Source) -> int:
-        return coins(source, self.labels, self._against, self._total) ^ 1 << value
+        noise = coins(source, self.labels, self._against, self._total)
+        return self._edited(noise, value, clear=False, flip=True)

@@ -1,0 +1,124 @@
+"""Both sides among hostile parties: operations, faults and violations.
+
+    .venv/bin/python benchmarks/hostile.py [--operations N] [--seed S] [--json] [--write]
+
+The state machines of tests/hostile, run for longer and without looking for small examples: a
+collector among hostile devices, and a device with a hostile collector and a bad disk. Exit status 1
+if a promise was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypothesis import Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from ldpstream.lab.files import write_section
+from sections import TRUST, table
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.hostile.counting import Fault, Ledger
+from tests.hostile.test_bad_disks import BadDisk
+from tests.hostile.test_hostile_devices import HostileDevices, settings_here
+
+COMMAND = ".venv/bin/python benchmarks/hostile.py --operations 100000 --write"
+EXAMPLES = 50
+"""Lives of a machine between two looks at how far it has come."""
+STEPS = 50
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one machine did."""
+
+    name: str
+    done: Ledger
+    lives: int
+    violations: list[str]
+    seconds: float
+
+
+def run(name: str, machine: Any, operations: int, first_seed: int) -> Side:
+    """Let a machine live again and again, until it has done so many operations."""
+    machine.done = Ledger()
+    quick = settings(
+        settings_here,
+        max_examples=EXAMPLES,
+        stateful_step_count=STEPS,
+        phases=[Phase.generate],
+        database=None,
+        print_blob=False,
+        report_multiple_bugs=False,
+    )
+    violations, lives, began = [], 0, time.perf_counter()
+    while machine.done.operations < operations:
+        seeded = seed(first_seed + lives)(type(machine.__name__, (machine,), {}))
+        try:
+            run_state_machine_as_test(seeded, settings=quick)
+        except Exception as violation:  # whatever it is, it should not have happened
+            violations.append(f"seed {first_seed + lives}: {violation!r}"[:400])
+        lives += EXAMPLES
+    return Side(name, machine.done, lives, violations, time.perf_counter() - began)
+
+
+def page(sides: list[Side], options: argparse.Namespace) -> str:
+    total = sum(side.done.operations for side in sides)
+    broken = sum(len(side.violations) for side in sides)
+    head = ["", *(side.name for side in sides)]
+    rows = [
+        ["operations", *(f"{side.done.operations:,}" for side in sides)],
+        ["lives of a machine", *(f"{side.lives:,}" for side in sides)],
+    ]
+    rows += [
+        [f"fault: {fault}", *(f"{side.done.faults[fault]:,}" for side in sides)] for fault in Fault
+    ]
+    rows.append(["**violations**", *(f"**{len(side.violations)}**" for side in sides)])
+    rows.append(["seconds", *(f"{side.seconds:.0f}" for side in sides)])
+    return (
+        f"Made by `{COMMAND}` (seed {options.seed}): {total:,} operations,"
+        f" {broken} violations.\n\n" + table(head, rows)
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--operations", type=int, default=10_000, help="over both sides, at least")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/trust.md")
+    options = parser.parse_args()
+    half = -(-options.operations // 2)
+    sides = [
+        run("collector among hostile devices", HostileDevices, half, options.seed),
+        run("device with a hostile collector", BadDisk, half, options.seed),
+    ]
+    if options.json:
+        found = [
+            {
+                "side": side.name,
+                "operations": side.done.operations,
+                "faults": {fault.value: number for fault, number in side.done.faults.items()},
+                "violations": side.violations,
+                "seconds": round(side.seconds, 1),
+            }
+            for side in sides
+        ]
+        print(json.dumps(found, indent=1))
+    else:
+        print(page(sides, options))
+    if options.write:
+        write_section(TRUST, "hostile-operations", page(sides, options))
+    if any(side.violations for side in sides):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What fake devices can do to a stream, and what helps (docs/trust.md)."""

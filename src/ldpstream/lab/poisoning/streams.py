@@ -1,0 +1,75 @@
+"""A whole stream with fakes in it: what a campaign does to a mechanism's releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldpstream.domain import Domain
+from ldpstream.lab.poisoning.fleet import Plan, PoisonedFleet
+from ldpstream.lab.simulation import run
+from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.oracles import Oracle
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.streams.stream import CountsStream
+
+LABELS = 16
+JUMP_EVERY = 15
+
+
+def jumping(users: int, timestamps: int) -> CountsStream:
+    """Zipf's law over 16 labels; the second one takes a fifth of all, and gives it back again."""
+    weights = 1 / np.arange(1, LABELS + 1)
+    rows = []
+    for t in range(timestamps):
+        shares = weights / weights.sum()
+        if t // JUMP_EVERY % 2:
+            shares = 0.8 * shares
+            shares[1] += 0.2
+        counts = np.floor(shares * users).astype(np.int64)
+        counts[0] += users - counts.sum()
+        rows.append(counts)
+    labels = [f"l{number}" for number in range(LABELS)]
+    return CountsStream("jumping", Domain.of(labels), np.array(rows))
+
+
+@dataclass(frozen=True)
+class StreamOutcome:
+    """Means over repeats."""
+
+    mechanism: str
+    plan: Plan
+    bias: float
+    """Of the target: over the second half of the stream; of ONE_TIMESTAMP, at that timestamp."""
+    mse: float
+    publications: float
+    discarded: float
+    """Rounds that were not used."""
+
+
+def poison_stream(
+    mechanism: str,
+    plan: Plan,
+    *,
+    users: int = 20_000,
+    timestamps: int = 60,
+    window: int = 10,
+    oracle: Oracle | None = None,
+    repeats: int = 2,
+    seed: int = 0,
+) -> StreamOutcome:
+    """Simulate a mechanism with a poisoned fleet; epsilon is 1."""
+    stream = jumping(users, timestamps)
+    settings = Settings(LABELS, users, Epsilon.of(1), window, oracle=oracle)
+    figures = []
+    for rng in map(np.random.default_rng, np.random.SeedSequence(seed).spawn(repeats)):
+        built = build(mechanism, settings)
+        fleet = PoisonedFleet(built, plan, rng)
+        result = run(stream, built, rng, fleet=fleet)
+        off = result.released[:, plan.target] - result.truth[:, plan.target]
+        at = slice(plan.at - 1, plan.at) if plan.at > 1 else slice(timestamps // 2, None)
+        figures.append(
+            (off[at].mean(), result.metrics.mse, result.fresh.sum(), float(fleet.discarded))
+        )
+    return StreamOutcome(mechanism, plan, *np.mean(figures, axis=0).tolist())

@@ -1,0 +1,148 @@
+"""Whether the reports of a round look like those of honest devices, whatever their values are.
+
+Some oracles leave a trace of how a report was made that does not depend on the value: the number
+of bits of a unary report, the seed of a hash. Its distribution is known exactly, so a round can be
+held against it. `p_value` is an upper bound, not an approximation: a round of honest devices falls
+below alpha with probability at most alpha.
+
+What it cannot see: reports of GRR, subset and Hadamard oracles have no such trace, and a device
+that lies about its value and randomises honestly leaves none anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ldpstream.oracles.collector_half import Counts, Floats, Reports
+from ldpstream.oracles.device_half import DeviceHalf, Randomiser
+from ldpstream.oracles.local_hash_device import LocalHashDevice
+from ldpstream.oracles.oue.device import Device as OueDevice
+from ldpstream.oracles.sue.device import Device as SueDevice
+
+CELLS = 12
+"""Numbers of bits are judged in so many groups at most: more would each need more evidence."""
+
+
+class Shape(ABC):
+    """Looks at the reports of one round, batch by batch."""
+
+    @abstractmethod
+    def see(self, reports: Reports) -> None:
+        """Take in decoded reports."""
+
+    @abstractmethod
+    def p_value(self) -> float:
+        """At most this is the probability that honest devices look as odd as what was seen."""
+
+
+class BitCount(Shape):
+    """Unary reports: the number of set bits is Bernoulli(p) + Binomial(d-1, q) for every value.
+
+    Each group of bit counts is tested by itself, on both sides, with Chernoff's bound
+    Pr[share >= s] <= exp(-n KL(s || expected)); the p-value is the smallest, times the number of
+    tests (Bonferroni).
+
+    >>> from ldpstream.oracles import Oracle
+    >>> from ldpstream.privacy.epsilon import Epsilon
+    >>> device = Oracle.OUE.device(64, Epsilon.of(1))
+    >>> honest, padded = BitCount(device), BitCount(device)
+    >>> values = np.arange(20_000) % 64
+    >>> honest.see(Oracle.OUE.lab(64, Epsilon.of(1)).perturb(values, np.random.default_rng(1)))
+    >>> honest.p_value() > 0.01
+    True
+    >>> padded.see(np.full((20_000, 1), 2**17 - 1, np.uint64))  # always 17 bits
+    >>> padded.p_value() < 1e-9
+    True
+    """
+
+    def __init__(self, device: DeviceHalf[int]) -> None:
+        distribution = bit_count_distribution(device.labels, float(device.p), float(device.q))
+        self._cell_of = _cells(distribution)
+        self.expected = np.bincount(self._cell_of, distribution)
+        self.seen: Counts = np.zeros(len(self.expected), np.int64)
+
+    def see(self, reports: Reports) -> None:
+        bits = np.bitwise_count(reports).sum(axis=1)
+        self.seen += np.bincount(self._cell_of[bits], minlength=len(self.seen))
+
+    def p_value(self) -> float:
+        number = int(self.seen.sum())
+        if number == 0:
+            return 1.0
+        furthest = max(
+            divergence(seen / number, expected)
+            for seen, expected in zip(self.seen.tolist(), self.expected.tolist(), strict=True)
+        )
+        return min(1.0, 2 * len(self.seen) * math.exp(-number * furthest))
+
+
+class FreshSeeds(Shape):
+    """Local hashing: each honest report has a seed of its own, out of 2^64.
+
+    Pr[any two of n are the same] <= n(n-1)/2 / 2^64. A search for seeds that favour a label pays
+    only if what was found is used again.
+    """
+
+    def __init__(self, device: LocalHashDevice) -> None:
+        self._seeds = Fraction(1, 1 << 2 * device.family.word_bits)
+        self._parts: list[Reports] = []
+
+    def see(self, reports: Reports) -> None:
+        high, low = reports[:, 0].astype(np.uint64), reports[:, 1].astype(np.uint64)
+        self._parts.append(high << np.uint64(32) | low)
+
+    def p_value(self) -> float:
+        seeds = np.concatenate([np.zeros(0, np.uint64), *self._parts])
+        if len(np.unique(seeds)) == len(seeds):
+            return 1.0
+        return float(Fraction(len(seeds) * (len(seeds) - 1), 2) * self._seeds)
+
+
+def shape_of(device: Randomiser[Any]) -> Shape | None:
+    """What there is to look at in the reports of this oracle, if anything."""
+    if isinstance(device, OueDevice | SueDevice):
+        return BitCount(device)
+    if isinstance(device, LocalHashDevice):
+        return FreshSeeds(device)
+    return None
+
+
+def bit_count_distribution(labels: int, p: float, q: float) -> Floats:
+    """Pr[so many bits are set], 0 .. labels, of Bernoulli(p) + Binomial(labels - 1, q).
+
+    >>> bit_count_distribution(2, 0.5, 0.25).tolist()
+    [0.375, 0.5, 0.125]
+    """
+    others = labels - 1
+    logs = [math.lgamma(others + 1)] * labels
+    for bits in range(labels):
+        logs[bits] -= math.lgamma(bits + 1) + math.lgamma(others - bits + 1)
+        logs[bits] += bits * math.log(q) + (others - bits) * math.log1p(-q)
+    binomial = np.exp(np.array(logs))
+    return np.convolve(binomial, [1 - p, p])
+
+
+def divergence(share: float, expected: float) -> float:
+    """KL(share || expected) of two Bernoulli distributions, in nats.
+
+    >>> divergence(0.5, 0.5), round(divergence(1.0, 0.5), 6)
+    (0.0, 0.693147)
+    """
+    total = 0.0
+    for seen, honest in ((share, expected), (1 - share, 1 - expected)):
+        if seen > 0:
+            total += seen * math.log(seen / honest) if honest > 0 else math.inf
+    return max(total, 0.0)
+
+
+def _cells(distribution: Floats) -> Counts:
+    """The group of each number of bits: about equally likely groups, in order."""
+    before = np.concatenate([[0.0], np.cumsum(distribution)[:-1]])
+    wanted = np.minimum((before + distribution / 2) * CELLS, CELLS - 1).astype(np.int64)
+    _, cells = np.unique(wanted, return_inverse=True)
+    return cells.astype(np.int64)

@@ -1,0 +1,94 @@
+"""What a device does takes the same steps whatever its value is, and whatever its coins say.
+
+Steps are counted, not timed: the instructions of Python's bytecode that are executed, and the draws
+that are made. So nothing here rests on chance. `benchmarks/timing.py` measures time itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from ldpstream.numeric import Numeric
+from ldpstream.oracles import Oracle
+from ldpstream.oracles.grr.device import Device as Grr
+from ldpstream.privacy.epsilon import Epsilon
+
+LABELS = 20
+HALVES = [*Oracle, *Numeric]
+
+
+class Scripted:
+    """Draws that are told beforehand: a coin by `heads`, a die by a fixed share of its bound."""
+
+    def __init__(self, heads: bool, share: float) -> None:
+        self._heads, self._share = heads, share
+        self.draws: list[tuple[int, int]] = []
+
+    def coin(self, favour: int, total: int) -> bool:
+        self.draws.append((favour, total))
+        return self._heads
+
+    def below(self, bound: int) -> int:
+        self.draws.append((0, bound))
+        return int(self._share * bound)
+
+
+def steps(work: Callable[[], object]) -> int:
+    """How many bytecode instructions `work` executes."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal count
+        if "ldpstream" not in (name := frame.f_code.co_filename) and name != __file__:
+            return None  # the collector of garbage may run its callbacks at any moment
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def answer(device: Any, value: int, source: Scripted) -> Callable[[], bytes]:
+    return lambda: device.encode(device.perturb(value, source))
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("share", [0.0, 0.4, 0.99])
+def test_an_answer_takes_the_same_steps_for_every_value_and_coin(
+    half: Oracle | Numeric, share: float
+) -> None:
+    device = half.device(LABELS, Epsilon.of(1))
+    seen, drawn = set(), set()
+    for value in range(LABELS):
+        for heads in (True, False):
+            source = Scripted(heads, share)
+            seen.add(steps(answer(device, value, source)))
+            drawn.add(tuple(source.draws))
+    assert len(seen) == 1, f"between {min(seen)} and {max(seen)} instructions"
+    assert len(drawn) == 1
+
+
+def test_a_branch_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted bug: what GRR looked like with a branch for its coin."""
+
+    def branching(self: Grr, value: int, source: Any) -> int:
+        if source.coin(self._favour, self._total):
+            source.below(self.labels - 1)
+            return value
+        other: int = source.below(self.labels - 1)
+        return other + (other >= value)
+
+    monkeypatch.setattr(Grr, "_perturb", branching)
+    with pytest.raises(AssertionError, match="instructions"):
+        test_an_answer_takes_the_same_steps_for_every_value_and_coin(Oracle.GRR, 0.4)
