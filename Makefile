@@ -4,10 +4,10 @@ RUN := $(VENV)/bin/python -m
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format lock bench bench-rivals clean
+.PHONY: help setup demo test lint format lock audit-dependencies bench bench-rivals clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Build .venv from the lock file; every target below does this first
 	@tools/setup.sh
@@ -15,13 +15,14 @@ setup: ## Build .venv from the lock file; every target below does this first
 demo: setup ## Watch a collector and 2,000 devices on this machine, live, until Ctrl-C
 	@$(VENV)/bin/ldpstream demo $(ARGS)
 
-test: lint ## Run every check: lint, types, tests and doctests
+test: lint audit-dependencies ## Run every check: lint, types, tests and doctests
 	@tools/system.sh
 	$(RUN) pytest -n auto --dist worksteal $(ARGS)
 
 lint: setup ## Check style and types
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
+	$(RUN) bandit --quiet --recursive src --configfile pyproject.toml --severity-level medium
 	$(RUN) mypy
 
 format: setup ## Put the code into the project's format, and fix what can be fixed
@@ -30,6 +31,9 @@ format: setup ## Put the code into the project's format, and fix what can be fix
 
 lock: ## Write the lock files anew from pyproject.toml (ARGS=--upgrade takes the newest)
 	@tools/lock.sh $(ARGS)
+
+audit-dependencies: setup ## Look up known vulnerabilities of what requirements.lock names
+	@$(VENV)/bin/python tools/audit_dependencies.py
 
 bench: setup ## Run the benchmarks that need nothing else installed
 	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(VENV)/bin/python $$script || exit 1; done

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-MASTER = b"benchmark " * 4
+MASTER = b"benchmark-" * 4
 LABELS = 16
 BATCH = 1000
 CONNECTIONS = {"single": 128, "batched": 16}
@@ -219,8 +219,8 @@ def singles(table: Any) -> Load:
     return Load(heads, [line[32:].tobytes() for line in table])
 
 
-def batches(table: Any) -> Load:
-    parts = [table[first : first + BATCH].tobytes() for first in range(0, len(table), BATCH)]
+def batches(table: Any, size: int = BATCH) -> Load:
+    parts = [table[first : first + size].tobytes() for first in range(0, len(table), size)]
     return Load([b""] * len(parts), parts)
 
 

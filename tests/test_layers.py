@@ -22,6 +22,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 LAYERS = (  # from the top
     {"cli", "__main__"},
+    {"audit"},
     {"fleet", "bridges"},
     {"collector", "device", "lab", "engines"},
     {"mechanisms", "refine", "streams"},
@@ -29,6 +30,7 @@ LAYERS = (  # from the top
     {"domain", "compiled", "errors"},
 )
 SIDEWAYS = {
+    ("engines", "collector"),
     ("mechanisms", "refine"),
     ("numeric", "oracles"),
     ("numeric", "privacy"),

@@ -102,7 +102,32 @@ class Problem(Enum):
         "{file} was written by a newer release (schema {found}, this one knows {known})",
         "upgrade, or use the store of this release",
     )
+    STORE_DAMAGED = (
+        "{file} cannot be read as a store: {what}",
+        "put a backup in its place, or move it away to begin anew",
+    )
     STORE_LOCKED = ("{file} is in use by another collector", "stop that one first")
+    DATABASE = ("{where} cannot be used: {what}", "check store, the server and its log")
+    LOG_UNAVAILABLE = (
+        "{where} cannot be used: {what}",
+        "check ingest, and that nats-server runs with JetStream (-js)",
+    )
+    LOG_MISSING = (
+        "{file} names no report log, so there is nothing for an engine to count",
+        'add ingest = "nats://host:4222" to [collector]',
+    )
+    ENGINE_ENDED = (
+        "the Spark job ended: {what}",
+        "see its log, and start it again: it goes on from its checkpoint",
+    )
+    LEASE_LOST = (
+        "stream {stream} is conducted by another collector now",
+        "nothing to do: this one follows",
+    )
+    MASTER_DIFFERS = (
+        "{where} belongs to collectors with another master secret",
+        "give all collectors of a store the same one (docs/scale.md)",
+    )
     ADDRESS_IN_USE = ("{address} cannot be listened on: {what}", "give another listen address")
     ROUND_UNKNOWN = ("there is no round {given!r}", "ask for the current rounds")
     ROUND_CLOSED = ("round {given} is closed", "nothing to do: it was counted without this report")
@@ -120,6 +145,16 @@ class Problem(Enum):
     NOT_FOUND = ("there is nothing at {given}", "see /docs")
     METHOD = ("{given} is not possible here", "see /docs")
     UNAVAILABLE = ("the collector cannot store reports now", "try again in {seconds} s")
+    ALERT_RULE = ("the rule cannot be used: {what}", "{fix}")
+    ALERT_RULE_EXISTS = (
+        "there is an alert {name!r} of label {label!r} already",
+        "replace it, or give another name",
+    )
+    ALERT_RULE_FIXED = (
+        "the rule {name!r} stands in the configuration file",
+        "change it there, and start the collector again",
+    )
+    ALERT_RULE_UNKNOWN = ("there is no rule {given!r}", "list them: GET .../alerts/rules")
     WEBHOOK = ("the webhook did not take the alert: {what}", "check [collector.alerts] webhook")
     TERMS_MALFORMED = (
         "the collector's terms cannot be accepted: {what}",

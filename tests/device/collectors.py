@@ -176,6 +176,8 @@ def on_disk_now(path: Path, t: int, name: str) -> bytes | None:
         found = connection.execute(
             "SELECT report FROM ledger WHERE t = ? AND round = ?", (t, name)
         ).fetchone()
+    except (sqlite3.DatabaseError, ValueError):  # damaged: nothing can be seen in it
+        return None
     finally:
         connection.close()
     return found[0] if found else None

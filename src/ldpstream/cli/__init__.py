@@ -8,11 +8,13 @@ import typer
 
 from ldpstream.cli import (
     alerts,
+    audit,
     bridge,
     compare,
     data,
     demo,
     device,
+    engine,
     export,
     fleet,
     plan,
@@ -38,7 +40,9 @@ app.command("fleet")(fleet.command)
 app.command("export")(export.command)
 app.add_typer(device.app, name="device")
 app.add_typer(data.app, name="data")
+app.add_typer(engine.app, name="engine")
 app.add_typer(alerts.app, name="alerts")
+app.add_typer(audit.app, name="audit")
 app.add_typer(bridge.app, name="bridge")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,9 +35,9 @@ def command(
     from ldpstream.fleet.fleet import Plan, run_fleet
     from ldpstream.streams.synthetic import sin
 
-    say = _ignore if as_json else print
+    say = _ignore if as_json else partial(print, flush=True)
     with demo_collector(devices) as collector:
-        say(f"collector: {collector.url}")
+        say(f"open this page, and join as a device:  {collector.page}")
         plan = Plan(
             url=collector.url,
             stream=STREAM,
@@ -49,7 +50,7 @@ def command(
             outcome = run_fleet(plan, show, _ignore if as_json else _show)
     say(_closing(outcome))
     if as_json:
-        print(json.dumps(_object(outcome, collector.url)))
+        print(json.dumps(_object(outcome, collector.url) | {"page": collector.page}))
 
 
 def _ignore(_: object) -> None: ...

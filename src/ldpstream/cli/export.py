@@ -23,7 +23,7 @@ PAGE_NUMBERS = 50_000
 def command(
     stream: Annotated[str, typer.Option(help="the stream's name")],
     out: Annotated[Path, typer.Option(help="the file to write")],
-    store: Annotated[Path | None, typer.Option(help="a collector's store; it may run")] = None,
+    store: Annotated[str | None, typer.Option(help="a collector's store; it may run")] = None,
     collector: Annotated[str | None, typer.Option(help="or a collector's URL")] = None,
     since: Annotated[int, typer.Option(min=0, help="the first timestamp")] = 0,
     kind: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "csv",
@@ -57,10 +57,10 @@ def command(
     print(f"{out}: {len(rows)} releases of {stream}")
 
 
-def _from_store(file: Path, stream: str, since: int) -> tuple[list[str], list[Release]]:
-    from ldpstream.collector.store.sqlite.reading import open_archive
+def _from_store(store: str, stream: str, since: int) -> tuple[list[str], list[Release]]:
+    from ldpstream.collector.store.opening import open_archive
 
-    with open_archive(file) as archive:
+    with open_archive(store) as archive:
         return archive.labels(stream), archive.releases(stream, since)
 
 

@@ -16,14 +16,10 @@ from ldpstream.collector.announcement import Announcement, OpenRound
 from ldpstream.collector.clock import Clock
 from ldpstream.collector.config import Selection as Kind
 from ldpstream.collector.config import StreamConfig
-from ldpstream.collector.selection import (
-    Asked,
-    OpenSelection,
-    RosterSelection,
-    Selection,
-    remember_all,
-)
-from ldpstream.collector.store.contract import NewRound, Release, Round, RoundState, Store, Stream
+from ldpstream.collector.selection import Asked, remember_all
+from ldpstream.collector.starting import open_round_of, selection_of, terms_of
+from ldpstream.collector.store.contract import NewRound, Release, Round, RoundState, Store
+from ldpstream.collector.suspicion import Suspects
 from ldpstream.collector.terms import Terms
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.mechanism import Mechanism, Step
@@ -34,6 +30,8 @@ from ldpstream.privacy.epsilon import Epsilon
 
 MOST_CARRIED = 10_000
 """Of a longer absence only the last timestamps get a release: all would get the same one."""
+COUNTING_MS = 50
+"""How often an engine is asked whether it has counted a round."""
 
 
 class Listener(Protocol):
@@ -69,21 +67,23 @@ class Coordinator:
         self._store = store
         self._clock = clock
         self._listener = listener
-        self.terms, stored = _terms(config, store, clock)
+        self.terms, stored = terms_of(config, store, clock)
         self._pin = self.terms.pin
         self._mechanism = _mechanism(config, self.terms)
         if stored.mechanism is not None:
             self._mechanism.restore(stored.mechanism)
         self.last_t = stored.last_t
         rounds = store.rounds(config.name, stored.last_t - config.window)
-        self.selection = _selection(config, self.terms, store)
+        self.selection = selection_of(config, self.terms, store)
         remember_all(self.selection, rounds)
         for one in rounds:
             if one.support is not None:
                 self.selection.heard(one.name, one.support.reports)
+        self._suspects = Suspects(config.suspicion, config.name, store)
         self._unanswered = deque(one for one in rounds if one.t > stored.last_t)
         self._now: _Timestamp | None = None
         self._open: OpenRound | None = None
+        self._counting: NewRound | None = None
         self._serial = stored.serial
         if not self._unanswered:  # else its open round has this serial: `advance` will tell of it
             self._tell()
@@ -111,7 +111,13 @@ class Coordinator:
         if self._open is not None:
             if now_ms < self._open.stored.deadline_ms and not self.complete:
                 return self._open.stored.deadline_ms
-            self._run(self._close(self._open, now_ms))
+            self._close(self._open, now_ms)
+        elif self._counting is not None:
+            tally = self._tallied(self._counting)
+            if tally is None:
+                return now_ms + COUNTING_MS
+            self._counting = None
+            self._run(tally)
         elif self._unanswered:
             self._begin(self._unanswered[0].t)
         else:
@@ -142,10 +148,13 @@ class Coordinator:
             now.rounds.append(stored.name)
             now.asked += _number_asked(stored, self.config.selection)
             if stored.state is RoundState.OPEN:
-                self._open = self._opened(stored)
+                self._open = open_round_of(self.config, self.terms, stored)
                 self._tell()
                 return
             tally = self._tallied(stored)
+            if tally is None:
+                self._counting = stored
+                return
 
     def _take_up(self, ask: Ask, now: _Timestamp) -> Round:
         """The round of an ask: the one stored before a crash, or a new one."""
@@ -185,39 +194,42 @@ class Coordinator:
         share = self.config.deadlines[purpose]
         return self.terms.start_of(t) + int(share * self.terms.interval_ms)
 
-    def _opened(self, stored: NewRound) -> OpenRound:
-        return OpenRound(
-            self.config.name,
-            stored,
-            self.terms.half(Epsilon(stored.epsilon_nano)),
-            Asked.of(stored) if self.config.selection is Kind.ROSTER else None,
-        )
-
-    def _close(self, closing: OpenRound, now_ms: int) -> Tally:
+    def _close(self, closing: OpenRound, now_ms: int) -> None:
         self._serial = self._store.close_round(self.config.name, closing.name, now_ms)
         self._open = None
+        self._counting = closing.stored
         self._tell()
-        return self._tallied(closing.stored)
 
-    def _tallied(self, stored: NewRound) -> Tally:
-        """The tally of a closed round: from its counts or, if there are none yet, its reports."""
+    def _tallied(self, stored: NewRound) -> Tally | None:
+        """The tally of a closed round: from its counts or, if there are none yet, its reports.
+
+        None: an engine is still counting them.
+        """
         epsilon = Epsilon(stored.epsilon_nano)
         support = stored.support if isinstance(stored, Round) else None
         if support is None:
-            waiting = self._store.reports(self.config.name, stored.name)
-            support = self.terms.half(epsilon).count(records.reports for records in waiting)
+            half = self.terms.half(epsilon)
+            shape = self._suspects.watch(half)
+            see = None if shape is None else shape.see
+            support = self._store.count(self.config.name, stored.name, half, see)
+            if support is None:
+                return None
+            self._suspects.judge(stored.name, shape)
             self._store.tally(self.config.name, stored.name, support)
         assert self._now is not None
         self._now.received += support.reports
         self.selection.heard(stored.name, support.reports)
+        if self._suspects.discarded(stored.name):
+            return Tally.empty(self._mechanism.noise.labels)
         return self._mechanism.noise.tally(epsilon, support)
 
     def _release(self, now: _Timestamp, released: Released) -> None:
         shown = self.config.query.shown(released, self._mechanism.noise)
+        suspect = self._suspects.among(now.rounds)
         release = Release(
             now.t,
             self._clock.now_ms(),
-            shown.to_json(),
+            shown.to_json() | ({"suspect": suspect} if suspect else {}),
             asked=now.asked,
             received=now.received,
             missed=False,
@@ -233,7 +245,8 @@ class Coordinator:
         missed = range(max(self.last_t + 1, t - MOST_CARRIED), t)
         if not missed or not last:
             return
-        content = last[0].content | {"fresh": False}
+        content = {key: part for key, part in last[0].content.items() if key != "suspect"}
+        content |= {"fresh": False}
         carried = replace(last[0], at_ms=now_ms, content=content, asked=0, received=0, missed=True)
         releases = [replace(carried, t=one, content=content | {"t": one}) for one in missed]
         state = self._mechanism.save()
@@ -258,41 +271,5 @@ def _number_asked(stored: NewRound, kind: Kind) -> int:
     return len(Asked.of(stored)) if kind is Kind.ROSTER else stored.users
 
 
-def _terms(config: StreamConfig, store: Store, clock: Clock) -> tuple[Terms, Stream]:
-    """The stream's terms: those stored, which the configuration must not contradict."""
-    stored = store.stream(config.name)
-    if stored is None:
-        mechanism = build(config.mechanism, config.settings)
-        terms = Terms(
-            config.name,
-            config.values,
-            config.epsilon,
-            config.window,
-            config.interval_ms,
-            clock.now_ms() if config.start_ms is None else config.start_ms,
-            mechanism.noise.oracle,
-        )
-        return terms, store.create_stream(config.name, terms.to_json())
-    terms = Terms.from_json(stored.terms)
-    for name in ("values", "epsilon", "window", "interval_ms", "start_ms", "oracle"):
-        given, kept = getattr(config, name), getattr(terms, name)
-        if given is not None and given != kept:
-            raise Mistake(
-                Problem.TERMS_CHANGED, stream=config.name, name=name, stored=kept, given=given
-            )
-    return terms, stored
-
-
 def _mechanism(config: StreamConfig, terms: Terms) -> Mechanism:
     return build(config.mechanism, replace(config.settings, oracle=terms.oracle))
-
-
-def _selection(config: StreamConfig, terms: Terms, store: Store) -> Selection:
-    if config.selection is Kind.OPEN:
-        return OpenSelection(terms.epsilon, terms.window, config.population)
-    return RosterSelection(
-        terms.epsilon,
-        terms.window,
-        config.population,
-        lambda first: store.roster(config.name, first),
-    )

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from ldpstream.collector.alerts.courier import Courier
+from ldpstream.collector.alerts.rulebook import RuleBook
+from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.watch import Watch
 from ldpstream.collector.announcement import Announcement, OpenRound
 from ldpstream.collector.board import Board
@@ -14,16 +17,19 @@ from ldpstream.collector.clock import Clock, SystemClock
 from ldpstream.collector.conductor import Conductor
 from ldpstream.collector.config import Config, StreamConfig
 from ldpstream.collector.coordinator import Coordinator
+from ldpstream.collector.follower import POLL_MS, Follower
 from ldpstream.collector.intake import Desk, Intake
 from ldpstream.collector.keys import DeviceKeys
 from ldpstream.collector.metrics.meters import Meters
 from ldpstream.collector.metrics.store import MeteredStore
+from ldpstream.collector.seat import Part, Seat
 from ldpstream.collector.secrets import Secrets
 from ldpstream.collector.selection import RosterSelection
-from ldpstream.collector.store.contract import Store
-from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.collector.store.contract import RoundState, Store
+from ldpstream.collector.store.opening import open_store
+from ldpstream.collector.tenure import Tenure
 from ldpstream.collector.terms import Terms
-from ldpstream.errors import Problem
+from ldpstream.errors import Mistake, Problem
 
 
 @dataclass
@@ -34,6 +40,8 @@ class StreamService:
     terms: Terms
     board: Board
     desk: Desk
+    news_seconds: float
+    """How long it may take until a round that another collector opened is known here."""
     refused: Counter[Problem] = field(default_factory=Counter)
     """Requests that were turned away as a whole."""
 
@@ -47,15 +55,16 @@ class StreamService:
 class _Bell:
     """The board, and whoever else looks at releases."""
 
+    stream: str
     board: Board
-    ring: Callable[[], None]
+    ring: Callable[[str], None]
 
     def announced(self, announcement: Announcement) -> None:
         self.board.announced(announcement)
 
     def released(self, t: int) -> None:
         self.board.released(t)
-        self.ring()
+        self.ring(self.stream)
 
 
 class Service:
@@ -72,53 +81,87 @@ class Service:
         self.secrets = secrets
         self.clock = clock or SystemClock()
         self.meters = Meters()
-        self.store = MeteredStore(store or SqliteStore(config.store), self.meters)
+        self.store = MeteredStore(store or open_store(config), self.meters)
+        if not self.store.claim("master", secrets.check):
+            self.store.close()
+            raise Mistake(Problem.MASTER_DIFFERS, where=config.database)
         self.streams: dict[str, StreamService] = {}
-        boards = {stream.name: Board() for stream in config.streams}
+        self.tenure = Tenure(self.store, config.lease_ms / 1000)
+        bells = {one.name: _Bell(one.name, Board(), self._released) for one in config.streams}
         self.conductor = Conductor(
             self.clock,
-            {
-                stream.name: lambda stream=stream: self._coordinator(  # type: ignore[misc]
-                    stream, boards[stream.name]
-                )
-                for stream in config.streams
-            },
+            {one.name: partial(self._seat, one, bells[one.name]) for one in config.streams},
         )
+        self.rulebooks = {stream.name: RuleBook(stream, self.store) for stream in config.streams}
         self.watches = {
-            stream.name: Watch(
-                stream.name,
-                stream.alerts,
+            name: Watch(
+                name,
+                book.rules,
                 self.store,
                 sends=config.webhook is not None,
                 external_url=config.external_url,
+                news=bells[name].board.alerted,
             )
-            for stream in config.streams
-            if stream.alerts
+            for name, book in self.rulebooks.items()
         }
-        self.courier = Courier(list(self.watches.values()), config.webhook, self._told)
+        self.courier = Courier(
+            list(self.watches.values()),
+            config.webhook,
+            self._told,
+            held=self.held if self.store.shared else None,
+            refresh=lambda name: self.rulebooks[name].refresh(),
+        )
+        for name, book in self.rulebooks.items():
+            book.changed = partial(self._rules_changed, name)
         desks = {name: one.desk for name, one in self.streams.items()}
         self.intake = Intake(self.store, desks, config.limits.waiting, self._progress, self._took)
 
-    def _coordinator(self, config: StreamConfig, board: Board) -> Coordinator:
-        """A coordinator that takes up the stream where the store has it."""
-        coordinator = Coordinator(config, self.store, self.clock, _Bell(board, self._released))
-        board.last_t = coordinator.last_t
-        if config.name not in self.streams:
-            keys = DeviceKeys(self.secrets.master, config.name)
-            desk = Desk(keys, coordinator.selection, Counter())
-            self.streams[config.name] = StreamService(config, coordinator.terms, board, desk)
-            self.store.recall(config.name)
-            recent = self.store.rounds(config.name, coordinator.last_t - config.window)
-            board.remember(one.name for one in recent)
-        self.streams[config.name].desk.selection = coordinator.selection
-        return coordinator
+    def _seat(self, config: StreamConfig, bell: _Bell) -> Seat:
+        """A stream's place, taken up where the store has it."""
+
+        def conduct(held: Store) -> Part:
+            return self._seated(Coordinator(config, held, self.clock, bell), config, bell)
+
+        def follow() -> Part:
+            return self._seated(Follower(config, self.store, self.clock, bell), config, bell)
+
+        return Seat(config.name, self.store, self.clock, self.tenure, conduct, follow)
+
+    def _seated(self, part: Part, config: StreamConfig, bell: _Bell) -> Part:
+        """Let the API see what a coordinator or follower has found in the store."""
+        name, board = config.name, bell.board
+        if name not in self.streams:
+            desk = Desk(DeviceKeys(self.secrets.master, name), part.selection, Counter())
+            news = 3 * POLL_MS / 1000 if self.store.shared else 0.0
+            self.streams[name] = StreamService(config, part.terms, board, desk, news)
+            self.store.recall(name)
+            recent = self.store.rounds(name, part.last_t - config.window)
+            board.remember(one.name for one in recent if one.state is not RoundState.OPEN)
+            board.last_t = part.last_t
+        elif part.last_t > board.last_t:  # released by another, in the last moments
+            self.store.recall(name)
+            bell.released(part.last_t)
+        self.streams[name].desk.selection = part.selection
+        return part
+
+    def held(self, stream: str) -> Store | None:
+        """The store under the stream's lease, if this is the collector that conducts it."""
+        return self.conductor.seats[stream].held
 
     def _progress(self, asking: OpenRound) -> None:
         """Close a round at once when everyone who was asked has answered."""
-        if self.conductor.coordinators[asking.stream].complete:
+        if self.store.shared:
+            return  # the one that conducts looks at short intervals, wherever reports came in
+        if self.conductor.seats[asking.stream].complete:
             self.conductor.nudge()
 
-    def _released(self) -> None:
+    def _released(self, stream: str) -> None:
+        if self.held(stream) is None:
+            self.store.recall(stream)
+        self.courier.nudge()
+
+    def _rules_changed(self, stream: str, rules: tuple[Rule, ...]) -> None:
+        self.watches[stream].use(rules)
         self.courier.nudge()
 
     def _told(self, stream: str, outcome: str) -> None:
@@ -132,6 +175,7 @@ class Service:
         for stream in self.streams.values():
             stream.board.attach()
         self.intake.start()
+        self.tenure.start()
         self.courier.start()
         self.conductor.start()
 
@@ -146,6 +190,7 @@ class Service:
         self.conductor.stop()
         self.intake.stop()
         self.courier.stop()
+        self.tenure.stop()
         self.store.close()
 
     @property

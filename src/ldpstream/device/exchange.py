@@ -25,7 +25,8 @@ class Request:
 
     method: str
     path: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Not shown: a token may be among them."""
     body: bytes = b""
     patience: float = 10.0
 
@@ -36,7 +37,8 @@ class Response:
 
     status: int
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes = field(repr=False)
+    """Not shown: that of an enrolment holds the device's key."""
 
 
 @dataclass(frozen=True)

@@ -70,13 +70,17 @@ class Session:
     def enrol(
         self, stream: str, url: str, token: str, pin: str | None, first_install: bool
     ) -> Conversation[Terms]:
-        """Agree on a stream's terms, once; later only the address and the key may change."""
+        """Agree on a stream's terms, once; later only the address and the key may change.
+
+        The token is empty where the stream lets anyone enrol.
+        """
+        authorised = {"Authorization": f"Bearer {token}"} if token else {}
         sent_ms = self._clock.wall_ms()
         response = yield from self._insist(
             Request(
                 "POST",
                 f"/v1/streams/{stream}/devices",
-                {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+                authorised | {"Content-Type": "application/json"},
                 json.dumps({"device": self.account.number.hex()}).encode(),
             ),
             give_up=lambda failures, pause: failures == ENROLMENT_TRIES,

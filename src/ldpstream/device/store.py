@@ -12,11 +12,11 @@ import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 
-from ldpstream.device.terms import Terms
+from ldpstream.device.terms import Terms, TermsRefused
 from ldpstream.device.witness import ChangeTime, Witness
 from ldpstream.errors import LdpStreamError, Problem
 
@@ -50,7 +50,7 @@ class Enrolment:
 
     url: str
     terms: Terms
-    key: bytes
+    key: bytes = field(repr=False)
     selection: str
     offset_ms: int
     at_ms: int
@@ -71,7 +71,7 @@ class Memory:
     """All that is in the file."""
 
     number: bytes
-    secret: bytes
+    secret: bytes = field(repr=False)
     commits: int
     enrolment: Enrolment | None
     entries: tuple[Entry, ...]
@@ -86,6 +86,8 @@ class Store:
     def __init__(self, path: Path, witness: Witness | None = None) -> None:
         self.path = path.absolute()
         self._witness = witness or ChangeTime()
+        self._left: tuple[int, ...] | None = None
+        """The file as this process has left it, for `_check_untouched`."""
 
     def create(self) -> None:
         """Make the file, with a device number and a secret; do nothing if there is one."""
@@ -113,11 +115,13 @@ class Store:
         with self._faults():
             found = self.path.stat()  # before SQLite mends what a crash left, which changes it
             memory, stamp = self._read()
+            self._left = self._identity()
             return replace(memory, vouched_for=self._witness.vouches(found, stamp))
 
     def _read(self) -> tuple[Memory, int]:
         with self._connection() as connection:
             self._check_format(connection)
+            self._check_content(connection)
             connection.execute("BEGIN")  # one look, whatever another process does meanwhile
             ((number, secret, commits, stamp),) = connection.execute(
                 "SELECT number, secret, commits, stamp FROM device"
@@ -182,6 +186,7 @@ class Store:
         If it fails, it may still be on disk: read the file again, and send nothing.
         """
         with self._faults():
+            self._check_untouched()
             with self._connection() as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 stamp = self._witness.stamp()
@@ -194,6 +199,20 @@ class Store:
                 yield connection
                 connection.execute("COMMIT")
             self._witness.committed(stamp)
+            self._left = self._identity()
+
+    def _check_untouched(self) -> None:
+        """Refuse to write over what somebody else has changed since this process looked.
+
+        Its commit would make the file the latest again in the eyes of the witness, with whatever
+        became of the debits in it.
+        """
+        if self._left is not None and self._identity() != self._left:
+            raise LedgerMoved(Problem.LEDGER_MOVED, file=self.path.name)
+
+    def _identity(self) -> tuple[int, ...]:
+        found = self.path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -220,12 +239,19 @@ class Store:
             what = f"has format {found}, and this program knows {FORMAT}"
             raise LedgerUnusable(Problem.LEDGER_FILE, file=self.path.name, what=what)
 
+    def _check_content(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file whose pages, types or CHECKs are broken: its debits cannot be believed."""
+        ((found,),) = connection.execute("PRAGMA quick_check(1)")
+        if found != "ok":
+            raise sqlite3.DatabaseError(f"damaged: {found.splitlines()[-1]}")
+
     @contextmanager
     def _faults(self) -> Iterator[None]:
         """Whatever the disk does is told in one way."""
         try:
             yield
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, ValueError, TermsRefused) as error:
+            # The last two: in a damaged file, texts may be none, and terms may be none.
             what = getattr(error, "strerror", None) or str(error)
             raise LedgerUnusable(Problem.LEDGER_FILE, file=self.path.name, what=what) from error
 

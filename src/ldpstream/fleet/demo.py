@@ -34,6 +34,13 @@ mechanism = "lpf"
 selection = "open"
 population = {population}
 public = true
+
+[[stream.alert]]
+name = "every other device holds a 1"
+label = "1"
+above = 0.5
+on = "interval"
+for = "2s"
 """
 
 
@@ -44,6 +51,11 @@ class Demo:
     url: str
     token: str
     """Lets devices enrol."""
+
+    @property
+    def page(self) -> str:
+        """Where a browser sees the stream; it is public, so the address needs no token."""
+        return f"{self.url}/#/streams/{STREAM}"
 
 
 @contextmanager

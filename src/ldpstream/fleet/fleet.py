@@ -281,7 +281,8 @@ def run_fleet(
     async def live() -> Outcome:
         fleet = Fleet(plan, progress, watch)
         with contextlib.suppress(ValueError, RuntimeError):  # only the main thread hears signals
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, fleet.stop)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, fleet.stop)
         return await fleet.run()
 
     return asyncio.run(live())

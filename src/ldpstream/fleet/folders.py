@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - used only if it is there
+SHARED_MEMORY = Path("/dev/shm")  # nosec B108 # noqa: S108 - used only if it is there
 
 
 def memory_folder() -> Path | None:

@@ -10,10 +10,13 @@ from itertools import product
 
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.cache import ResultCache
+from ldpstream.lab.central import CENTRAL
 from ldpstream.lab.engines import Engine, engine_for
 from ldpstream.lab.results import Results, Row
 from ldpstream.lab.tasks import Figures, Task, task
 from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.mechanisms.queries import HISTOGRAM, Query
+from ldpstream.mechanisms.registry import names
 from ldpstream.refine.consistency import Consistency
 from ldpstream.streams.stream import Stream
 
@@ -46,6 +49,7 @@ class Experiment:
     consistency: Consistency | None = None
     intervals: bool = False
     seed: int = 0
+    query: Query = HISTOGRAM
 
     def tasks(self) -> list[Task]:
         """The runs, checked: what cannot be run is refused before anything is."""
@@ -95,6 +99,7 @@ class Experiment:
         for name, given, least in (("repeats", self.repeats, 1), ("seed", self.seed, 0)):
             if given < least:
                 raise Mistake(Problem.OPTION, option=name, given=given, expected=f"{least} or more")
+        self._refuse_central()
         grid = product(self.streams, self.mechanisms, self.epsilons, self.windows)
         for stream, mechanism, epsilon, window in grid:
             for repeat in range(self.repeats):
@@ -108,12 +113,24 @@ class Experiment:
                     pool=self.pool,
                     consistency=self.consistency,
                     intervals=self.intervals,
+                    query=self.query,
                     seed=self.seed,
                     repeat=repeat,
                 )
                 if repeat == 0:
                     one.check()
                 yield stream, one
+
+    def _refuse_central(self) -> None:
+        """The references of `lab.central` answer histograms only."""
+        central = [name for name in self.mechanisms if name.lower() in CENTRAL]
+        if central and self.query is not HISTOGRAM:
+            raise Mistake(
+                Problem.OPTION,
+                option="the mechanism",
+                given=", ".join(central),
+                expected="one that can be asked for a number: " + ", ".join(names()),
+            )
 
 
 def _row(stream: Stream, task: Task, figures: Figures) -> Row:

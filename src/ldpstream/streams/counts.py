@@ -12,6 +12,9 @@ from ldpstream.errors import Mistake
 from ldpstream.streams.faults import bad_file, unreadable
 from ldpstream.streams.stream import CountsStream
 
+MOST_DIGITS = 15
+"""Of a count: sums of them stay exact, as integers and as floats."""
+
 
 def read_counts(path: Path) -> CountsStream:
     """Read counts; each row must sum to the same number of users."""
@@ -44,8 +47,9 @@ def _numbers(path: Path, line: int, row: list[str], header: list[str]) -> list[i
         raise bad_file(path, what, "give a count for each label")
     numbers = []
     for label, cell in zip(header, row, strict=True):
-        number = int(cell) if cell.strip().removeprefix("-").isdecimal() else None
-        if number is None or number < 0:
+        digits = cell.strip()
+        number = int(digits) if digits.isdecimal() and len(digits) <= MOST_DIGITS else None
+        if number is None:
             what = f"row {line}, column {label!r}: {cell!r} is not a count"
             raise bad_file(path, what, "give whole numbers, 0 or more")
         numbers.append(number)

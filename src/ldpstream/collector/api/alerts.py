@@ -1,52 +1,153 @@
-"""GET /v1/streams/{stream}/alerts: what is pending, firing and resolved."""
+"""/v1/streams/{stream}/alerts: what is pending, firing and resolved; and the rules, for admins."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Body, Depends
 from starlette.requests import Request
+from starlette.responses import Response
 
 from ldpstream.collector.alerts.machine import Alert
-from ldpstream.collector.alerts.rules import On, Rule
-from ldpstream.collector.alerts.watch import Watch
-from ldpstream.collector.api.lookup import readable_stream
+from ldpstream.collector.alerts.rulebook import RuleBook
+from ldpstream.collector.alerts.rules import PROBABILITY, On, Rule
+from ldpstream.collector.alerts.watch import MOST_REMEMBERED, Watch
+from ldpstream.collector.api.limits import check_token
+from ldpstream.collector.api.lookup import find_stream, readable_stream
+from ldpstream.collector.api.openapi import problems
 from ldpstream.collector.service import Service
+
+RULES = "/streams/{stream}/alerts/rules"
+RULE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "title": "Rule",
+    "description": "As a [[stream.alert]] of the configuration; give either above or below.",
+    "required": ["label"],
+    "additionalProperties": False,
+    "properties": {
+        "label": {"type": "string", "description": "one of the stream's labels"},
+        "above": {"type": "number", "description": "the threshold, a share"},
+        "below": {"type": "number"},
+        "on": {"type": "string", "enum": [one.value for one in On], "default": On.ESTIMATE.value},
+        "probability": {
+            "type": "number",
+            "minimum": 0.5,
+            "exclusiveMaximum": 1,
+            "default": PROBABILITY,
+            "description": 'with on = "interval": how sure it must be',
+        },
+        "for": {"type": "string", "examples": ["30s"], "default": "0s"},
+        "keep_firing_for": {"type": "string", "examples": ["1m"], "default": "0s"},
+        "name": {"type": "string", "minLength": 1, "maxLength": 200},
+    },
+    "examples": [{"label": "north", "above": 0.3, "on": "interval", "for": "30s"}],
+}
+_TAKES_A_RULE = {
+    "requestBody": {"required": True, "content": {"application/json": {"schema": RULE_SCHEMA}}}
+}
+Given = Annotated[dict[str, Any], Body()]
 
 
 def alerts(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["releases"])
+    router = APIRouter(prefix="/v1")
+    router.include_router(_states(service))
+    router.include_router(_rules(service))
+    return router
 
-    @router.get("/streams/{stream}/alerts")
+
+def _states(service: Service) -> APIRouter:
+    router = APIRouter(tags=["releases"])
+
+    @router.get("/streams/{stream}/alerts", responses=problems(401, 404))
     def list_alerts(stream: str, request: Request) -> dict[str, Any]:
-        """The stream's alerts: their rules, their states as in Prometheus, the last figures."""
+        """The stream's alerts: their rules, their states as in Prometheus, the last figures.
+
+        `since_ms` is since when it is in its state, `probability` how sure the last release makes
+        it that the truth is beyond the threshold; `changes` are the last that fired or resolved.
+        """
         readable_stream(request, stream)
-        watch = service.watches.get(stream)
-        if watch is None:
-            return {"stream": stream, "alerts": []}
-        return {
-            "stream": stream,
-            "alerts": [_shown(watch, rule, watch.alerts[rule.fingerprint]) for rule in watch.rules],
-        }
+        return shown(service.watches[stream], MOST_REMEMBERED)
 
     return router
 
 
+def _rules(service: Service) -> APIRouter:
+    def authorised(request: Request) -> None:
+        check_token(request, service.secrets.admin, "admin")
+
+    router = APIRouter(tags=["admin"], dependencies=[Depends(authorised)])
+
+    def book_of(stream: str) -> RuleBook:
+        find_stream(service, stream)
+        return service.rulebooks[stream]
+
+    @router.get(RULES, responses=problems(401, 404))
+    def list_rules(stream: str) -> dict[str, Any]:
+        """The stream's rules, of the file and of the API. Needs the admin token."""
+        book = book_of(stream)
+        return {"stream": stream, "rules": [_listed(book, rule) for rule in book.rules]}
+
+    @router.post(
+        RULES,
+        status_code=201,
+        openapi_extra=_TAKES_A_RULE,
+        responses=problems(400, 401, 404, 409),
+    )
+    def add_rule(stream: str, rule: Given, request: Request, response: Response) -> dict[str, Any]:
+        """Add a rule, which is kept over restarts. Needs the admin token."""
+        book = book_of(stream)
+        added = book.add(rule)
+        response.headers["Location"] = f"{request.url.path}/{added.fingerprint}"
+        return _listed(book, added)
+
+    @router.put(
+        f"{RULES}/{{rule_id}}",
+        openapi_extra=_TAKES_A_RULE,
+        responses=problems(400, 401, 404, 409),
+    )
+    def replace_rule(stream: str, rule_id: str, rule: Given) -> dict[str, Any]:
+        """Put another rule in the place of one; its alert begins anew. Needs the admin token.
+
+        The id changes with the name and the label.
+        """
+        book = book_of(stream)
+        return _listed(book, book.replace(rule_id, rule))
+
+    @router.delete(f"{RULES}/{{rule_id}}", status_code=204, responses=problems(401, 404, 409))
+    def remove_rule(stream: str, rule_id: str) -> None:
+        """Remove a rule; if its alert fires, it is resolved. Needs the admin token."""
+        book_of(stream).remove(rule_id)
+
+    return router
+
+
+def _listed(book: RuleBook, rule: Rule) -> dict[str, Any]:
+    source = "file" if book.is_fixed(rule) else "api"
+    return {"id": rule.fingerprint, "source": source, "rule": rule.to_json()}
+
+
+def shown(watch: Watch, changes: int) -> dict[str, Any]:
+    """The alerts of a stream, and the last so many changes."""
+    return {
+        "stream": watch.stream,
+        "t": watch.last_t,
+        "alerts": [_shown(watch, rule, alert) for rule, alert in watch.shown],
+        "changes": list(watch.history[-changes:]),
+    }
+
+
 def _shown(watch: Watch, rule: Rule, alert: Alert) -> dict[str, Any]:
     latest = watch.latest
-    parts = {"value": "values", "low": "low", "high": "high"}
+    low, high = (None, None) if latest is None else latest.interval(rule.place)
     return {
+        "id": rule.fingerprint,
         "name": rule.name,
         "label": rule.label,
-        "above" if rule.above else "below": rule.threshold,
-        "on": rule.on,
-        "probability": rule.probability if rule.on is On.INTERVAL else None,
-        "for_ms": rule.hold_ms,
-        "keep_firing_for_ms": rule.keep_firing_ms,
-        "fingerprint": rule.fingerprint,
+        "rule": rule.to_json(),
+        "since_ms": alert.since_ms,
         **alert.to_json(),
-        **{
-            name: None if latest is None else latest.content[part][rule.place]
-            for name, part in parts.items()
-        },
+        "value": None if latest is None else latest.value(rule.place),
+        "low": low,
+        "high": high,
+        "probability": None if latest is None else rule.sure(latest),
     }

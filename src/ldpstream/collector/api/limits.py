@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hmac
 import threading
+from collections import OrderedDict
+from functools import partial
+from ipaddress import IPv4Address, ip_address, ip_network
 
 from starlette.requests import Request
 from starlette.types import Receive
 
 from ldpstream.collector.clock import Clock
 from ldpstream.errors import Mistake, Problem
+
+MOST_ADDRESSES = 10_000
 
 
 def check_token(request: Request, expected: bytes, kind: str) -> None:
@@ -24,12 +29,22 @@ def has_token(request: Request, expected: bytes) -> bool:
     return hmac.compare_digest(given, expected)
 
 
+def is_number(text: str, most: int) -> bool:
+    """Whether a client's text is a whole number from 0 to `most`.
+
+    >>> is_number("20", 30), is_number("²", 30), is_number("9" * 5000, 30)
+    (True, False, False)
+    """
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    return digits and int(text) <= most
+
+
 class TokenBucket:
-    """At most so many a second, and as many at once after a pause.
+    """At most so many a second (or another `period_ms`), and as many at once after a pause.
 
     >>> from ldpstream.collector.clock import ManualClock
     >>> clock = ManualClock()
-    >>> bucket = TokenBucket(per_second=2, clock=clock)
+    >>> bucket = TokenBucket(2, clock)
     >>> [bucket.take() for _ in range(3)]
     [True, True, False]
     >>> clock.advance(500)
@@ -37,23 +52,65 @@ class TokenBucket:
     True
     """
 
-    def __init__(self, per_second: int, clock: Clock) -> None:
-        self._per_second = per_second
+    def __init__(self, number: int, clock: Clock, period_ms: int = 1000) -> None:
+        self._period_ms = period_ms
+        self._most = number * period_ms
+        """A token is `period_ms` parts; `number` parts are gained in a millisecond."""
+        self._number = number
+        self._parts = self._most
         self._clock = clock
-        self._milli_tokens = 1000 * per_second
         self._last_ms = clock.now_ms()
         self._lock = threading.Lock()
 
     def take(self) -> bool:
         with self._lock:
             now = self._clock.now_ms()
-            gained = max(now - self._last_ms, 0) * self._per_second
-            self._milli_tokens = min(self._milli_tokens + gained, 1000 * self._per_second)
+            gained = max(now - self._last_ms, 0) * self._number
+            self._parts = min(self._parts + gained, self._most)
             self._last_ms = now
-            if self._milli_tokens < 1000:
+            if self._parts < self._period_ms:
                 return False
-            self._milli_tokens -= 1000
+            self._parts -= self._period_ms
             return True
+
+
+class AddressBuckets:
+    """A bucket for each address; those that were not seen for longest are forgotten.
+
+    >>> from ldpstream.collector.clock import ManualClock
+    >>> buckets = AddressBuckets(1, ManualClock(), period_ms=60_000)
+    >>> buckets.take("192.0.2.1"), buckets.take("192.0.2.1"), buckets.take("192.0.2.2")
+    (True, False, True)
+    """
+
+    def __init__(self, number: int, clock: Clock, period_ms: int) -> None:
+        self._new = partial(TokenBucket, number, clock, period_ms)
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, address: str) -> bool:
+        key = _network(address)
+        with self._lock:
+            bucket = self._buckets.pop(key, None) or self._new()
+            self._buckets[key] = bucket
+            if len(self._buckets) > MOST_ADDRESSES:
+                self._buckets.popitem(last=False)
+        return bucket.take()
+
+
+def _network(address: str) -> str:
+    """Whom an address belongs to: one host of IPv4, one network of IPv6.
+
+    >>> _network("2001:db8::1") == _network("2001:db8::2")
+    True
+    """
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, IPv4Address):
+        return address
+    return str(ip_network((found, 64), strict=False))
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:

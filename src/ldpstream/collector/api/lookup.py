@@ -44,9 +44,12 @@ def _reader(service: Service, name: str) -> bytes:
     return read_token(service.secrets.admin, name).encode()  # of share links: api/page.py
 
 
-def find_round(stream: StreamService, name: str) -> OpenRound:
-    """The open round of that name; what was open before is told from what never was."""
-    found = stream.board.open.get(name)
+async def find_round(stream: StreamService, name: str) -> OpenRound:
+    """The open round of that name; what was open before is told from what never was.
+
+    Another collector may have told the device of it before it was known here.
+    """
+    found = stream.board.open.get(name) or await stream.board.hears_of(name, stream.news_seconds)
     if found is None:
         problem = Problem.ROUND_CLOSED if stream.board.was_open(name) else Problem.ROUND_UNKNOWN
         raise Mistake(problem, given=name)

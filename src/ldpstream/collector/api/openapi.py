@@ -84,6 +84,11 @@ PLAIN_PATHS: dict[str, Any] = {
 }
 
 
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route may answer instead, for its description."""
+    return dict.fromkeys(statuses, _PROBLEM)
+
+
 def describe(app: FastAPI) -> None:
     """Let the app describe its plain routes as well."""
 

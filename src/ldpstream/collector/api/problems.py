@@ -17,17 +17,21 @@ TYPE_PREFIX = "urn:ldpstream:problem:"
 STATUSES = {
     Problem.STREAM_UNKNOWN: 404,
     Problem.ROUND_UNKNOWN: 404,
+    Problem.ALERT_RULE_UNKNOWN: 404,
     Problem.NOT_FOUND: 404,
     Problem.METHOD: 405,
     Problem.EXTRA_MISSING: 406,
     Problem.ROUND_CLOSED: 410,
     Problem.REPORT_CONFLICT: 409,
+    Problem.ALERT_RULE_EXISTS: 409,
+    Problem.ALERT_RULE_FIXED: 409,
     Problem.REPORT_MAC: 401,
     Problem.REPORT_NOT_ASKED: 403,
     Problem.TOKEN: 401,
     Problem.TOO_LARGE: 413,
     Problem.RATE_LIMITED: 429,
     Problem.UNAVAILABLE: 503,
+    Problem.LEASE_LOST: 503,
 }
 """All others are 400."""
 

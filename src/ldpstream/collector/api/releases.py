@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -10,6 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from ldpstream.collector.api.alerts import shown
+from ldpstream.collector.api.limits import is_number
 from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.formats import MEDIA_TYPES, line, write
 from ldpstream.collector.service import Service, StreamService
@@ -19,6 +22,10 @@ NOT_USUAL = tuple(kind for kind in MEDIA_TYPES if kind != "json")
 KEEP_ALIVE_SECONDS = 15
 """A comment is sent so often, for proxies that cut silent connections."""
 FEED_PAGE = 500
+LATEST_T = 1 << 53
+"""More than any clock reaches, and what JSON and the store still hold."""
+RECENT_CHANGES = 20
+"""Of alerts, in one event of the feed."""
 
 
 def releases(service: Service) -> APIRouter:
@@ -28,7 +35,7 @@ def releases(service: Service) -> APIRouter:
     def list_releases(
         stream: str,
         request: Request,
-        since: Annotated[int, Query(ge=0, description="the first t")] = 0,
+        since: Annotated[int, Query(ge=0, le=LATEST_T, description="the first t")] = 0,
         limit: Annotated[int, Query(ge=1, description="at most so many")] = 1000,
         format: Annotated[str | None, Query(description=", ".join(MEDIA_TYPES))] = None,  # noqa: A002
     ) -> Response:
@@ -44,12 +51,17 @@ def releases(service: Service) -> APIRouter:
     async def feed(
         stream: str,
         request: Request,
-        since: Annotated[int, Query(ge=0, description="the first t; 0: from now on")] = 0,
+        since: Annotated[
+            int, Query(ge=0, le=LATEST_T, description="the first t; 0: from now on")
+        ] = 0,
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> StreamingResponse:
-        """Releases as server-sent events, id = t; Last-Event-ID goes on where it broke off."""
+        """Releases as server-sent events, id = t; Last-Event-ID goes on where it broke off.
+
+        Events `alerts` come between them, without an id, with what GET .../alerts answers.
+        """
         found = readable_stream(request, stream)
-        if last_event_id is not None and last_event_id.isdigit():
+        if last_event_id is not None and is_number(last_event_id, LATEST_T):
             last = int(last_event_id)
         else:
             last = since - 1 if since else found.board.last_t
@@ -63,9 +75,16 @@ def releases(service: Service) -> APIRouter:
 
 
 async def _events(service: Service, stream: StreamService, last: int) -> AsyncIterator[bytes]:
+    """Releases, each with its id; and all alerts, whenever there is something new about them."""
+    board, watch = stream.board, service.watches[stream.config.name]
+    told = -1 if watch.rules else board.alerts_serial
     yield b"retry: 1000\n\n"
-    while not stream.board.stopping:
-        if not await stream.board.released_after(last, KEEP_ALIVE_SECONDS):
+    while not board.stopping:
+        if board.alerts_serial > told:
+            told = board.alerts_serial
+            alerts = await run_in_threadpool(shown, watch, RECENT_CHANGES)
+            yield f"event: alerts\ndata: {json.dumps(alerts)}\n\n".encode()
+        if not await board.news_after(last, told, KEEP_ALIVE_SECONDS):
             yield b": still here\n\n"
             continue
         rows = await run_in_threadpool(

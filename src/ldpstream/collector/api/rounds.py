@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ldpstream.collector.api.limits import TokenBucket, check_token
+from ldpstream.collector.api.limits import AddressBuckets, TokenBucket, has_token, is_number
 from ldpstream.collector.api.lookup import device_number, find_stream
 from ldpstream.collector.service import Service
 from ldpstream.errors import Mistake, Problem
@@ -20,10 +20,20 @@ LONGEST_WAIT_SECONDS = 30
 
 def enrolment(service: Service) -> APIRouter:
     router = APIRouter(prefix="/v1")
-    bucket = TokenBucket(service.config.limits.enrolments_per_second, service.clock)
+    limits, clock = service.config.limits, service.clock
+    bucket = TokenBucket(limits.enrolments_per_second, clock)
+    visitors = AddressBuckets(limits.public_enrolments_per_minute, clock, period_ms=60_000)
 
-    def authorised(request: Request) -> None:
-        check_token(request, service.secrets.enrolment, "enrolment")
+    def authorised(stream: str, request: Request) -> None:
+        """By the token; or as a visitor, where the stream lets anyone take part."""
+        if has_token(request, service.secrets.enrolment):
+            return
+        found = service.streams.get(stream)
+        sent = request.headers.get("authorization")
+        if sent is not None or found is None or not found.config.public_enrolment:
+            raise Mistake(Problem.TOKEN, kind="enrolment")
+        if not visitors.take(request.client.host if request.client else ""):
+            raise Mistake(Problem.RATE_LIMITED, what="enrolments from one address", seconds=60)
 
     @router.post(
         "/streams/{stream}/devices",
@@ -34,7 +44,8 @@ def enrolment(service: Service) -> APIRouter:
     async def enrol(stream: str, device: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
         """Enrol a device: the stream's terms, their pin, and the device's key.
 
-        Needs the enrolment token. Enrolling again gives the same answer.
+        Needs the enrolment token, unless the stream has public enrolment. Enrolling again gives the
+        same answer.
         """
         if not bucket.take():
             raise Mistake(Problem.RATE_LIMITED, what="enrolments", seconds=1)
@@ -75,6 +86,6 @@ class CurrentRounds:
 
 def _number(request: Request, name: str, default: int, most: int) -> int:
     text = request.query_params.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or not int(text) <= most:
-        raise Mistake(Problem.PARAMETER, name=name, given=repr(text), expected=f"0 to {most}")
+    if not is_number(text, most):
+        raise Mistake(Problem.PARAMETER, name=name, given=repr(text[:40]), expected=f"0 to {most}")
     return int(text)

@@ -58,6 +58,7 @@ def status(service: Service) -> APIRouter:
                 name: _status(service, stream)
                 | {
                     "roster": None if stream.roster is None else len(stream.roster),
+                    "conducting": service.held(name) is not None,
                     "failure": service.conductor.failures[name] or None,
                 }
                 for name, stream in service.streams.items()
@@ -75,6 +76,7 @@ def _description(stream: StreamService) -> dict[str, Any]:
         "mechanism": stream.config.mechanism,
         "population": stream.config.population,
         "thresholds": dict(stream.config.thresholds),
+        "enrolment": "public" if stream.config.public_enrolment else "token",
     }
 
 
@@ -89,6 +91,7 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
         for one in board.announcement.rounds
     ]
     seen = summary(stream.desk.outcomes)
+    latest = service.store.latest.get(stream.config.name)
     turned_away = Counter({problem.code: number for problem, number in stream.refused.items()})
     return {
         "stream": stream.config.name,
@@ -97,6 +100,7 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
         "last_release": board.last_t,
         "doing": _doing(stream, rounds, now),
         "rounds": rounds,
+        "suspect": [] if latest is None else latest.content.get("suspect", []),
         **seen,
         "refused": turned_away + Counter(seen["refused"]),
     }

@@ -20,9 +20,11 @@ _GAUGES = {
     "interval_seconds": "The length of a timestamp.",
     "population": "How many devices are expected.",
     "failing": "1 while the stream cannot go on.",
+    "conducting": "1 while this collector conducts the stream.",
     "long_polls_waiting": "Requests that wait for the next round.",
     "last_timestamp": "The last timestamp released.",
     "seconds_since_release": "Since the last release.",
+    "suspect_rounds": "Rounds of the last release that do not look like honest devices' work.",
 }
 _FREQUENCIES = {
     "frequency": ("values", "Released frequency of the largest labels."),
@@ -76,6 +78,7 @@ class ServiceState(Collector):
             "interval_seconds": terms.interval_ms / 1000,
             "population": stream.config.population,
             "failing": bool(self._service.conductor.failures[name]),
+            "conducting": self._service.held(name) is not None,
             "long_polls_waiting": stream.board.waiting,
             "last_timestamp": stream.board.last_t,
         }
@@ -83,6 +86,7 @@ class ServiceState(Collector):
         if latest is not None:
             past = self._service.clock.now_ms() - latest.at_ms
             numbers["seconds_since_release"] = max(past, 0) / 1000
+            numbers["suspect_rounds"] = len(latest.content.get("suspect", ()))
         return numbers
 
     def _reports(self) -> Metric:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,9 +11,18 @@ from typing import Any
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.metrics.meters import Meters
 from ldpstream.collector.records import Records
-from ldpstream.collector.store.contract import NewRound, Release, Round, RoundState, Store, Stream
+from ldpstream.collector.store.contract import (
+    Lease,
+    NewRound,
+    Release,
+    Round,
+    RoundState,
+    Store,
+    Stream,
+)
+from ldpstream.collector.terms import Half
 from ldpstream.collector.verdicts import Verdicts
-from ldpstream.oracles.collector_half import Support
+from ldpstream.oracles.collector_half import See, Support
 
 _log = logging.getLogger(__name__)
 
@@ -27,6 +37,7 @@ class MeteredStore(Store):
         """Of rounds that are not tallied yet."""
         self.latest: dict[str, Release] = {}
         """The last release of each stream."""
+        self.shared = inner.shared
 
     def recall(self, stream: str) -> None:
         """Look up what a stream left before a restart."""
@@ -90,6 +101,25 @@ class MeteredStore(Store):
         facts = {"stream": stream, "t": last.t, "kind": kind_of(last), "number": len(releases)}
         _log.info("released", extra=facts | {"asked": last.asked, "received": last.received})
 
+    # Who conducts
+
+    def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
+        return self._inner.lease(stream, holder, seconds)
+
+    def give_back(self, lease: Lease) -> None:
+        self._inner.give_back(lease)
+
+    def under(self, lease: Lease) -> MeteredStore:
+        held = copy.copy(self)  # it counts on the same meters
+        held._inner = self._inner.under(lease)
+        return held
+
+    def claim(self, name: str, value: str) -> bool:
+        return self._inner.claim(name, value)
+
+    def pulse(self, stream: str) -> tuple[int, int]:
+        return self._inner.pulse(stream)
+
     # What changes nothing, or is rare
 
     def stream(self, name: str) -> Stream | None:
@@ -111,6 +141,11 @@ class MeteredStore(Store):
     def reports(self, stream: str, round_name: str) -> Iterator[Records]:
         return self._inner.reports(stream, round_name)
 
+    def count(
+        self, stream: str, round_name: str, collector: Half, see: See | None = None
+    ) -> Support | None:
+        return self._inner.count(stream, round_name, collector, see)
+
     def rounds(self, stream: str, after_t: int) -> list[Round]:
         return self._inner.rounds(stream, after_t)
 
@@ -123,6 +158,10 @@ class MeteredStore(Store):
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:
         with self._timed(stream, "write_note"):
             self._inner.write_note(stream, name, content)
+
+    def write_setting(self, stream: str, name: str, content: dict[str, Any]) -> None:
+        with self._timed(stream, "write_setting"):
+            self._inner.write_setting(stream, name, content)
 
     def close(self) -> None:
         self._inner.close()

@@ -81,7 +81,7 @@ def _perform(task: bytes, stream: Stream, code: str) -> Figures:
     if fingerprint.of_package() != code:
         raise Mistake(Problem.WORKER_CODE)
     try:
-        return perform(pickle.loads(task), stream)  # noqa: S301 - from the parent
+        return perform(pickle.loads(task), stream)  # nosec B301 # noqa: S301 - from the parent
     except FileNotFoundError as error:
         raise Mistake(Problem.WORKER_DATA, file=error.filename) from None
 

@@ -46,7 +46,7 @@ def _outcome(order: Order, streams: dict[str, Stream]) -> Figures | Exception:
         load_plugins(order.plugins)
         if order.stream is not None:
             streams[order.stream.fingerprint] = order.stream
-        task = pickle.loads(order.task)  # noqa: S301 - from the parent
+        task = pickle.loads(order.task)  # nosec B301 # noqa: S301 - from the parent
         return perform(task, streams[task.stream])
     except LdpStreamError as error:
         return error
@@ -59,7 +59,7 @@ def _told(error: Exception) -> Exception:
     trace = "".join(traceback.format_exception(error))
     try:
         error.add_note(f"In a worker process:\n{trace}")
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+        pickle.loads(pickle.dumps(error))  # nosec B301 # noqa: S301 - our own
     except Exception:
         return RuntimeError(trace)
     return error

@@ -24,6 +24,7 @@ def write_comparison(
     advice: Recommendation,
     folder: Path,
     command: str,
+    floor: float = MRE_FLOOR,
 ) -> Path:
     """CSV, PNG and SVG of each chart, `comparison.csv` with all figures, and `report.html`."""
     for chart in charts:
@@ -41,7 +42,7 @@ def write_comparison(
     lead = [
         paragraph(first, "lead"),
         *(paragraph(sentence) for sentence in more),
-        paragraph(f"The mean relative error takes a frequency below {MRE_FLOOR} for {MRE_FLOOR}."),
+        paragraph(f"The mean relative error takes a value below {floor:g} for {floor:g}."),
         made_by(__version__, command),
     ]
     title = f"Which mechanism for {stream.name}?"
