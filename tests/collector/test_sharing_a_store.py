@@ -13,6 +13,7 @@ import pytest
 from ldpstream.cli import run
 from ldpstream.collector.alerts.courier import Courier
 from ldpstream.collector.alerts.machine import State
+from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.watch import Watch
 from ldpstream.collector.config import Config, Database
 from ldpstream.collector.secrets import Secrets
@@ -143,3 +144,24 @@ def test_only_the_one_that_conducts_tells_of_alerts(database: Database) -> None:
         for courier in couriers:
             courier.stop()
     assert [one["status"] for one in hook.heard] == ["firing", "resolved"]
+
+
+def test_rules_that_one_collector_is_given_hold_at_all_of_them(shared: Config) -> None:
+    """None of them need conduct the stream: a rule is a setting, and no affair of its lease."""
+    stream = shared.streams[0]
+    with closing(open_store(shared)) as store:
+        store.create_stream("a", TERMS)
+        here, there = (RuleBook(stream, store) for _ in range(2))
+        told: list[int] = []
+        there.changed = lambda rules: told.append(len(rules))
+        first = here.add({"label": "x", "above": 0.5})
+        there.refresh()
+        there.refresh()
+        assert ([rule.name for rule in there.rules], told) == ([first.name], [1])
+        there.add({"label": "y", "below": 0.1})
+        here.remove(first.fingerprint)
+        there.refresh()
+        assert [rule.label for rule in there.rules] == ["y"]
+        assert there.rules == here.rules
+        with pytest.raises(RuntimeError, match="needs its lease"):
+            store.write_note("a", "alerts", {})
