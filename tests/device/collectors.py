@@ -24,6 +24,15 @@ START_MS = 1_700_000_000_000
 INTERVAL_MS = 60_000
 ABSENT = object()
 """In place of a key that is not there."""
+NUMBERS: dict[str, Any] = {
+    "labels": ABSENT,
+    "query": "mean",
+    "low": "-20",
+    "high": "60",
+    "steps": 800,
+    "oracle": "hybrid",
+}
+"""What is different in the terms of a stream of numbers."""
 
 
 def make_terms(**changes: Any) -> Terms:

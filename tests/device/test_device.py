@@ -13,9 +13,9 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.numeric import Range
 from ldpstream.privacy.epsilon import Epsilon
 from tests.device.collectors import (
-    ABSENT,
     INTERVAL_MS,
     NANO,
+    NUMBERS,
     START_MS,
     TOKEN,
     URL,
@@ -145,16 +145,6 @@ def test_a_malformed_enrolment_is_refused(bench: Bench, answer: dict[str, Any]) 
 def test_terms_that_make_no_sense_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(TermsRefused):
         make_terms(**change)
-
-
-NUMBERS = {
-    "labels": ABSENT,
-    "query": "mean",
-    "low": "-20",
-    "high": "60",
-    "steps": 800,
-    "oracle": "hybrid",
-}
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ from ldpstream.privacy.randomness import SystemSource
 from ldpstream.streams.counts import read_counts
 from ldpstream.streams.longform import Columns, read_events
 from tests.collector.helpers import new_round
-from tests.device.collectors import Bench, a_round, make_terms
+from tests.device.collectors import NUMBERS, Bench, a_round, make_terms
 
 LABELS = 12
 EPSILON = Epsilon.of(1)
@@ -182,7 +182,8 @@ def answers(data: st.DataObject) -> None:
 
 
 def terms(data: st.DataObject) -> None:
-    sent = data.draw(changed(json.loads(make_terms().canonical)))
+    kind = data.draw(st.sampled_from([{}, NUMBERS]))
+    sent = data.draw(changed(json.loads(make_terms(**kind).canonical)))
     with suppress(TermsRefused):
         read = Terms.read(sent)
         assert Terms.read(json.loads(read.canonical)) == read
