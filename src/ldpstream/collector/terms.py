@@ -84,12 +84,7 @@ class Terms:
 
     def half(self, epsilon: Epsilon) -> Half:
         """What reads and counts reports of this epsilon."""
-        return self.oracle.collector(self.size, epsilon)
-
-    @property
-    def size(self) -> int:
-        """How many values a device may hold."""
-        return self.values.levels if isinstance(self.values, Range) else len(self.values)
+        return self.oracle.collector(len(self.values), epsilon)
 
     def timestamp_at(self, now_ms: int) -> int:
         """The timestamp that `now_ms` falls into; 0 or less before the stream starts."""

@@ -130,8 +130,7 @@ class Terms:
 
     def randomiser(self, epsilon: Epsilon) -> Randomiser[Any]:
         """What makes a report of a value at this cost."""
-        size = self.values.levels if isinstance(self.values, Range) else len(self.values)
-        return self.oracle.device(size, epsilon)
+        return self.oracle.device(len(self.values), epsilon)
 
     @property
     def slack_ms(self) -> int:

@@ -47,6 +47,10 @@ class Range:
     def levels(self) -> int:
         return self.steps + 1
 
+    def __len__(self) -> int:
+        """How many values a device may hold, as of a domain of labels."""
+        return self.levels
+
     def level(self, reading: Any) -> int:
         """The level nearest to a reading; beyond the ends, that of the end.
 

@@ -75,7 +75,7 @@ class StreamConfig:
     @property
     def settings(self) -> Settings:
         return Settings(
-            labels=self.values.levels if isinstance(self.values, Range) else len(self.values),
+            labels=len(self.values),
             users=self.population,
             epsilon=self.epsilon,
             window=self.window,

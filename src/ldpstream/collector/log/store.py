@@ -87,7 +87,7 @@ class LoggedStore(PostgresStore):
             stream,
             round_name,
             terms.oracle.value,
-            terms.size,
+            len(terms.values),
             stored.epsilon_nano,
             stored.report_bytes,
         )

@@ -13,7 +13,6 @@ import numpy as np
 
 from ldpstream.device.terms import Terms
 from ldpstream.fleet.evidence.databases import reading
-from ldpstream.numeric import Range
 from ldpstream.oracles.collector_half import Counts
 from ldpstream.privacy.epsilon import Epsilon
 
@@ -113,8 +112,7 @@ def _reports_in(records: bytes, report_bytes: int) -> Iterator[bytes]:
 
 
 def _support(terms: Terms, epsilon_nano: int, reports: list[bytes]) -> Counts:
-    size = terms.values.levels if isinstance(terms.values, Range) else len(terms.values)
-    half = terms.oracle.collector(size, Epsilon(epsilon_nano))
+    half = terms.oracle.collector(len(terms.values), Epsilon(epsilon_nano))
     if not reports:
         return np.zeros(half.counters, np.int64)
     return half.support(half.decode(reports)).counts
