@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -16,17 +15,9 @@ import pytest
 
 from ldpstream.collector.log.contract import LogSettings
 from ldpstream.fleet.folders import memory_folder
+from tests.programs import free_port, program
 
 SECONDS = 20.0
-
-
-def nats_program() -> str:
-    """Where tools/system.sh has put it, or where the system has it."""
-    local = Path(__file__).parents[1] / ".system" / "bin" / "nats-server"
-    found = str(local) if local.exists() else shutil.which("nats-server")
-    if found is None:
-        pytest.skip("there is no nats-server: run tools/system.sh")
-    return found
 
 
 @dataclass
@@ -44,7 +35,7 @@ class NatsServer:
     def start(self) -> None:
         files = ["-js", "-sd", str(self.folder), "-l", str(self.folder / "server.log")]
         address = ["-a", "127.0.0.1", "-p", str(self.port)]
-        self.process = subprocess.Popen([nats_program(), *files, *address])
+        self.process = subprocess.Popen([program("nats-server"), *files, *address])
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             try:
@@ -64,9 +55,7 @@ class NatsServer:
 
 @contextmanager
 def running_nats(*, in_memory: bool = True) -> Iterator[NatsServer]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     place = memory_folder() if in_memory else None
     with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
         server = NatsServer(Path(folder), port)

@@ -17,7 +17,9 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from paho.mqtt.client import MQTTMessage
 
+from ldpstream.bridges.mqtt import BATCH, MqttBridge
 from ldpstream.device import Device, Unreachable
 from ldpstream.device.exchange import Request
 from ldpstream.device.mqtt import Broker, MqttTransport
@@ -92,6 +94,27 @@ def everyone(folder: Path, collector: str, broker: str) -> list[Device]:
     return devices
 
 
+def publish_nonsense(broker: str) -> None:
+    """What a stranger may write: topics that no path can have, and reports that are none."""
+    client = Broker.of(broker).client()
+    Broker.of(broker).connect(client, heard=lambda _: None)
+    nonsense = {"a b?": b"x" * 40, "1-publication": b"short", "2-none": b"y" * 99}
+    for name, payload in nonsense.items():
+        client.publish(f"ldpstream/1/s/rounds/{name}/reports", payload, 1).wait_for_publish(10)
+    client.disconnect()
+    client.loop_stop()
+
+
+def test_more_reports_than_a_batch_holds_are_all_gathered() -> None:
+    bridging = MqttBridge("http://127.0.0.1:1", "s", Broker.of("mqtt://127.0.0.1"))
+    for _ in range(2 * BATCH + 5):
+        message = MQTTMessage(topic=b"ldpstream/1/s/rounds/1-publication/reports")
+        message.payload = b"z" * 40
+        bridging._waiting.put(message)
+    sizes = [len(bridging._gathered()["1-publication", 40]) for _ in range(3)]
+    assert sizes == [BATCH, BATCH, 5]
+
+
 @contextmanager
 def running(devices: list[Device]) -> Iterator[None]:
     """Each device lives in a thread of its own."""
@@ -129,6 +152,7 @@ def test_devices_report_through_a_broker_though_the_bridge_is_killed(
     with serving(tmp_path, table) as collector:
         bridging = bridge(collector, broker)
         with running(everyone(tmp_path, collector, broker)):
+            publish_nonsense(broker)
             before = await_full_release(collector, after_t=0)
             bridging.kill()
             bridging.communicate()

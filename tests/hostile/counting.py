@@ -6,6 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
 
 class Fault(StrEnum):
     """What goes wrong around an honest party."""
@@ -37,3 +41,18 @@ class Ledger:
         self.operations += 1
         if fault is not None:
             self.faults[fault] += 1
+
+
+def assert_a_violation_is_found(machine: type[RuleBasedStateMachine], usual: settings) -> None:
+    """By the machine, of a bug that was planted. To make the example small would take minutes."""
+    many = settings(
+        usual,
+        max_examples=2000,
+        derandomize=True,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        database=None,
+        print_blob=False,
+    )
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(machine, settings=many)

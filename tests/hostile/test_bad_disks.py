@@ -21,7 +21,6 @@ from random import Random
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
@@ -36,7 +35,7 @@ from tests.device.test_hostile_collector import (
     HostileCollector,
     settings_here,
 )
-from tests.hostile.counting import Fault, Ledger
+from tests.hostile.counting import Fault, Ledger, assert_a_violation_is_found
 
 FULL = "PRAGMA max_page_count = 1"
 READ_ONLY = "PRAGMA query_only = ON"
@@ -234,17 +233,7 @@ def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(Store, "add", add)
     else:
         monkeypatch.setattr(Account, "_count_as_spent", lambda self, why: None)
-    many = settings(
-        settings_here,
-        max_examples=2000,
-        derandomize=True,
-        phases=[Phase.generate],
-        report_multiple_bugs=False,
-        database=None,
-        print_blob=False,
-    )
-    with pytest.raises(AssertionError):
-        run_state_machine_as_test(BadDisk, settings=many)
+    assert_a_violation_is_found(BadDisk, settings_here)
 
 
 def test_the_machine_asks() -> None:

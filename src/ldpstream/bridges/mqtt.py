@@ -19,7 +19,7 @@ from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
 from ldpstream.device.exchange import Request, Response, Unreachable
 from ldpstream.device.mqtt import AT_LEAST_ONCE, Broker, reports_topic, rounds_topic
-from ldpstream.device.rounds import Refused
+from ldpstream.device.rounds import Announcement, Refused, is_round_name
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
 
@@ -99,7 +99,7 @@ class MqttBridge:
                 response = self._ask_rounds(transport, serial, LONGEST_POLL)
                 if response.status != 200:
                     raise refusal_in(response, "to list rounds")
-                serial = int(read_object(response, "rounds")["serial"])
+                serial = Announcement.read(read_object(response, "rounds")).serial
             except (Unreachable, Refused):
                 failures += 1
                 self._stopping.wait(_pause(failures))
@@ -117,7 +117,9 @@ class MqttBridge:
         transport = HttpTransport()
         while not self._stopping.is_set():
             for (round_name, size), messages in self._gathered().items():
-                if size <= HEAD_BYTES:
+                if not is_round_name(round_name):  # anyone may write any topic
+                    self.passed.refused["round-unknown"] += len(messages)
+                elif size <= HEAD_BYTES:
                     self.passed.refused["report-length"] += len(messages)
                 elif not self._deliver(transport, round_name, messages):
                     return
@@ -128,12 +130,13 @@ class MqttBridge:
         """What has come within a breath, by round and length: records of a batch are of one."""
         found: dict[tuple[str, int], list[MQTTMessage]] = {}
         with contextlib.suppress(queue.Empty):
-            message = self._waiting.get(timeout=1.0)
+            messages = [self._waiting.get(timeout=1.0)]
             self._stopping.wait(BREATH_SECONDS)
-            for _ in range(BATCH):
+            while len(messages) < BATCH and not self._waiting.empty():
+                messages.append(self._waiting.get())
+            for message in messages:
                 key = message.topic.split("/")[-2], len(message.payload)
                 found.setdefault(key, []).append(message)
-                message = self._waiting.get_nowait()
         return found
 
     def _deliver(

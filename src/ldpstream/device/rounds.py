@@ -16,6 +16,10 @@ MOST_ROUNDS = 64
 _ROUND = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
+def is_round_name(name: object) -> bool:
+    return isinstance(name, str) and _ROUND.fullmatch(name) is not None
+
+
 class Refused(LdpStreamError):
     """A device said no to something that the collector asked, and sent nothing."""
 
@@ -47,7 +51,7 @@ class Round:
             raise Refused(Problem.ROUND_MALFORMED, field="form", given=shown(sent))
         rate = sent.get("rate")
         checks = {
-            "round": isinstance(sent.get("round"), str) and _ROUND.fullmatch(sent["round"]),
+            "round": is_round_name(sent.get("round")),
             "t": whole(sent.get("t"), 1, LATEST_MS),
             "epsilon_nano": whole(sent.get("epsilon_nano"), 1, LARGEST_NANO),
             "deadline_ms": whole(sent.get("deadline_ms"), 0, LATEST_MS),
