@@ -9,6 +9,7 @@ import numpy as np
 
 from ldpstream.mechanisms.mechanism import Mechanism, Publication, Step
 from ldpstream.mechanisms.messages import Ask, Release, Tally, pooled_tally
+from ldpstream.refine.carried import Carried
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.filter import Filter, Floats
 from ldpstream.refine.intervals import normal_interval
@@ -20,14 +21,15 @@ class Observed(Mechanism):
     A tally of this very timestamp is unbiased and its variance is known: its interval holds
     on average over timestamps, however narrow or wide. Without one, the variance of a carried-over
     release is that of the moment it was made. So a filter follows the stream beside the mechanism,
-    and tells where the truth may be by now. This is post-processing of what was reported anyway:
-    it costs no privacy.
+    and tells how far the truth may have gone by now (`Carried`). This is post-processing of what
+    was reported anyway: it costs no privacy.
     """
 
     def __init__(self, inner: Mechanism, consistency: Consistency) -> None:
         super().__init__(inner.division, inner.noise, pool=inner.pool, consistency=consistency)
         self.inner = inner
         self.filter = Filter(inner.noise.labels)
+        self.carried: Carried | None = None
 
     def decide(self, t: int) -> Step:
         elapsed = t - self.inner.state.t
@@ -47,13 +49,22 @@ class Observed(Mechanism):
         `measured`: all that was heard at this timestamp.
         """
         if measured is None:
-            bounds = self.filter.interval() if self.filter.tallies > 1 else _anywhere(self.filter)
-        else:
-            bounds = normal_interval(measured.estimate, measured.variance)
+            return self._judge_unheard(release)
+        self.carried = Carried.of(measured.estimate, measured.variance, self.filter)
+        bounds = normal_interval(measured.estimate, measured.variance)
         if release.fresh:
             return replace(release, bounds=bounds)
         distance = release.values - self.filter.estimate
         return replace(release, variance=self.filter.variance + distance**2, bounds=bounds)
+
+    def _judge_unheard(self, release: Release) -> Release:
+        centre, variance = self.filter.estimate, self.filter.variance
+        if self.carried is not None:
+            centre, variance = self.carried.now(self.filter)
+        known = self.filter.tallies > 1
+        bounds = normal_interval(centre, variance) if known else _anywhere(self.filter)
+        distance = release.values - centre
+        return replace(release, variance=variance + distance**2, bounds=bounds)
 
     def _overhear(self, step: Step, heard: list[Tally]) -> Step:
         """Pass asks out and tallies in; note the tallies that have reports."""
@@ -82,12 +93,18 @@ class Observed(Mechanism):
         return self.inner.publications
 
     def save(self) -> dict[str, Any]:
-        return super().save() | {"inner": self.inner.save(), "filter": self.filter.save()}
+        return super().save() | {
+            "inner": self.inner.save(),
+            "filter": self.filter.save(),
+            "carried": self.carried and self.carried.save(),
+        }
 
     def restore(self, saved: dict[str, Any]) -> None:
         super().restore(saved)
         self.inner.restore(saved["inner"])
         self.filter.restore(saved["filter"])
+        carried = saved.get("carried")
+        self.carried = Carried.restored(carried) if carried else None
 
 
 class Filtered(Observed):

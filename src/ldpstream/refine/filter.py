@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,19 @@ from ldpstream.refine.linear import (
     season,
     trend,
 )
+from ldpstream.refine.packing import pack, unpack
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.refine.weights import Weights
 
 Floats = NDArray[np.float64]
 
-TREND_PRIOR = 0.5
+TREND_PRIOR = 0.6
 SEASON_PRIOR = 0.03
-STILL_PRIOR = 0.5
+STILL_PRIOR = 0.3
 """Of the levels' prior weight, for the one without process noise: many labels hardly move."""
 SAME_PERIOD = 0.05
+LAYOUT = 3
+"""Of a saved state: another one whenever members or what is saved of them change."""
 
 
 class Filter:
@@ -72,6 +74,7 @@ class Filter:
         self._mix()
 
     def _predict(self, scale: float) -> None:
+        self._weights.pass_time()
         for bank in self._banks():
             bank.predict(scale)
 
@@ -143,29 +146,34 @@ class Filter:
         self._weights.replace_last(self._priors(), others)
 
     def save(self) -> dict[str, Any]:
-        """The whole state as JSON; arrays as base64 of their bytes, so that it restores exactly."""
+        """The whole state as JSON; it restores exactly."""
         if self._scale is None:
             return {"labels": self.labels}
         return {
+            "layout": LAYOUT,
             "labels": self.labels,
             "scale": self._scale,
             "period": self._period,
             "seen": self._periods.seen,
-            "history": _pack(self._periods.history),
-            "estimate": _pack(self.estimate),
-            "variance": _pack(self.variance),
-            "weights": _pack(self._weights.posterior),
-            "evidence": _pack(self._weights.evidence),
+            "history": pack(self._periods.history),
+            "estimate": pack(self.estimate),
+            "variance": pack(self.variance),
+            "weights": pack(self._weights.posterior),
+            "evidence": pack(self._weights.evidence),
             "banks": [
-                {name: _pack(array) for name, array in bank.state().items()}
+                {name: pack(array) for name, array in bank.state().items()}
                 for bank in self._banks()
             ],
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Take up a state that `save` gave."""
+        """Take up a state that `save` gave.
+
+        One that an older version gave is not read: the filter begins anew, which costs accuracy
+        for a while and no privacy.
+        """
         self.__init__(saved["labels"])  # type: ignore[misc]
-        if "scale" not in saved:
+        if saved.get("layout") != LAYOUT:
             return
         self._begin(saved["scale"])
         self._period = saved["period"]
@@ -173,14 +181,14 @@ class Filter:
             models = _seasons(saved["period"])
             self._seasons = LinearBank(models, self.estimate, self._start_variance, saved["scale"])
         for bank, state in zip(self._banks(), saved["banks"], strict=True):
-            bank.restore({name: _unpack(text) for name, text in state.items()})
+            bank.restore({name: unpack(text) for name, text in state.items()})
         self._periods.seen = saved["seen"]
-        self._periods.history = _unpack(saved["history"])
-        self.estimate = _unpack(saved["estimate"])
-        self.variance = _unpack(saved["variance"])
+        self._periods.history = unpack(saved["history"])
+        self.estimate = unpack(saved["estimate"])
+        self.variance = unpack(saved["variance"])
         self._weights = Weights(self._priors(), self.labels)
-        self._weights.posterior = _unpack(saved["weights"])
-        self._weights.evidence = _unpack(saved["evidence"])
+        self._weights.posterior = unpack(saved["weights"])
+        self._weights.evidence = unpack(saved["evidence"])
 
 
 def _even(weight: float, members: int) -> list[float]:
@@ -189,13 +197,3 @@ def _even(weight: float, members: int) -> list[float]:
 
 def _seasons(period: float) -> list[Model]:
     return [season(noise, period) for noise in SEASON_NOISES]
-
-
-def _pack(array: Floats) -> dict[str, Any]:
-    data = base64.b64encode(np.ascontiguousarray(array, "<f8").tobytes()).decode("ascii")
-    return {"shape": list(array.shape), "float64": data}
-
-
-def _unpack(saved: dict[str, Any]) -> Floats:
-    data = base64.b64decode(saved["float64"])
-    return np.frombuffer(data, "<f8").reshape(saved["shape"]).astype(np.float64)

@@ -26,6 +26,12 @@ def normal_interval(values: Floats, variance: Floats) -> tuple[Floats, Floats]:
     return values - reach, values + reach
 
 
+def normal_variance(low: Floats, high: Floats) -> Floats:
+    """The variance of a normal estimate that has this interval."""
+    variance: Floats = ((high - low) / (2 * QUANTILE)) ** 2
+    return variance
+
+
 def mixture_interval(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, Floats]:
     """The central interval of a mixture of normals, one column a label.
 

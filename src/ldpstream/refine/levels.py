@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-PROCESS_NOISES = (0.0, 1e-6, 1e-5, *np.logspace(-4, 1, 9).tolist())
-"""Variance of a level's move in one timestamp, in units of a tally's variance."""
+PROCESS_NOISES = (0.0, 1e-6, 1e-5, *np.logspace(-4, 3, 12).tolist())
+"""Variance of a level's move in one timestamp, in units of a tally's variance.
+
+The fastest are for tallies of a whole population, far surer than the next one is close."""
 HAZARD = 1e-4
 """Prior probability that a level jumps at a given timestamp: rare, but never impossible."""
 JUMP_VARIANCE = 0.1
@@ -29,12 +31,15 @@ class LevelBank:
     def __init__(self, start: Floats, start_variance: float, hazard: float = HAZARD) -> None:
         members = len(PROCESS_NOISES)
         self._hazard = hazard
+        self._elapsed = 0
+        """Timestamps since the last measurement: a jump may have come at any of them."""
         self._noises = np.array(PROCESS_NOISES)[:, None]
         self.means = np.repeat(start[None, :], members, axis=0)
         self.variances = np.full_like(self.means, start_variance)
 
     def predict(self, scale: float) -> None:
         """Let one timestamp pass; `scale` is the variance of a typical tally."""
+        self._elapsed += 1
         self.variances = self.variances + self._noises * scale
 
     def update(self, measured: Floats, variance: Floats) -> Floats:
@@ -42,8 +47,10 @@ class LevelBank:
         error = measured - self.means
         spread_stay = self.variances + variance
         spread_jump = spread_stay + JUMP_VARIANCE
-        stay = np.log1p(-self._hazard) + log_density(error, spread_stay)
-        jump = np.log(self._hazard) + log_density(error, spread_jump)
+        stayed = self._elapsed * np.log1p(-self._hazard)
+        self._elapsed = 0
+        stay = stayed + log_density(error, spread_stay)
+        jump = np.log(-np.expm1(stayed)) + log_density(error, spread_jump)
         likelihood: Floats = np.logaddexp(stay, jump)
         jumped = np.exp(jump - likelihood)
         jumped[jumped < NEGLIGIBLE] = 0.0
@@ -56,10 +63,12 @@ class LevelBank:
         return likelihood
 
     def state(self) -> dict[str, Floats]:
-        return {"means": self.means, "variances": self.variances}
+        elapsed = np.array([float(self._elapsed)])
+        return {"means": self.means, "variances": self.variances, "elapsed": elapsed}
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.means, self.variances = state["means"], state["variances"]
+        self._elapsed = int(state["elapsed"][0])
 
 
 def log_density(error: Floats, variance: Floats) -> Floats:

@@ -12,7 +12,7 @@ from ldpstream.refine.levels import log_density
 
 Floats = NDArray[np.float64]
 
-TREND_NOISES = (1e-6, 3.2e-6, 1e-5, 3.2e-5, 1e-4, 1e-3, 1e-2)
+TREND_NOISES = (1e-6, 3.2e-6, 1e-5, 3.2e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Variance of a slope's change in one timestamp, in units of a tally's variance.
 
 Where noise dominates, half a decade makes a difference. Stiffer slopes look best for as long as a
@@ -24,7 +24,10 @@ SEASON_NOISES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
 HARMONICS = 4
 HARMONIC_NOISE = 1e-4
 """A season's shape changes slowly; and it is not quite what a few waves can draw."""
-HARMONIC_VARIANCE = 2.0
+SHAPE_TO_LEVEL = 1 / 30
+"""Where the level moves fast, so does the shape, if less: a stiff shape on a level that wanders
+takes the wanderings for its own, and is too sure of itself."""
+HARMONIC_VARIANCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ def trend(slope_noise: float) -> Model:
 def season(level_noise: float, period: float) -> Model:
     """A level plus `HARMONICS` waves of a period, in timestamps (Harvey 1989, section 2.3.4)."""
     size = 1 + 2 * HARMONICS
-    transition, noise, observation = np.eye(size), np.eye(size) * HARMONIC_NOISE, np.zeros(size)
+    shape_noise = max(HARMONIC_NOISE, level_noise * SHAPE_TO_LEVEL)
+    transition, noise, observation = np.eye(size), np.eye(size) * shape_noise, np.zeros(size)
     noise[0, 0] = level_noise
     observation[0] = 1.0
     prior = np.empty(size - 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.refine.intervals import QUANTILE
+from ldpstream.refine.intervals import normal_variance
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class Belief:
         >>> believed.error.round(3).tolist()
         [0.061, 0.061]
         """
-        own = ((high - low) / (2 * QUANTILE)) ** 2
+        own = normal_variance(low, high)
         pooled = own.mean(axis=-1, keepdims=True)
         error = np.maximum(np.sqrt((own + pooled) / 2), LEAST_ERROR)
         return cls(np.clip(values, low, high), error)

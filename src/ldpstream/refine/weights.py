@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-SHARE = 1e-4
+SHARE = 5e-4
 """Evidence that flows back at each timestamp, so that no member is ever lost (the fixed share of
 Herbster and Warmuth 1998)."""
 PRIOR_LABELS = 4.0
@@ -37,13 +37,17 @@ class Weights:
         """Likelihood of all that was seen, in units of what the posterior gave it."""
         self.posterior = np.repeat(self._prior, labels, axis=1)
 
+    def pass_time(self) -> None:
+        """Let one timestamp pass: what was seen counts a little less."""
+        self.evidence = (1 - SHARE) * self.evidence + SHARE
+
     def learn(self, log_likelihoods: Floats) -> None:
         """Take in what each member thought of a measurement, before it knew it."""
         evidence = self.evidence * np.exp(log_likelihoods - log_likelihoods.max(axis=0))
         believed = self._pooled_prior() * evidence
         total = believed.sum(axis=0)
         self.posterior = believed / total
-        self.evidence = (1 - SHARE) * evidence / total + SHARE
+        self.evidence = evidence / total
 
     def _pooled_prior(self) -> Floats:
         pooled: Floats

@@ -1,0 +1,62 @@
+"""A tally of the past, carried to now: where the truth is while nobody reports."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.refine.filter import Filter
+from ldpstream.refine.intervals import normal_variance
+from ldpstream.refine.packing import pack, unpack
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The last tally, and where a filter stood when it had taken it in.
+
+    Where the truth was, the tally says, without bias; how far it went since, the filter. A filter
+    alone has a surer estimate and is wrong for longer: where labels that stood still begin to move,
+    it clings to the past for several tallies, and its intervals with it.
+
+    >>> smooth = Filter(labels=2)
+    >>> for share in (0.30, 0.34, 0.27, 0.33):
+    ...     tally = np.array([1 - share, share]), np.full(2, 1e-4)
+    ...     smooth.update(*tally)
+    ...     smooth.pass_time(9)
+    >>> smooth.update(*tally)
+    >>> last = Carried.of(*tally, smooth)
+    >>> smooth.pass_time(9)
+    >>> values, variance = last.now(smooth)
+    >>> bool(abs(values[1] - 0.33) < 0.03), bool(variance[1] > 1e-4)
+    (True, True)
+    """
+
+    values: Floats
+    variance: Floats
+    estimate: Floats
+    """The filter's, at the time."""
+    spread: Floats
+    """Variance of that estimate: of a normal with the filter's interval."""
+
+    @classmethod
+    def of(cls, values: Floats, variance: Floats, smooth: Filter) -> Carried:
+        """A tally that `smooth` has just taken in."""
+        return cls(values, variance, smooth.estimate, normal_variance(*smooth.interval()))
+
+    def now(self, smooth: Filter) -> tuple[Floats, Floats]:
+        """What the tally says of the truth by now, and the variance of that."""
+        spread = normal_variance(*smooth.interval())
+        grown = np.maximum(spread - self.spread, 0.0)
+        return self.values + smooth.estimate - self.estimate, self.variance + grown
+
+    def save(self) -> dict[str, Any]:
+        return {name: pack(array) for name, array in asdict(self).items()}
+
+    @classmethod
+    def restored(cls, saved: dict[str, Any]) -> Carried:
+        return cls(**{name: unpack(array) for name, array in saved.items()})
