@@ -15,74 +15,24 @@ import json
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from accuracy_hindsight import against_hindsight, generator
+from accuracy_page import MOST_REPEATS, PAGE, PLENTY, PRECISE, cell, number, page, rows_of, table
+from accuracy_streams import GRID, MOVING, NUMBER, SMOOTH, UNSEEN, WIDE, Named, Row, real_sets
 from ldpstream.lab.cache import ResultCache
 from ldpstream.lab.experiment import Experiment
-from ldpstream.lab.simulation import Fleet, run, settings_for
+from ldpstream.lab.simulation import run, settings_for
 from ldpstream.mechanisms.filtered import Filtered
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.queries import HISTOGRAM, Mean, Query
-from ldpstream.mechanisms.registry import PAPER, Settings, build
+from ldpstream.mechanisms.queries import HISTOGRAM
+from ldpstream.mechanisms.registry import PAPER, build
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.filter import Filter
 from ldpstream.refine.levels import LevelBank
-from ldpstream.refine.linear import LinearBank, trend
-from ldpstream.streams.datasets.registry import DATA_SETS
 from ldpstream.streams.stream import Stream
-from ldpstream.streams.synthetic import constant, lns, log, meter, sin, step, zipf
-
-PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
-COMMAND = ".venv/bin/python benchmarks/accuracy.py --write"
-KEPT = " Their MSE and MRE were kept from the page before (`--ours`): no filter takes part in them."
-GRID = ((1, 20), (1, 50), (2, 40))
-LEVELS = (0.85, 0.95)
-"""What a 90 % interval is asked to cover, at least and at most."""
-PRECISE = 0.01
-"""Standard error of a share of intervals that hold: repeats are as many as it takes."""
-MOST_REPEATS = 200
-HINDSIGHT_REPEATS = 40
-"""A difference of a few percent is to be seen."""
-PLENTY = 100_000
-"""Estimates in one run that need no repeat: chance hardly moves their mean."""
-NOT_SHARES = ("stream", "lpf_mse", "lpu_mse", "times_better")
-Row = dict[str, Any]
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Named:
-    """A stream under the name it has in the tables."""
-
-    name: str
-    stream: Stream
-    query: Query = HISTOGRAM
-
-
-SMOOTH = (Named("sin", sin()), Named("log", log()), Named("lns", lns()))
-MOVING = (
-    Named("constant", constant()),
-    Named("step every 100", step()),
-    Named("sin b=0.1", sin(b=0.1)),
-    Named("lns sd=0.01", lns(p0=0.3, sd=0.01)),
-)
-WIDE = Named("zipf", zipf())
-NUMBER = Named("meter, mean", meter(), Mean(0, 5))
-UNSEEN = (
-    Named("sin a=0.2 b=0.03", sin(a=0.2, b=0.03, h=0.4)),
-    Named("log a=0.6 b=0.03", log(a=0.6, b=0.03)),
-    Named("lns sd=0.005 seed=7", lns(p0=0.2, sd=0.005, seed=7)),
-    Named("constant p=0.4", constant(p=0.4)),
-    Named("step every 37", step(low=0.2, high=0.5, every=37)),
-    Named("zipf d=40 drift=0.05", zipf(200_000, 400, labels=40, s=1.5, drift=0.05, seed=3)),
-    Named("meter day=48 sd=0.03, mean", meter(day=48, sd=0.03, seed=3), Mean(0, 5)),
-)
-"""Streams of the same kinds, with parameters that no constant of the filter was chosen on."""
+from ldpstream.streams.synthetic import sin
 
 
 class Bench:
@@ -96,9 +46,9 @@ class Bench:
     def known(self, row: Row, names: tuple[str, ...]) -> Row | None:
         """Those figures of the row of the page that is about the same as `row`."""
         for old in self._known:
-            same = all(old.get(name) == _cell(value) for name, value in row.items())
+            same = all(old.get(name) == cell(value) for name, value in row.items())
             if same and all(name in old for name in names):
-                return {name: _number(old[name]) for name in names}
+                return {name: number(old[name]) for name in names}
         return None
 
     def repeats_of(self, stream: Stream) -> int:
@@ -198,96 +148,7 @@ def bank_mse(bench: Bench, stream: Stream, epsilon: float, window: int) -> float
         mechanism = build("lpf", settings)
         assert isinstance(mechanism, Filtered)
         mechanism.filter = PlainFilter(settings.labels)
-        errors.append(run(stream, mechanism, _generator(repeat)).metrics.mse)
-    return float(np.mean(errors))
-
-
-def against_hindsight(bench: Bench) -> Iterator[Row]:
-    """LPF against the one Kalman filter that the truth shows to be best for the stream."""
-    for named in (SMOOTH[0], SMOOTH[2]):
-        for epsilon, window in GRID:
-            settings = settings_for(named.stream, epsilon=epsilon, window=window)
-            records = [_tallies(named.stream, settings, seed) for seed in range(HINDSIGHT_REPEATS)]
-            all_at_once = _side_by_side(records)
-            best, which = min(
-                (_kalman_mse(make, all_at_once), name) for name, make in _fixed_filters()
-            )
-            ours = float(np.mean([_filter_mse(record) for record in records]))
-            yield {
-                "stream": named.name,
-                "epsilon": epsilon,
-                "window": window,
-                "lpf_mse": ours,
-                "hindsight_mse": best,
-                "hindsight": which,
-                "ratio": ours / best,
-            }
-
-
-@dataclass(frozen=True)
-class Record:
-    """What LPU heard of a stream, and the truth."""
-
-    truth: Floats
-    estimates: Floats
-    variance: Floats
-
-
-def _tallies(stream: Stream, settings: Settings, seed: int) -> Record:
-    rng = _generator(seed)
-    mechanism: Mechanism = build("lpu", settings)
-    released = run(stream, mechanism, rng, fleet=Fleet.of(mechanism, rng))
-    variance = np.broadcast_to(released.variance.mean(axis=0), released.variance.shape)
-    return Record(released.truth, released.released, variance)
-
-
-def _side_by_side(records: list[Record]) -> Record:
-    """Labels of all repeats as those of one stream: to a fixed filter they are the same."""
-    columns = zip(*((one.truth, one.estimates, one.variance) for one in records), strict=True)
-    return Record(*(np.concatenate(column, axis=1) for column in columns))
-
-
-def _fixed_filters() -> Iterator[tuple[str, Any]]:
-    def level(noise: float) -> Any:
-        return lambda start, _: _OneLevel(start, noise)
-
-    def slope(noise: float) -> Any:
-        return lambda start, scale: LinearBank([trend(noise)], start, 0.25, scale)
-
-    for noise in np.logspace(-6, 1, 22):
-        yield f"level, noise {noise:.1e}", level(float(noise))
-    for noise in np.logspace(-10, -1, 28):
-        yield f"trend, noise {noise:.1e}", slope(float(noise))
-
-
-class _OneLevel(LevelBank):
-    def __init__(self, start: Floats, noise: float) -> None:
-        super().__init__(start, 0.25, hazard=1e-300)
-        self.means, self.variances = self.means[:1], self.variances[:1]
-        self._noises = np.array([[noise]])
-
-
-def _kalman_mse(make: Any, record: Record) -> float:
-    scale = float(record.variance.mean())
-    bank = make(np.full(record.truth.shape[1], 0.5), scale)
-    errors = []
-    for truth, estimate, variance in zip(
-        record.truth, record.estimates, record.variance, strict=True
-    ):
-        bank.predict(scale)
-        bank.update(estimate, variance)
-        errors.append(np.mean((bank.means[0] - truth) ** 2))
-    return float(np.mean(errors))
-
-
-def _filter_mse(record: Record) -> float:
-    smooth = Filter(record.truth.shape[1])
-    errors = []
-    for truth, estimate, variance in zip(
-        record.truth, record.estimates, record.variance, strict=True
-    ):
-        smooth.update(estimate, variance)
-        errors.append(np.mean((smooth.estimate - truth) ** 2))
+        errors.append(run(stream, mechanism, generator(repeat)).metrics.mse)
     return float(np.mean(errors))
 
 
@@ -321,7 +182,7 @@ def cost() -> dict[str, float]:
     """Milliseconds of processor time for filtering and an interval at 1,000 labels, after 300
     timestamps. Not of the clock: other work on the machine must not count.
     """
-    labels, rng = 1000, _generator(0)
+    labels, rng = 1000, generator(0)
     smooth = Filter(labels)
     wave = np.sin(2 * np.pi * np.arange(400) / 24)
     spent = []
@@ -335,17 +196,6 @@ def cost() -> dict[str, float]:
     return {"labels": labels, "median_ms": float(np.median(late)), "worst_ms": float(late.max())}
 
 
-def _generator(seed: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed))
-
-
-def real_sets() -> Iterator[Named]:
-    for name, known in DATA_SETS.items():
-        stream = known.open()
-        if stream is not None:
-            yield Named(name, stream)
-
-
 def measure(repeats: int, *, quick: bool, ours: bool = False) -> dict[str, Any]:
     bench = Bench(repeats, rows_of(PAGE.read_text()) if ours else None)
     if quick:
@@ -357,141 +207,12 @@ def measure(repeats: int, *, quick: bool, ours: bool = False) -> dict[str, Any]:
         "paper": list(against_the_paper(bench, iter(SMOOTH + MOVING + (WIDE,)))),
         "real": list(against_the_paper(bench, real_sets())),
         "lpu": list(never_worse_than_lpu(bench)),
-        "hindsight": list(against_hindsight(bench)),
+        "hindsight": list(against_hindsight()),
         "coverage": list(coverage(bench, iter((*SMOOTH, *MOVING, WIDE, NUMBER)))),
         "coverage_real": list(coverage(bench, real_sets())),
         "unseen": list(on_unseen_streams(bench)),
         "cost": cost(),
     }
-
-
-def table(rows: list[Row]) -> str:
-    """Rows as Markdown."""
-    if not rows:
-        return "(no set is prepared)"
-    names = list(rows[0])
-    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
-    lines += ["| " + " | ".join(_cell(row.get(name, "")) for name in names) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def rows_of(page: str) -> list[Row]:
-    """The rows of all tables of a page, as text."""
-    rows: list[Row] = []
-    names: list[str] = []
-    for line in page.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if not line.startswith("|"):
-            names = []
-        elif not names:
-            names = cells
-        else:
-            rows.append(dict(zip(names, cells, strict=True)))
-    return rows
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "NO"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def page(found: dict[str, Any]) -> str:
-    cost = found["cost"]
-    return f"""# How accurate LPF is
-
-Made by `{COMMAND}`, {found["repeats"]} repeats ({HINDSIGHT_REPEATS} against
-hindsight; elsewhere as stated). Nothing differs between rows but
-the stream, epsilon and the window. MSE and MRE are means over timestamps and labels; the seven use
-GRR, LPF the oracle of `choose`.{KEPT if found.get("ours") else ""}
-
-## Against the paper's seven
-{table(found["paper"])}
-
-## On real sets
-{table(found["real"])}
-
-## Against LPU with the same oracle and consistency, and against the plain bank
-The plain bank has no jumps and no seasons.
-
-{table(found["lpu"])}
-
-## Against the best fixed Kalman filter in hindsight
-The best of 22 local levels and 28 local trends, chosen with the truth at hand. Raw filters, no
-consistency.
-
-{table(found["hindsight"])}
-
-## Do the 90 % intervals hold?
-Share of true frequencies inside, at epsilon 1 and w = 20 where nothing else is said. Where nothing
-moves, as in `constant`, a filter's error lasts as long as the run, which is then hardly more than
-one trial: so runs are added, up to {MOST_REPEATS}, until the standard error of a share is below
-{PRECISE} (one run where it has over {PLENTY:,} intervals).
-
-Intervals of the seven are those of `simulate --intervals`: of all reports of the timestamp, so they
-hold on average over timestamps. Between two samples of LSP there are none: there it is the interval
-of the last sample, widened by how far a filter says that the stream goes meanwhile. Nothing tells
-what it does between samples, and where that is not a random walk they cannot be exact: on
-`sin b=0.1` three samples make a period. MSNBC is over after five samples, and between the first
-two nearly all users change their label. Intervals of LPF rest on all reports so far and are far
-narrower.
-
-{table(found["coverage"])}
-
-{table(found["coverage_real"])}
-
-## On streams that nothing was chosen on
-Constants of the filter (priors, grids of noises) are the same for all streams; they were chosen
-with the tables above at hand. These streams have other parameters and were not looked at before. At
-epsilon 1 and w = 20.
-
-{table(found["unseen"])}
-
-## Cost
-At {cost["labels"]} labels a release, with its interval, takes {cost["median_ms"]:.1f} ms of
-processor time in the median and {cost["worst_ms"]:.1f} ms at the worst (when it looks for a
-period); `--cost`.
-
-## Where it falls short
-{shortcomings(found)}
-"""
-
-
-def shortcomings(found: dict[str, Any]) -> str:
-    """What the tables say against LPF and the intervals, in a list."""
-    compared = found["paper"] + found["real"]
-    behind = [f"{_where(row)} ({row['best_of_seven']})" for row in compared if not row["first"]]
-    far = [f"{_where(row)}: {row['ratio']:.2f}" for row in found["hindsight"] if row["ratio"] > 1.1]
-    beaten = [_where(row) for row in found["lpu"] if row["times_better"] < 1]
-    shares = found["coverage"] + found["coverage_real"] + found["unseen"]
-    off = [
-        f"{name.removesuffix('_covered')} on {row['stream']}: {_cell(share)}"
-        for row in shares
-        for name, share in row.items()
-        if name not in NOT_SHARES and _off(share)
-    ]
-    said = {
-        "One of the seven is better than LPF in MSE or MRE": behind,
-        "The best fixed filter in hindsight is more than 10 % better": far,
-        "LPU with the same oracle and consistency is better than LPF": beaten,
-        f"A 90 % interval covers less than {LEVELS[0]} or more than {LEVELS[1]}": off,
-    }
-    return "\n".join(f"- {what}: {', '.join(where) or 'nowhere'}." for what, where in said.items())
-
-
-def _off(share: float) -> bool:
-    return not LEVELS[0] <= share <= LEVELS[1]
-
-
-def _where(row: Row) -> str:
-    return f"{row['stream']} ({row['epsilon']}, {row['window']})"
 
 
 def main() -> None:
