@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ldpstream.cli import options
 from ldpstream.cli.output import Row, console, print_rows, stages
 from ldpstream.cli.running import STOPPED, command_line
 from ldpstream.errors import Mistake, Problem
@@ -34,7 +35,7 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="folder for the report: audit.html and audit.json")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Compute every randomiser's exact epsilon, attack every mechanism, find every planted bug.
 
@@ -140,7 +141,7 @@ def _short(fraction: str) -> str:
 @app.command("ledger")
 def ledger(
     file: Annotated[Path, typer.Argument(help="the device's file")],
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Re-check a device's ledger and the reports it keeps, from its file alone.
 

@@ -8,23 +8,18 @@ from typing import Annotated
 
 import typer
 
-from ldpstream.cli import queries, sources
+from ldpstream.cli import options, queries, sources
+from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import console, print_rows, progress
 from ldpstream.cli.running import command_line, numbers, resumable, whole_numbers
 
 
+@grouped
 def command(
     context: typer.Context,
     out: Annotated[Path, typer.Option(help="folder for figures, CSVs and report.html")],
-    stream: sources.Stream = None,
-    counts: sources.Counts = None,
-    data: sources.Data = None,
-    user: sources.User = None,
-    time: sources.Time = None,
-    value: sources.Value = None,
-    every: sources.Every = None,
+    source: sources.Source,
     labels: sources.Labels = None,
-    bins: sources.Bins = None,
     users: sources.Users = None,
     timestamps: sources.Timestamps = None,
     epsilons: Annotated[str, typer.Option(help="with commas")] = "0.5,1,2",
@@ -33,18 +28,16 @@ def command(
     plugin: Annotated[
         list[Path] | None, typer.Option(help="a Python file that registers a mechanism")
     ] = None,
-    repeats: Annotated[int, typer.Option(help="runs to average")] = 3,
-    oracle: Annotated[str, typer.Option(help="auto, grr, sue, oue, blh, olh, ...")] = "auto",
-    variance: Annotated[str, typer.Option(help="paper (as printed) or corrected")] = "corrected",
-    pool: Annotated[
-        bool, typer.Option("--pool", help="publish from the dissimilarity reports as well")
-    ] = False,
+    repeats: options.Repeats = 3,
+    oracle: options.Oracle = "auto",
+    variance: options.Variance = "corrected",
+    pool: options.Pool = False,
     mean: queries.Mean = None,
     engine: Annotated[
         str | None, typer.Option(help="dask://HOST:PORT; else all cores of this machine")
     ] = None,
-    seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Run all mechanisms on one stream over a grid of epsilons and windows, and recommend one."""
     from ldpstream.lab.comparison import Comparison
@@ -63,20 +56,7 @@ def command(
     query = queries.query_of(mean, None)
     with resumable(), engine_named(engine) as used, ResultCache() as cache:
         comparison = Comparison(
-            sources.open_source(
-                stream=stream,
-                counts=counts,
-                data=data,
-                user=user,
-                time=time,
-                value=value,
-                every=every,
-                labels=labels,
-                bins=bins,
-                users=users,
-                timestamps=timestamps,
-                seed=seed,
-            ),
+            source.open(labels=labels, users=users, timestamps=timestamps, seed=seed),
             names() if mechanisms == "all" else tuple(mechanisms.split(",")),
             numbers("--epsilons", epsilons),
             whole_numbers("--windows", windows),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ldpstream.cli import options
 from ldpstream.cli.output import Row, print_rows, stages
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Real data sets: list them, prepare them.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+Json = options.Json
 
 
 @app.command("list")

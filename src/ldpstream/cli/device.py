@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ldpstream.cli import options
 from ldpstream.cli.output import Row, print_rows
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def device() -> None:
 @app.command()
 def status(
     file: Annotated[Path, typer.Argument(help="the device's file")],
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show what is left of the budget, the last reports, and what was refused."""
     from ldpstream.device import read_status

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ldpstream.cli import sources
+from ldpstream.cli import options, sources
+from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import Row, print_rows, stages
 
 if TYPE_CHECKING:
@@ -16,22 +17,16 @@ if TYPE_CHECKING:
 _WEATHER = "How rough it is"
 
 
+@grouped
 def command(
     collector: Annotated[str, typer.Option(help="address, as http://127.0.0.1:8080")],
     token: Annotated[str, typer.Option(help="enrolment token", envvar="LDPSTREAM_ENROLMENT_TOKEN")],
+    source: sources.Source,
     devices: Annotated[int, typer.Option(help="how many devices")] = 2000,
-    stream: sources.Stream = None,
     name: Annotated[
         str | None, typer.Option(help="the collector's name of the stream, if another")
     ] = None,
-    counts: sources.Counts = None,
-    data: sources.Data = None,
-    user: sources.User = None,
-    time: sources.Time = None,
-    value: sources.Value = None,
-    every: sources.Every = None,
     labels: sources.Labels = None,
-    bins: sources.Bins = None,
     timestamps: sources.Timestamps = None,
     seconds: Annotated[float, typer.Option(help="how long to take part")] = 60.0,
     offline: Annotated[
@@ -52,32 +47,19 @@ def command(
         bool, typer.Option("--gateway", help="one listener for all, reports in batches")
     ] = False,
     seed: Annotated[int, typer.Option(help="of values and weather, never of reports")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Run real devices that follow a stream; print the error of what the collector releases."""
     from ldpstream.fleet.fleet import Plan, run_fleet
     from ldpstream.fleet.weather import Weather
 
-    built_in = counts is None and data is None and _is_built_in(stream)
-    source = sources.open_source(
-        stream=stream,
-        counts=counts,
-        data=data,
-        user=user,
-        time=time,
-        value=value,
-        every=every,
-        labels=labels,
-        bins=bins,
-        users=devices if built_in else None,
-        timestamps=timestamps,
-        seed=seed,
-    )
+    users = devices if source.built_in else None
+    stream = source.open(labels=labels, users=users, timestamps=timestamps, seed=seed)
     plan = Plan(
         url=collector.rstrip("/"),
-        stream=name or source.name,
+        stream=name or stream.name,
         token=token,
-        source=source,
+        source=stream,
         devices=devices,
         seconds=seconds,
         weather=Weather(offline, join, loss, latency),
@@ -87,12 +69,6 @@ def command(
     with stages(f"{devices} devices") as show:
         outcome = run_fleet(plan, show, _ignore if as_json else _tell)
     print_rows([_row(plan.stream, outcome)], as_json=as_json)
-
-
-def _is_built_in(stream: str | None) -> bool:
-    from ldpstream.streams.synthetic import STREAMS
-
-    return (stream or "sin").partition(":")[0] in STREAMS
 
 
 def _ignore(judged: Judged) -> None: ...

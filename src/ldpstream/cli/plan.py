@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ldpstream.cli import sources
+from ldpstream.cli import options, sources
+from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import console, print_rows, progress
 from ldpstream.errors import Mistake, Problem
 
@@ -24,7 +25,9 @@ GUESSED_EPSILON = "1"
 """Where the search for the one that was left out begins."""
 
 
+@grouped
 def command(
+    source: sources.Source,
     users: Annotated[
         int | None, typer.Option(help="size of the fleet; left out: the least for --target-error")
     ] = None,
@@ -44,7 +47,7 @@ def command(
         str | None,
         typer.Option(help="privacy of any window; left out: the least for --target-error"),
     ] = None,
-    window: Annotated[int, typer.Option(help="w, in timestamps")] = 20,
+    window: options.Window = 20,
     interval: Annotated[str, typer.Option(help="length of a timestamp: 30s, 1min, 1h")] = "1min",
     target_error: Annotated[
         str | None,
@@ -59,21 +62,13 @@ def command(
     oracle: Annotated[
         str, typer.Option(help="auto; or, for each mechanism: names with commas, or all")
     ] = "auto",
-    stream: sources.Stream = None,
-    counts: sources.Counts = None,
-    data: sources.Data = None,
-    user: sources.User = None,
-    time: sources.Time = None,
-    value: sources.Value = None,
-    every: sources.Every = None,
-    bins: sources.Bins = None,
     timestamps: Annotated[
         int | None, typer.Option(help="how many to plan for; else 5 windows, or all of a sample")
     ] = None,
     repeats: Annotated[int, typer.Option(help="runs on a sample to average")] = 3,
-    seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
+    seed: options.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="where to write the stream.toml")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Predict the error and the cost of each mechanism, recommend one, write its stream.toml.
 
@@ -88,25 +83,13 @@ def command(
 
     _at_least(1, {"--timestamps": timestamps, "--repeats": repeats})
     _at_least(0, {"--seed": seed})
+    of_data, planned = (None, labels) if source.data is None else (labels, None)
     sample: streams.Stream | None = None
-    of_data = (user, time, value, every, bins)
-    if any(one is not None for one in (stream, counts, data, *of_data)):
-        sample = sources.open_source(
-            stream=stream,
-            counts=counts,
-            data=data,
-            user=user,
-            time=time,
-            value=value,
-            every=every,
-            labels=labels if data is not None else None,
-            bins=bins,
-            timestamps=timestamps,
-            seed=seed,
-        )
+    if source.given:
+        sample = source.open(labels=of_data, timestamps=timestamps, seed=seed)
     if sample is not None and users is None and target_error is None:
         users = sample.users
-    subject = _subject(labels if data is None else None, number_range, sample)
+    subject = _subject(planned, number_range, sample)
     settings, find = _settings(subject, users, epsilon, window, searching=target_error is not None)
     horizon = timestamps or HORIZON * window
     judge: Judge = Prediction(horizon, seed) if sample is None else Sample(sample, repeats, seed)

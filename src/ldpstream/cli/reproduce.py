@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ldpstream.cli import options
 from ldpstream.cli.output import console, print_rows, progress
 from ldpstream.cli.running import command_line, resumable
 
@@ -26,7 +27,7 @@ def command(
         ),
     ],
     out: Annotated[Path, typer.Option(help="folder for figures, CSVs and report.html")],
-    repeats: Annotated[int, typer.Option(help="runs to average")] = 3,
+    repeats: options.Repeats = 3,
     engine: Annotated[
         str | None, typer.Option(help="dask://HOST:PORT; else all cores of this machine")
     ] = None,
@@ -36,9 +37,9 @@ def command(
     timestamps: Annotated[
         int | None, typer.Option(help="of the synthetic streams, instead of the paper's 800")
     ] = None,
-    seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
+    seed: options.Seed = 0,
     markdown: Annotated[Path | None, typer.Option(help="write the report there as well")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Make the paper's figures and its table anew, on Sin, Log, LNS and every prepared data set."""
     from ldpstream.lab.engines import engine_named

@@ -7,44 +7,37 @@ from typing import Annotated
 
 import typer
 
-from ldpstream.cli import queries, sources
+from ldpstream.cli import options, queries, sources
+from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import print_rows, progress
 
 
+@grouped
 def command(
-    stream: sources.Stream = None,
-    counts: sources.Counts = None,
-    data: sources.Data = None,
-    user: sources.User = None,
-    time: sources.Time = None,
-    value: sources.Value = None,
-    every: sources.Every = None,
+    source: sources.Source,
     labels: sources.Labels = None,
-    bins: sources.Bins = None,
     users: sources.Users = None,
     timestamps: sources.Timestamps = None,
     mean: queries.Mean = None,
     distribution: queries.Distribution = None,
     mechanism: Annotated[str, typer.Option(help="one or more, with commas; or all")] = "all",
     epsilon: Annotated[str, typer.Option(help="privacy of any window")] = "1",
-    window: Annotated[int, typer.Option(help="w, in timestamps")] = 20,
-    oracle: Annotated[str, typer.Option(help="auto, grr, sue, oue, blh, olh, ...")] = "auto",
-    variance: Annotated[str, typer.Option(help="paper (as printed) or corrected")] = "corrected",
-    pool: Annotated[
-        bool, typer.Option("--pool", help="publish from the dissimilarity reports as well")
-    ] = False,
+    window: options.Window = 20,
+    oracle: options.Oracle = "auto",
+    variance: options.Variance = "corrected",
+    pool: options.Pool = False,
     consistency: Annotated[
         str | None, typer.Option(help="none, clip, norm-sub or base-cut; else the usual one")
     ] = None,
     intervals: Annotated[
         bool, typer.Option("--intervals", help="intervals that hold for carried-over releases too")
     ] = False,
-    repeats: Annotated[int, typer.Option(help="runs to average")] = 1,
-    seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
+    repeats: options.Repeats = 1,
+    seed: options.Seed = 0,
     plot: Annotated[
         Path | None, typer.Option(help="draw truth against releases into this PNG")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Run mechanisms on a stream with a simulated fleet and print their error and their cost."""
     from ldpstream.lab.figures.releases import releases_figure
@@ -52,28 +45,15 @@ def command(
     from ldpstream.lab.simulation import simulate
     from ldpstream.mechanisms.registry import names
 
-    source = sources.open_source(
-        stream=stream,
-        counts=counts,
-        data=data,
-        user=user,
-        time=time,
-        value=value,
-        every=every,
-        labels=labels,
-        bins=bins,
-        users=users,
-        timestamps=timestamps,
-        seed=seed,
-    )
+    stream = source.open(labels=labels, users=users, timestamps=timestamps, seed=seed)
     query = queries.query_of(mean, distribution)
     chosen = names() if mechanism == "all" else tuple(mechanism.split(","))
     results = []
-    total = len(chosen) * repeats * source.timestamps
-    with progress(f"simulating {source.name}", total) as advance:
+    total = len(chosen) * repeats * stream.timestamps
+    with progress(f"simulating {stream.name}", total) as advance:
         for name in chosen:
             result = simulate(
-                source,
+                stream,
                 name,
                 epsilon=epsilon,
                 window=window,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,51 +17,10 @@ if TYPE_CHECKING:
 
 _GROUP = "Where the stream comes from"
 
-Stream = Annotated[
-    str | None,
-    typer.Option(
-        help="sin, log, lns, step, constant, zipf or meter, with parameters as in sin:b=0.1; "
-        "or a prepared data set (ldpstream data list)",
-        rich_help_panel=_GROUP,
-    ),
-]
-Counts = Annotated[
-    Path | None,
-    typer.Option(
-        help="a CSV: a row a timestamp, a column a label, header = labels", rich_help_panel=_GROUP
-    ),
-]
-Data = Annotated[
-    Path | None,
-    typer.Option(help="a .csv or .parquet file, a row an event", rich_help_panel=_GROUP),
-]
-User = Annotated[
-    str | None, typer.Option(help="of --data: the column of users", rich_help_panel=_GROUP)
-]
-Time = Annotated[
-    str | None, typer.Option(help="of --data: the column of times", rich_help_panel=_GROUP)
-]
-Value = Annotated[
-    str | None, typer.Option(help="of --data: the column of values", rich_help_panel=_GROUP)
-]
-Every = Annotated[
-    str | None,
-    typer.Option(
-        help="of --data: length of a timestamp, as 10min, 1h, 1d; or a number, for plain numbers",
-        rich_help_panel=_GROUP,
-    ),
-]
 Labels = Annotated[
     str | None,
     typer.Option(
         help='of --data: top:K or a file, a label a line; the rest is "other"',
-        rich_help_panel=_GROUP,
-    ),
-]
-Bins = Annotated[
-    str | None,
-    typer.Option(
-        help="of --data: bins of a column of numbers: 0,10,20 or equal:10 or quantile:10",
         rich_help_panel=_GROUP,
     ),
 ]
@@ -73,33 +33,99 @@ Timestamps = Annotated[
 ]
 
 
-def open_source(
-    *,
-    stream: str | None = None,
-    counts: Path | None = None,
-    data: Path | None = None,
-    user: str | None = None,
-    time: str | None = None,
-    value: str | None = None,
-    every: str | None = None,
-    labels: str | None = None,
-    bins: str | None = None,
-    users: int | None = None,
-    timestamps: int | None = None,
-    seed: int = 0,
-) -> streams.Stream:
-    """The stream that the options name; the sine if they name none."""
-    of_data = {"--user": user, "--time": time, "--value": value, "--every": every}
-    if data is not None:
-        _only("--data", {"--stream": stream, "--counts": counts, "--users": users})
-        return _data(data, of_data, labels, bins, timestamps)
-    _only("--data", of_data | {"--labels": labels, "--bins": bins}, expected="it with --data only")
-    if counts is not None:
-        _only("--counts", {"--stream": stream, "--users": users, "--timestamps": timestamps})
-        from ldpstream.streams.counts import read_counts
+@dataclass(frozen=True)
+class Source:
+    """Where a stream comes from (`grouped`)."""
 
-        return read_counts(counts)
-    return _named(stream or "sin", users, timestamps, seed)
+    stream: Annotated[
+        str | None,
+        typer.Option(
+            help="sin, log, lns, step, constant, zipf or meter, with parameters as in sin:b=0.1; "
+            "or a prepared data set (ldpstream data list)",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None
+    counts: Annotated[
+        Path | None,
+        typer.Option(
+            help="a CSV: a row a timestamp, a column a label, header = labels",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None
+    data: Annotated[
+        Path | None,
+        typer.Option(help="a .csv or .parquet file, a row an event", rich_help_panel=_GROUP),
+    ] = None
+    user: Annotated[
+        str | None, typer.Option(help="of --data: the column of users", rich_help_panel=_GROUP)
+    ] = None
+    time: Annotated[
+        str | None, typer.Option(help="of --data: the column of times", rich_help_panel=_GROUP)
+    ] = None
+    value: Annotated[
+        str | None, typer.Option(help="of --data: the column of values", rich_help_panel=_GROUP)
+    ] = None
+    every: Annotated[
+        str | None,
+        typer.Option(
+            help="of --data: length of a timestamp, as 10min, 1h, 1d; "
+            "or a number, for plain numbers",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None
+    bins: Annotated[
+        str | None,
+        typer.Option(
+            help="of --data: bins of a column of numbers: 0,10,20 or equal:10 or quantile:10",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether any of the options was."""
+        return self != Source()
+
+    @property
+    def built_in(self) -> bool:
+        """Whether the stream is one that is made, with as many users as one likes."""
+        return self.data is None and self.counts is None and _is_built_in(self._name)
+
+    @property
+    def _name(self) -> str:
+        return self.stream or "sin"
+
+    def open(
+        self,
+        *,
+        labels: str | None = None,
+        users: int | None = None,
+        timestamps: int | None = None,
+        seed: int = 0,
+    ) -> streams.Stream:
+        """The stream that the options name; the sine if they name none."""
+        of_data = self._of_data()
+        if self.data is not None:
+            others = {"--stream": self.stream, "--counts": self.counts, "--users": users}
+            _only("--data", others)
+            return _data(self.data, of_data, labels, self.bins, timestamps)
+        only_of_data = of_data | {"--labels": labels, "--bins": self.bins}
+        _only("--data", only_of_data, expected="it with --data only")
+        if self.counts is not None:
+            others = {"--stream": self.stream, "--users": users, "--timestamps": timestamps}
+            _only("--counts", others)
+            from ldpstream.streams.counts import read_counts
+
+            return read_counts(self.counts)
+        return _named(self._name, users, timestamps, seed)
+
+    def _of_data(self) -> dict[str, str | None]:
+        return {
+            "--user": self.user,
+            "--time": self.time,
+            "--value": self.value,
+            "--every": self.every,
+        }
 
 
 def _named(name: str, users: int | None, timestamps: int | None, seed: int) -> streams.Stream:
@@ -110,10 +136,16 @@ def _named(name: str, users: int | None, timestamps: int | None, seed: int) -> s
         _only(f"--stream {name}", {"--users": users}, expected="it with a built-in stream only")
         prepared = open_data_set(name)
         return prepared if timestamps is None else prepared.first(timestamps)
-    if name.partition(":")[0] not in STREAMS:
+    if not _is_built_in(name):
         known = ", ".join([*STREAMS, *DATA_SETS])
         raise Mistake(Problem.STREAM_UNKNOWN, given=name, known=known)
     return named(name, users, timestamps, seed)
+
+
+def _is_built_in(name: str) -> bool:
+    from ldpstream.streams.synthetic import STREAMS
+
+    return name.partition(":")[0] in STREAMS
 
 
 def _data(
