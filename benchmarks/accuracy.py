@@ -20,7 +20,19 @@ from typing import Any
 import numpy as np
 
 from accuracy_hindsight import against_hindsight, generator
-from accuracy_page import MOST_REPEATS, PAGE, PLENTY, PRECISE, cell, number, page, rows_of, table
+from accuracy_page import (
+    FEWEST_REPEATS,
+    MOST_REPEATS,
+    PAGE,
+    PLENTY,
+    PRECISE,
+    SOME,
+    cell,
+    number,
+    page,
+    rows_of,
+    table,
+)
 from accuracy_streams import GRID, MOVING, NUMBER, SMOOTH, UNSEEN, WIDE, Named, Row, real_sets
 from ldpstream.lab.cache import ResultCache
 from ldpstream.lab.experiment import Experiment
@@ -167,7 +179,8 @@ def covered(bench: Bench, named: Named, mechanism: str, epsilon: float, window: 
     """The share for one mechanism: runs are added until its standard error is small."""
     by_paper = mechanism in PAPER and named.query is HISTOGRAM
     options = {"intervals": True, "oracle": "grr" if by_paper else "auto", "query": named.query}
-    repeats = bench.repeats_of(named.stream)
+    intervals = named.stream.timestamps * named.query.length(len(named.stream.domain))
+    repeats = FEWEST_REPEATS if intervals < SOME else bench.repeats_of(named.stream)
     while True:
         figures = bench.figures(
             named.stream, mechanism, epsilon, window, repeats=repeats, **options

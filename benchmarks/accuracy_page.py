@@ -15,7 +15,9 @@ LEVELS = (0.85, 0.95)
 """What a 90 % interval is asked to cover, at least and at most."""
 PRECISE = 0.01
 """Standard error of a share of intervals that hold: repeats are as many as it takes."""
+FEWEST_REPEATS = 20
 MOST_REPEATS = 200
+SOME = 10_000
 PLENTY = 100_000
 """Estimates in one run that need no repeat: chance hardly moves their mean."""
 NOT_SHARES = ("stream", "lpf_mse", "lpu_mse", "times_better")
@@ -88,16 +90,16 @@ consistency.
 ## Do the 90 % intervals hold?
 Share of true frequencies inside, at epsilon 1 and w = 20 where nothing else is said. Where nothing
 moves, as in `constant`, a filter's error lasts as long as the run, which is then hardly more than
-one trial: so runs are added, up to {MOST_REPEATS}, until the standard error of a share is below
-{PRECISE} (one run where it has over {PLENTY:,} intervals).
+one trial: so runs are added, from {FEWEST_REPEATS} up to {MOST_REPEATS}, until the standard error
+of a share is below {PRECISE} (from {found["repeats"]} where a run has over {SOME:,} intervals, and
+one where it has over {PLENTY:,}).
 
-Intervals of the seven are those of `simulate --intervals`: of all reports of the timestamp, so they
-hold on average over timestamps. Between two samples of LSP there are none: there it is the interval
-of the last sample, widened by how far a filter says that the stream goes meanwhile. Nothing tells
-what it does between samples, and where that is not a random walk they cannot be exact: on
-`sin b=0.1` three samples make a period. MSNBC is over after five samples, and between the first
-two nearly all users change their label. Intervals of LPF rest on all reports so far and are far
-narrower.
+Intervals of the seven are those of `simulate --intervals`: that of the publication that a release
+rests on, carried on by how far a filter of all tallies says that the stream went since. Nothing
+tells what a stream does between two samples of LSP, and where that is not a random walk its
+intervals cannot be exact: on `sin b=0.1` three samples make a period. MSNBC is over after five
+samples, and between the first two nearly all users change their label. Intervals of LPF rest on all
+reports so far and are far narrower.
 
 {table(found["coverage"])}
 

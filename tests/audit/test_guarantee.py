@@ -14,7 +14,7 @@ from ldpstream.audit.empirical import MECHANISMS
 from ldpstream.audit.planted import BUGS
 from ldpstream.device.account import Account, Submission
 from ldpstream.device.rounds import Refused, Round
-from ldpstream.device.rules import Silence
+from ldpstream.device.rules import Held, Silence
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from tests.device.collectors import NANO, Bench, a_round
@@ -86,10 +86,8 @@ def test_a_device_that_speaks_by_its_value_would_be_noticed(
 ) -> None:
     honest = Account._consider
 
-    def shy(
-        self: Account, pin: str, asked: Round, value: int | None
-    ) -> Submission | Silence | Refused:
-        return honest(self, pin, asked, None if value == 0 else value)
+    def shy(self: Account, pin: str, asked: Round, value: Held) -> Submission | Silence | Refused:
+        return honest(self, pin, asked, lambda: value() or None)
 
     monkeypatch.setattr(Account, "_consider", shy)
     assert spoken(memory, "north") != spoken(memory, "east")

@@ -201,7 +201,7 @@ def redraw(honest: Callable[..., Decision]) -> Callable[..., Decision]:
 
     def decided(*arguments: Any) -> Decision:
         decision = honest(*arguments)
-        return Fresh(decision.asked) if isinstance(decision, Repeat) else decision
+        return Fresh(decision.asked, 0) if isinstance(decision, Repeat) else decision
 
     return decided
 
@@ -222,7 +222,7 @@ def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
     elif bug == "draws again":
         monkeypatch.setattr(account, "decide", redraw(decide))
         monkeypatch.setattr(Ledger, "spend", lambda ledger, t, nano: ledger)
-        monkeypatch.setattr(Account, "_commit", lambda account, entry: None)
+        monkeypatch.setattr(Account, "_commit", lambda account, entry, ledger: None)
     elif bug == "no commit":
         monkeypatch.setattr(Store, "add", send_before_commit)
     else:

@@ -18,7 +18,7 @@ from ldpstream.collector.selection import RosterSelection
 from ldpstream.device import account
 from ldpstream.device.account import Account, Submission
 from ldpstream.device.rounds import Refused, Round
-from ldpstream.device.rules import Silence
+from ldpstream.device.rules import Held, Silence
 from ldpstream.mechanisms.absorption import Absorption
 from ldpstream.mechanisms.division import BudgetDivision
 from ldpstream.mechanisms.registry import register, unregister
@@ -88,15 +88,16 @@ def _redrawing_device() -> AbstractContextManager[object]:
     honest = Account._consider
 
     def consider(
-        self: Account, pin: str, asked: Round, value: int | None
+        self: Account, pin: str, asked: Round, value: Held
     ) -> Submission | Silence | Refused:
         again = asked.key in self._answered
         outcome = honest(self, pin, asked, value)
-        if not again or value is None or not isinstance(outcome, Submission):
+        held = value()
+        if not again or held is None or not isinstance(outcome, Submission):
             return outcome
         terms = self.enrolled.terms
         half = terms.randomiser(Epsilon(asked.epsilon_nano))
-        return self._submission(asked, half.encode(half.perturb(value, self._source)))
+        return self._submission(asked, half.encode(half.perturb(held, self._source)))
 
     return patch.object(Account, "_consider", consider)
 

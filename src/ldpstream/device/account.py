@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ldpstream.device.clock import Clock, OwnTime
 from ldpstream.device.rounds import Refused, Round
-from ldpstream.device.rules import Decision, Fresh, Repeat, Silence, State, decide
+from ldpstream.device.rules import Decision, Fresh, Held, Repeat, Silence, State, decide
 from ldpstream.device.store import (
     Enrolment,
     Entry,
@@ -68,7 +68,8 @@ class Account:
             self._time.offset_ms = self.enrolment.offset_ms
             self._read_ledger(self.enrolment.terms, memory.entries)
             if not memory.vouched_for:
-                self._count_as_spent("the ledger may be a copy that was brought back")
+                why = "the ledger may be a copy that was brought back"
+                self._count_as_spent(why, self.now_ms())
         self._stale = False
 
     def _read_ledger(self, terms: Terms, entries: tuple[Entry, ...]) -> None:
@@ -87,11 +88,16 @@ class Account:
 
     def enrol(self, enrolment: Enrolment, past_is_known: bool) -> None:
         """Commit an enrolment; the ledger of a first one starts as spent (rule 6)."""
-        terms = enrolment.terms
+        if self._stale:
+            self._recall()  # a copy that was brought back must not become the latest by this
+        if self.enrolment is None:
+            # No ledger yet: nothing was witnessed that a clock set right since could undo.
+            self._time.offset_ms = enrolment.offset_ms
+            self._time.take_over(self._time.look())
         entries = []
         if not past_is_known:
-            self._time.offset_ms = enrolment.offset_ms
-            entries = [self._everything(terms, self._latest(terms))]
+            terms = enrolment.terms
+            entries = [self._everything(terms, self._latest(terms, self.now_ms()))]
         self._stale = True
         self._commits = self._store.enrol(self._commits, enrolment, entries)
         self._recall()
@@ -112,17 +118,15 @@ class Account:
             try:
                 if self._stale:
                     self._recall()
-                return self._consider(pin, asked, reading(asked.t))
+                return self._consider(pin, asked, lambda: reading(asked.t))
             except LedgerMoved:
                 self._stale = True  # another process has reported: decide again from what it left
         raise LedgerUnusable(Problem.LEDGER_MOVED, file=self._store.path.name)
 
-    def _consider(
-        self, pin: str, asked: Round, value: int | None
-    ) -> Submission | Silence | Refused:
-        match self._decide(pin, asked, value is not None):
-            case Fresh() if value is not None:
-                return self._submission(asked, self._draw_and_commit(asked, value))
+    def _consider(self, pin: str, asked: Round, value: Held) -> Submission | Silence | Refused:
+        match self._decide(pin, asked, value):
+            case Fresh(value=held):
+                return self._submission(asked, self._draw_and_commit(asked, held))
             case Repeat(report=report):
                 delivered = asked.key in self._delivered
                 return Silence.DELIVERED if delivered else self._submission(asked, report)
@@ -130,22 +134,23 @@ class Account:
                 return self.note(refusal)
             case Silence() as silence:
                 return silence
-        raise AssertionError("a report was decided on without a value")
 
-    def _decide(self, pin: str, asked: Round, has_value: bool) -> Decision:
-        decision = self._decide_now(pin, asked, has_value)
+    def _decide(self, pin: str, asked: Round, value: Held) -> Decision:
+        decision = self._decide_now(pin, asked, value)
         ahead = isinstance(decision, Refused) and decision.problem is Problem.ROUND_AHEAD
-        if ahead and self._time.wall_ahead_ms() > self.enrolled.terms.slack_ms:
+        seen = self._time.look()
+        if ahead and self._time.wall_ahead_ms(seen) > self.enrolled.terms.slack_ms:
             # The collector and the wall clock agree that time has passed which this device has not
-            # witnessed. It believes them, and that anything may have been spent in that time.
-            self._time.take_over_wall()
-            self._count_as_spent("the clock was moved forward")
-            decision = self._decide_now(pin, asked, has_value)
+            # witnessed. It believes them, and that anything may have been spent in that time: not
+            # before this is on disk, or a disk that fails would let it off.
+            self._count_as_spent("the clock was moved forward", self._time.by_wall_ms(seen))
+            self._time.take_over(seen)
+            decision = self._decide_now(pin, asked, value)
         return decision
 
-    def _decide_now(self, pin: str, asked: Round, has_value: bool) -> Decision:
+    def _decide_now(self, pin: str, asked: Round, value: Held) -> Decision:
         terms, ledger, answered = self.enrolled.terms, self._ledger, self._answered
-        state = State(terms, ledger, answered, self._last_t, self._secret, has_value)
+        state = State(terms, ledger, answered, self._last_t, self._secret, value)
         return decide(pin, asked, state, self._time.now_ms())
 
     def _draw_and_commit(self, asked: Round, value: int) -> bytes:
@@ -154,28 +159,31 @@ class Account:
         randomiser = terms.randomiser(epsilon)
         report = randomiser.encode(randomiser.perturb(value, self._source))
         ledger = self._ledger.spend(asked.t, epsilon.nano)
-        self._commit(Entry(asked.t, asked.name, epsilon.nano, report, self._clock.wall_ms()))
-        self._ledger = ledger
+        entry = Entry(asked.t, asked.name, epsilon.nano, report, self._clock.wall_ms())
+        self._commit(entry, ledger)
         self._answered[asked.key] = report
         return report
 
-    def _count_as_spent(self, why: str) -> None:
+    def _count_as_spent(self, why: str, now_ms: int) -> None:
         """Enter the whole epsilon at the latest timestamp that may have been used (rule 6)."""
         terms = self.enrolled.terms
-        t = max(self._latest(terms), self._last_t)
-        self._commit(self._everything(terms, t))
-        self._ledger = self._ledger.exhausted(t)
+        t = max(self._latest(terms, now_ms), self._last_t)
+        self._commit(self._everything(terms, t), self._ledger.exhausted(t))
         self.note(Refused(Problem.PAST_UNKNOWN, why=why, t=t, until=t + terms.window))
 
-    def _latest(self, terms: Terms) -> int:
+    @staticmethod
+    def _latest(terms: Terms, now_ms: int) -> int:
         """The latest timestamp that a round may be of now."""
-        return terms.timestamp_at(self._time.now_ms() + terms.slack_ms)
+        return terms.timestamp_at(now_ms + terms.slack_ms)
 
     def _everything(self, terms: Terms, t: int) -> Entry:
         return Entry(t, "", terms.epsilon_nano, None, self._clock.wall_ms())
 
-    def _commit(self, entry: Entry) -> None:
-        """Put an entry on disk; until that has worked, what is in memory counts for nothing."""
+    def _commit(self, entry: Entry, ledger: Ledger) -> None:
+        """Put an entry on disk, after which the ledger is this one.
+
+        Until that has worked, what is in memory counts for nothing.
+        """
         self._stale = True
         # Rounds are never older than the last entry, so no window reaches back further than this.
         forgotten = entry.t - self.enrolled.terms.window
@@ -184,6 +192,7 @@ class Account:
         self._stale = False
         self._refusals.clear()
         self._last_t = entry.t
+        self._ledger = ledger.since(forgotten + 1)
         self._delivered = {key for key in self._delivered if key[0] > forgotten}
         self._answered = {
             key: report for key, report in self._answered.items() if key[0] > forgotten

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -32,29 +33,48 @@ class SystemClock:
         return time.monotonic_ns() // 1_000_000
 
 
+@dataclass(frozen=True)
+class Look:
+    """Both clocks at one moment."""
+
+    wall_ms: int
+    steady_ms: int
+
+
 class OwnTime:
     """Time as the device has witnessed it since it was opened.
 
     It starts from the wall clock and runs with the steady one: setting the wall clock changes
     nothing. How far the wall clock has been moved ahead can be seen, and taken over, at a price
-    that is for the caller to pay (`Session` counts the ledger as spent).
+    that is for the caller to pay first (`Account` counts the ledger as spent).
     """
 
     def __init__(self, clock: Clock, offset_ms: int = 0) -> None:
         self._clock = clock
         self.offset_ms = offset_ms
         """Added to the wall clock: the correction that was fixed at enrolment."""
-        self.take_over_wall()
+        self._start = self.look()
 
-    def take_over_wall(self) -> None:
-        self._wall, self._steady = self._clock.wall_ms(), self._clock.steady_ms()
+    def look(self) -> Look:
+        return Look(self._clock.wall_ms(), self._clock.steady_ms())
+
+    def take_over(self, seen: Look) -> None:
+        """Go on from what the wall clock said then."""
+        self._start = seen
 
     def now_ms(self) -> int:
-        return self._wall + self._clock.steady_ms() - self._steady + self.offset_ms
+        return self._witnessed_at(self._clock.steady_ms())
 
-    def wall_ahead_ms(self) -> int:
-        """How far the wall clock is ahead of what was witnessed."""
-        return self._clock.wall_ms() + self.offset_ms - self.now_ms()
+    def by_wall_ms(self, seen: Look) -> int:
+        """What time it was by the wall clock then."""
+        return seen.wall_ms + self.offset_ms
+
+    def wall_ahead_ms(self, seen: Look) -> int:
+        """How far the wall clock was ahead of what had been witnessed then."""
+        return self.by_wall_ms(seen) - self._witnessed_at(seen.steady_ms)
+
+    def _witnessed_at(self, steady_ms: int) -> int:
+        return self._start.wall_ms + steady_ms - self._start.steady_ms + self.offset_ms
 
 
 def offset_at_enrolment(collector_ms: int, sent_ms: int, received_ms: int) -> int:

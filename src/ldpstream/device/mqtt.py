@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from ldpstream.device.exchange import Request, Response, unreachable
 from ldpstream.device.terms import whole
@@ -73,8 +73,8 @@ class Broker:
             parts.hostname,
             port or PORTS[parts.scheme],
             parts.scheme == "mqtts",
-            user or parts.username,
-            password or parts.password,
+            user or unquote(parts.username or "") or None,
+            password or unquote(parts.password or "") or None,
         )
 
     @property

@@ -1,14 +1,14 @@
 """What a device does with a round: its rules as one decision, without a disk, a clock or a socket.
 
 The seven rules are those of docs/device.md. This module holds 1, 2, 4 and 5; 3 and 6 are kept by
-`session.py`, which commits what is decided here, and 7 by the oracles' device halves.
+`account.py`, which commits what is decided here, and 7 by the oracles' device halves.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -16,6 +16,9 @@ from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.terms import Terms, shown
 from ldpstream.errors import Problem
 from ldpstream.privacy.ledger import Ledger
+
+Held = Callable[[], int | None]
+"""The place of the value that the device holds, or None."""
 
 
 class Silence(Enum):
@@ -29,9 +32,10 @@ class Silence(Enum):
 
 @dataclass(frozen=True)
 class Fresh:
-    """Draw a report and enter its debit: this round has not been answered."""
+    """Draw a report of this value and enter its debit: this round has not been answered."""
 
     asked: Round
+    value: int
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,13 @@ class State:
     last_t: int
     """The latest timestamp with an entry."""
     secret: bytes
-    has_value: bool
+    value: Held
+    """Asked only if there is no other reason to be silent: it may be the application's own code."""
 
 
 def decide(pin: str, asked: Round, state: State, now_ms: int) -> Decision:
     """What to do about a round that was announced under `pin`, at this moment of the own clock."""
-    if not hmac.compare_digest(pin.encode(), state.terms.pin.encode()):
+    if pin != state.terms.pin:
         return Refused(Problem.TERMS_DIFFER, given=shown(pin), expected=state.terms.pin)
     if asked.key in state.answered:
         return Repeat(asked, state.answered[asked.key])
@@ -70,7 +75,7 @@ def decide(pin: str, asked: Round, state: State, now_ms: int) -> Decision:
         return Silence.TOO_LATE
     if not selects(state.secret, asked):
         return Silence.NOT_SELECTED
-    if not state.has_value:
+    if (value := state.value()) is None:
         return Silence.NO_VALUE
     if not state.ledger.allows(asked.t, asked.epsilon_nano):
         left = state.ledger.left(asked.t)
@@ -81,7 +86,7 @@ def decide(pin: str, asked: Round, state: State, now_ms: int) -> Decision:
             asked=asked.epsilon_nano,
             left=left,
         )
-    return Fresh(asked)
+    return Fresh(asked, value)
 
 
 def _time_fault(asked: Round, state: State, now_ms: int) -> Refused | None:

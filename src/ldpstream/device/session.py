@@ -15,8 +15,16 @@ from ldpstream.device.exchange import Conversation, Pause, Request, Response, Un
 from ldpstream.device.rounds import Announcement, Refused, Round
 from ldpstream.device.rules import Silence
 from ldpstream.device.store import Enrolment, LedgerUnusable, Store
-from ldpstream.device.terms import LATEST_MS, Terms, TermsRefused, Value, shown, whole
-from ldpstream.errors import LdpStreamError, Problem
+from ldpstream.device.terms import (
+    LATEST_MS,
+    Terms,
+    TermsRefused,
+    Value,
+    is_stream_name,
+    shown,
+    whole,
+)
+from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.randomness import Source, SystemSource
 
 LONGEST_WAIT = 30
@@ -51,6 +59,8 @@ class Session:
         self._jitter = jitter
         self._reading: Reading = _nothing
         self._serial = 0
+        self._sent_ms = 0
+        """When the last request that was insisted on left, by the wall clock."""
         self.account = Account(store, self._clock, source or SystemSource())
 
     def observe(self, value: Value | None) -> None:
@@ -74,8 +84,17 @@ class Session:
 
         The token is empty where the stream lets anyone enrol.
         """
+        if not is_stream_name(stream):
+            expected = "a stream's name: letters, digits, '.', '_' and '-'"
+            raise Mistake(
+                Problem.OPTION, option="the stream", given=shown(stream), expected=expected
+            )
+        if not (token.isascii() and token.isprintable()):
+            # Not shown: it is a secret, if a broken one.
+            raise Mistake(
+                Problem.OPTION, option="the token", given="unprintable", expected="plain ASCII"
+            )
         authorised = {"Authorization": f"Bearer {token}"} if token else {}
-        sent_ms = self._clock.wall_ms()
         response = yield from self._insist(
             Request(
                 "POST",
@@ -101,7 +120,7 @@ class Session:
             raise TermsRefused(Problem.TERMS_MALFORMED, what=what)
         offset_ms = known.offset_ms if known else 0
         if known is None and whole(answer.get("now_ms"), 0, LATEST_MS):
-            offset_ms = offset_at_enrolment(answer["now_ms"], sent_ms, received_ms)
+            offset_ms = offset_at_enrolment(answer["now_ms"], self._sent_ms, received_ms)
         selection = "open" if answer.get("selection") == "open" else "roster"
         at_ms = known.at_ms if known else received_ms
         self.account.enrol(
@@ -126,8 +145,10 @@ class Session:
         if response.status != 200:
             raise refusal_in(response, "to list rounds")
         announcement = Announcement.read(read_object(response, "rounds"))
+        heard = yield from self.answer(announcement)
+        # Not before: what a fault of the disk left unanswered must be announced again.
         self._serial = announcement.serial
-        return (yield from self.answer(announcement))
+        return heard
 
     def answer(self, announcement: Announcement) -> Conversation[Heard]:
         """Answer the rounds of an announcement, as far as the rules allow."""
@@ -203,6 +224,7 @@ class Session:
         """Send the same request until there is an answer other than "later"."""
         for failures in count(1):
             fault: LdpStreamError
+            self._sent_ms = self._clock.wall_ms()
             try:
                 response = yield from _ask(request)
             except Unreachable as lost:

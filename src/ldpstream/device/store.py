@@ -123,9 +123,11 @@ class Store:
             self._check_format(connection)
             self._check_content(connection)
             connection.execute("BEGIN")  # one look, whatever another process does meanwhile
-            ((number, secret, commits, stamp),) = connection.execute(
+            device = connection.execute(
                 "SELECT number, secret, commits, stamp FROM device"
-            )
+            ).fetchone()
+            if device is None:
+                raise ValueError("has no device in it")
             enrolled = connection.execute(
                 "SELECT url, terms, key, selection, offset_ms, at_ms FROM enrolment"
             ).fetchone()
@@ -135,6 +137,7 @@ class Store:
             refusals = connection.execute(
                 "SELECT code, times, last_ms, detail FROM refusals ORDER BY last_ms"
             ).fetchall()
+        number, secret, commits, stamp = device
         memory = Memory(
             number,
             secret,

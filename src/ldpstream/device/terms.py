@@ -74,7 +74,7 @@ class Terms:
         if own_keys is None or sent.keys() != _COMMON_KEYS | own_keys:
             _malformed("the keys", sorted(map(str, sent)))
         _check("version", sent, sent["version"] == VERSION and type(sent["version"]) is int)
-        _check("stream", sent, _is_stream_name(sent["stream"]))
+        _check("stream", sent, is_stream_name(sent["stream"]))
         _check("window", sent, whole(sent["window"], 1, LONGEST_WINDOW))
         _check("interval_ms", sent, whole(sent["interval_ms"], 1, LONGEST_INTERVAL_MS))
         _check("start_ms", sent, whole(sent["start_ms"], 0, LATEST_MS))
@@ -166,7 +166,7 @@ def _numbers(sent: dict[str, Any]) -> tuple[Range, Numeric]:
     return values, Numeric(sent["oracle"])
 
 
-def _is_stream_name(name: object) -> bool:
+def is_stream_name(name: object) -> bool:
     return isinstance(name, str) and _STREAM.fullmatch(name) is not None
 
 

@@ -29,7 +29,8 @@ class HttpTransport:
                     raise
                 self.close()
                 return self._send(url, address, request)
-        except (OSError, http.client.HTTPException) as fault:
+        except (OSError, ValueError, http.client.HTTPException) as fault:
+            # ValueError: a host or path that no request can be made of.
             self.close()
             raise unreachable(url, fault) from fault
 

@@ -55,14 +55,16 @@ class ChangeTime:
 class CounterFile:
     """A counter in a file of its own, to be kept where backups do not reach.
 
-    The pattern for a platform's keystore or a hardware counter, which are better places.
+    The pattern for a platform's keystore or a hardware counter, which are better places. A counter
+    that was lost goes on from the ledger's: begun anew, it would vouch for every older copy.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._of_ledger = 0
 
     def stamp(self) -> int:
-        return self._read() + 1
+        return max(self._read(), self._of_ledger) + 1
 
     def committed(self, stamp: int) -> None:
         fresh = self._path.with_name(self._path.name + ".new")
@@ -78,6 +80,7 @@ class CounterFile:
             os.close(folder)
 
     def vouches(self, found: os.stat_result, stamp: int) -> bool:
+        self._of_ledger = stamp
         # A crash between commit and counter leaves the ledger ahead: nothing was sent from there.
         return self._path.exists() and stamp >= self._read()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +19,9 @@ from ldpstream.refine.intervals import normal_interval
 class Observed(Mechanism):
     """Another mechanism's releases, each with an error and an interval that hold now.
 
-    A tally of this very timestamp is unbiased and its variance is known: its interval holds
-    on average over timestamps, however narrow or wide. Without one, the variance of a carried-over
-    release is that of the moment it was made. So a filter follows the stream beside the mechanism,
-    and tells how far the truth may have gone by now (`Carried`). This is post-processing of what
-    was reported anyway: it costs no privacy.
+    The variance of a release is that of the moment it was published. So a filter follows the stream
+    beside the mechanism, hears all tallies, and tells how far the truth may have gone since
+    (`Carried`). This is post-processing of what was reported anyway: it costs no privacy.
     """
 
     def __init__(self, inner: Mechanism, consistency: Consistency) -> None:
@@ -30,40 +29,35 @@ class Observed(Mechanism):
         self.inner = inner
         self.filter = Filter(inner.noise.labels)
         self.carried: Carried | None = None
+        """The last publication."""
 
     def decide(self, t: int) -> Step:
         elapsed = t - self.inner.state.t
         heard: list[Tally] = []
         release = yield from self._overhear(self.inner.step(t), heard)
-        if not heard:
+        if heard:
+            self.filter.pass_time(elapsed - 1)
+            measured = pooled_tally(heard)
+            self.filter.update(measured.estimate, measured.variance)
+        else:
             self.filter.pass_time(elapsed)
-            return self.judge(release, None)
-        self.filter.pass_time(elapsed - 1)
-        measured = pooled_tally(heard)
-        self.filter.update(measured.estimate, measured.variance)
-        return self.judge(release, measured)
+        return self.judge(release, heard)
 
-    def judge(self, release: Release, measured: Tally | None) -> Release:
+    def judge(self, release: Release, heard: Sequence[Tally]) -> Release:
         """The same values, with how far they are off by now and where the truth is.
 
-        `measured`: all that was heard at this timestamp.
+        `heard`: the tallies of this timestamp; that of a publication is the last.
         """
-        if measured is None:
-            return self._judge_unheard(release)
-        self.carried = Carried.of(measured.estimate, measured.variance, self.filter)
-        bounds = normal_interval(measured.estimate, measured.variance)
         if release.fresh:
+            published = pooled_tally(heard) if self.pool else heard[-1]
+            self.carried = Carried.of(published.estimate, published.variance, self.filter)
+            bounds = normal_interval(published.estimate, published.variance)
             return replace(release, bounds=bounds)
-        distance = release.values - self.filter.estimate
-        return replace(release, variance=self.filter.variance + distance**2, bounds=bounds)
-
-    def _judge_unheard(self, release: Release) -> Release:
-        centre, variance = self.filter.estimate, self.filter.variance
-        if self.carried is not None:
-            centre, variance = self.carried.now(self.filter)
-        known = self.filter.tallies > 1
-        bounds = normal_interval(centre, variance) if known else _anywhere(self.filter)
+        if self.carried is None or self.filter.tallies < 2:
+            return replace(release, bounds=_anywhere(self.filter))
+        centre, variance = self.carried.now(self.filter)
         distance = release.values - centre
+        bounds = normal_interval(centre, variance)
         return replace(release, variance=variance + distance**2, bounds=bounds)
 
     def _overhear(self, step: Step, heard: list[Tally]) -> Step:
@@ -114,12 +108,12 @@ class Filtered(Observed):
     timestamp count, each by its variance.
     """
 
-    def judge(self, release: Release, measured: Tally | None) -> Release:
+    def judge(self, release: Release, heard: Sequence[Tally]) -> Release:
         return Release(
             release.t,
             self.filter.estimate,
             self.filter.variance,
-            fresh=measured is not None,
+            fresh=bool(heard),
             bounds=self.filter.interval(),
         )
 

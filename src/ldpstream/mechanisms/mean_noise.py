@@ -45,8 +45,7 @@ class MeanNoise:
             return Tally.empty(self.labels)
         collector = self._collector(epsilon)
         estimate, spread = collector.estimate(support), collector.spread(support)
-        population = max(self.population, support.reports)
-        variance = collector.variance(support.reports, _inside(estimate), spread, population)
+        variance = collector.variance(support.reports, _inside(estimate), spread, self.population)
         return Tally(estimate, np.array([variance]), support.reports)
 
     def inputs(self, counts: Counts) -> Counts:

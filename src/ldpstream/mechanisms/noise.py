@@ -79,10 +79,7 @@ class Noise(Protocol):
         ...
 
     def tally(self, epsilon: Epsilon, support: Support) -> Tally:
-        """What counted reports come to.
-
-        More reports than `population` are a population of their own: everyone was asked.
-        """
+        """What counted reports come to."""
         ...
 
     def inputs(self, counts: Counts) -> Counts:
@@ -106,8 +103,7 @@ class PureNoise(ABC):
         return self.pure(epsilon).variance(tally.reports, frequencies, self.population)
 
     def tally(self, epsilon: Epsilon, support: Support) -> Tally:
-        population = max(self.population, support.reports)
-        return Tally.of(self.pure(epsilon), support, population)
+        return Tally.of(self.pure(epsilon), support, self.population)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any
 
 from ldpstream.domain import MOST_LABELS
@@ -66,7 +66,8 @@ class Range:
         if reading >= self.high:
             return self.steps
         low, high = Fraction(self.low), Fraction(self.high)
-        return round((Fraction(reading) - low) / (high - low) * self.steps)
+        exact = Fraction(reading if isinstance(reading, Rational | Decimal) else float(reading))
+        return round((exact - low) / (high - low) * self.steps)
 
     def value(self, level: float) -> float:
         """What a level, or a mean of levels, stands for."""
@@ -86,7 +87,9 @@ class Range:
 
 
 def _is_number(reading: object) -> bool:
-    return isinstance(reading, Real | Decimal) and reading == reading  # NaN differs from itself
+    if isinstance(reading, Decimal):
+        return not reading.is_nan()
+    return isinstance(reading, Real) and reading == reading  # NaN differs from itself
 
 
 def _decimal(number: float) -> str:

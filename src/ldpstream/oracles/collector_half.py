@@ -175,5 +175,8 @@ def check_all_below(field: str, numbers: NDArray[Any], bound: int) -> None:
 
 
 def sampling(reports: int, population: int) -> float:
-    """Variance factor of drawing `reports` of `population` without replacement."""
-    return (population - reports) / (max(population - 1, 1) * reports)
+    """Variance factor of drawing `reports` of `population` without replacement.
+
+    More reports than `population` are a population of their own: everyone was asked.
+    """
+    return max(population - reports, 0) / (max(population - 1, 1) * reports)

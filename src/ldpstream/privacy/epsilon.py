@@ -15,6 +15,8 @@ from ldpstream.errors import Mistake, Problem
 
 NANO = 10**9
 LARGEST_NANO = 32 * NANO
+MOST_DIGITS = 100
+"""Before or after the point, of what is read at all."""
 ODDS_BITS = 64
 """The denominator of odds is 2^64: at epsilon = 1e-9 they still give away less than 1e-10 of it."""
 
@@ -43,10 +45,9 @@ class Epsilon:
         if isinstance(value, Epsilon):
             return value
         try:
-            exact = value if isinstance(value, Fraction) else Fraction(Decimal(str(value)))
+            nano = _exact(value) * NANO // 1
         except (InvalidOperation, ValueError, OverflowError):
             raise Mistake(Problem.EPSILON_RANGE, given=value) from None
-        nano = exact * NANO // 1
         if not 1 <= nano <= LARGEST_NANO:
             raise Mistake(Problem.EPSILON_RANGE, given=value)
         return cls(nano)
@@ -63,6 +64,15 @@ class Epsilon:
 
     def __str__(self) -> str:
         return format((Decimal(self.nano) / NANO).normalize(), "f")
+
+
+def _exact(value: str | int | float | Decimal | Fraction) -> Fraction:
+    if isinstance(value, Fraction):
+        return value
+    decimal = Decimal(str(value))
+    if decimal.is_finite() and abs(decimal.adjusted()) > MOST_DIGITS:
+        raise OverflowError  # as a fraction, 1e99999999 would fill the memory
+    return Fraction(decimal)
 
 
 @dataclass(frozen=True)

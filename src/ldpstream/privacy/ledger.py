@@ -40,12 +40,15 @@ class Ledger:
     def most(self, t: int) -> int:
         """The most that any window containing t holds already."""
         near = sorted(one for one in self.spends if abs(one - t) < self.window)
+        most = held = entered = 0
         # A window loses nothing by moving up until it starts with a spend, or with t itself.
-        starts = [one for one in near if one <= t] + [t]
-        return max(self._sum(near, start) for start in starts)
-
-    def _sum(self, times: Iterable[int], start: int) -> int:
-        return sum(self.spends[one] for one in times if start <= one < start + self.window)
+        for start in [*(one for one in near if one < t), t]:
+            while entered < len(near) and near[entered] < start + self.window:
+                held += self.spends[near[entered]]
+                entered += 1
+            most = max(most, held)
+            held -= self.spends.get(start, 0)
+        return most
 
     def left(self, t: int) -> int:
         """What may still be spent at t."""
@@ -71,6 +74,11 @@ class Ledger:
     def exhausted(self, t: int) -> Self:
         """The ledger after anything may have been spent up to t: silence until t + window."""
         return self._with(t, self.limit)
+
+    def since(self, t: int) -> Self:
+        """The ledger without what lies before t."""
+        spends = {one: nano for one, nano in self.spends.items() if one >= t}
+        return type(self)(self.limit, self.window, spends)
 
     def _with(self, t: int, nano: int) -> Self:
         spends = {**self.spends, t: self.spends.get(t, 0) + nano}

@@ -1,4 +1,4 @@
-"""A tally of the past, carried to now: where the truth is while nobody reports."""
+"""A publication of the past, carried to now: where the truth is while nothing is published."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Carried:
-    """The last tally, and where a filter stood when it had taken it in.
+    """A tally that was published, and where a filter stood when it had taken it in.
 
     Where the truth was, the tally says, without bias; how far it went since, the filter. A filter
     alone has a surer estimate and is wrong for longer: where labels that stood still begin to move,
-    it clings to the past for several tallies, and its intervals with it.
+    it clings to the past for several tallies, and its intervals with it. Nor would the tallies do
+    by which a mechanism found that there is nothing to publish: such a one is by its choice among
+    those that fell close, and better than its variance says.
 
     >>> smooth = Filter(labels=2)
     >>> for share in (0.30, 0.34, 0.27, 0.33):

@@ -174,7 +174,7 @@ test("the rules decide the same", async () => {
         answered: new Map(one.answered ? [[keyOf(asked), fromHex("0100")]] : []),
         lastT: Math.max(0, ...entries.map((entry) => entry.t)),
         secret: fromHex(one.secret),
-        hasValue: one.has_value,
+        value: () => (one.has_value ? 0 : null),
       },
       one.now_ms,
     );

@@ -245,13 +245,14 @@ def _decision(rng: random.Random) -> dict[str, Any]:
     entries = entries * rng.randrange(2)
     answered = {asked.key: b"\1\0"} if rng.random() < 0.1 else {}
     secret = rng.randbytes(32)
+    held = 0 if rng.random() < 0.9 else None
     state = State(
         terms,
         Ledger.of(terms.epsilon_nano, terms.window, ((one, nano) for one, nano in entries)),
         answered,
         max((one for one, _ in entries), default=0),
         secret,
-        has_value=rng.random() < 0.9,
+        lambda: held,
     )
     pin = terms.pin if rng.random() < 0.95 else "0" * 64
     match decide(pin, asked, state, now_ms):
@@ -276,7 +277,7 @@ def _decision(rng: random.Random) -> dict[str, Any]:
         "entries": entries,
         "answered": bool(answered),
         "secret": secret.hex(),
-        "has_value": state.has_value,
+        "has_value": held is not None,
         "now_ms": now_ms,
         "outcome": outcome,
     }

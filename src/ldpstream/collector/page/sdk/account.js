@@ -71,7 +71,8 @@ export class Account {
       this.time.offsetMs = enrolment.offsetMs;
       this.#readLedger();
       if (!(await this.store.isVouchedFor())) {
-        await this.#countAsSpent("the ledger may be a copy that was brought back");
+        const why = "the ledger may be a copy that was brought back";
+        await this.#countAsSpent(why, this.nowMs());
       }
     }
     this.#stale = false;
@@ -105,8 +106,10 @@ export class Account {
   enrol(terms, rest, pastIsKnown) {
     return this.#alone(async () => {
       this.time.offsetMs = rest.offsetMs;
+      // No ledger yet: nothing was witnessed that a clock set right since could undo.
+      if (!this.terms) this.time.takeOver(this.time.look());
       const known = pastIsKnown && (await this.store.isVouchedFor());
-      const spent = known ? [] : [this.#everything(terms, this.#latest(terms))];
+      const spent = known ? [] : [this.#everything(terms, this.#latest(terms, this.nowMs()))];
       await this.store.commit(this.memory.commits, (memory) => {
         memory.enrolment = { ...rest, terms: terms.canonical };
         memory.entries.push(...spent);
@@ -127,7 +130,7 @@ export class Account {
       for (let tries = 0; tries < 3; tries += 1) {
         try {
           if (this.#stale) await this.#recall();
-          return await this.#consider(pin, asked, reading(asked.t));
+          return await this.#consider(pin, asked, () => reading(asked.t));
         } catch (error) {
           if (!(error instanceof LedgerMoved)) throw error;
           this.#stale = true; // another page has reported: decide again from what it left
@@ -137,9 +140,9 @@ export class Account {
     });
   }
 
-  /** @param {string} pin @param {Round} asked @param {number | null} value */
+  /** @param {string} pin @param {Round} asked @param {import("./rules.js").Held} value */
   async #consider(pin, asked, value) {
-    const decision = await this.#decide(pin, asked, value !== null);
+    const decision = await this.#decide(pin, asked, value);
     if (decision instanceof Refused) return { refusal: await this.#note(decision) };
     if ("silence" in decision) return decision;
     if ("repeat" in decision) {
@@ -147,31 +150,33 @@ export class Account {
         ? { silence: Silence.DELIVERED }
         : { send: await this.#submission(asked, decision.repeat) };
     }
-    if (value === null) throw new Error("a report was decided on without a value");
-    return { send: await this.#submission(asked, await this.#drawAndCommit(asked, value)) };
+    const report = await this.#drawAndCommit(asked, decision.fresh);
+    return { send: await this.#submission(asked, report) };
   }
 
-  /** @param {string} pin @param {Round} asked @param {boolean} hasValue */
-  async #decide(pin, asked, hasValue) {
-    const decision = await this.#decideNow(pin, asked, hasValue);
+  /** @param {string} pin @param {Round} asked @param {import("./rules.js").Held} value */
+  async #decide(pin, asked, value) {
+    const decision = await this.#decideNow(pin, asked, value);
     const ahead = decision instanceof Refused && decision.code === "round-ahead";
-    if (!ahead || this.time.wallAheadMs() <= this.enrolled.slackMs) return decision;
+    const seen = this.time.look();
+    if (!ahead || this.time.wallAheadMs(seen) <= this.enrolled.slackMs) return decision;
     // The collector and the wall clock agree that time has passed which this device has not
-    // witnessed. It believes them, and that anything may have been spent in that time.
-    this.time.takeOverWall();
-    await this.#countAsSpent("the clock was moved forward");
-    return this.#decideNow(pin, asked, hasValue);
+    // witnessed. It believes them, and that anything may have been spent in that time: not before
+    // this is on disk, or a disk that fails would let it off.
+    await this.#countAsSpent("the clock was moved forward", this.time.byWallMs(seen));
+    this.time.takeOver(seen);
+    return this.#decideNow(pin, asked, value);
   }
 
-  /** @param {string} pin @param {Round} asked @param {boolean} hasValue */
-  #decideNow(pin, asked, hasValue) {
+  /** @param {string} pin @param {Round} asked @param {import("./rules.js").Held} value */
+  #decideNow(pin, asked, value) {
     const state = {
       terms: this.enrolled,
       ledger: this.ledger,
       answered: this.#answered,
       lastT: this.#lastT,
       secret: this.memory.secret,
-      hasValue,
+      value,
     };
     return decide(pin, asked, state, this.nowMs());
   }
@@ -190,17 +195,17 @@ export class Account {
   }
 
   /** Enter the whole epsilon at the latest timestamp that may have been used (rule 6). */
-  /** @param {string} why */
-  async #countAsSpent(why) {
+  /** @param {string} why @param {number} nowMs */
+  async #countAsSpent(why, nowMs) {
     const terms = this.enrolled;
-    const t = Math.max(this.#latest(terms), this.#lastT);
+    const t = Math.max(this.#latest(terms, nowMs), this.#lastT);
     await this.#commit(this.#everything(terms, t));
     await this.#note(new Refused("past-unknown", { why, t, until: t + terms.window }));
   }
 
-  /** @param {Terms} terms the latest timestamp that a round may be of now */
-  #latest(terms) {
-    return terms.timestampAt(this.nowMs() + terms.slackMs);
+  /** @param {Terms} terms @param {number} nowMs @returns {number} the latest that a round may be of */
+  #latest(terms, nowMs) {
+    return terms.timestampAt(nowMs + terms.slackMs);
   }
 
   /** @param {Terms} terms @param {number} t @returns {Entry} */

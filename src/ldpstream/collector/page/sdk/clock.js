@@ -12,31 +12,48 @@ export const systemClock = {
   steadyMs: () => Math.floor(performance.now()),
 };
 
+/** @typedef {{wallMs: number, steadyMs: number}} Look both clocks at one moment */
+
 /** Time as the device has witnessed it since it was opened. */
 export class OwnTime {
-  #wall = 0;
-  #steady = 0;
+  /** @type {Look} */ #start;
 
   /** @param {Clock} clock */
   constructor(clock) {
     this.clock = clock;
     /** Added to the wall clock: the correction that was fixed at enrolment. */
     this.offsetMs = 0;
-    this.takeOverWall();
+    this.#start = this.look();
   }
 
-  takeOverWall() {
-    this.#wall = this.clock.wallMs();
-    this.#steady = this.clock.steadyMs();
+  /** @returns {Look} */
+  look() {
+    return { wallMs: this.clock.wallMs(), steadyMs: this.clock.steadyMs() };
+  }
+
+  /** Go on from what the wall clock said then: at a price that is for the caller to pay first. */
+  /** @param {Look} seen */
+  takeOver(seen) {
+    this.#start = seen;
   }
 
   nowMs() {
-    return this.#wall + this.clock.steadyMs() - this.#steady + this.offsetMs;
+    return this.#witnessedAt(this.clock.steadyMs());
   }
 
-  /** How far the wall clock is ahead of what was witnessed. */
-  wallAheadMs() {
-    return this.clock.wallMs() + this.offsetMs - this.nowMs();
+  /** @param {Look} seen @returns {number} what time it was by the wall clock then */
+  byWallMs(seen) {
+    return seen.wallMs + this.offsetMs;
+  }
+
+  /** @param {Look} seen @returns {number} how far the wall clock was ahead of what was witnessed */
+  wallAheadMs(seen) {
+    return this.byWallMs(seen) - this.#witnessedAt(seen.steadyMs);
+  }
+
+  /** @param {number} steadyMs */
+  #witnessedAt(steadyMs) {
+    return this.#start.wallMs + steadyMs - this.#start.steadyMs + this.offsetMs;
   }
 }
 

@@ -31,9 +31,12 @@ const LONGEST_WAIT = 25;
 const LONGEST_PAUSE_MS = 300_000;
 const LONGEST_RETRY_SECONDS = 3600;
 const ENROLMENT_TRIES = 6;
+const PATIENCE_MS = 10_000;
 
 export class Device {
   #serial = 0;
+  /** When the last request that was insisted on left, by the wall clock. */
+  #sentMs = 0;
   /** @type {import("./account.js").Reading} */ #reading = () => null;
 
   /** @param {Account} account @param {typeof fetch} fetcher @param {(ms: number) => Promise<void>} sleep */
@@ -101,7 +104,6 @@ export class Device {
    */
   async enrol(url, stream, token, { pin, firstInstall = false } = {}) {
     const { clock, memory, terms: known } = this.account;
-    const sentMs = clock.wallMs();
     const response = await this.#insist(
       `${url}/v1/streams/${stream}/devices`,
       {
@@ -132,7 +134,7 @@ export class Device {
     const offsetMs = old
       ? old.offsetMs
       : whole(answer.now_ms, 0, LATEST_MS)
-        ? offsetAtEnrolment(answer.now_ms, sentMs, receivedMs)
+        ? offsetAtEnrolment(answer.now_ms, this.#sentMs, receivedMs)
         : 0;
     await this.account.enrol(
       terms,
@@ -164,15 +166,21 @@ export class Device {
     );
     const query = `after=${this.#serial}&wait=${wait}`;
     const address = `${enrolment.url}/v1/streams/${terms.stream}/rounds?${query}`;
-    const response = await this.#ask(address, { headers, signal });
+    const response = await this.#ask(address, { headers, signal }, PATIENCE_MS + wait * 1000);
     if (response.status !== 200) throw await refusalIn(response, "to list rounds");
     const announcement = readAnnouncement(await readObject(response, "rounds"));
+    const heard = await this.answer(announcement, signal);
+    // Not before: what a fault of the disk left unanswered must be announced again.
     this.#serial = announcement.serial;
-    return this.answer(announcement);
+    return heard;
   }
 
-  /** @param {import("./rounds.js").Announcement} announcement @returns {Promise<Heard>} */
-  async answer(announcement) {
+  /**
+   * @param {import("./rounds.js").Announcement} announcement
+   * @param {AbortSignal} [signal] no report is drawn, and none is sent again, once it says stop
+   * @returns {Promise<Heard>}
+   */
+  async answer(announcement, signal) {
     /** @type {Heard} */
     const heard = {
       serial: announcement.serial,
@@ -182,8 +190,9 @@ export class Device {
       silences: [],
     };
     for (const asked of announcement.rounds) {
+      if (signal?.aborted) break;
       const outcome = await this.account.consider(announcement.pin, asked, this.#reading);
-      if ("send" in outcome) await this.#deliver(outcome.send, heard);
+      if ("send" in outcome) await this.#deliver(outcome.send, heard, signal);
       else if ("refusal" in outcome) heard.refusals.push(outcome.refusal);
       else heard.silences.push({ round: /** @type {Round} */ (asked), why: outcome.silence });
     }
@@ -219,8 +228,8 @@ export class Device {
   }
 
   /** Send a report until it arrives, is refused, or its round is over. */
-  /** @param {Submission} submission @param {Heard} heard */
-  async #deliver({ round, path, report, mac }, heard) {
+  /** @param {Submission} submission @param {Heard} heard @param {AbortSignal} [signal] */
+  async #deliver({ round, path, report, mac }, heard, signal) {
     const { url } = /** @type {import("./memory.js").Enrolment} */ (this.account.memory.enrolment);
     try {
       const response = await this.#insist(
@@ -233,8 +242,9 @@ export class Device {
             "Ldp-Mac": toHex(mac),
           },
           body: report,
+          signal,
         },
-        (_, pauseMs) => this.account.nowMs() + pauseMs >= round.deadlineMs,
+        (_, pauseMs) => signal?.aborted || this.account.nowMs() + pauseMs >= round.deadlineMs,
       );
       if (response.status !== 200 && response.status !== 202) {
         throw await refusalIn(response, `the report of round ${round.name}`);
@@ -251,13 +261,14 @@ export class Device {
   /**
    * Send the same request until there is an answer other than "later".
    * @param {string} address @param {RequestInit} request
-   * @param {(failures: number, pauseMs: number) => boolean} giveUp
+   * @param {(failures: number, pauseMs: number) => boolean | undefined} giveUp
    */
   async #insist(address, request, giveUp) {
     for (let failures = 1; ; failures += 1) {
       let fault;
       try {
-        const response = await this.#ask(address, request);
+        this.#sentMs = this.account.clock.wallMs();
+        const response = await this.#ask(address, request, PATIENCE_MS);
         if (response.status !== 429 && response.status < 500) return response;
         fault = await refusalIn(response, `${request.method} ${new URL(address).pathname}`);
       } catch (error) {
@@ -270,12 +281,14 @@ export class Device {
     }
   }
 
-  /** @param {string} address @param {RequestInit} request */
-  async #ask(address, request) {
+  /** @param {string} address @param {RequestInit} request @param {number} patienceMs */
+  async #ask(address, request, patienceMs) {
+    const tooLong = AbortSignal.timeout(patienceMs);
     try {
       // No cookies, no cache, and no redirect that would carry the token elsewhere.
       return await this.fetcher(address, {
         ...request,
+        signal: request.signal ? AbortSignal.any([request.signal, tooLong]) : tooLong,
         cache: "no-store",
         credentials: "omit",
         redirect: "error",

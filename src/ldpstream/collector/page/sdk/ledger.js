@@ -18,16 +18,22 @@ export class Ledger {
   /** @param {number} t @returns {number} the most that any window containing t holds already */
   most(t) {
     const near = [...this.#spends.keys()].filter((one) => Math.abs(one - t) < this.window);
+    near.sort((one, other) => one - other);
+    let [most, held, entered] = [0, 0, 0];
     // A window loses nothing by moving up until it starts with a spend, or with t itself.
-    const starts = [...near.filter((one) => one <= t), t];
-    return Math.max(...starts.map((start) => this.#sum(near, start)));
+    for (const start of [...near.filter((one) => one < t), t]) {
+      for (; entered < near.length && near[entered] < start + this.window; entered += 1) {
+        held += this.#at(near[entered]);
+      }
+      most = Math.max(most, held);
+      held -= this.#at(start);
+    }
+    return most;
   }
 
-  /** @param {number[]} times @param {number} start */
-  #sum(times, start) {
-    return times
-      .filter((one) => start <= one && one < start + this.window)
-      .reduce((sum, one) => sum + (this.#spends.get(one) ?? 0), 0);
+  /** @param {number} t */
+  #at(t) {
+    return this.#spends.get(t) ?? 0;
   }
 
   /** @param {number} t @returns {number} what may still be spent at t */

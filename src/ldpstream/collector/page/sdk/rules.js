@@ -25,10 +25,11 @@ export const Silence = Object.freeze({
  * @property {Map<string, Uint8Array>} answered reports by `keyOf` their round
  * @property {number} lastT the latest timestamp with an entry
  * @property {Uint8Array} secret
- * @property {boolean} hasValue
+ * @property {Held} value asked only if there is no other reason to be silent
  */
 
-/** @typedef {{fresh: true} | {repeat: Uint8Array} | {silence: string} | Refused} Decision */
+/** @typedef {() => number | null} Held the index of the label that the device holds, or null */
+/** @typedef {{fresh: number} | {repeat: Uint8Array} | {silence: string} | Refused} Decision */
 
 /**
  * What to do about a round that was announced under `pin`, at this moment of the own clock.
@@ -45,7 +46,8 @@ export async function decide(pin, asked, state, nowMs) {
   if (fault) return fault;
   if (asked.deadlineMs <= nowMs) return { silence: Silence.TOO_LATE };
   if (!(await selects(state.secret, asked))) return { silence: Silence.NOT_SELECTED };
-  if (!state.hasValue) return { silence: Silence.NO_VALUE };
+  const value = state.value();
+  if (value === null) return { silence: Silence.NO_VALUE };
   if (!state.ledger.allows(asked.t, asked.epsilonNano)) {
     return new Refused("budget-spent", {
       round: asked.name,
@@ -54,7 +56,7 @@ export async function decide(pin, asked, state, nowMs) {
       left: state.ledger.left(asked.t),
     });
   }
-  return { fresh: true };
+  return { fresh: value };
 }
 
 /**

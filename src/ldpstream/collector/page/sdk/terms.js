@@ -91,9 +91,4 @@ export class Terms {
   timestampAt(ms) {
     return Math.floor((ms - this.startMs) / this.intervalMs) + 1;
   }
-
-  /** @param {number} t @returns {number} */
-  startOf(t) {
-    return this.startMs + (t - 1) * this.intervalMs;
-  }
 }
