@@ -7,6 +7,10 @@ import pytest
 
 from ldpstream.domain import Domain
 from ldpstream.lab.simulation import Run, simulate
+from ldpstream.mechanisms.mechanism import drive
+from ldpstream.mechanisms.messages import Tally
+from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.carried import Carried
 from ldpstream.refine.filter import Filter, Floats
 from ldpstream.refine.intervals import normal_variance
@@ -35,9 +39,13 @@ def test_they_hold_whatever_the_stream_does(mechanism: str) -> None:
 
 
 def test_a_fresh_release_is_in_the_middle_of_its_interval() -> None:
+    """Of what of it can be: a share below 0 or above 1 cannot."""
     run = observed("lpu")
-    np.testing.assert_allclose((run.low + run.high) / 2, run.released)
+    whole = (run.low > 0) & (run.high < 1)
+    np.testing.assert_allclose(((run.low + run.high) / 2)[whole], run.released[whole])
+    assert whole.mean() > 0.5
     assert run.fresh.all()
+    assert (run.low.min(), run.high.max()) == (0, 1)
 
 
 def test_between_the_first_two_samples_nothing_is_claimed() -> None:
@@ -86,3 +94,21 @@ def test_a_filter_alone_would_cling_to_what_stood_still(monkeypatch: pytest.Monk
 def covered_by_sampling(stream: CountsStream) -> float:
     (run,) = simulate(stream, "lsp", epsilon=1, window=20, oracle="grr", intervals=True).runs
     return run.metrics.covered
+
+
+@pytest.mark.parametrize("mechanism", ["lpf", "lpu", "lsp"])
+def test_a_silent_fleet_leaves_the_last_release_and_ever_less_certainty(mechanism: str) -> None:
+    """A slope that was seen before must not carry values, or intervals, out of what can be."""
+    settings = Settings(2, 40_000, Epsilon.of(1), window=4, intervals=True)
+    observer = build(mechanism, settings)
+    for t in range(1, 61):
+        share = 0.2 + 0.01 * t
+        tally = Tally(np.array([1 - share, share]), np.full(2, 1e-5), reports=10_000)
+        last = drive(observer.step(t), lambda _, tally=tally: tally)
+    for t in range(61, 561):
+        silent = drive(observer.step(t), lambda _: Tally.empty(2))
+    low, high = silent.interval
+    np.testing.assert_allclose(silent.values, last.values)
+    assert not silent.fresh
+    assert (low.min(), high.max()) == (0, 1)
+    assert last.variance.max() < silent.variance.max() <= 1

@@ -52,13 +52,11 @@ class Observed(Mechanism):
             published = pooled_tally(heard) if self.pool else heard[-1]
             self.carried = Carried.of(published.estimate, published.variance, self.filter)
             bounds = normal_interval(published.estimate, published.variance)
-            return replace(release, bounds=bounds)
+            return replace(release, bounds=_possible(bounds))
         if self.carried is None or self.filter.tallies < 2:
             return replace(release, bounds=_anywhere(self.filter))
         centre, variance = self.carried.now(self.filter)
-        distance = release.values - centre
-        bounds = normal_interval(centre, variance)
-        return replace(release, variance=variance + distance**2, bounds=bounds)
+        return _carried_over(release, centre, variance, normal_interval(centre, variance))
 
     def _overhear(self, step: Step, heard: list[Tally]) -> Step:
         """Pass asks out and tallies in; note the tallies that have reports."""
@@ -109,13 +107,27 @@ class Filtered(Observed):
     """
 
     def judge(self, release: Release, heard: Sequence[Tally]) -> Release:
-        return Release(
-            release.t,
-            self.filter.estimate,
-            self.filter.variance,
-            fresh=bool(heard),
-            bounds=self.filter.interval(),
-        )
+        estimate, variance = self.filter.estimate, self.filter.variance
+        bounds = self.filter.interval()
+        if self.filter.tallies and not heard:
+            # A slope is a good guess for a moment, not for the months that a fleet may be silent.
+            last = replace(self.state.release, t=release.t, fresh=False)
+            return _carried_over(last, estimate, variance, bounds)
+        return Release(release.t, estimate, variance, bool(heard), _possible(bounds))
+
+
+def _carried_over(
+    release: Release, centre: Floats, variance: Floats, bounds: tuple[Floats, Floats]
+) -> Release:
+    """A release of before, with its error if the truth is at `centre` by now, give or take."""
+    error = np.minimum(variance + (release.values - centre) ** 2, 1.0)
+    return replace(release, variance=error, bounds=_possible(bounds))
+
+
+def _possible(bounds: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Of an interval, what lies in [0, 1]: there is no other place for the truth."""
+    low, high = bounds
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 def _anywhere(smooth: Filter) -> tuple[Floats, Floats]:

@@ -52,7 +52,8 @@ class Filter:
         """Variance of the first tally, the unit of all process noises."""
         self._period: float | None = None
         self._periods = PeriodFinder(labels)
-        self.estimate = np.full(labels, 1 / labels)
+        # Of a single bin, a mean, nothing is known but that it lies in [0, 1].
+        self.estimate = np.full(labels, 1 / max(labels, 2))
         self.variance = np.full(labels, self._start_variance)
 
     @property
