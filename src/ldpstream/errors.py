@@ -193,7 +193,7 @@ class Problem(Enum):
     NOT_ENROLLED = ("{file} is not enrolled", "call enrol(url, stream, token) once")
     UNREACHABLE = (
         "{url} does not answer: {what}",
-        "check the address and the network; run() tries again by itself",
+        "check the address and the network",
     )
     COLLECTOR_REFUSED = ("the collector refused {what}: {status} {code}", "{detail}")
     TARGET_UNREACHABLE = (

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ldpstream.collector.config import parse
 from ldpstream.domain import Domain
+from ldpstream.durations import milliseconds, spelled
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.planning import costs
 from ldpstream.lab.planning.advice import best_mechanism, best_oracle
 from ldpstream.lab.planning.costs import Cost
-from ldpstream.lab.planning.interval import milliseconds, spelled
 from ldpstream.lab.planning.outcome import How, Outcome
 from ldpstream.lab.planning.plan import MECHANISMS, Wish, make_plan
 from ldpstream.lab.planning.predict import Prediction, by_copies, by_rehearsal
@@ -310,10 +310,11 @@ def test_a_range_takes_the_place_of_labels() -> None:
 
 @pytest.mark.parametrize("text", ["500ms", "30s", "1min", "1m", "90 sec", "1h", "1d", "2day"])
 def test_intervals_are_spelled_as_the_collector_reads_them(text: str) -> None:
-    assert milliseconds(spelled(milliseconds(text))) == milliseconds(text)
+    length_ms = milliseconds(text)
+    assert length_ms
+    assert milliseconds(spelled(length_ms)) == length_ms
 
 
 @pytest.mark.parametrize("text", ["", "1", "min", "0s", "1.5s", "1 fortnight", "-1s"])
 def test_intervals_that_are_none(text: str) -> None:
-    with pytest.raises(Mistake, match="--interval"):
-        milliseconds(text)
+    assert not milliseconds(text)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from ldpstream.domain import Domain
 from ldpstream.lab.simulation import Run, simulate
 from ldpstream.mechanisms.mechanism import drive
-from ldpstream.mechanisms.messages import Tally
+from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.registry import Settings, build
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.carried import Carried
@@ -96,15 +98,17 @@ def covered_by_sampling(stream: CountsStream) -> float:
     return run.metrics.covered
 
 
+def rising(share: float, _: Ask) -> Tally:
+    return Tally(np.array([1 - share, share]), np.full(2, 1e-5), reports=10_000)
+
+
 @pytest.mark.parametrize("mechanism", ["lpf", "lpu", "lsp"])
 def test_a_silent_fleet_leaves_the_last_release_and_ever_less_certainty(mechanism: str) -> None:
     """A slope that was seen before must not carry values, or intervals, out of what can be."""
     settings = Settings(2, 40_000, Epsilon.of(1), window=4, intervals=True)
     observer = build(mechanism, settings)
-    for t in range(1, 61):
-        share = 0.2 + 0.01 * t
-        tally = Tally(np.array([1 - share, share]), np.full(2, 1e-5), reports=10_000)
-        last = drive(observer.step(t), lambda _, tally=tally: tally)
+    for t, share in enumerate(np.linspace(0.2, 0.8, 60), start=1):
+        last = drive(observer.step(t), partial(rising, share))
     for t in range(61, 561):
         silent = drive(observer.step(t), lambda _: Tally.empty(2))
     low, high = silent.interval

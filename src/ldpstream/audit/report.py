@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
@@ -52,8 +54,15 @@ def write_report(audit: Audit, folder: Path, command: str) -> Path:
         Section("planted", "Planted bugs", _planted_parts(audit.planted)),
         Section("fractions", "All worst ratios", (table(_fractions(audit.exact)),)),
     ]
-    lead = [_verdict(audit), paragraph(PROMISE), made_by(__version__, command)]
+    lead = [_verdict(audit), paragraph(PROMISE), made_by(__version__, command), _where()]
     return write_whole(folder / "audit.html", page("Privacy audit", lead, sections))
+
+
+def _where() -> Html:
+    """When and on what it was made: whoever signs has to know."""
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return paragraph(f"{when}, {python}, {platform.system()} {platform.machine()}.", "soft")
 
 
 def _verdict(audit: Audit) -> Html:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from ldpstream import __version__
 from ldpstream.cli import (
     alerts,
     audit,
@@ -25,11 +27,28 @@ from ldpstream.cli import (
 from ldpstream.errors import LdpStreamError, Mistake
 
 app = typer.Typer(
-    help="Live statistics from a fleet of devices under w-event local differential privacy.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"ldpstream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="print it and stop", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Live statistics from a fleet of devices under w-event local differential privacy."""
+
+
 app.command("simulate")(simulate.command)
 app.command("compare")(compare.command)
 app.command("plan")(plan.command)
@@ -67,5 +86,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _fail(line: str, status: int) -> int:
-    print(f"ldpstream: {line}", file=sys.stderr)
+    if line:  # nothing is left to say where the help was shown
+        print(f"ldpstream: {line}", file=sys.stderr)
     return status

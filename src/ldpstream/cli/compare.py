@@ -11,7 +11,13 @@ import typer
 from ldpstream.cli import options, queries, sources
 from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import console, print_rows, progress
-from ldpstream.cli.running import command_line, numbers, resumable, whole_numbers
+from ldpstream.cli.running import (
+    check_folder,
+    command_line,
+    numbers,
+    resumable,
+    whole_numbers,
+)
 
 
 @grouped
@@ -51,13 +57,14 @@ def command(
     from ldpstream.mechanisms.registry import names
     from ldpstream.streams.extras import need_matplotlib
 
+    check_folder("--out", out)
     need_matplotlib("compare")
     load_plugins(plugin or [])
     query = queries.query_of(mean, None)
     with resumable(), engine_named(engine) as used, ResultCache() as cache:
         comparison = Comparison(
             source.open(labels=labels, users=users, timestamps=timestamps, seed=seed),
-            names() if mechanisms == "all" else tuple(mechanisms.split(",")),
+            names() if mechanisms == "all" else tuple(dict.fromkeys(mechanisms.split(","))),
             numbers("--epsilons", epsilons),
             whole_numbers("--windows", windows),
             repeats,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ldpstream.cli.output import stages
-from ldpstream.errors import Problem
+from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
     from ldpstream.fleet.fleet import Outcome
@@ -35,6 +35,8 @@ def command(
     from ldpstream.fleet.fleet import Plan, run_fleet
     from ldpstream.streams.synthetic import sin
 
+    if seconds is not None and not seconds > 0:
+        raise Mistake(Problem.OPTION, option="--seconds", given=seconds, expected="more than 0")
     say = _ignore if as_json else partial(print, flush=True)
     with demo_collector(devices) as collector:
         say(f"open this page, and join as a device:  {collector.page}")

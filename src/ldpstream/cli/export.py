@@ -91,6 +91,9 @@ def _ask(transport: Any, url: str, path: str, token: str) -> Any:
 
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     response = transport.send(url, Request("GET", path, headers, patience=60))
+    if response.status == 401:
+        given, expected = "missing or wrong", "a read token of this stream, or the admin token"
+        raise Mistake(Problem.OPTION, option="--token", given=given, expected=expected)
     if response.status != 200:
         refusal = refusal_in(response, "to show releases")
         raise Mistake(refusal.problem, **refusal.facts)

@@ -20,7 +20,10 @@ def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(list(rows), indent=1))
         return
-    shared = [name for name in rows[0] if len(rows) > 1 and len({row[name] for row in rows}) == 1]
+    if len(rows) == 1:
+        console(as_json=False).print(_upright(rows[0]))
+        return
+    shared = [name for name in rows[0] if len({row[name] for row in rows}) == 1]
     columns = [name for name in rows[0] if name not in shared]
     title = "  ".join(f"{name} {_cell(rows[0][name])}" for name in shared)
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
@@ -29,6 +32,14 @@ def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
     for row in rows:
         table.add_row(*(_cell(row[name]) for name in columns))
     console(as_json=False).print(table)
+
+
+def _upright(row: Row) -> Table:
+    """A single row, with its names down the side: across, it would be cut off."""
+    table = Table(show_header=False, box=None)
+    for name, value in row.items():
+        table.add_row(name, _cell(value))
+    return table
 
 
 @contextmanager
@@ -74,4 +85,4 @@ def console(*, as_json: bool) -> Console:
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
-    return str(value)
+    return "" if value is None else str(value)

@@ -11,6 +11,7 @@ import typer
 from ldpstream.cli import options, sources
 from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import console, print_rows, progress
+from ldpstream.durations import EXAMPLES, milliseconds
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ldpstream.streams import stream as streams
 
 GUESSED_USERS = 100_000
+MOST_USERS = (1 << 31) - 1
+"""Of a collector's stream."""
 GUESSED_EPSILON = "1"
 """Where the search for the one that was left out begins."""
 
@@ -75,13 +78,15 @@ def command(
     Predictions are for a stream that does not change. Give a sample of yours (--stream, --counts or
     --data) to have mechanisms simulated on it instead.
     """
-    from ldpstream.lab.planning.interval import milliseconds
     from ldpstream.lab.planning.plan import Wish, make_plan
     from ldpstream.lab.planning.predict import HORIZON, Prediction
     from ldpstream.lab.planning.sample import Sample
     from ldpstream.lab.planning.target import read_goal
 
     _at_least(1, {"--timestamps": timestamps, "--repeats": repeats})
+    if users is not None and users > MOST_USERS:
+        expected = f"{MOST_USERS} or less"
+        raise Mistake(Problem.OPTION, option="--users", given=users, expected=expected)
     _at_least(0, {"--seed": seed})
     of_data, planned = (None, labels) if source.data is None else (labels, None)
     sample: streams.Stream | None = None
@@ -95,7 +100,7 @@ def command(
     judge: Judge = Prediction(horizon, seed) if sample is None else Sample(sample, repeats, seed)
     wish = Wish(
         settings,
-        milliseconds(interval),
+        _interval(interval),
         (sample.timestamps if sample else horizon) / window,
         _mechanisms(mechanism),
         _oracles(oracle, subject),
@@ -111,6 +116,14 @@ def command(
     if out is not None:
         _write(out, text)
     _say(plan, text, out, as_json=as_json)
+
+
+def _interval(text: str) -> int:
+    length_ms = milliseconds(text)
+    if not length_ms:
+        expected = f"a length like {EXAMPLES}"
+        raise Mistake(Problem.OPTION, option="--interval", given=repr(text), expected=expected)
+    return length_ms
 
 
 def _at_least(least: int, numbers: dict[str, int | None]) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from ldpstream.cli import options
 from ldpstream.cli.output import console, print_rows, progress
-from ldpstream.cli.running import command_line, resumable
+from ldpstream.cli.running import check_folder, command_line, resumable
 
 if TYPE_CHECKING:
     from ldpstream.lab.reproduction.run import Reproduction
@@ -50,6 +50,7 @@ def command(
     from ldpstream.lab.reproduction.studies import Scope
     from ldpstream.streams.extras import need_matplotlib
 
+    check_folder("--out", out)
     need_matplotlib("reproduce")
     sizes = {"users": users, "timestamps": timestamps}
     given = {name: size for name, size in sizes.items() if size is not None}

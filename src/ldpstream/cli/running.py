@@ -6,11 +6,13 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
 from ldpstream.errors import Mistake, Problem
 
+PICTURES = (".png", ".svg", ".pdf")
 STOPPED = 130
 """Exit status after Ctrl-C."""
 
@@ -40,6 +42,19 @@ def command_line(context: typer.Context) -> str:
             is_argument = not option.startswith("-")
             words += [str(one)] if is_argument else [option] if one is True else [option, str(one)]
     return shlex.join(words)
+
+
+def check_folder(option: str, path: Path) -> None:
+    """Refuse a folder for results that cannot be one, before there are any."""
+    if path.exists() and not path.is_dir():
+        raise Mistake(Problem.OPTION, option=option, given=path, expected="a folder, or a new one")
+
+
+def check_picture(option: str, path: Path) -> None:
+    """Refuse a name that no picture can be written to, before there is any."""
+    if path.suffix.lower() not in PICTURES or path.is_dir():
+        expected = f"a file that ends in {', '.join(PICTURES)}"
+        raise Mistake(Problem.OPTION, option=option, given=path, expected=expected)
 
 
 def whole_numbers(option: str, text: str) -> list[int]:

@@ -44,7 +44,7 @@ def command(
         print(
             f"{terms.stream}: {stream.config.mechanism} with {terms.oracle}, epsilon"
             f" {terms.epsilon} in {terms.window} timestamps of {terms.interval_ms / 1000:g} s,"
-            f" {values}, {stream.config.selection}"
+            f" {values}, {stream.config.selection}\n  pin {terms.pin}"
         )
     serve(service, listening, lambda: print(f"listening on {url_of(listening)}", flush=True))
     print("stopped", flush=True)

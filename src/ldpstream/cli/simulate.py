@@ -10,6 +10,7 @@ import typer
 from ldpstream.cli import options, queries, sources
 from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import print_rows, progress
+from ldpstream.cli.running import check_picture
 
 
 @grouped
@@ -45,9 +46,11 @@ def command(
     from ldpstream.lab.simulation import simulate
     from ldpstream.mechanisms.registry import names
 
+    if plot is not None:
+        check_picture("--plot", plot)
     stream = source.open(labels=labels, users=users, timestamps=timestamps, seed=seed)
     query = queries.query_of(mean, distribution)
-    chosen = names() if mechanism == "all" else tuple(mechanism.split(","))
+    chosen = names() if mechanism == "all" else tuple(dict.fromkeys(mechanism.split(",")))
     results = []
     total = len(chosen) * repeats * stream.timestamps
     with progress(f"simulating {stream.name}", total) as advance:
@@ -74,3 +77,5 @@ def command(
     if not as_json:
         floor = MRE_FLOOR * query.unit
         print(f"mean relative error (mre) with a floor of {floor:g}; {repeats} repeat(s)")
+        if not intervals:
+            print("covered: by intervals of when a release was made; --intervals has those of now")

@@ -19,6 +19,7 @@ from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.exchange import AsyncTransport
 from ldpstream.device.session import Heard
 from ldpstream.device.terms import Value
+from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
@@ -164,13 +165,13 @@ class Fleet:
         domain = self._plan.source.domain
         if isinstance(terms.values, Range):
             self._levels = Range(terms.values.low, terms.values.high, len(domain) - 1)
-        elif terms.values != domain:
+        elif not (terms.values == domain or _is_numbered(domain, len(terms.values))):
             raise Mistake(
                 Problem.STREAM_PARAMETER,
                 stream=self._plan.source.name,
-                name="the number of labels",
-                given=len(domain),
-                expected=f"the collector's labels, {', '.join(terms.values.labels[:8])}",
+                name="the list of labels",
+                given=_listed(domain),
+                expected=f"the collector's, {_listed(terms.values)}",
             )
 
     def _value(self, user: int, t: int) -> Value | None:
@@ -315,3 +316,18 @@ def _allow_connections(devices: int) -> None:
     if soft < needed:
         allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def _is_numbered(domain: Domain, labels: int) -> bool:
+    """Whether these are labels 0, 1, ... of a built-in stream, and stand for any so many."""
+    return domain == Domain.numbered(labels)
+
+
+def _listed(domain: Domain) -> str:
+    """The first few of them, and how many there are.
+
+    >>> _listed(Domain.numbered(12))
+    '0, 1, 2, 3 ... (12)'
+    """
+    first = ", ".join(domain.labels[:4])
+    return first if len(domain) <= 4 else f"{first} ... ({len(domain)})"

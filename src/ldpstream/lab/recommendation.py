@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, inf, isfinite, log, sqrt
 from statistics import fmean, stdev
 
 from ldpstream.lab.figures.charts import Row
@@ -44,6 +44,11 @@ class Ranked:
         return display_name(self.mechanism)
 
     @property
+    def repeated(self) -> bool:
+        """Whether there is an interval at all."""
+        return isfinite(self.high)
+
+    @property
     def told_apart(self) -> bool:
         """Whether it is really worse than the best, and not by chance."""
         return self.low > 1
@@ -53,8 +58,8 @@ class Ranked:
             "mechanism": self.mechanism,
             "mre": self.error,
             "times_the_best": self.factor,
-            "low": self.low,
-            "high": self.high,
+            "low": self.low if self.repeated else None,
+            "high": self.high if self.repeated else None,
             "mae": self.mae,
             "cfpu": self.cfpu,
             "auc": self.auc,
@@ -186,7 +191,7 @@ def _rank(
         exp(fmean(errors[name])),
         exp(middle),
         exp(middle - half),
-        exp(middle + half),
+        exp(middle + half) if isfinite(half) else inf,
         fmean(row["mae"] for row in own),
         fmean(row["cfpu"] for row in own),
         fmean(row["auc"] for row in own),
@@ -228,9 +233,9 @@ def _against(other: Ranked, repeats: int) -> str:
 
 
 def _half_interval(values: Sequence[float]) -> float:
-    """Half of a 95 % interval of the mean; 700, beyond all bounds for `exp`, if it is unknown."""
+    """Half of a 95 % interval of the mean; infinite if it is unknown."""
     if len(values) < 2:
-        return 700.0
+        return inf
     return student(len(values) - 1) * stdev(values) / sqrt(len(values))
 
 

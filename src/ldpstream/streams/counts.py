@@ -29,7 +29,8 @@ def read_counts(path: Path) -> CountsStream:
     try:
         domain = Domain.of([label.strip() for label in header])
     except Mistake as error:
-        raise bad_file(path, f"header: {error}", "name each label once") from None
+        what, fix = (text.format(**error.facts) for text in error.problem.value)
+        raise bad_file(path, f"header: {what}", fix) from None
     counts = [_numbers(path, line, row, header) for line, row in enumerate(body, start=2)]
     sums = [sum(row) for row in counts]
     for line, (row_sum, first) in enumerate(zip(sums, sums[:1] * len(sums), strict=True), start=2):

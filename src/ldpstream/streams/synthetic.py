@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.domain import Domain
+from ldpstream.domain import MOST_LABELS, Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.streams.stream import CountsStream
 
@@ -18,6 +18,8 @@ TIMESTAMPS = 800
 
 LEAST = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0, "day": 1}
 """The least value of the parameters that have one."""
+MOST = {"users": 10**12, "timestamps": 10**7, "labels": MOST_LABELS, "steps": MOST_LABELS - 1}
+"""The most: a table of counts has to fit into memory."""
 
 
 def sin(
@@ -178,6 +180,8 @@ def _check(stream: str, key: str, number: float) -> None:
         raise _wrong(stream, key, number, "a finite number")
     if key in LEAST and number < LEAST[key]:
         raise _wrong(stream, key, number, f"{LEAST[key]} or more")
+    if key in MOST and number > MOST[key]:
+        raise _wrong(stream, key, number, f"{MOST[key]} or less")
 
 
 def _times(timestamps: int) -> NDArray[np.float64]:

@@ -7,18 +7,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ldpstream.durations import milliseconds
 from ldpstream.errors import Mistake, Problem
 
-_SECOND = 1_000_000
-_UNITS = {
-    "s": _SECOND,
-    "sec": _SECOND,
-    "min": 60 * _SECOND,
-    "h": 3600 * _SECOND,
-    "d": 86_400 * _SECOND,
-    "day": 86_400 * _SECOND,
-    "w": 7 * 86_400 * _SECOND,
-}
+SECOND_US = 1_000_000
 _DATE = "%Y-%m-%d"
 _RARER = (_DATE, *(f"{_DATE}{gap}{clock}" for gap in "T " for clock in ("%H:%M", "%H:%M:%S%.f%#z")))
 
@@ -36,11 +28,13 @@ class Every:
 
     @classmethod
     def parse(cls, text: str) -> Every:
-        match = re.fullmatch(r"([1-9]\d{0,8}) ?([a-z]*)", text.strip())
-        if match is None or match[2] not in ("", *_UNITS):
-            expected = "a length like 30s, 10min, 1h, 1d, 1w, or a number of steps"
-            raise Mistake(Problem.OPTION, option="--every", given=repr(text), expected=expected)
-        return cls(int(match[1]) * _UNITS.get(match[2], 1), bool(match[2]))
+        length_ms = milliseconds(text)
+        if length_ms:
+            return cls(1000 * length_ms, clock=True)
+        if re.fullmatch(r"[1-9][0-9]{0,8}", text.strip()):
+            return cls(int(text), clock=False)
+        expected = "a length like 30s, 10min, 1h, 1d, 1w, or a number of steps"
+        raise Mistake(Problem.OPTION, option="--every", given=repr(text), expected=expected)
 
 
 def time_of(column: str, sample: pl.Series, every: Every) -> pl.Expr | None:
@@ -98,7 +92,7 @@ def _to_the_second(column: pl.Expr, form: str) -> pl.Expr:
         .when(rest.str.starts_with("."))
         .then(rest.cast(pl.Float64, strict=False))
     )
-    return _parsed(column.str.slice(0, 19), form) + (fraction * _SECOND).cast(pl.Int64)
+    return _parsed(column.str.slice(0, 19), form) + (fraction * SECOND_US).cast(pl.Int64)
 
 
 def _parsed(column: pl.Expr, form: str) -> pl.Expr:

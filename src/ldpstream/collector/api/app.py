@@ -46,6 +46,9 @@ def build_app(service: Service) -> FastAPI:
         version=__version__,
         description="Live statistics under w-event local differential privacy.",
         lifespan=life,
+        # Their pages load scripts from elsewhere; /openapi.json is all that is needed.
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.service = service
     # The hot routes stand first: routes are tried in order.

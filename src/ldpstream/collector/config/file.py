@@ -10,7 +10,7 @@ from pathlib import Path
 from ldpstream.collector.alerts.webhook import check_url
 from ldpstream.collector.config.database import Database
 from ldpstream.collector.config.stream import StreamConfig, read_stream
-from ldpstream.collector.config.table import UNITS_MS, Table, is_number
+from ldpstream.collector.config.table import Table, is_number
 from ldpstream.collector.log.contract import LogSettings
 from ldpstream.errors import Mistake, Problem
 
@@ -147,6 +147,8 @@ def _ingest(collector: Table, database: Database | None) -> LogSettings | None:
     """A log for reports; its tallies go to the database."""
     log = collector.table("log")
     if "ingest" not in collector:
+        if "log" in collector:
+            collector.refuse("log", "log is of reports that go through one", "give ingest as well")
         return None
     url = collector.text("ingest")
     if not url.startswith(("nats://", "tls://")):
@@ -156,7 +158,7 @@ def _ingest(collector: Table, database: Database | None) -> LogSettings | None:
         collector.refuse("ingest", "ingest needs a store on PostgreSQL", fix)
     return LogSettings(
         url,
-        retention_hours=log.duration("retention", "24h", least_ms=60_000) / UNITS_MS["h"],
+        retention_hours=log.duration("retention", "24h", least_ms=60_000) / 3_600_000,
         replicas=log.whole("replicas", 1, least=1),
     )
 

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 from ldpstream.collector.config.places import Path as Place
 from ldpstream.collector.config.places import line_of
+from ldpstream.durations import EXAMPLES, milliseconds, spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
-UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 MOST_MS = 1 << 41
 """About 70 years: devices refuse a longer interval, too."""
 MOST_WHOLE = (1 << 31) - 1
@@ -88,16 +88,11 @@ class Table:
     def duration(self, name: str, default: Any = ..., *, least_ms: int = 0) -> int:
         """Milliseconds, from a whole number and a unit."""
         given = self.text(name, default)
-        digits = given.rstrip("abcdefghijklmnopqrstuvwxyz")
-        unit = UNITS_MS.get(given[len(digits) :].strip())
-        number = int(digits) if is_number(digits.strip()) else -1
-        if unit is None or not max(least_ms, 0) <= number * unit <= MOST_MS:
-            least = f", at least {least_ms}ms" if least_ms else ""
-            units = ", ".join(UNITS_MS)
-            self.refuse(
-                name, f"{name} is {given!r}", f"give a whole number and one of {units}{least}"
-            )
-        return number * unit
+        length_ms = milliseconds(given)
+        if length_ms is None or not least_ms <= length_ms <= MOST_MS:
+            least = f", at least {spelled(least_ms)}" if least_ms else ""
+            self.refuse(name, f"{name} is {given!r}", f"give a length like {EXAMPLES}{least}")
+        return length_ms
 
     def choice(self, name: str, known: tuple[str, ...], default: str) -> str:
         value = self.text(name, default)

@@ -90,8 +90,10 @@ class Advice:
         if not others:
             return ""
         second = best_mechanism(others)
+        passed_over = any(one.rmse < second.rmse for one in others)
+        which = "The next best that asks at every timestamp" if passed_over else "The next best"
         return (
-            f"The next best, {second.mechanism.upper()}, errs "
+            f"{which}, {second.mechanism.upper()}, errs "
             f"{second.rmse / self.chosen.rmse:.2f} times as much."
         )
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ldpstream.lab.planning.interval import spelled
+from ldpstream.durations import spelled
 from ldpstream.lab.planning.outcome import Outcome
 from ldpstream.lab.planning.subject import Subject
 from ldpstream.mechanisms.queries import Mean

@@ -35,10 +35,7 @@ export const PROBLEMS = Object.freeze({
   "ledger-file": ["{file}: {what}", "the device is silent until its file can be written"],
   "ledger-moved": ["{file} was written by another process", "run one process a file"],
   "not-enrolled": ["{file} is not enrolled", "call enrol(url, stream, token) once"],
-  unreachable: [
-    "{url} does not answer: {what}",
-    "check the address and the network; run() tries again by itself",
-  ],
+  unreachable: ["{url} does not answer: {what}", "check the address and the network"],
   "collector-refused": ["the collector refused {what}: {status} {code}", "{detail}"],
 });
 
