@@ -19,9 +19,10 @@ from urllib.request import urlopen
 import pytest
 from paho.mqtt.client import MQTTMessage
 
-from ldpstream.bridges.mqtt import BATCH, MqttBridge
+from ldpstream.bridges.mqtt import MqttBridge
 from ldpstream.device import Device, Unreachable
-from ldpstream.device.exchange import Request
+from ldpstream.device.batches import BATCH
+from ldpstream.device.exchange import Request, Response
 from ldpstream.device.mqtt import Broker, MqttTransport
 from ldpstream.errors import Mistake
 from tests.fleet.serving import TOKEN, serving, stream_table
@@ -105,14 +106,54 @@ def publish_nonsense(broker: str) -> None:
     client.loop_stop()
 
 
+def a_bridge() -> MqttBridge:
+    return MqttBridge("http://127.0.0.1:1", "s", Broker.of("mqtt://127.0.0.1"))
+
+
+def a_message(payload: bytes = b"z" * 40) -> MQTTMessage:
+    message = MQTTMessage(topic=b"ldpstream/1/s/rounds/1-publication/reports")
+    message.payload = payload
+    return message
+
+
 def test_more_reports_than_a_batch_holds_are_all_gathered() -> None:
-    bridging = MqttBridge("http://127.0.0.1:1", "s", Broker.of("mqtt://127.0.0.1"))
+    bridging = a_bridge()
     for _ in range(2 * BATCH + 5):
-        message = MQTTMessage(topic=b"ldpstream/1/s/rounds/1-publication/reports")
-        message.payload = b"z" * 40
-        bridging._waiting.put(message)
+        bridging._waiting.put(a_message())
     sizes = [len(bridging._gathered()["1-publication", 40]) for _ in range(3)]
     assert sizes == [BATCH, BATCH, 5]
+
+
+class Narrow:
+    """A collector that takes bodies up to a length, and keeps them."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = b""
+
+    def send(self, url: str, request: Request) -> Response:
+        if len(request.body) > self.most:
+            return Response(413, {}, b'{"type": "urn:ldpstream:problem:too-large"}')
+        self.taken += request.body
+        accepted = len(request.body) // 40
+        return Response(200, {}, b'{"accepted": %d, "repeated": 0, "refused": {}}' % accepted)
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("most", [40, 41, 40 * 333, 40 * BATCH - 1])
+def test_reports_that_are_too_large_together_are_sent_apart(most: int) -> None:
+    collector, bridging = Narrow(most), a_bridge()
+    payloads = [number.to_bytes(40) for number in range(BATCH)]
+    assert bridging._deliver(collector, "1-publication", [a_message(one) for one in payloads])
+    assert collector.taken == b"".join(payloads)
+    assert (bridging.passed.accepted, bridging.passed.refused.total()) == (BATCH, 0)
+
+
+def test_a_report_that_is_too_large_alone_is_refused() -> None:
+    bridging = a_bridge()
+    assert bridging._deliver(Narrow(39), "1-publication", [a_message(), a_message()])
+    assert bridging.passed.refused == {"too-large": 2}
 
 
 @contextmanager
