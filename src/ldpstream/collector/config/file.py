@@ -29,7 +29,7 @@ class Limits:
     batch: int = 10_000
     """The most reports in one batch."""
     connections: int = 10_000
-    """The most requests under way, long polls included; beyond it the answer is 503."""
+    """The most connections, those kept alive for the next request included; beyond it: 503."""
     waiting: int = 200_000
     """The most reports that wait for the disk; beyond it the answer is 429."""
     enrolments_per_second: int = 1000
