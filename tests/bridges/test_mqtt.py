@@ -20,6 +20,7 @@ import pytest
 from paho.mqtt.client import MQTTMessage
 
 from ldpstream.bridges.mqtt import MqttBridge
+from ldpstream.cli import run
 from ldpstream.device import Device, Unreachable
 from ldpstream.device.batches import BATCH
 from ldpstream.device.exchange import Request, Response
@@ -249,5 +250,38 @@ def test_a_wrong_address_is_a_mistake(url: str) -> None:
         Broker.of(url)
 
 
-def test_a_password_is_never_shown() -> None:
+def test_a_password_is_never_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "secret" not in repr(Broker.of("mqtt://me:secret@host"))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # those of the tests stay
+    url = f"http://127.0.0.1:{free_port()}"
+    options = ["--collector", url, "--stream", "s", "--broker", "mqtt://me:secret@host"]
+    assert run(["bridge", "mqtt", *options]) == 1
+    shown = capsys.readouterr()
+    assert "bridging s to mqtt://host:1883" in shown.out
+    assert "secret" not in shown.out + shown.err
+
+
+def test_user_and_password_may_stand_in_the_address() -> None:
+    broker = Broker.of("mqtt://a%3Ab:p%40s%2Fs%25@host")
+    assert (broker.user, broker.password, broker.host) == ("a:b", "p@s/s%", "host")
+    assert broker.client().username == "a:b"
+    given = Broker.of("mqtt://me:mine@host", user="you", password="p%40")
+    assert (given.user, given.password) == ("you", "p%40")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mqtt://me:secret@host:x",
+        "http://me:secret@host",
+        "mqtt://me:12#secret@host",
+        "mqtt://me:12?secret@host",
+        "mqtt://me:12/secret@host",
+    ],
+)
+def test_a_password_in_a_wrong_address_is_not_shown(url: str) -> None:
+    with pytest.raises(Mistake) as told:
+        Broker.of(url)
+    assert "secret" not in str(told.value)
