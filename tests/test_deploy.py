@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 from starlette.testclient import TestClient
 from typer.main import get_command
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from ldpstream.cli import app
 from ldpstream.collector.api.app import build_app
@@ -25,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 OURS = ("ldpstream:latest", "ldpstream-spark:latest")
-SECRET_KEYS = {"master", "enrolment", "admin", "postgres"}
+SECRET_KEYS = {"master", "enrolment", "admin", "postgres", "grafana"}
 
 
 def documents() -> Iterator[dict[str, Any]]:
@@ -168,6 +174,49 @@ def test_containers_get_the_secrets_that_collectors_read() -> None:
     example = (DEPLOY / "env.example").read_text()
     wanted = set(re.findall(r"\$\{([A-Z_]+):\?", (DEPLOY / "compose.yaml").read_text()))
     assert wanted == set(re.findall(r"^([A-Z_]+)=$", example, re.MULTILINE))
+
+
+def test_an_engine_gets_the_password_of_the_database_and_no_secret() -> None:
+    assert compose()["services"]["engine"]["environment"].keys() == {"PGPASSWORD"}
+    (engine,) = [pod["spec"]["containers"][0] for name, pod in pods() if name == "engine"]
+    assert {one["name"] for one in engine["env"]} == {"PGPASSWORD"}
+
+
+def test_grafana_has_a_password_of_its_own() -> None:
+    """Its data are what the admin's token shows."""
+    service = compose()["services"]["grafana"]
+    assert service["environment"]["GF_SECURITY_ADMIN_PASSWORD"].startswith("${GRAFANA_PASSWORD:?")
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+    (pod,) = [pod["spec"]["containers"][0] for name, pod in pods() if name == "grafana"]
+    assert {one["name"] for one in pod["env"]} == {"GF_SECURITY_ADMIN_PASSWORD"}
+
+
+def test_the_kustomization_says_how_to_make_each_secret() -> None:
+    text = (DEPLOY / "kubernetes" / "kustomization.yaml").read_text()
+    assert set(re.findall(r"--from-literal=([a-z]+)=", text)) == SECRET_KEYS
+
+
+def test_only_the_proxy_and_grafana_can_be_reached_from_outside() -> None:
+    """So the collectors may believe whoever asks them about the visitor's address."""
+    open_ones = {name for name, one in compose()["services"].items() if "ports" in one}
+    assert open_ones == {"proxy", "grafana"}
+
+
+def test_collectors_believe_their_proxy_who_asks() -> None:
+    given = compose()
+    (network,) = given["networks"]["default"]["ipam"]["config"]
+    believed = given["services"]["collector"]["environment"]["FORWARDED_ALLOW_IPS"]
+    assert believed == network["subnet"]
+
+    async def who(request: Request) -> PlainTextResponse:
+        assert request.client is not None
+        return PlainTextResponse(request.client.host)
+
+    behind: Any = ProxyHeadersMiddleware(Starlette(routes=[Route("/", who)]), believed)  # type: ignore[arg-type]
+    proxy = str(next(ip_network(believed).hosts()))
+    for asking, heard in ((proxy, "192.0.2.7"), ("198.51.100.1", "198.51.100.1")):
+        with TestClient(behind, client=(asking, 50000)) as client:
+            assert client.get("/", headers={"X-Forwarded-For": "192.0.2.7"}).text == heard
 
 
 def test_files_that_compose_mounts_are_there() -> None:

@@ -19,9 +19,11 @@ from urllib.request import urlopen
 import pytest
 from paho.mqtt.client import MQTTMessage
 
-from ldpstream.bridges.mqtt import BATCH, MqttBridge
+from ldpstream.bridges.mqtt import MqttBridge
+from ldpstream.cli import run
 from ldpstream.device import Device, Unreachable
-from ldpstream.device.exchange import Request
+from ldpstream.device.batches import BATCH
+from ldpstream.device.exchange import Request, Response
 from ldpstream.device.mqtt import Broker, MqttTransport
 from ldpstream.errors import Mistake
 from tests.fleet.serving import TOKEN, serving, stream_table
@@ -105,14 +107,54 @@ def publish_nonsense(broker: str) -> None:
     client.loop_stop()
 
 
+def a_bridge() -> MqttBridge:
+    return MqttBridge("http://127.0.0.1:1", "s", Broker.of("mqtt://127.0.0.1"))
+
+
+def a_message(payload: bytes = b"z" * 40) -> MQTTMessage:
+    message = MQTTMessage(topic=b"ldpstream/1/s/rounds/1-publication/reports")
+    message.payload = payload
+    return message
+
+
 def test_more_reports_than_a_batch_holds_are_all_gathered() -> None:
-    bridging = MqttBridge("http://127.0.0.1:1", "s", Broker.of("mqtt://127.0.0.1"))
+    bridging = a_bridge()
     for _ in range(2 * BATCH + 5):
-        message = MQTTMessage(topic=b"ldpstream/1/s/rounds/1-publication/reports")
-        message.payload = b"z" * 40
-        bridging._waiting.put(message)
+        bridging._waiting.put(a_message())
     sizes = [len(bridging._gathered()["1-publication", 40]) for _ in range(3)]
     assert sizes == [BATCH, BATCH, 5]
+
+
+class Narrow:
+    """A collector that takes bodies up to a length, and keeps them."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = b""
+
+    def send(self, url: str, request: Request) -> Response:
+        if len(request.body) > self.most:
+            return Response(413, {}, b'{"type": "urn:ldpstream:problem:too-large"}')
+        self.taken += request.body
+        accepted = len(request.body) // 40
+        return Response(200, {}, b'{"accepted": %d, "repeated": 0, "refused": {}}' % accepted)
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("most", [40, 41, 40 * 333, 40 * BATCH - 1])
+def test_reports_that_are_too_large_together_are_sent_apart(most: int) -> None:
+    collector, bridging = Narrow(most), a_bridge()
+    payloads = [number.to_bytes(40) for number in range(BATCH)]
+    assert bridging._deliver(collector, "1-publication", [a_message(one) for one in payloads])
+    assert collector.taken == b"".join(payloads)
+    assert (bridging.passed.accepted, bridging.passed.refused.total()) == (BATCH, 0)
+
+
+def test_a_report_that_is_too_large_alone_is_refused() -> None:
+    bridging = a_bridge()
+    assert bridging._deliver(Narrow(39), "1-publication", [a_message(), a_message()])
+    assert bridging.passed.refused == {"too-large": 2}
 
 
 @contextmanager
@@ -208,5 +250,38 @@ def test_a_wrong_address_is_a_mistake(url: str) -> None:
         Broker.of(url)
 
 
-def test_a_password_is_never_shown() -> None:
+def test_a_password_is_never_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "secret" not in repr(Broker.of("mqtt://me:secret@host"))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # those of the tests stay
+    url = f"http://127.0.0.1:{free_port()}"
+    options = ["--collector", url, "--stream", "s", "--broker", "mqtt://me:secret@host"]
+    assert run(["bridge", "mqtt", *options]) == 1
+    shown = capsys.readouterr()
+    assert "bridging s to mqtt://host:1883" in shown.out
+    assert "secret" not in shown.out + shown.err
+
+
+def test_user_and_password_may_stand_in_the_address() -> None:
+    broker = Broker.of("mqtt://a%3Ab:p%40s%2Fs%25@host")
+    assert (broker.user, broker.password, broker.host) == ("a:b", "p@s/s%", "host")
+    assert broker.client().username == "a:b"
+    given = Broker.of("mqtt://me:mine@host", user="you", password="p%40")
+    assert (given.user, given.password) == ("you", "p%40")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mqtt://me:secret@host:x",
+        "http://me:secret@host",
+        "mqtt://me:12#secret@host",
+        "mqtt://me:12?secret@host",
+        "mqtt://me:12/secret@host",
+    ],
+)
+def test_a_password_in_a_wrong_address_is_not_shown(url: str) -> None:
+    with pytest.raises(Mistake) as told:
+        Broker.of(url)
+    assert "secret" not in str(told.value)

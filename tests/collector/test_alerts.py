@@ -363,7 +363,7 @@ def test_a_message_is_alertmanagers_and_is_sent_until_it_is_taken(tmp_path: Path
                 },
                 "startsAt": "1970-01-01T00:00:01.000Z",
                 "endsAt": "0001-01-01T00:00:00Z",
-                "generatorURL": "http://here/#/a",
+                "generatorURL": "http://here/#/streams/a",
                 "fingerprint": RULE.fingerprint,
             }
         ],

@@ -138,6 +138,18 @@ def test_a_log_beside_a_database() -> None:
     assert "hunter2" not in repr(config)
 
 
+@pytest.mark.parametrize(("interval", "kept"), [("60s", True), ("61s", False), ("2d", False)])
+def test_a_log_keeps_reports_until_they_are_counted(interval: str, kept: bool) -> None:
+    listen = 'listen = "127.0.0.1:8080"\n'
+    log = 'store = "postgresql://me@db/streams"\ningest = "nats://log"\nlog.retention = "2m"\n'
+    text = GOOD.replace(listen, log).replace('interval = "2s"', f'interval = "{interval}"', 1)
+    if kept:
+        assert parse(text, FILE).ingest is not None
+        return
+    with pytest.raises(Mistake, match=r"line 14: the log keeps reports .* less than 2 intervals"):
+        parse(text, FILE)
+
+
 def test_a_file_without_streams_is_refused() -> None:
     with pytest.raises(Mistake, match="there is no stream"):
         parse("[collector]\n", FILE)

@@ -190,6 +190,16 @@ class TestRule3DebitFirst:
         bench.ask(device, a_round(1, rate=[0, 1]))
         assert bench.path.stat().st_ctime_ns == before
 
+    def test_refusing_writes_a_count_once_a_kind_and_no_debit(self, bench: Bench) -> None:
+        device = bench.enrolled()
+        before, entries = bench.path.read_bytes(), Store(bench.path, Vouching()).load().entries
+        assert refusals(bench, device, a_round(9)) == [Problem.ROUND_AHEAD]
+        counted = bench.path.read_bytes()
+        assert counted != before
+        assert refusals(bench, device, a_round(9)) == [Problem.ROUND_AHEAD]
+        assert bench.path.read_bytes() == counted
+        assert Store(bench.path, Vouching()).load().entries == entries
+
 
 def _make_read_only(device: Device) -> None:
     """As on a read-only file system. Tests may run as root, whom file modes do not stop."""

@@ -12,6 +12,7 @@ from psycopg import DataError
 from ldpstream.collector.config import Database
 from ldpstream.collector.kernels.device_table import DeviceTable
 from ldpstream.collector.log.counts import BatchCount, Outcome
+from ldpstream.collector.log.jetstream import JetStreamLog
 from ldpstream.engines import local
 from ldpstream.engines.batch import BatchBuilder
 from ldpstream.engines.pace import batch_end
@@ -199,6 +200,27 @@ def test_reading_back_stays_in_proportion(nats_server: NatsServer, database: Dat
         assert batches == 10
         at.log.end(wanted)
         assert batch_end(at.log, at.stream, at.counts.counted(at.stream)) == 82
+
+
+def test_a_batch_does_not_wait_for_rounds_that_have_expired(
+    nats_server: NatsServer, database: Database
+) -> None:
+    with logged(nats_server, database) as at:
+        for number in range(20):
+            at.log.append(a_round(at.stream), reports(1, devices=number))
+        at.log.end(a_round(at.stream))
+        count_all(at)
+        expire(at, before=22)
+        assert at.log.last_end(at.stream) == 0
+        at.log.append(a_round(at.stream, 2), reports(1))
+        assert batch_end(at.log, at.stream, at.counts.counted(at.stream)) == 22
+
+
+def expire(at: Logged, before: int) -> None:
+    """As time does."""
+    log = at.log
+    assert isinstance(log, JetStreamLog)
+    log._bridge.call(log._server.purge_stream(f"LDPSTREAM_{at.stream}", seq=before))
 
 
 def test_shards_share_devices_evenly_and_keep_their_order() -> None:

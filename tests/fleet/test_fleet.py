@@ -160,6 +160,27 @@ def test_a_gateway_gives_up_when_the_round_is_over(tmp_path: Path) -> None:
     assert (gateway.delivered, gateway.undelivered) == (0, 1)
 
 
+class Narrow(Counting):
+    """Takes one record of 34 bytes at a time."""
+
+    async def send(self, url: str, request: Request) -> Response:
+        await super().send(url, request)
+        if len(request.body) > 34:
+            return Response(413, {}, b"{}")
+        return Response(200, {}, b'{"accepted": 1, "repeated": 0, "refused": {}}')
+
+
+def test_a_gateway_sends_apart_what_is_too_large_together(tmp_path: Path) -> None:
+    transport = Narrow()
+    device = AsyncDevice.open(tmp_path / "one.ldp", transport=transport)
+    gateway = Gateway(transport, "http://x", "s", lambda: [device])
+    asked = Round("1-publication", 1, 10**9, 0, (1, 1))
+    report = Submission(asked, "/v1/streams/s/rounds/1-publication/reports", b"AB", bytes(16))
+    asyncio.run(gateway.pass_on([(device, report)] * 5))
+    assert (gateway.delivered, gateway.undelivered) == (5, 0)
+    assert transport.arrived == 7  # 5 and 2 are too many
+
+
 def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> None:
     """LPU: each release is fresh, so its squared error over its variance is chi-squared."""
     start = datetime.now(UTC) + timedelta(seconds=8)

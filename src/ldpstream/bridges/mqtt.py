@@ -12,12 +12,13 @@ import queue
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import count
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
-from ldpstream.device.exchange import Request, Response, Unreachable
+from ldpstream.device.batches import BATCH, pass_on
+from ldpstream.device.exchange import Request, Response, Transport, Unreachable, drive
 from ldpstream.device.mqtt import AT_LEAST_ONCE, Broker, reports_topic, rounds_topic
 from ldpstream.device.rounds import Announcement, Refused, is_round_name
 from ldpstream.device.transport import HttpTransport
@@ -26,7 +27,6 @@ from ldpstream.errors import Mistake, Problem
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
 
-BATCH = 1000
 LONGEST_POLL = 20
 BREATH_SECONDS = 0.05
 """How long reports gather before they are passed on."""
@@ -139,25 +139,21 @@ class MqttBridge:
                 found.setdefault(key, []).append(message)
         return found
 
-    def _deliver(
-        self, transport: HttpTransport, round_name: str, messages: list[MQTTMessage]
-    ) -> bool:
-        """Send a batch until the collector has decided on it; False if told to stop before."""
+    def _deliver(self, transport: Transport, round_name: str, messages: list[MQTTMessage]) -> bool:
+        """Send reports until the collector has decided on them; False if told to stop before."""
         path = f"/v1/streams/{self._stream}/rounds/{round_name}/batch"
-        kind = {"Content-Type": "application/vnd.ldpstream.batch"}
-        request = Request("POST", path, kind, b"".join(one.payload for one in messages))
-        for failures in count(1):
-            with contextlib.suppress(Unreachable):
-                response = transport.send(self._url, request)
-                if response.status != 429 and response.status < 500:
-                    self._count(response, len(messages))
-                    return True
-            if self._stopping.wait(_pause(failures)):
-                return False
-        raise AssertionError("counting has no end")
+        records = [bytes(message.payload) for message in messages]
+        decided = drive(
+            pass_on(path, records, _pause, self._stopping.is_set),
+            partial(transport.send, self._url),
+            self._stopping.wait,
+        )
+        for one in decided:
+            self._count(one.response, one.number)
+        return sum(one.number for one in decided) == len(messages)
 
     def _count(self, response: Response, reports: int) -> None:
-        if response.status != 200:  # the round is over, or there never was one
+        if response.status != 200:  # the round is over, or such a report has no place in it
             code = refusal_in(response, "a batch").facts["code"]
             self.passed.refused[str(code)] += reports
             return

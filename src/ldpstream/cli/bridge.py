@@ -28,10 +28,11 @@ def mqtt(
     from ldpstream.bridges.mqtt import MqttBridge
     from ldpstream.device.mqtt import Broker
 
-    bridge = MqttBridge(collector.rstrip("/"), stream, Broker.of(broker, user, password))
+    at = Broker.of(broker, user, password)
+    bridge = MqttBridge(collector.rstrip("/"), stream, at)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: bridge.stop())
-    print(f"bridging {stream} to {broker}", flush=True)
+    print(f"bridging {stream} to {at.url}", flush=True)
     bridge.run()
     passed = bridge.passed
     refused = ", ".join(f"{number} {code}" for code, number in sorted(passed.refused.items()))

@@ -78,19 +78,13 @@ def authentic(
             ],
             np.bool_,
         )
-    expected = _report_words(keys, prefix, devices, reports)
+    expected = report_words(keys, prefix, devices, reports)
     given = as_words(np.ascontiguousarray(macs))
     same: NDArray[np.bool_] = np.bitwise_or.reduce(expected ^ given, axis=0) == 0
     return same
 
 
-def report_macs(keys: DeviceKeys, prefix: bytes, devices: Bytes, reports: Bytes) -> Bytes:
-    """The codes of many reports, one a row."""
-    words = _report_words(keys, prefix, devices, reports)
-    return np.ascontiguousarray(words.T, ">u4").view(np.uint8)
-
-
-def _report_words(keys: DeviceKeys, prefix: bytes, devices: Bytes, reports: Bytes) -> Words:
+def report_words(keys: DeviceKeys, prefix: bytes, devices: Bytes, reports: Bytes) -> Words:
     """The codes of many reports, side by side: a column a code."""
     blocks = np.zeros((BLOCK_WORDS, len(devices)), np.uint32)
     blocks[:DIGEST_WORDS] = keys.of_many(devices)

@@ -77,7 +77,7 @@ class AsyncTransport(Protocol):
 def drive(
     conversation: Conversation[T],
     send: Callable[[Request], Response],
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] = time.sleep,
 ) -> T:
     """Carry a conversation out, blocking."""
     try:

@@ -65,9 +65,13 @@ class Broker:
             port = parts.port
         except ValueError:
             parts, port = urlsplit(""), None
-        if parts.scheme not in PORTS or not parts.hostname or parts.path not in ("", "/"):
+        rest = parts.path + parts.query + parts.fragment  # it may be the end of a password
+        if parts.scheme not in PORTS or not parts.hostname or rest not in ("", "/"):
             raise Mistake(
-                Problem.OPTION, option="the broker", given=repr(url), expected="mqtt(s)://host:port"
+                Problem.OPTION,
+                option="the broker",
+                given=repr(url.rpartition("@")[2]),  # never the password
+                expected="mqtt(s)://host:port, with %40 for @ and so on in a password",
             )
         return cls(
             parts.hostname,

@@ -27,7 +27,7 @@ def batch_end(log: ReportLog, stream: str, counted: int) -> int:
     if extent.first > counted + 1:
         lost = extent.first - counted - 1
         _log.error("%d messages of stream %s expired before they were counted", lost, stream)
-    end = log.last_end(stream)
+    end = max(log.last_end(stream), extent.first - 1)  # it may have expired, and all before it
     if end <= counted and extent.last - counted < GROWTH * (counted - end):
         return counted
     most = max(1, MOST_BYTES // extent.message_bytes)

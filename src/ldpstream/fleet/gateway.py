@@ -11,17 +11,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import count
+from functools import partial
 
 from ldpstream.device import AsyncDevice, Refused, Unreachable
 from ldpstream.device.account import Submission
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
-from ldpstream.device.exchange import AsyncTransport, Request, Response
+from ldpstream.device.batches import BATCH, pass_on
+from ldpstream.device.exchange import AsyncTransport, Request, Response, drive_async
 from ldpstream.device.rounds import Announcement
 from ldpstream.errors import Mistake, Problem
 
-BATCH = 1000
 CHECKS = 20
 """Times that the gateway asks before it believes that nobody is there."""
 BREATH = 250
@@ -109,16 +109,25 @@ class Gateway:
     async def pass_on(self, reports: list[tuple[AsyncDevice, Submission]]) -> None:
         """Send reports of one round, until they have arrived or the round is over."""
         path = reports[0][1].path.removesuffix("reports") + "batch"
-        body = b"".join(
-            device.session.account.number + one.mac + one.report for device, one in reports
-        )
-        kind = {"Content-Type": "application/vnd.ldpstream.batch"}
+        records = [device.session.account.number + one.mac + one.report for device, one in reports]
         device, one = reports[0]
-        response = await self._insist(
-            Request("POST", path, kind, body),
-            lambda: device.session.account.now_ms() >= one.round.deadline_ms,
+
+        def round_is_over() -> bool:
+            return device.session.account.now_ms() >= one.round.deadline_ms
+
+        decided = await drive_async(
+            pass_on(path, records, _pause, round_is_over),
+            partial(self.transport.send, self.url),
+            asyncio.sleep,
         )
-        if response is None or response.status != 200:
+        first = 0
+        for part in decided:
+            self._count(part.response, reports[first : first + part.number])
+            first += part.number
+        self.undelivered += len(reports) - first
+
+    def _count(self, response: Response, reports: list[tuple[AsyncDevice, Submission]]) -> None:
+        if response.status != 200:
             self.undelivered += len(reports)
             return
         for device, one in reports:
@@ -127,18 +136,6 @@ class Gateway:
         counted = int(answer["accepted"]) + int(answer["repeated"])
         self.delivered += counted
         self.undelivered += len(reports) - counted
-
-    async def _insist(self, request: Request, is_over: Callable[[], bool]) -> Response | None:
-        """Send the same bytes until there is an answer other than "later", or it is too late."""
-        for failures in count(1):
-            with contextlib.suppress(Unreachable):
-                response = await self.transport.send(self.url, request)
-                if response.status != 429 and response.status < 500:
-                    return response
-            await asyncio.sleep(_pause(failures))
-            if is_over():
-                break
-        return None
 
 
 def _pause(failures: int) -> float:

@@ -65,7 +65,7 @@ def _alert(change: Change, external_url: str) -> dict[str, Any]:
         },
         "startsAt": moment(alert.fired_ms),
         "endsAt": moment(alert.resolved_ms),
-        "generatorURL": f"{external_url}/#/{rule.stream}" if external_url else "",
+        "generatorURL": f"{external_url}/#/streams/{rule.stream}" if external_url else "",
         "fingerprint": rule.fingerprint,
     }
 

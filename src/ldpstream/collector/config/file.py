@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from ldpstream.collector.alerts.webhook import check_url
@@ -15,6 +16,8 @@ from ldpstream.collector.log.contract import LogSettings
 from ldpstream.errors import Mistake, Problem
 
 LEAST_LEASE_MS = 500
+LEAST_RETENTION = 2
+"""Intervals that a log keeps reports: a round takes up to one, and counting it may come late."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Limits:
     batch: int = 10_000
     """The most reports in one batch."""
     connections: int = 10_000
-    """The most requests under way, long polls included; beyond it the answer is 503."""
+    """The most connections, those kept alive for the next request included; beyond it: 503."""
     waiting: int = 200_000
     """The most reports that wait for the disk; beyond it the answer is 429."""
     enrolments_per_second: int = 1000
@@ -122,6 +125,8 @@ def parse(text: str, file: Path) -> Config:
             root.tables("stream")[position].refuse(
                 "name", f"name {name!r} is used twice", "give each stream a name of its own"
             )
+    if config.ingest is not None:
+        _check_retention(config.ingest, root.tables("stream"))
     root.finish()
     return config
 
@@ -161,6 +166,19 @@ def _ingest(collector: Table, database: Database | None) -> LogSettings | None:
         retention_hours=log.duration("retention", "24h", least_ms=60_000) / 3_600_000,
         replicas=log.whole("replicas", 1, least=1),
     )
+
+
+def _check_retention(log: LogSettings, streams: list[Table]) -> None:
+    """What expires before its round is counted was accepted for nothing."""
+    for stream in streams:
+        least_hours = LEAST_RETENTION * stream.duration("interval") / UNITS_MS["h"]
+        if log.retention_hours < least_hours:
+            stream.refuse(
+                "interval",
+                f"the log keeps reports for {log.retention_hours:g}h,"
+                f" less than {LEAST_RETENTION} intervals",
+                f"set retention of the log to {ceil(least_hours)}h or more, or a shorter interval",
+            )
 
 
 def _webhook(table: Table) -> str | None:

@@ -99,15 +99,6 @@ class LogCounts:
         row = self._row(f"{_TALLY} WHERE stream = %s AND round = %s", (stream, round_name))
         return None if row is None else _tally(row)
 
-    def tallies(self, stream: str) -> dict[str, LogTally]:
-        """All rounds, by name."""
-
-        def work(connection: Connection) -> list[tuple[Any, ...]]:
-            query = f"SELECT round, {_COLUMNS} FROM log_tally WHERE stream = %s"  # nosec B608 # noqa: S608
-            return connection.execute(query, (stream,)).fetchall()
-
-        return {name: _tally(row) for name, *row in self._do(work)}
-
     def ended(self, stream: str) -> dict[str, int]:
         """Where the latest rounds end, by name."""
 
@@ -158,8 +149,7 @@ class LogCounts:
         return self._connections.do(COUNT, work)
 
 
-_COLUMNS = "counts, reports, repeated, conflicting, late, ended"
-_TALLY = f"SELECT {_COLUMNS} FROM log_tally"  # nosec B608 # noqa: S608
+_TALLY = "SELECT counts, reports, repeated, conflicting, late, ended FROM log_tally"
 
 
 def _counted(connection: Connection, stream: str, how: str = "") -> int:

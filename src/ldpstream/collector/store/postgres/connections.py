@@ -17,7 +17,8 @@ from ldpstream.collector.store.postgres.migrations import SCHEMA
 from ldpstream.errors import Mistake, Problem
 
 MOST_CONNECTIONS = 8
-"""Of one collector. PostgreSQL allows 100 in all unless it is told otherwise."""
+"""Of one collector, and as many again for the counts of its log. PostgreSQL allows 100 in all
+unless it is told otherwise."""
 CONNECT_SECONDS = 5
 CLOSE_SECONDS = 5
 ATTEMPTS = 4

@@ -1,0 +1,67 @@
+"""Records of many devices in one request: what a bridge and a gateway say to a collector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from ldpstream.device.exchange import Conversation, Pause, Request, Response, Unreachable
+
+BATCH = 1000
+"""Records that are sent at once; fewer where the collector finds so many too large."""
+KIND = {"Content-Type": "application/vnd.ldpstream.batch"}
+TOO_LARGE = 413
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the collector has answered for the next `number` records."""
+
+    number: int
+    response: Response
+
+
+def pass_on(
+    path: str,
+    records: Sequence[bytes],
+    pause: Callable[[int], float],
+    give_up: Callable[[], bool],
+) -> Conversation[list[Decided]]:
+    """Send records until the collector has decided on each; the last ones may be given up.
+
+    How much it takes at once is its operator's choice, so a part that is too large is halved.
+    A single record that is too large is decided on.
+    """
+    decided: list[Decided] = []
+    first, most = 0, len(records)
+    while first < len(records):
+        part = records[first : first + most]
+        response = yield from _insist(Request("POST", path, KIND, b"".join(part)), pause, give_up)
+        if response is None:
+            break
+        if response.status == TOO_LARGE and len(part) > 1:
+            most = len(part) // 2
+            continue
+        decided.append(Decided(len(part), response))
+        first += len(part)
+    return decided
+
+
+def _insist(
+    request: Request, pause: Callable[[int], float], give_up: Callable[[], bool]
+) -> Conversation[Response | None]:
+    """Send the same bytes until there is an answer other than "later"; None if given up."""
+    for failures in count(1):
+        try:
+            response = yield request
+        except Unreachable:
+            pass
+        else:
+            assert response is not None
+            if response.status != 429 and response.status < 500:
+                return response
+        yield Pause(pause(failures))
+        if give_up():
+            return None
+    raise AssertionError("counting has no end")
