@@ -16,6 +16,7 @@ from ldpstream.collector.log.contract import LogSettings
 from ldpstream.errors import Mistake, Problem
 
 LEAST_LEASE_MS = 500
+HOUR_MS = 3_600_000
 LEAST_RETENTION = 2
 """Intervals that a log keeps reports: a round takes up to one, and counting it may come late."""
 
@@ -163,7 +164,7 @@ def _ingest(collector: Table, database: Database | None) -> LogSettings | None:
         collector.refuse("ingest", "ingest needs a store on PostgreSQL", fix)
     return LogSettings(
         url,
-        retention_hours=log.duration("retention", "24h", least_ms=60_000) / 3_600_000,
+        retention_hours=log.duration("retention", "24h", least_ms=60_000) / HOUR_MS,
         replicas=log.whole("replicas", 1, least=1),
     )
 
@@ -171,7 +172,7 @@ def _ingest(collector: Table, database: Database | None) -> LogSettings | None:
 def _check_retention(log: LogSettings, streams: list[Table]) -> None:
     """What expires before its round is counted was accepted for nothing."""
     for stream in streams:
-        least_hours = LEAST_RETENTION * stream.duration("interval") / UNITS_MS["h"]
+        least_hours = LEAST_RETENTION * stream.duration("interval") / HOUR_MS
         if log.retention_hours < least_hours:
             stream.refuse(
                 "interval",
