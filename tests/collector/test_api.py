@@ -22,6 +22,7 @@ from ldpstream.collector.api.releases import _events
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.keys import DeviceKeys
 from ldpstream.collector.service import Service
+from ldpstream.errors import MalformedReport
 from tests.collector.helpers import (
     SECRETS,
     START_MS,
@@ -34,6 +35,8 @@ from tests.collector.helpers import (
 ENROL = {"Authorization": f"Bearer {SECRETS.enrolment.decode()}"}
 ADMIN = {"Authorization": f"Bearer {SECRETS.admin.decode()}"}
 STREAM = "/v1/streams/a"
+BLANKS = ("00 " * 11)[:32]
+"""As long as a device's number, and 11 bytes to whoever skips the blanks."""
 
 
 @dataclass
@@ -147,6 +150,7 @@ def test_open_selection_stores_no_device(api: Api) -> None:
         (ADMIN, {"device": "00" * 16}, 401, "token"),
         (ENROL, {"device": "00" * 15}, 400, "device-number"),
         (ENROL, {"device": "zz" * 16}, 400, "device-number"),
+        (ENROL, {"device": BLANKS}, 400, "device-number"),
         (ENROL, {"gadget": 1}, 400, "parameter"),
     ],
 )
@@ -230,7 +234,9 @@ def test_a_roster_round_lists_only_those_asked(tmp_path: Path) -> None:
         for stranger in (others, 44):
             answer = api.post(asking, stranger, report_of(asking, stranger))
             assert_problem(answer, 403, "report-not-asked")
-        assert_problem(api.client.get(f"{STREAM}/rounds"), 400, "device-number")
+        for number in ({}, {"Ldp-Device": BLANKS}):
+            answer = api.client.get(f"{STREAM}/rounds", headers=number)
+            assert_problem(answer, 400, "device-number")
         serial = api.service.streams["a"].board.announcement.serial
         for number in listed:
             assert api.post(asking, number, report_of(asking, number)).status_code == 202
@@ -276,6 +282,15 @@ def test_refusals_of_a_report(api: Api) -> None:
         "report-range": 1,
     }
     assert api.service.store.received("a", asking.name) == 0
+
+
+def test_a_number_with_blanks_in_it_is_refused_and_shifts_nobody(api: Api) -> None:
+    asking = api.asking()
+    assert_problem(api.post(asking, 1, b"\1\0", **{"Ldp-Device": BLANKS}), 400, "device-number")
+    with pytest.raises(MalformedReport):
+        api.service.intake.submit(asking, bytes(asking.record_bytes - 5), 1)
+    assert api.service.intake.waiting == 0
+    assert api.post(asking, 1, b"\1\0").status_code == 202
 
 
 def test_a_code_holds_for_one_round_only(api: Api) -> None:
