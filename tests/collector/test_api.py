@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import json
@@ -18,11 +19,12 @@ from starlette.testclient import TestClient
 
 from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.app import build_app
+from ldpstream.collector.api.limits import limited, read_body
 from ldpstream.collector.api.releases import _events
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.keys import DeviceKeys
 from ldpstream.collector.service import Service
-from ldpstream.errors import MalformedReport
+from ldpstream.errors import MalformedReport, Mistake
 from tests.collector.helpers import (
     SECRETS,
     START_MS,
@@ -318,12 +320,52 @@ def test_a_round_that_closes_while_a_report_waits_refuses_it(api: Api) -> None:
     assert_problem(api.post(asking, 1, b"\1\0"), 410, "round-closed")
 
 
-@pytest.mark.parametrize("what", ["reports", "batch"])
-def test_bodies_have_a_limit(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "rounds/{round}/reports"),
+        ("POST", "rounds/{round}/batch"),
+        ("POST", "devices"),
+        ("POST", "alerts/rules"),
+        ("PUT", "alerts/rules/0"),
+    ],
+)
+def test_bodies_have_a_limit_on_every_route(tmp_path: Path, method: str, path: str) -> None:
+    """Told in advance or not, and before anyone is asked for a token."""
     with running(tmp_path, limits="body_bytes = 100") as api:
-        asking = api.asking()
-        path = f"{STREAM}/rounds/{asking.name}/{what}"
-        assert_problem(api.client.post(path, content=bytes(101)), 413, "too-large")
+        path = f"{STREAM}/{path.format(round=api.asking().name)}"
+        kind = {"Content-Type": "application/json"}
+        for body in (bytes(101), (bytes(60) for _ in range(2))):
+            answer = api.client.request(method, path, content=body, headers=kind)
+            assert_problem(answer, 413, "too-large")
+        assert api.refused() == {"too-large": 2}
+        within = api.client.request(method, path, content=bytes(100), headers=kind)
+        assert within.status_code in (400, 401)
+
+
+def test_a_body_beyond_the_limit_is_not_read() -> None:
+    async def read(length: str, parts: int) -> int:
+        """How many parts of a body of 1 byte a part are taken in."""
+        taken = 0
+
+        async def receive() -> dict[str, Any]:
+            nonlocal taken
+            taken += 1
+            return {"type": "http.request", "body": b"x", "more_body": taken < parts}
+
+        with contextlib.suppress(Mistake):
+            await read_body(limited(receive, 5, length))
+        return taken
+
+    assert asyncio.run(read("5", 5)) == 5
+    assert asyncio.run(read("6", 6)) == 0
+    assert asyncio.run(read("0", 1000)) == 6
+
+
+def test_a_get_with_a_body_is_answered(tmp_path: Path) -> None:
+    with running(tmp_path, limits="body_bytes = 100") as api:
+        answer = api.client.request("GET", f"{STREAM}/releases", content=bytes(1000))
+        assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("number", [3, 40])

@@ -64,8 +64,15 @@ async def on_error(request: Request, error: Exception) -> Response:
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """What the framework refuses by itself: no such path, no such method."""
+    """What the framework refuses by itself: no such path, no such method, no JSON."""
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, LdpStreamError):  # ours, which reading the body has raised
+        return await on_error(request, error.__cause__)
+    if error.status_code == 400:
+        expected = "JSON in UTF-8, with few brackets within brackets"
+        return problem_response(
+            Mistake(Problem.PARAMETER, name="the body", given="not usable", expected=expected)
+        )
     if error.status_code == 405:
         return problem_response(Mistake(Problem.METHOD, given=request.method))
     return problem_response(Mistake(Problem.NOT_FOUND, given=request.url.path))
