@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import hmac
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from ldpstream.collector.api.releases import _events
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.keys import DeviceKeys
 from ldpstream.collector.service import Service
+from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.errors import MalformedReport, Mistake
 from tests.collector.helpers import (
     SECRETS,
@@ -163,6 +165,37 @@ def test_enrolment_refusals(
     assert_problem(answer, status, code)
 
 
+@pytest.mark.parametrize("body", [b'\xff\xfe{"device"', b"[" * 100_000, b'{"device"', b"9" * 5000])
+def test_what_is_no_json_is_refused_as_such(api: Api, body: bytes) -> None:
+    kind = {"Content-Type": "application/json"}
+    answer = api.client.post(f"{STREAM}/devices", content=body, headers=ENROL | kind)
+    assert_problem(answer, 400, "parameter")
+
+
+def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with running(tmp_path, selection="roster") as api:
+        monkeypatch.setattr(Writer, "do", full)
+        device = {"device": device_of(7).hex()}
+        refused = api.client.post(f"{STREAM}/devices", json=device, headers=ENROL)
+        assert_problem(refused, 503, "unavailable")
+        assert refused.headers["Retry-After"] == "1"
+        rule = {"label": "x", "above": 0.5}
+        refused = api.client.post(f"{STREAM}/alerts/rules", json=rule, headers=ADMIN)
+        assert_problem(refused, 503, "unavailable")
+        assert api.client.get(f"{STREAM}/alerts/rules", headers=ADMIN).json()["rules"] == []
+        monkeypatch.undo()
+
+
+def test_a_defect_is_told_as_a_problem_too(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(api.service.store), "releases", None)
+    answer = api.client.get(f"{STREAM}/releases")
+    assert_problem(answer, 500, "internal")
+    assert "NoneType" not in answer.text
+
+
 def test_enrolment_has_a_speed_limit(tmp_path: Path) -> None:
     with running(tmp_path, limits="enrolments_per_second = 2") as api:
 
@@ -236,8 +269,8 @@ def test_a_roster_round_lists_only_those_asked(tmp_path: Path) -> None:
         for stranger in (others, 44):
             answer = api.post(asking, stranger, report_of(asking, stranger))
             assert_problem(answer, 403, "report-not-asked")
-        for number in ({}, {"Ldp-Device": BLANKS}):
-            answer = api.client.get(f"{STREAM}/rounds", headers=number)
+        for headers in ({}, {"Ldp-Device": BLANKS}):
+            answer = api.client.get(f"{STREAM}/rounds", headers=headers)
             assert_problem(answer, 400, "device-number")
         serial = api.service.streams["a"].board.announcement.serial
         for number in listed:
@@ -461,6 +494,21 @@ def test_releases_as_json_csv_and_ndjson(api: Api) -> None:
     head, first = table.text.splitlines()[:2]
     assert head.startswith("t,at_ms,fresh,missed,asked,received,x,y,z,variance:x")
     assert first.split(",")[6:9] == [str(value) for value in rows[0]["values"]]
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("application/json, text/csv;q=0", "application/json"),
+        ("application/json, text/csv;q=0.1", "application/json"),
+        ("application/json;q=0.5, Text/CSV", "text/csv"),
+        ("text/html, */*;q=0.8", "application/json"),
+        ("text/csv;q=, ;, q=\xb2", "application/json"),
+    ],
+)
+def test_the_format_that_is_welcome_most(api: Api, accept: str, kind: str) -> None:
+    answer = api.client.get(f"{STREAM}/releases", headers={b"Accept": accept.encode("latin-1")})
+    assert answer.headers["content-type"].startswith(kind)
 
 
 def test_releases_since_and_limit(api: Api) -> None:

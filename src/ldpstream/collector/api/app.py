@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -21,9 +22,11 @@ from ldpstream.collector.api.metrics import metrics
 from ldpstream.collector.api.openapi import describe
 from ldpstream.collector.api.page import mount_page
 from ldpstream.collector.api.problems import (
+    on_anything_else,
     on_error,
     on_http_error,
     on_invalid,
+    on_store_failure,
     problem_response,
 )
 from ldpstream.collector.api.releases import releases
@@ -63,6 +66,8 @@ def build_app(service: Service) -> FastAPI:
     app.add_exception_handler(LdpStreamError, on_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(RequestValidationError, on_invalid)
+    app.add_exception_handler(sqlite3.OperationalError, on_store_failure)
+    app.add_exception_handler(Exception, on_anything_else)
     describe(app)
     return app
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from ldpstream.collector.formats import MEDIA_TYPES, line, write
 from ldpstream.collector.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
 
-NOT_USUAL = tuple(kind for kind in MEDIA_TYPES if kind != "json")
+_QUALITY = re.compile(r"[01](\.[0-9]*)?")
 KEEP_ALIVE_SECONDS = 15
 """A comment is sent so often, for proxies that cut silent connections."""
 FEED_PAGE = 500
@@ -102,4 +103,16 @@ def _format(given: str | None, accept: str) -> str:
                 Problem.PARAMETER, name="format", given=repr(given), expected=", ".join(MEDIA_TYPES)
             )
         return given
-    return next((kind for kind in NOT_USUAL if MEDIA_TYPES[kind] in accept), "json")
+    wanted = dict(map(_preference, accept.lower().split(",")))
+    return max(MEDIA_TYPES, key=lambda kind: wanted.get(MEDIA_TYPES[kind], 0.0))
+
+
+def _preference(part: str) -> tuple[str, float]:
+    """A media type of an Accept header, and how welcome it is: 0 is not at all.
+
+    >>> _preference("text/csv; q=0.5"), _preference(" text/csv"), _preference("text/csv;q=lots")
+    (('text/csv', 0.5), ('text/csv', 1.0), ('text/csv', 0.0))
+    """
+    name, *parameters = (one.strip() for one in part.split(";"))
+    given = next((one[2:] for one in parameters if one.startswith("q=")), "1")
+    return name, float(given) if _QUALITY.fullmatch(given) else 0.0
