@@ -526,21 +526,43 @@ def test_releases_since_and_limit(api: Api) -> None:
     assert_problem(api.client.get(f"{STREAM}/releases?limit=0"), 400, "parameter")
 
 
+async def _read_feed(api: Api, last: int, number: int) -> list[bytes]:
+    """The first events after `last`."""
+    events = _events(api.service, api.service.streams["a"], last)
+    found = [await anext(events) for _ in range(number + 1)]
+    await events.aclose()  # type: ignore[attr-defined]
+    return found[1:]
+
+
 def test_the_feed_catches_up_and_goes_on(api: Api) -> None:
     released(api, 3)
-    stream = api.service.streams["a"]
-
-    async def read(last: int, number: int) -> list[bytes]:
-        events = _events(api.service, stream, last)
-        found = [await anext(events) for _ in range(number + 1)]
-        await events.aclose()  # type: ignore[attr-defined]
-        return found[1:]
-
-    events = asyncio.run(read(last=1, number=2))
+    events = asyncio.run(_read_feed(api, last=1, number=2))
     assert [event.splitlines()[0] for event in events] == [b"id: 2", b"id: 3"]
     data = events[0].splitlines()[2].removeprefix(b"data: ")
     (row,) = api.client.get(f"{STREAM}/releases?since=2&limit=1").json()["releases"]
     assert json.loads(data) == row
+
+
+def test_many_labels_make_short_pages(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many releases one asks for; the feed has them all the same."""
+    released(api, 5)
+    asked: list[int] = []
+    found = api.service.store.releases
+
+    def noted(stream: str, since: int, limit: int) -> Any:
+        asked.append(limit)
+        return found(stream, since, limit)
+
+    monkeypatch.setattr(api.service.store, "releases", noted)
+    monkeypatch.setattr("ldpstream.collector.paging.NUMBERS", 6)  # two releases of three labels
+    for query, expected in (("", [1, 2]), ("?since=2&limit=9", [2, 3]), ("?limit=1", [1])):
+        rows = api.client.get(f"{STREAM}/releases{query}").json()["releases"]
+        assert [row["t"] for row in rows] == expected
+    events = asyncio.run(_read_feed(api, last=0, number=5))
+    assert [event.splitlines()[0] for event in events] == [b"id: %d" % t for t in range(1, 6)]
+    assert max(asked) == 2
+    monkeypatch.setattr("ldpstream.collector.paging.NUMBERS", 1)
+    assert len(api.client.get(f"{STREAM}/releases").json()["releases"]) == 1
 
 
 # Status

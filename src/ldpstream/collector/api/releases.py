@@ -16,6 +16,7 @@ from ldpstream.collector.api.alerts import shown
 from ldpstream.collector.api.limits import is_number
 from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.formats import MEDIA_TYPES, line, write
+from ldpstream.collector.paging import at_once
 from ldpstream.collector.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
 
@@ -40,12 +41,16 @@ def releases(service: Service) -> APIRouter:
         limit: Annotated[int, Query(ge=1, description="at most so many")] = 1000,
         format: Annotated[str | None, Query(description=", ".join(MEDIA_TYPES))] = None,  # noqa: A002
     ) -> Response:
-        """Releases in order of t, in the format of `format`, else of Accept, else as JSON."""
+        """Releases in order of t, in the format of `format`, else of Accept, else as JSON.
+
+        There may be more of them though fewer than `limit` come: ask on from the t after the last.
+        """
         found = readable_stream(request, stream)
         kind = _format(format, request.headers.get("accept", ""))
-        most = min(limit, service.config.limits.releases)
+        labels = found.config.labels
+        most = at_once(len(labels), min(limit, service.config.limits.releases))
         rows = service.store.releases(stream, since, most)
-        body = write(kind, stream, found.config.labels, rows)
+        body = write(kind, stream, labels, rows)
         return Response(body, media_type=MEDIA_TYPES[kind])
 
     @router.get("/streams/{stream}/feed", response_class=StreamingResponse)
@@ -78,6 +83,7 @@ def releases(service: Service) -> APIRouter:
 async def _events(service: Service, stream: StreamService, last: int) -> AsyncIterator[bytes]:
     """Releases, each with its id; and all alerts, whenever there is something new about them."""
     board, watch = stream.board, service.watches[stream.config.name]
+    page = at_once(len(stream.config.labels), FEED_PAGE)
     told = -1 if watch.rules else board.alerts_serial
     yield b"retry: 1000\n\n"
     while not board.stopping:
@@ -88,9 +94,7 @@ async def _events(service: Service, stream: StreamService, last: int) -> AsyncIt
         if not await board.news_after(last, told, KEEP_ALIVE_SECONDS):
             yield b": still here\n\n"
             continue
-        rows = await run_in_threadpool(
-            service.store.releases, stream.config.name, last + 1, FEED_PAGE
-        )
+        rows = await run_in_threadpool(service.store.releases, stream.config.name, last + 1, page)
         for row in rows:
             yield f"id: {row.t}\nevent: release\ndata: {line(row)}\n\n".encode()
             last = row.t
