@@ -170,6 +170,7 @@ def test_what_is_no_json_is_refused_as_such(api: Api, body: bytes) -> None:
     kind = {"Content-Type": "application/json"}
     answer = api.client.post(f"{STREAM}/devices", content=body, headers=ENROL | kind)
     assert_problem(answer, 400, "parameter")
+    assert answer.json()["detail"].startswith(("the body is", "device is"))
 
 
 def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

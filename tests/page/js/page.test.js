@@ -122,7 +122,8 @@ test("answers that end early are followed by others, until all is there", async 
     return new Response(JSON.stringify({ releases: found.slice(0, most) }));
   });
   globalThis.location = /** @type {any} */ ({ href: "http://collector/" });
-  globalThis.sessionStorage = globalThis.localStorage = /** @type {any} */ ({ getItem: () => null });
+  const empty = /** @type {any} */ ({ getItem: () => null });
+  globalThis.sessionStorage = globalThis.localStorage = empty;
   const times = async (from, to) => (await releasesBetween("a", from, to)).map((one) => one.t);
   assert.deepEqual(await times(5, 13), [5, 6, 7, 11, 12, 13]);
   assert.equal(asked, 2);

@@ -97,7 +97,8 @@ async def on_anything_else(request: Request, error: Exception) -> Response:
 async def on_invalid(request: Request, error: Exception) -> Response:
     """A parameter or a body that is not what the route declares."""
     first: dict[str, Any] = error.errors()[0]  # type: ignore[attr-defined]
-    name = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+    # Of what is no JSON it names the position, which would read like a value.
+    name = ".".join(part for part in first["loc"][1:] if isinstance(part, str)) or "the body"
     refusal = Mistake(
         Problem.PARAMETER, name=name, given="not usable", expected=f"a valid one ({first['msg']})"
     )
