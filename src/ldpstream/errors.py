@@ -106,6 +106,10 @@ class Problem(Enum):
         "{file} cannot be read as a store: {what}",
         "put a backup in its place, or move it away to begin anew",
     )
+    STORE_FILE = (
+        "{file} cannot be used as a store: {what}",
+        "name a file in a folder that can be written",
+    )
     STORE_LOCKED = ("{file} is in use by another collector", "stop that one first")
     DATABASE = ("{where} cannot be used: {what}", "check store, the server and its log")
     LOG_UNAVAILABLE = (
@@ -144,7 +148,8 @@ class Problem(Enum):
     PARAMETER = ("{name} is {given}", "give {expected}")
     NOT_FOUND = ("there is nothing at {given}", "see /docs")
     METHOD = ("{given} is not possible here", "see /docs")
-    UNAVAILABLE = ("the collector cannot store reports now", "try again in {seconds} s")
+    UNAVAILABLE = ("the collector cannot store anything now", "try again in {seconds} s")
+    INTERNAL = ("the collector failed to answer", "try again later; its log says why")
     ALERT_RULE = ("the rule cannot be used: {what}", "{fix}")
     ALERT_RULE_EXISTS = (
         "there is an alert {name!r} of label {label!r} already",

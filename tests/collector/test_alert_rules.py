@@ -43,7 +43,8 @@ def api(tmp_path: Path) -> Iterator[Api]:
 
 
 def add(api: Api, rule: dict[str, Any]) -> Any:
-    return api.client.post(RULES, json=rule, headers=ADMIN)
+    headers = ADMIN | {"Content-Type": "application/json"}
+    return api.client.post(RULES, content=json.dumps(rule), headers=headers)
 
 
 def names(api: Api) -> list[tuple[str, str]]:
@@ -96,6 +97,8 @@ def test_a_rule_is_added_replaced_and_removed(api: Api) -> None:
         ({"label": "x", "above": 0.1, "for": "soon"}, "for is 'soon'"),
         ({"label": "x", "above": 0.1, "probability": 0.9}, "no probability"),
         ({"label": "x", "above": 0.1, "name": "n" * 201}, "201 characters"),
+        ({"label": "x", "above": 0.1, "name": "\ud800"}, r"name is '\ud800'"),
+        ({"label": "x", "above": 10**400}, "1329 bits"),
     ],
 )
 def test_what_the_file_may_not_say_the_api_may_not_either(

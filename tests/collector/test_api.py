@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +20,13 @@ from starlette.testclient import TestClient
 
 from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.app import build_app
+from ldpstream.collector.api.limits import limited, read_body
 from ldpstream.collector.api.releases import _events
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.keys import DeviceKeys
 from ldpstream.collector.service import Service
+from ldpstream.collector.store.sqlite.writer import Writer
+from ldpstream.errors import MalformedReport, Mistake
 from tests.collector.helpers import (
     SECRETS,
     START_MS,
@@ -34,6 +39,8 @@ from tests.collector.helpers import (
 ENROL = {"Authorization": f"Bearer {SECRETS.enrolment.decode()}"}
 ADMIN = {"Authorization": f"Bearer {SECRETS.admin.decode()}"}
 STREAM = "/v1/streams/a"
+BLANKS = ("00 " * 11)[:32]
+"""As long as a device's number, and 11 bytes to whoever skips the blanks."""
 
 
 @dataclass
@@ -147,6 +154,7 @@ def test_open_selection_stores_no_device(api: Api) -> None:
         (ADMIN, {"device": "00" * 16}, 401, "token"),
         (ENROL, {"device": "00" * 15}, 400, "device-number"),
         (ENROL, {"device": "zz" * 16}, 400, "device-number"),
+        (ENROL, {"device": BLANKS}, 400, "device-number"),
         (ENROL, {"gadget": 1}, 400, "parameter"),
     ],
 )
@@ -155,6 +163,38 @@ def test_enrolment_refusals(
 ) -> None:
     answer = api.client.post(f"{STREAM}/devices", json=body, headers=headers)
     assert_problem(answer, status, code)
+
+
+@pytest.mark.parametrize("body", [b'\xff\xfe{"device"', b"[" * 100_000, b'{"device"', b"9" * 5000])
+def test_what_is_no_json_is_refused_as_such(api: Api, body: bytes) -> None:
+    kind = {"Content-Type": "application/json"}
+    answer = api.client.post(f"{STREAM}/devices", content=body, headers=ENROL | kind)
+    assert_problem(answer, 400, "parameter")
+    assert answer.json()["detail"].startswith(("the body is", "device is"))
+
+
+def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with running(tmp_path, selection="roster") as api:
+        monkeypatch.setattr(Writer, "do", full)
+        device = {"device": device_of(7).hex()}
+        refused = api.client.post(f"{STREAM}/devices", json=device, headers=ENROL)
+        assert_problem(refused, 503, "unavailable")
+        assert refused.headers["Retry-After"] == "1"
+        rule = {"label": "x", "above": 0.5}
+        refused = api.client.post(f"{STREAM}/alerts/rules", json=rule, headers=ADMIN)
+        assert_problem(refused, 503, "unavailable")
+        assert api.client.get(f"{STREAM}/alerts/rules", headers=ADMIN).json()["rules"] == []
+        monkeypatch.undo()
+
+
+def test_a_defect_is_told_as_a_problem_too(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(api.service.store), "releases", None)
+    answer = api.client.get(f"{STREAM}/releases")
+    assert_problem(answer, 500, "internal")
+    assert "NoneType" not in answer.text
 
 
 def test_enrolment_has_a_speed_limit(tmp_path: Path) -> None:
@@ -230,7 +270,9 @@ def test_a_roster_round_lists_only_those_asked(tmp_path: Path) -> None:
         for stranger in (others, 44):
             answer = api.post(asking, stranger, report_of(asking, stranger))
             assert_problem(answer, 403, "report-not-asked")
-        assert_problem(api.client.get(f"{STREAM}/rounds"), 400, "device-number")
+        for headers in ({}, {"Ldp-Device": BLANKS}):
+            answer = api.client.get(f"{STREAM}/rounds", headers=headers)
+            assert_problem(answer, 400, "device-number")
         serial = api.service.streams["a"].board.announcement.serial
         for number in listed:
             assert api.post(asking, number, report_of(asking, number)).status_code == 202
@@ -278,6 +320,15 @@ def test_refusals_of_a_report(api: Api) -> None:
     assert api.service.store.received("a", asking.name) == 0
 
 
+def test_a_number_with_blanks_in_it_is_refused_and_shifts_nobody(api: Api) -> None:
+    asking = api.asking()
+    assert_problem(api.post(asking, 1, b"\1\0", **{"Ldp-Device": BLANKS}), 400, "device-number")
+    with pytest.raises(MalformedReport):
+        api.service.intake.submit(asking, bytes(asking.record_bytes - 5), 1)
+    assert api.service.intake.waiting == 0
+    assert api.post(asking, 1, b"\1\0").status_code == 202
+
+
 def test_a_code_holds_for_one_round_only(api: Api) -> None:
     first = api.asking()
     old = api.signer(1).headers(first, b"\1\0")
@@ -303,12 +354,52 @@ def test_a_round_that_closes_while_a_report_waits_refuses_it(api: Api) -> None:
     assert_problem(api.post(asking, 1, b"\1\0"), 410, "round-closed")
 
 
-@pytest.mark.parametrize("what", ["reports", "batch"])
-def test_bodies_have_a_limit(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "rounds/{round}/reports"),
+        ("POST", "rounds/{round}/batch"),
+        ("POST", "devices"),
+        ("POST", "alerts/rules"),
+        ("PUT", "alerts/rules/0"),
+    ],
+)
+def test_bodies_have_a_limit_on_every_route(tmp_path: Path, method: str, path: str) -> None:
+    """Told in advance or not, and before anyone is asked for a token."""
     with running(tmp_path, limits="body_bytes = 100") as api:
-        asking = api.asking()
-        path = f"{STREAM}/rounds/{asking.name}/{what}"
-        assert_problem(api.client.post(path, content=bytes(101)), 413, "too-large")
+        path = f"{STREAM}/{path.format(round=api.asking().name)}"
+        kind = {"Content-Type": "application/json"}
+        for body in (bytes(101), (bytes(60) for _ in range(2))):
+            answer = api.client.request(method, path, content=body, headers=kind)
+            assert_problem(answer, 413, "too-large")
+        assert api.refused() == {"too-large": 2}
+        within = api.client.request(method, path, content=bytes(100), headers=kind)
+        assert within.status_code in (400, 401)
+
+
+def test_a_body_beyond_the_limit_is_not_read() -> None:
+    async def read(length: str, parts: int) -> int:
+        """How many parts of a body of 1 byte a part are taken in."""
+        taken = 0
+
+        async def receive() -> dict[str, Any]:
+            nonlocal taken
+            taken += 1
+            return {"type": "http.request", "body": b"x", "more_body": taken < parts}
+
+        with contextlib.suppress(Mistake):
+            await read_body(limited(receive, 5, length))
+        return taken
+
+    assert asyncio.run(read("5", 5)) == 5
+    assert asyncio.run(read("6", 6)) == 0
+    assert asyncio.run(read("0", 1000)) == 6
+
+
+def test_a_get_with_a_body_is_answered(tmp_path: Path) -> None:
+    with running(tmp_path, limits="body_bytes = 100") as api:
+        answer = api.client.request("GET", f"{STREAM}/releases", content=bytes(1000))
+        assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("number", [3, 40])
@@ -406,6 +497,21 @@ def test_releases_as_json_csv_and_ndjson(api: Api) -> None:
     assert first.split(",")[6:9] == [str(value) for value in rows[0]["values"]]
 
 
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("application/json, text/csv;q=0", "application/json"),
+        ("application/json, text/csv;q=0.1", "application/json"),
+        ("application/json;q=0.5, Text/CSV", "text/csv"),
+        ("text/html, */*;q=0.8", "application/json"),
+        ("text/csv;q=, ;, q=\xb2", "application/json"),
+    ],
+)
+def test_the_format_that_is_welcome_most(api: Api, accept: str, kind: str) -> None:
+    answer = api.client.get(f"{STREAM}/releases", headers={b"Accept": accept.encode("latin-1")})
+    assert answer.headers["content-type"].startswith(kind)
+
+
 def test_releases_since_and_limit(api: Api) -> None:
     released(api, 4)
 
@@ -421,21 +527,43 @@ def test_releases_since_and_limit(api: Api) -> None:
     assert_problem(api.client.get(f"{STREAM}/releases?limit=0"), 400, "parameter")
 
 
+async def _read_feed(api: Api, last: int, number: int) -> list[bytes]:
+    """The first events after `last`."""
+    events = _events(api.service, api.service.streams["a"], last)
+    found = [await anext(events) for _ in range(number + 1)]
+    await events.aclose()  # type: ignore[attr-defined]
+    return found[1:]
+
+
 def test_the_feed_catches_up_and_goes_on(api: Api) -> None:
     released(api, 3)
-    stream = api.service.streams["a"]
-
-    async def read(last: int, number: int) -> list[bytes]:
-        events = _events(api.service, stream, last)
-        found = [await anext(events) for _ in range(number + 1)]
-        await events.aclose()  # type: ignore[attr-defined]
-        return found[1:]
-
-    events = asyncio.run(read(last=1, number=2))
+    events = asyncio.run(_read_feed(api, last=1, number=2))
     assert [event.splitlines()[0] for event in events] == [b"id: 2", b"id: 3"]
     data = events[0].splitlines()[2].removeprefix(b"data: ")
     (row,) = api.client.get(f"{STREAM}/releases?since=2&limit=1").json()["releases"]
     assert json.loads(data) == row
+
+
+def test_many_labels_make_short_pages(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many releases one asks for; the feed has them all the same."""
+    released(api, 5)
+    asked: list[int] = []
+    found = api.service.store.releases
+
+    def noted(stream: str, since: int, limit: int) -> Any:
+        asked.append(limit)
+        return found(stream, since, limit)
+
+    monkeypatch.setattr(api.service.store, "releases", noted)
+    monkeypatch.setattr("ldpstream.collector.paging.NUMBERS", 6)  # two releases of three labels
+    for query, expected in (("", [1, 2]), ("?since=2&limit=9", [2, 3]), ("?limit=1", [1])):
+        rows = api.client.get(f"{STREAM}/releases{query}").json()["releases"]
+        assert [row["t"] for row in rows] == expected
+    events = asyncio.run(_read_feed(api, last=0, number=5))
+    assert [event.splitlines()[0] for event in events] == [b"id: %d" % t for t in range(1, 6)]
+    assert max(asked) == 2
+    monkeypatch.setattr("ldpstream.collector.paging.NUMBERS", 1)
+    assert len(api.client.get(f"{STREAM}/releases").json()["releases"]) == 1
 
 
 # Status

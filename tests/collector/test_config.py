@@ -11,6 +11,7 @@ from ldpstream.cli import run
 from ldpstream.collector.config import Selection, load, parse
 from ldpstream.collector.config.places import line_of
 from ldpstream.collector.secrets import Secrets
+from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.oracles import Oracle
@@ -77,7 +78,10 @@ def test_what_a_file_gives() -> None:
         ('listen = "127.0.0.1:8080"', 'liste = ""', 2, "no key 'liste'"),
         ('listen = "127.0.0.1:8080"', 'ingest = "nats://log:4222"', 2, "a store on PostgreSQL"),
         ('listen = "127.0.0.1:8080"', 'ingest = "kafka://log"', 2, "give nats://host:4222"),
+        ('listen = "127.0.0.1:8080"', r'listen = "a\u0000b:80"', 2, "none NUL"),
+        ('listen = "127.0.0.1:8080"', r'store = "a\u0000b/c.sqlite"', 2, "none NUL"),
         ("batch = 500", "batch = 0", 5, "1 or more"),
+        ("batch = 500", f"batch = 0x{'f' * 5000}", 5, "20000 bits"),
         ("batch = 500", "bach = 500", 5, "use one of: batch"),
         ('name = "a"', 'name = "A b"', 8, "a-z"),
         ('name = "a"', 'name = "b"', 16, "used twice"),
@@ -88,6 +92,7 @@ def test_what_a_file_gives() -> None:
         ("epsilon = 0.5", "range = [0, 1]\nepsilon = 0.5", 10, "labels or a range"),
         (LABELS, "range = [0]\nepsilon = 0.5", 9, "a list of 2 numbers"),
         (LABELS, "range = [1, 0]\nepsilon = 0.5", 9, "the lower one first"),
+        (LABELS, f"range = [0, {10**400}]\nepsilon = 0.5", 9, "1329 bits"),
         (LABELS, 'range = [0, 1]\noracle = "grr"\nepsilon = 0.5', 10, "no oracle 'grr'"),
         ("epsilon = 0.5", "epsilon = 0", 10, "epsilon is 0"),
         ("epsilon = 0.5", "epsilon = true", 10, "a number"),
@@ -105,6 +110,8 @@ def test_what_a_file_gives() -> None:
         ("publication = 0.5", "publication = 0.2", 26, "later deadline"),
         ("publication = 0.5", "publish = 0.5", 26, "no key 'publish'"),
         ("{ x = 0.25 }", "{ q = 0.25 }", 27, "'q' is no label"),
+        ("{ x = 0.25 }", "{ x = nan }", 27, "a finite number"),
+        ("{ x = 0.25 }", f"{{ x = {10**400} }}", 27, "1329 bits"),
         ("public = false", 'public = "no"', 28, "true or false"),
         ("public = false", "public = false\npublic = false", 29, "TOML"),
         ('[[stream]]\nname = "a"', '[stream]\nname = "a"', 1, ""),
@@ -189,10 +196,26 @@ def test_secrets_come_from_the_environment_or_from_files(tmp_path: Path) -> None
     assert (found.master, found.admin) == (b"from the environment", b"token from a file")
 
 
-@pytest.mark.parametrize("content", [None, "short", "not äscii but long enough"])
-def test_a_secret_that_cannot_be_used_is_refused(tmp_path: Path, content: str | None) -> None:
+@pytest.mark.parametrize(
+    "content", [None, b"short", "not äscii but long enough".encode(), b"\xff" * 40]
+)
+def test_a_secret_that_cannot_be_used_is_refused(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "token"
     if content is not None:
-        file.write_text(content)
+        file.write_bytes(content)
     with pytest.raises(Mistake, match="token"):
         Secrets.load({"admin": file}, tmp_path, {})
+
+
+@pytest.mark.parametrize("folder", ["/proc/none", "file", "file/within"])
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(Mistake, match=r"secret: .*; let the store's folder be one"):
+        Secrets.load({}, tmp_path / folder, {})
+    with pytest.raises(Mistake, match="cannot be used as a store"):
+        SqliteStore(tmp_path / folder / "collector.sqlite")
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(Mistake, match="cannot be used as a store: Is a directory"):
+        SqliteStore(tmp_path)

@@ -267,6 +267,26 @@ def test_missed_timestamps_are_carried_over_and_said_to_be(mechanism: str, tmp_p
         assert release.content["t"] == release.t
 
 
+def test_many_missed_timestamps_are_carried_over_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash between two of them leaves the rest to the next start."""
+    monkeypatch.setattr("ldpstream.collector.paging.NUMBERS", 6)  # two releases of three labels
+    world = world_of(tmp_path, mechanism="lbu")
+    with closing(SqliteStore(world.file)) as store:
+        world.live(store, 2)
+    world.clock.advance_to(START_MS + 7 * 10_000 + 5)
+    with closing(SqliteStore(world.file)) as store:
+        with pytest.raises(Crash):
+            world.live(DyingStore(store, die_at=1, after=True), 9)
+        assert [release.t for release in store.releases("a", 0, 100)] == [*range(1, 7)]
+    with closing(SqliteStore(world.file)) as store:
+        world.live(store, 9)
+        released = store.releases("a", 0, 100)
+    assert [release.t for release in released] == [*range(1, 10)]
+    assert [release.missed for release in released] == [False] * 2 + [True] * 5 + [False] * 2
+
+
 def test_a_timestamp_that_was_being_asked_is_finished_late(tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism="lbu")
     with closing(SqliteStore(world.file)) as store:

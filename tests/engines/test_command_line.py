@@ -26,6 +26,17 @@ def test_spark_needs_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--checkpoint is missing" in capsys.readouterr().err
 
 
+def test_a_database_that_is_away_is_told_in_one_line(
+    nats_server: NatsServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = Database("postgresql://me@127.0.0.1:1/streams")
+    file = write_config(tmp_path / "c.toml", nowhere, nats_server, "never", 4)
+    assert run(["engine", "local", "--config", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert f"{nowhere} cannot be used" in told
+
+
 def test_nothing_to_recount(
     nats_server: NatsServer, database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from ldpstream.collector.announcement import Announcement, OpenRound
 from ldpstream.collector.clock import Clock
 from ldpstream.collector.config import Selection as Kind
 from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.paging import at_once
 from ldpstream.collector.selection import Asked, remember_all
 from ldpstream.collector.starting import open_round_of, selection_of, terms_of
 from ldpstream.collector.store.contract import NewRound, Release, Round, RoundState, Store
@@ -248,10 +249,13 @@ class Coordinator:
         content = {key: part for key, part in last[0].content.items() if key != "suspect"}
         content |= {"fresh": False}
         carried = replace(last[0], at_ms=now_ms, content=content, asked=0, received=0, missed=True)
-        releases = [replace(carried, t=one, content=content | {"t": one}) for one in missed]
         state = self._mechanism.save()
-        self._store.release(self.config.name, releases, state, missed[-1] - self.config.window)
-        self._done(missed[-1])
+        step = at_once(len(self.config.labels), MOST_CARRIED)
+        for first in range(0, len(missed), step):
+            part = missed[first : first + step]
+            releases = [replace(carried, t=one, content=content | {"t": one}) for one in part]
+            self._store.release(self.config.name, releases, state, part[-1] - self.config.window)
+            self._done(part[-1])
 
     def _done(self, t: int) -> None:
         self.last_t = t

@@ -23,7 +23,7 @@ from ldpstream.collector.records import Records
 from ldpstream.collector.selection import Selection
 from ldpstream.collector.store.contract import Store
 from ldpstream.collector.verdicts import Verdict, Verdicts, count
-from ldpstream.errors import Mistake, Problem
+from ldpstream.errors import MalformedReport, Mistake, Problem
 
 RETRY_SECONDS = 1
 MOST_AT_ONCE = 50_000
@@ -89,6 +89,9 @@ class Intake:
     def submit(self, asking: OpenRound, packed: bytes, number: int) -> asyncio.Future[Verdicts]:
         """Records of a round; the verdicts come when the accepted ones are on disk."""
         assert self._loop is not None
+        expected = number * asking.record_bytes
+        if len(packed) != expected:  # it would shift the records of everyone checked with it
+            raise MalformedReport(Problem.REPORT_LENGTH, given=len(packed), expected=expected)
         if self.waiting + number > self._most_waiting:
             raise Mistake(Problem.RATE_LIMITED, what="reports", seconds=RETRY_SECONDS)
         self.waiting += number

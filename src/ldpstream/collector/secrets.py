@@ -71,22 +71,32 @@ def _checked(source: str, text: str) -> bytes:
 def _read(file: Path) -> str:
     try:
         return file.read_text()
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "it is not plain ASCII"
         raise Mistake(
-            Problem.SECRET_FILE, file=file, what=error.strerror, fix="name a readable file"
+            Problem.SECRET_FILE, file=file, what=what, fix="name a readable file"
         ) from None
 
 
 def _read_or_draw(file: Path) -> str:
-    """The secret in `file`; drawn by the first start, for the owner's eyes only."""
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_suffix(".new")
-        draft.unlink(missing_ok=True)
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w") as out:
-            out.write(secrets.token_hex(32) + "\n")
-            out.flush()
-            os.fsync(out.fileno())
-        draft.rename(file)  # whole or not at all: a half-written secret would lock devices out
+    """The secret in `file`; drawn by the first start."""
+    try:
+        if not file.exists():
+            _draw(file)
+    except OSError as error:
+        fix = "let the store's folder be one that can be written, or give the secret otherwise"
+        raise Mistake(Problem.SECRET_FILE, file=file, what=error.strerror, fix=fix) from None
     return _read(file)
+
+
+def _draw(file: Path) -> None:
+    """For the owner's eyes only."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as out:
+        out.write(secrets.token_hex(32) + "\n")
+        out.flush()
+        os.fsync(out.fileno())
+    draft.rename(file)  # whole or not at all: a half-written secret would lock devices out

@@ -10,7 +10,7 @@ from functools import partial
 from ldpstream.collector.alerts.courier import Courier
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.rules import Rule
-from ldpstream.collector.alerts.watch import Watch
+from ldpstream.collector.alerts.watch import PAGE, Watch
 from ldpstream.collector.announcement import Announcement, OpenRound
 from ldpstream.collector.board import Board
 from ldpstream.collector.clock import Clock, SystemClock
@@ -22,6 +22,7 @@ from ldpstream.collector.intake import Desk, Intake
 from ldpstream.collector.keys import DeviceKeys
 from ldpstream.collector.metrics.meters import Meters
 from ldpstream.collector.metrics.store import MeteredStore
+from ldpstream.collector.paging import at_once
 from ldpstream.collector.seat import Part, Seat
 from ldpstream.collector.secrets import Secrets
 from ldpstream.collector.selection import RosterSelection
@@ -94,15 +95,16 @@ class Service:
         )
         self.rulebooks = {stream.name: RuleBook(stream, self.store) for stream in config.streams}
         self.watches = {
-            name: Watch(
-                name,
-                book.rules,
+            stream.name: Watch(
+                stream.name,
+                self.rulebooks[stream.name].rules,
                 self.store,
                 sends=config.webhook is not None,
                 external_url=config.external_url,
-                news=bells[name].board.alerted,
+                news=bells[stream.name].board.alerted,
+                page=at_once(len(stream.labels), PAGE),
             )
-            for name, book in self.rulebooks.items()
+            for stream in config.streams
         }
         self.courier = Courier(
             list(self.watches.values()),

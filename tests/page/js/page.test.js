@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { releasesBetween } from "../../../src/ldpstream/collector/page/app/api.js";
 import { eventParser } from "../../../src/ldpstream/collector/page/app/feed.js";
 import { History, thinned, topLabels } from "../../../src/ldpstream/collector/page/app/history.js";
 
@@ -107,4 +108,27 @@ test("top labels are those with the largest mean, ties in order", () => {
   const history = new History(4);
   history.add([release(1, [0.1, 0.4, 0.4, 0.1]), release(2, [0.3, 0.4, 0.4, 0])]);
   assert.deepEqual(topLabels(history.rows, 4, 3), [1, 2, 0]);
+});
+
+test("answers that end early are followed by others, until all is there", async (context) => {
+  /** A collector with t = 1 to 20, but for 8 to 10; it gives three at once. */
+  const stored = [...releases(1, 7), ...releases(11, 20)];
+  let asked = 0;
+  context.mock.method(globalThis, "fetch", async (address) => {
+    asked += 1;
+    const query = new URL(address, "http://collector").searchParams;
+    const found = stored.filter((one) => one.t >= Number(query.get("since")));
+    const most = Math.min(3, Number(query.get("limit")));
+    return new Response(JSON.stringify({ releases: found.slice(0, most) }));
+  });
+  globalThis.location = /** @type {any} */ ({ href: "http://collector/" });
+  const empty = /** @type {any} */ ({ getItem: () => null });
+  globalThis.sessionStorage = globalThis.localStorage = empty;
+  const times = async (from, to) => (await releasesBetween("a", from, to)).map((one) => one.t);
+  assert.deepEqual(await times(5, 13), [5, 6, 7, 11, 12, 13]);
+  assert.equal(asked, 2);
+  assert.deepEqual(await times(3, 9), [3, 4, 5, 6, 7]);
+  assert.deepEqual(await times(-5, 2), [1, 2]);
+  assert.deepEqual(await times(19, 30), [19, 20]);
+  assert.deepEqual(await times(-5, 0), []);
 });

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -109,8 +108,6 @@ def _rule(table: Table, stream: str, labels: list[str]) -> Rule:
         table.refuse(None, "an alert has one threshold", "give either above or below")
     side = "above" if above else "below"
     threshold = table.number(side)
-    if not math.isfinite(threshold):
-        table.refuse(side, f"{side} is {threshold}", "give a finite number")
     on = On(table.choice("on", tuple(On), On.ESTIMATE))
     if on is On.ESTIMATE and "probability" in table:
         table.refuse("probability", "an estimate has no probability", 'add on = "interval"')

@@ -43,11 +43,14 @@ class Watch:
         sends: bool,
         external_url: str = "",
         news: Callable[[], None] = lambda: None,
+        page: int = PAGE,
     ) -> None:
         self.stream = stream
         self.rules = rules
         self._store = store
         self._sends = sends
+        self._page = page
+        """Releases that are looked at in one go."""
         self._external_url = external_url
         self._news = news
         """Called when there is something new to show."""
@@ -125,7 +128,7 @@ class Watch:
             return [(rule, self.alerts[rule.fingerprint]) for rule in self.rules]
 
     def _unseen(self) -> list[Release]:
-        return self._store.releases(self.stream, self.last_t + 1, PAGE)
+        return self._store.releases(self.stream, self.last_t + 1, self._page)
 
     def _released_t(self) -> int:
         known = self._store.stream(self.stream)

@@ -91,7 +91,7 @@ def _rules(service: Service) -> APIRouter:
         RULES,
         status_code=201,
         openapi_extra=_TAKES_A_RULE,
-        responses=problems(400, 401, 404, 409),
+        responses=problems(400, 401, 404, 409, 413),
     )
     def add_rule(stream: str, rule: Given, request: Request, response: Response) -> dict[str, Any]:
         """Add a rule, which is kept over restarts. Needs the admin token."""
@@ -103,7 +103,7 @@ def _rules(service: Service) -> APIRouter:
     @router.put(
         f"{RULES}/{{rule_id}}",
         openapi_extra=_TAKES_A_RULE,
-        responses=problems(400, 401, 404, 409),
+        responses=problems(400, 401, 404, 409, 413),
     )
     def replace_rule(stream: str, rule_id: str, rule: Given) -> dict[str, Any]:
         """Put another rule in the place of one; its alert begins anew. Needs the admin token.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -16,13 +17,16 @@ from starlette.routing import Route
 from ldpstream import __version__
 from ldpstream.collector.api.alerts import alerts
 from ldpstream.collector.api.ingest import Batch, Refused, SingleReport
+from ldpstream.collector.api.limits import BodyLimit
 from ldpstream.collector.api.metrics import metrics
 from ldpstream.collector.api.openapi import describe
 from ldpstream.collector.api.page import mount_page
 from ldpstream.collector.api.problems import (
+    on_anything_else,
     on_error,
     on_http_error,
     on_invalid,
+    on_store_failure,
     problem_response,
 )
 from ldpstream.collector.api.releases import releases
@@ -51,6 +55,7 @@ def build_app(service: Service) -> FastAPI:
         redoc_url=None,
     )
     app.state.service = service
+    app.add_middleware(BodyLimit, limit=service.config.limits.body_bytes)
     # The hot routes stand first: routes are tried in order.
     app.router.routes[:0] = [
         Route(f"{ROUNDS}/{{round}}/reports", SingleReport(service), methods=["POST"]),
@@ -64,6 +69,8 @@ def build_app(service: Service) -> FastAPI:
     app.add_exception_handler(LdpStreamError, on_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(RequestValidationError, on_invalid)
+    app.add_exception_handler(sqlite3.OperationalError, on_store_failure)
+    app.add_exception_handler(Exception, on_anything_else)
     describe(app)
     return app
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from ldpstream.collector.api.limits import read_body
+from ldpstream.collector.api.limits import limited, read_body
 from ldpstream.collector.api.lookup import device_number, find_round, find_stream
 from ldpstream.collector.keys import MAC_BYTES
 from ldpstream.collector.service import Service
@@ -36,7 +36,7 @@ class SingleReport:
         names = scope["path_params"]
         stream = find_stream(self._service, names["stream"])
         asking = await find_round(stream, names["round"])
-        body = await read_body(receive, self._service.config.limits.body_bytes)
+        body = await read_body(receive)
         if len(body) != asking.stored.report_bytes:
             raise MalformedReport(
                 Problem.REPORT_LENGTH, given=len(body), expected=asking.stored.report_bytes
@@ -60,9 +60,8 @@ class Batch:
         names = scope["path_params"]
         stream = find_stream(self._service, names["stream"])
         asking = await find_round(stream, names["round"])
-        limits = self._service.config.limits
-        most = min(limits.body_bytes, limits.batch * asking.record_bytes)
-        body = await read_body(receive, most)
+        most = self._service.config.limits.batch * asking.record_bytes
+        body = await read_body(limited(receive, most))
         number, rest = divmod(len(body), asking.record_bytes)
         if rest or not number:
             raise MalformedReport(

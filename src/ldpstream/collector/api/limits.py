@@ -9,12 +9,15 @@ from functools import partial
 from ipaddress import IPv4Address, ip_address, ip_network
 
 from starlette.requests import Request
-from starlette.types import Receive
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldpstream.collector.clock import Clock
 from ldpstream.errors import Mistake, Problem
 
 MOST_ADDRESSES = 10_000
+LENGTH = b"content-length"
+WITHOUT_BODY = ("GET", "HEAD")
+"""Nobody reads theirs: what comes all the same is dropped, and must not end an answer under way."""
 
 
 def check_token(request: Request, expected: bytes, kind: str) -> None:
@@ -113,18 +116,51 @@ def _network(address: str) -> str:
     return str(ip_network((found, 64), strict=False))
 
 
-async def read_body(receive: Receive, limit: int) -> bytes:
-    """The body of a request, unless it is too long: then no more of it is read."""
+class BodyLimit:
+    """Around all routes: whoever reads a body is refused what is beyond the limit."""
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in WITHOUT_BODY:
+            receive = limited(receive, self._limit, _announced(scope))
+        await self._app(scope, receive, send)
+
+
+def limited(receive: Receive, limit: int, announced: str = "0") -> Receive:
+    """`receive`, unless the body is too long: then no more of it is read.
+
+    A body that is announced as too long is not read at all.
+    """
+    size = 0 if is_number(announced, limit) else limit + 1
+
+    async def receive_within_limit() -> Message:
+        nonlocal size
+        message = await receive() if size <= limit else {}
+        size += len(message.get("body", b""))
+        if size > limit:
+            raise Mistake(Problem.TOO_LARGE, limit=limit)
+        return message
+
+    return receive_within_limit
+
+
+def _announced(scope: Scope) -> str:
+    """The Content-Length; a body may come without."""
+    found: bytes = next((value for name, value in scope["headers"] if name == LENGTH), b"0")
+    return found.decode("latin-1")
+
+
+async def read_body(receive: Receive) -> bytes:
+    """The body of a request; the limit is that of `receive`."""
     message = await receive()
     body: bytes = message.get("body", b"")
-    if not message.get("more_body", False) and len(body) <= limit:
+    if not message.get("more_body", False):
         return body
     parts = [body]
-    size = len(body)
-    while message.get("more_body", False) and size <= limit:
+    while message.get("more_body", False):
         message = await receive()
         parts.append(message.get("body", b""))
-        size += len(parts[-1])
-    if size > limit:
-        raise Mistake(Problem.TOO_LARGE, limit=limit)
     return b"".join(parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from starlette.requests import Request
 
 from ldpstream.collector.announcement import OpenRound
@@ -10,6 +12,8 @@ from ldpstream.collector.keys import DEVICE_BYTES
 from ldpstream.collector.service import Service, StreamService
 from ldpstream.collector.sharing import read_token
 from ldpstream.errors import Mistake, Problem
+
+_DEVICE_DIGITS = re.compile(f"[0-9a-fA-F]{{{2 * DEVICE_BYTES}}}")
 
 
 def find_stream(service: Service, name: str) -> StreamService:
@@ -59,9 +63,6 @@ async def find_round(stream: StreamService, name: str) -> OpenRound:
 def device_number(digits: str | bytes | None) -> bytes:
     """The 16 bytes that a device calls itself, from 32 hex digits."""
     text = digits.decode("latin-1") if isinstance(digits, bytes) else digits or ""
-    if len(text) == 2 * DEVICE_BYTES:
-        try:
-            return bytes.fromhex(text)
-        except ValueError:
-            pass
-    raise Mistake(Problem.DEVICE_NUMBER, given=repr(text[:40]))
+    if _DEVICE_DIGITS.fullmatch(text) is None:  # fromhex alone would skip blanks between digits
+        raise Mistake(Problem.DEVICE_NUMBER, given=repr(text[:40]))
+    return bytes.fromhex(text)

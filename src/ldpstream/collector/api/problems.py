@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ldpstream.collector.intake import RETRY_SECONDS
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:ldpstream:problem:"
+
+_log = logging.getLogger(__name__)
 
 STATUSES = {
     Problem.STREAM_UNKNOWN: 404,
@@ -30,6 +34,7 @@ STATUSES = {
     Problem.TOKEN: 401,
     Problem.TOO_LARGE: 413,
     Problem.RATE_LIMITED: 429,
+    Problem.INTERNAL: 500,
     Problem.UNAVAILABLE: 503,
     Problem.LEASE_LOST: 503,
 }
@@ -64,17 +69,36 @@ async def on_error(request: Request, error: Exception) -> Response:
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """What the framework refuses by itself: no such path, no such method."""
+    """What the framework refuses by itself: no such path, no such method, no JSON."""
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, LdpStreamError):  # ours, which reading the body has raised
+        return await on_error(request, error.__cause__)
+    if error.status_code == 400:
+        expected = "JSON in UTF-8, with few brackets within brackets"
+        return problem_response(
+            Mistake(Problem.PARAMETER, name="the body", given="not usable", expected=expected)
+        )
     if error.status_code == 405:
         return problem_response(Mistake(Problem.METHOD, given=request.method))
     return problem_response(Mistake(Problem.NOT_FOUND, given=request.url.path))
 
 
+async def on_store_failure(request: Request, error: Exception) -> Response:
+    """A change that the store could not make: the disk is full, or broken."""
+    _log.error("a change could not be stored", exc_info=error)
+    return await on_error(request, Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS))
+
+
+async def on_anything_else(request: Request, error: Exception) -> Response:
+    """A defect of ours. The server logs it."""
+    return problem_response(LdpStreamError(Problem.INTERNAL))
+
+
 async def on_invalid(request: Request, error: Exception) -> Response:
     """A parameter or a body that is not what the route declares."""
     first: dict[str, Any] = error.errors()[0]  # type: ignore[attr-defined]
-    name = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+    # Of what is no JSON it names the position, which would read like a value.
+    name = ".".join(part for part in first["loc"][1:] if isinstance(part, str)) or "the body"
     refusal = Mistake(
         Problem.PARAMETER, name=name, given="not usable", expected=f"a valid one ({first['msg']})"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -15,10 +16,11 @@ from ldpstream.collector.api.alerts import shown
 from ldpstream.collector.api.limits import is_number
 from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.formats import MEDIA_TYPES, line, write
+from ldpstream.collector.paging import at_once
 from ldpstream.collector.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
 
-NOT_USUAL = tuple(kind for kind in MEDIA_TYPES if kind != "json")
+_QUALITY = re.compile(r"[01](\.[0-9]*)?")
 KEEP_ALIVE_SECONDS = 15
 """A comment is sent so often, for proxies that cut silent connections."""
 FEED_PAGE = 500
@@ -39,12 +41,16 @@ def releases(service: Service) -> APIRouter:
         limit: Annotated[int, Query(ge=1, description="at most so many")] = 1000,
         format: Annotated[str | None, Query(description=", ".join(MEDIA_TYPES))] = None,  # noqa: A002
     ) -> Response:
-        """Releases in order of t, in the format of `format`, else of Accept, else as JSON."""
+        """Releases in order of t, in the format of `format`, else of Accept, else as JSON.
+
+        There may be more of them though fewer than `limit` come: ask on from the t after the last.
+        """
         found = readable_stream(request, stream)
         kind = _format(format, request.headers.get("accept", ""))
-        most = min(limit, service.config.limits.releases)
+        labels = found.config.labels
+        most = at_once(len(labels), min(limit, service.config.limits.releases))
         rows = service.store.releases(stream, since, most)
-        body = write(kind, stream, found.config.labels, rows)
+        body = write(kind, stream, labels, rows)
         return Response(body, media_type=MEDIA_TYPES[kind])
 
     @router.get("/streams/{stream}/feed", response_class=StreamingResponse)
@@ -77,6 +83,7 @@ def releases(service: Service) -> APIRouter:
 async def _events(service: Service, stream: StreamService, last: int) -> AsyncIterator[bytes]:
     """Releases, each with its id; and all alerts, whenever there is something new about them."""
     board, watch = stream.board, service.watches[stream.config.name]
+    page = at_once(len(stream.config.labels), FEED_PAGE)
     told = -1 if watch.rules else board.alerts_serial
     yield b"retry: 1000\n\n"
     while not board.stopping:
@@ -87,9 +94,7 @@ async def _events(service: Service, stream: StreamService, last: int) -> AsyncIt
         if not await board.news_after(last, told, KEEP_ALIVE_SECONDS):
             yield b": still here\n\n"
             continue
-        rows = await run_in_threadpool(
-            service.store.releases, stream.config.name, last + 1, FEED_PAGE
-        )
+        rows = await run_in_threadpool(service.store.releases, stream.config.name, last + 1, page)
         for row in rows:
             yield f"id: {row.t}\nevent: release\ndata: {line(row)}\n\n".encode()
             last = row.t
@@ -102,4 +107,16 @@ def _format(given: str | None, accept: str) -> str:
                 Problem.PARAMETER, name="format", given=repr(given), expected=", ".join(MEDIA_TYPES)
             )
         return given
-    return next((kind for kind in NOT_USUAL if MEDIA_TYPES[kind] in accept), "json")
+    wanted = dict(map(_preference, accept.lower().split(",")))
+    return max(MEDIA_TYPES, key=lambda kind: wanted.get(MEDIA_TYPES[kind], 0.0))
+
+
+def _preference(part: str) -> tuple[str, float]:
+    """A media type of an Accept header, and how welcome it is: 0 is not at all.
+
+    >>> _preference("text/csv; q=0.5"), _preference(" text/csv"), _preference("text/csv;q=lots")
+    (('text/csv', 0.5), ('text/csv', 1.0), ('text/csv', 0.0))
+    """
+    name, *parameters = (one.strip() for one in part.split(";"))
+    given = next((one[2:] for one in parameters if one.startswith("q=")), "1")
+    return name, float(given) if _QUALITY.fullmatch(given) else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +17,22 @@ MOST_MS = 1 << 41
 """About 70 years: devices refuse a longer interval, too."""
 MOST_WHOLE = (1 << 31) - 1
 """Of any number in the file: what stores, arrays and devices hold."""
+MOST_BITS = 1000
+"""Of any whole number: a float holds no more, and Python does not even print a long one."""
 
 
 def is_number(text: str) -> bool:
     """Whether these are digits that `int` takes: not ², and not thousands of them."""
     return text.isascii() and text.isdigit() and len(text) <= 20
+
+
+def is_text(text: str) -> bool:
+    r"""Whether files and systems take it: not half of a character, and no NUL.
+
+    >>> is_text("ä"), is_text("a\0"), is_text("\ud800")
+    (True, False, False)
+    """
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 @dataclass
@@ -59,7 +71,12 @@ class Table:
         self.asked.add(name)
         if name not in self.values and default is ...:
             self.refuse(None, f"{name} is missing", "add it")
-        return self.values.get(name, default)
+        value = self.values.get(name, default)
+        for one in value if isinstance(value, list) else (value,):
+            if isinstance(one, int) and one.bit_length() > MOST_BITS:
+                what = f"{name} has a number of {one.bit_length()} bits"
+                self.refuse(name, what, "give a smaller one")
+        return value
 
     def _typed(self, name: str, default: Any, kinds: tuple[type, ...], expected: str) -> Any:
         value = self.get(name, default)
@@ -68,13 +85,18 @@ class Table:
         return value
 
     def text(self, name: str, default: Any = ...) -> str:
-        return str(self._typed(name, default, (str,), "a text in quotes"))
+        text = str(self._typed(name, default, (str,), "a text in quotes"))
+        if not is_text(text):
+            self.refuse(name, f"{name} is {text!r}", "give a text of whole characters, none NUL")
+        return text
 
     def flag(self, name: str, default: bool) -> bool:
         return bool(self._typed(name, default, (bool,), "true or false"))
 
     def number(self, name: str, default: Any = ...) -> float:
         value: float = self._typed(name, default, (int, float), "a number")
+        if not math.isfinite(value):
+            self.refuse(name, f"{name} is {value}", "give a finite number")
         return value
 
     def whole(self, name: str, default: Any = ..., *, least: int) -> int:

@@ -18,7 +18,6 @@ import psycopg
 
 from ldpstream.collector.config import Database
 from ldpstream.collector.store.postgres.connections import Connections, Result, Transaction, Work
-from ldpstream.collector.store.postgres.migrations import migrate
 from ldpstream.oracles.collector_half import Support
 
 COUNT = Transaction("count", again=True)
@@ -82,10 +81,8 @@ class LogCounts:
     def __init__(
         self, database: Database, patience_ms: int = 5000, *, make_tables: bool = True
     ) -> None:
-        self._connections = Connections(database, patience_ms)
-        if make_tables:
-            with self._connections.use() as connection:
-                migrate(connection, database)
+        connections = Connections.to_tables if make_tables else Connections
+        self._connections = connections(database, patience_ms)
 
     def close(self) -> None:
         self._connections.close()

@@ -31,9 +31,8 @@ class LoggedStore(PostgresStore):
 
     def close(self) -> None:
         super().close()
-        if hasattr(self, "_log"):  # not if the database could not be opened
-            self._log.close()
-            self._counts.close()
+        self._log.close()
+        self._counts.close()
 
     def accept(self, stream: str, round_name: str, records: Records) -> Verdicts:
         """Append; then look for the round's end: what stands behind it came too late.

@@ -102,12 +102,29 @@ export const status = (name, signal) => get(`${at(name)}/status`, tokenFor(name)
 export const alerts = (name, signal) => get(`${at(name)}/alerts`, tokenFor(name), signal);
 
 /**
+ * One answer: the collector may give fewer, though there are more.
  * @param {string} name @param {number} since @param {number} limit @param {AbortSignal} [signal]
  * @returns {Promise<Release[]>}
  */
 export async function releases(name, since, limit, signal) {
   const path = `${at(name)}/releases?since=${Math.max(since, 1)}&limit=${limit}`;
   return (await get(path, tokenFor(name), signal)).releases;
+}
+
+/**
+ * All of them, in as many answers as it takes.
+ * @param {string} name @param {number} from @param {number} to both included
+ * @param {AbortSignal} [signal] @returns {Promise<Release[]>}
+ */
+export async function releasesBetween(name, from, to, signal) {
+  /** @type {Release[]} */ const found = [];
+  for (let since = from; since <= to; ) {
+    const more = await releases(name, since, to - since + 1, signal);
+    if (!more.length) break;
+    for (const one of more) if (one.t <= to) found.push(one);
+    since = more[more.length - 1].t + 1;
+  }
+  return found;
 }
 
 /** @param {string} name @returns {Promise<string>} a token that can be given away */

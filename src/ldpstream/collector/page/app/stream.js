@@ -98,8 +98,9 @@ class StreamPage {
   async start() {
     const { stream } = this.stream.terms;
     const first = await api.status(stream, this.signal);
+    const last = first.last_release;
     const rows = Math.min(this.view.span, this.history.page);
-    this.history.add(await api.releases(stream, first.last_release - rows + 1, rows, this.signal));
+    this.history.add(await api.releasesBetween(stream, last - rows + 1, last, this.signal));
     fill(this.main, ...this.#layout());
     this.#alarmed(await api.alerts(stream, this.signal));
     this.#heard(first);
@@ -137,7 +138,7 @@ class StreamPage {
         const room = this.history.mostRows - this.history.rows.length;
         const rows = Math.min(this.history.page, first - from, room);
         if (first <= 1 || rows <= 0) break;
-        const older = await api.releases(stream, first - rows, rows, this.signal);
+        const older = await api.releasesBetween(stream, first - rows, first - 1, this.signal);
         if (!this.history.add(older)) break;
         this.draw();
       }

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import errors
 
 from ldpstream.collector.config import Database
-from ldpstream.collector.store.postgres.migrations import SCHEMA
+from ldpstream.collector.store.postgres.migrations import SCHEMA, migrate
 from ldpstream.errors import Mistake, Problem
 
 MOST_CONNECTIONS = 8
@@ -61,6 +61,20 @@ class Connections:
     def __post_init__(self) -> None:
         for _ in range(MOST_CONNECTIONS):
             self._idle.put(None)
+
+    @classmethod
+    def to_tables(cls, database: Database, patience_ms: int) -> Connections:
+        """To a database that has our tables, in their newest version."""
+        connections = cls(database, patience_ms)
+        try:
+            with connections.use() as connection:
+                migrate(connection, database)
+        except Exception as error:
+            connections.close()
+            if not isinstance(error, psycopg.Error):
+                raise
+            raise Mistake(Problem.DATABASE, where=database, what=in_a_line(error)) from None
+        return connections
 
     def close(self) -> None:
         """Close them, each when it is not in use any more; nothing is run afterwards."""

@@ -21,9 +21,7 @@ from ldpstream.collector.store.postgres.connections import (
     Result,
     Transaction,
     Work,
-    in_a_line,
 )
-from ldpstream.collector.store.postgres.migrations import migrate
 from ldpstream.collector.store.postgres.reading import (
     NEW_ROUND_COLUMNS,
     ROUND_COLUMNS,
@@ -51,16 +49,8 @@ class PostgresStore(Store):
     shared = True
 
     def __init__(self, database: Database, patience_ms: int = 5000) -> None:
-        self._connections = Connections(database, patience_ms)
+        self._connections = Connections.to_tables(database, patience_ms)
         self._lease: Lease | None = None
-        try:
-            with self._connections.use() as connection:
-                migrate(connection, database)
-        except Exception as error:
-            self.close()
-            if not isinstance(error, psycopg.Error):
-                raise
-            raise Mistake(Problem.DATABASE, where=database, what=in_a_line(error)) from None
 
     def close(self) -> None:
         self._connections.close()

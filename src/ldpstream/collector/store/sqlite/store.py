@@ -51,13 +51,14 @@ class SqliteStore(Store):
     """One file, written by one thread; every reading thread has a connection of its own."""
 
     def __init__(self, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
         self._file = file
         self._readers = threading.local()
         self._open_rounds: dict[tuple[str, str], _OpenRound] = {}
         with ExitStack() as opening:
-            opening.enter_context(_lock(file))
-            make_private(file)
+            with _writable(file):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                opening.enter_context(_lock(file))
+                make_private(file)
             with _readable(file):
                 writing = opening.enter_context(closing(self._connect()))
                 migrate(writing, file)
@@ -293,6 +294,15 @@ def make_private(file: Path) -> Path:
     os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     file.chmod(0o600)
     return file
+
+
+@contextmanager
+def _writable(file: Path) -> Iterator[None]:
+    """What a place that no file can be written to is like, in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise Mistake(Problem.STORE_FILE, file=file, what=error.strerror) from None
 
 
 @contextmanager
