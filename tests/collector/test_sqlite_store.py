@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,25 @@ from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
 from tests.collector.helpers import new_round, unsigned
 from tests.collector.store_contract import StoreContract, release_of
+
+
+class FailingDisk:
+    """A connection on which the next statements that begin in a certain way fail."""
+
+    def __init__(self, connection: sqlite3.Connection, begin: str, times: int) -> None:
+        self._connection = connection
+        self._begin = begin
+        self.left = times
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def execute(self, statement: str, *given: Any) -> sqlite3.Cursor:
+        if self.left and statement.startswith(self._begin):
+            self.left -= 1
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._connection.execute(statement, *given)
 
 
 class TestSqliteStore(StoreContract):
@@ -84,3 +104,24 @@ class TestSqliteStore(StoreContract):
         connection.execute("DROP TRIGGER full")
         connection.close()
         assert store.accept("a", "1-publication", unsigned((2, b"\1a"))).tolist() == [0]
+
+    @pytest.mark.parametrize("begin", ["SELECT records", "SELECT round.id", "ROLLBACK"])
+    def test_a_disk_that_fails_for_a_while_neither_repeats_nor_closes(
+        self, store: Store, begin: str
+    ) -> None:
+        """What is in memory is read back whole, however often that fails, before it is used."""
+        assert isinstance(store, SqliteStore)
+        store.open_round("a", new_round(1))
+        store.accept("a", "1-publication", unsigned((1, b"\1a")))
+        disk = FailingDisk(store._writer._connection, begin, times=3)
+        store._writer._connection = disk  # type: ignore[assignment]
+        with pytest.raises(sqlite3.OperationalError):
+            store._writer.do(lambda connection: connection.execute("nonsense"))
+        while disk.left:
+            with pytest.raises(sqlite3.OperationalError):
+                store.accept("a", "1-publication", unsigned((2, b"\1a")))
+            assert store.received("a", "1-publication") <= 1
+        both = unsigned((1, b"\1a"), (2, b"\1a"))
+        assert store.accept("a", "1-publication", both).tolist() == [1, 0]
+        store.close_round("a", "1-publication", 5)
+        assert sum(len(part) for part in store.reports("a", "1-publication")) == 2

@@ -64,7 +64,7 @@ class SqliteStore(Store):
                 _check(writing)
                 self._recall(writing)
             self._held = opening.pop_all()
-        self._writer = Writer(writing, undone=lambda: self._recall(writing))
+        self._writer = Writer(writing, undone=self._recall)
 
     def close(self) -> None:
         self._writer.close()
@@ -274,18 +274,27 @@ class SqliteStore(Store):
         self._writer.do(work)
 
     def _recall(self, connection: sqlite3.Connection) -> None:
-        """Build the memory of open rounds from the file."""
-        self._open_rounds.clear()
-        for round_id, stream, name, report_bytes in connection.execute(
-            "SELECT round.id, stream.name, round.name, report_bytes FROM round"
-            " JOIN stream ON stream.id = round.stream WHERE state = 'open'"
-        ).fetchall():
-            taking = self._open_rounds[stream, name] = _OpenRound(round_id)
-            for (packed,) in connection.execute(
-                "SELECT records FROM report_batch WHERE round = ? ORDER BY id", (round_id,)
-            ):
-                records = Records.of(packed, report_bytes)
-                taking.seen.add(records.devices, records.fingerprints)
+        """Build the memory of open rounds from the file; if that fails, nothing is remembered."""
+        try:
+            self._open_rounds = _open_rounds(connection)
+        except Exception:
+            self._open_rounds = {}
+            raise
+
+
+def _open_rounds(connection: sqlite3.Connection) -> dict[tuple[str, str], _OpenRound]:
+    found: dict[tuple[str, str], _OpenRound] = {}
+    for round_id, stream, name, report_bytes in connection.execute(
+        "SELECT round.id, stream.name, round.name, report_bytes FROM round"
+        " JOIN stream ON stream.id = round.stream WHERE state = 'open'"
+    ).fetchall():
+        taking = found[stream, name] = _OpenRound(round_id)
+        for (packed,) in connection.execute(
+            "SELECT records FROM report_batch WHERE round = ? ORDER BY id", (round_id,)
+        ):
+            records = Records.of(packed, report_bytes)
+            taking.seen.add(records.devices, records.fingerprints)
+    return found
 
 
 def make_private(file: Path) -> Path:

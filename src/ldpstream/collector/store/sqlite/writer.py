@@ -25,10 +25,14 @@ class _Job:
 class Writer:
     """Runs work in transactions, in the order in which it comes."""
 
-    def __init__(self, connection: sqlite3.Connection, undone: Callable[[], None]) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, undone: Callable[[sqlite3.Connection], None]
+    ) -> None:
         self._connection = connection
         self._undone = undone
         """Called after a failure: what the work left in memory is not on disk."""
+        self._in_doubt = False
+        """A transaction failed, and undoing it as well so far."""
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="ldpstream-writer", daemon=True)
@@ -60,12 +64,16 @@ class Writer:
     def _commit(self, jobs: list[_Job]) -> None:
         outcomes: list[tuple[Future[Any], Any, BaseException | None]] = []
         try:
+            if self._in_doubt:
+                self._undo()
             self._connection.execute("BEGIN IMMEDIATE")
             outcomes.extend((job.future, *self._attempt(job)) for job in jobs)
             self._connection.execute("COMMIT")
         except Exception as error:
             outcomes = [(job.future, None, error) for job in jobs]
-            self._undo()
+            self._in_doubt = True
+            with contextlib.suppress(Exception):  # the next transaction begins with it
+                self._undo()
         for future, result, failure in outcomes:
             if failure is None:
                 future.set_result(result)
@@ -73,11 +81,11 @@ class Writer:
                 future.set_exception(failure)
 
     def _undo(self) -> None:
-        """After a failed transaction. If not even that works, the next one will fail as well."""
-        with contextlib.suppress(sqlite3.Error):
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            self._undone()
+        """After a failed transaction."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._undone(self._connection)
+        self._in_doubt = False
 
     def _attempt(self, job: _Job) -> tuple[Any, BaseException | None]:
         """One job of a transaction; if it fails, the others go on without it."""
@@ -87,7 +95,7 @@ class Writer:
         except Exception as error:
             self._connection.execute("ROLLBACK TO job")
             self._connection.execute("RELEASE job")
-            self._undone()
+            self._undone(self._connection)
             return None, error
         self._connection.execute("RELEASE job")
         return result, None
