@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier, Thread
 from typing import Any
 
 import pytest
 
 from ldpstream.collector.store.contract import Store
+from ldpstream.collector.store.sqlite.readers import MOST_IDLE
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
 from tests.collector.helpers import new_round, unsigned
@@ -32,6 +35,14 @@ class FailingDisk:
             self.left -= 1
             raise sqlite3.OperationalError("disk I/O error")
         return self._connection.execute(statement, *given)
+
+
+def is_open(connection: sqlite3.Connection) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except sqlite3.ProgrammingError:
+        return False
+    return True
 
 
 class TestSqliteStore(StoreContract):
@@ -104,6 +115,34 @@ class TestSqliteStore(StoreContract):
         connection.execute("DROP TRIGGER full")
         connection.close()
         assert store.accept("a", "1-publication", unsigned((2, b"\1a"))).tolist() == [0]
+
+    def test_threads_that_come_and_go_leave_no_connection(self, store: Store) -> None:
+        assert isinstance(store, SqliteStore)
+        made: list[sqlite3.Connection] = []
+
+        def connect() -> sqlite3.Connection:
+            made.append(real())
+            return made[-1]
+
+        real, store._readers._connect = store._readers._connect, connect
+        for _ in range(50):
+            thread = Thread(target=store.stream, args=("a",))
+            thread.start()
+            thread.join()
+        assert len(made) == 1
+        at_once = 2 * MOST_IDLE
+        together = Barrier(at_once)
+
+        def read(_: int) -> None:
+            with store._readers.use() as connection:
+                together.wait(60)
+                connection.execute("SELECT 1")
+
+        with ThreadPoolExecutor(at_once) as pool:
+            list(pool.map(read, range(at_once)))
+        assert (len(made), sum(map(is_open, made))) == (at_once, MOST_IDLE)
+        store._readers.close()
+        assert not any(map(is_open, made))
 
     @pytest.mark.parametrize("begin", ["SELECT records", "SELECT round.id", "ROLLBACK"])
     def test_a_disk_that_fails_for_a_while_neither_repeats_nor_closes(

@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from ldpstream.collector.store.contract import (
     Stream,
 )
 from ldpstream.collector.store.sqlite.migrations import migrate
+from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import select_releases
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.collector.verdicts import Verdict, Verdicts, all_of
@@ -48,12 +48,12 @@ class _OpenRound:
 
 
 class SqliteStore(Store):
-    """One file, written by one thread; every reading thread has a connection of its own."""
+    """One file, written by one thread; whoever reads takes a connection of its own for it."""
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         self._file = file
-        self._readers = threading.local()
+        self._readers = Readers(self._connect)
         self._open_rounds: dict[tuple[str, str], _OpenRound] = {}
         with ExitStack() as opening:
             opening.enter_context(_lock(file))
@@ -68,10 +68,11 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         self._writer.close()
+        self._readers.close()
         self._held.close()
 
     def _connect(self) -> sqlite3.Connection:
-        # Readers are made in their own threads and closed by the one that closes the store.
+        # Readers pass from thread to thread.
         connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
         connection.executescript(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
@@ -79,17 +80,10 @@ class SqliteStore(Store):
         )
         return connection
 
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        if not hasattr(self._readers, "connection"):
-            self._readers.connection = self._connect()
-            self._held.enter_context(closing(self._readers.connection))
-        yield self._readers.connection
-
     # Streams and devices
 
     def stream(self, name: str) -> Stream | None:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             row = connection.execute(
                 "SELECT terms, serial, last_t, mechanism FROM stream WHERE name = ?", (name,)
             ).fetchone()
@@ -125,7 +119,7 @@ class SqliteStore(Store):
         return self._writer.do(work)
 
     def roster(self, stream: str, first: int = 0) -> bytes:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             rows = connection.execute(
                 "SELECT device FROM device WHERE stream = (SELECT id FROM stream WHERE name = ?)"
                 " AND number >= ? ORDER BY number",
@@ -188,7 +182,7 @@ class SqliteStore(Store):
         return self._writer.do(work)
 
     def reports(self, stream: str, round_name: str) -> Iterator[Records]:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             rows = connection.execute(
                 "SELECT records, report_bytes FROM report_batch"
                 " JOIN round ON round.id = report_batch.round"
@@ -216,7 +210,7 @@ class SqliteStore(Store):
         self._writer.do(work)
 
     def rounds(self, stream: str, after_t: int) -> list[Round]:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             rows = connection.execute(
                 f"SELECT {_ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
                 " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? ORDER BY id",
@@ -250,13 +244,13 @@ class SqliteStore(Store):
         self._writer.do(work)
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             return select_releases(connection, stream, since, limit)
 
     # Notes
 
     def note(self, stream: str, name: str) -> dict[str, Any] | None:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             row = connection.execute(
                 "SELECT content FROM note JOIN stream ON stream.id = note.stream"
                 " WHERE stream.name = ? AND note.name = ?",
