@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 
 from ldpstream.collector.store.contract import Store
+from ldpstream.collector.store.sqlite.migrations import STEPS
 from ldpstream.collector.store.sqlite.readers import MOST_IDLE
-from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.collector.store.sqlite.store import FORGET_ASKED, SqliteStore
 from ldpstream.errors import Mistake
 from tests.collector.helpers import new_round, unsigned
 from tests.collector.store_contract import StoreContract, release_of
@@ -115,6 +117,18 @@ class TestSqliteStore(StoreContract):
         connection.execute("DROP TRIGGER full")
         connection.close()
         assert store.accept("a", "1-publication", unsigned((2, b"\1a"))).tolist() == [0]
+
+    def test_a_file_of_before_learns_to_forget_without_looking_at_every_round(
+        self, store: Store
+    ) -> None:
+        file = self.file.with_name("before.sqlite")
+        with closing(sqlite3.connect(file)) as before:
+            before.executescript("".join(STEPS[:2]) + "PRAGMA user_version = 2;")
+        SqliteStore(file).close()
+        for one in (self.file, file):
+            with closing(sqlite3.connect(one)) as connection:
+                ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {FORGET_ASKED}", (1, 5))
+            assert "USING INDEX round_by_asked" in plan
 
     def test_threads_that_come_and_go_leave_no_connection(self, store: Store) -> None:
         assert isinstance(store, SqliteStore)

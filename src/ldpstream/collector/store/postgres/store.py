@@ -44,6 +44,8 @@ RELEASE = Transaction("release", again=False)
 WRITE_NOTE = Transaction("write_note", again=True)
 CLAIM = Transaction("claim", again=True)
 
+FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND asked IS NOT NULL"
+
 
 class PostgresStore(Store):
     """One database. What only a stream's coordinator may do is done `under` its lease."""
@@ -259,10 +261,7 @@ class PostgresStore(Store):
                 "UPDATE stream SET last_t = %s, mechanism = %s WHERE id = %s",
                 (releases[-1].t, _json(mechanism), key),
             )
-            connection.execute(
-                "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND asked IS NOT NULL",
-                (key, forget_t),
-            )
+            connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._conduct(RELEASE, stream, work)
 

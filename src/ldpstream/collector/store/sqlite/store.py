@@ -32,6 +32,8 @@ from ldpstream.collector.verdicts import Verdict, Verdicts, all_of
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
+FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = ? AND t <= ? AND asked IS NOT NULL"
+
 _NEW_ROUND_COLUMNS = (
     "t, name, purpose, epsilon_nano, users, rate_share, rate_whole, report_bytes, opened_ms,"
     " deadline_ms, roster_size, asked"
@@ -236,10 +238,7 @@ class SqliteStore(Store):
                 "UPDATE stream SET last_t = ?, mechanism = ? WHERE id = ?",
                 (releases[-1].t, _json(mechanism), key),
             )
-            connection.execute(
-                "UPDATE round SET asked = NULL WHERE stream = ? AND t <= ? AND asked IS NOT NULL",
-                (key, forget_t),
-            )
+            connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._writer.do(work)
 
