@@ -164,6 +164,15 @@ class TestPostgresStore(StoreContract):
         for one in stores:
             one.close()
 
+    def test_a_server_that_vanished_is_noticed_within_a_lease(self, store: Store) -> None:
+        with connect(self.database, 8000) as connection:
+            told = connection.info.get_parameters()
+        assert told["tcp_user_timeout"] == "8000"
+        seconds = int(told["keepalives_idle"]) + int(told["keepalives_interval"]) * int(
+            told["keepalives_count"]
+        )
+        assert seconds == 8
+
     def test_lost_connections_are_replaced(self, store: Store) -> None:
         store.open_round("a", new_round(1))
         store.accept("a", "1-publication", unsigned((1, b"\1a")))

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
+import psycopg
 import pytest
+from starlette.testclient import TestClient
 
 from ldpstream.cli import run
 from ldpstream.collector.alerts.courier import Courier
 from ldpstream.collector.alerts.machine import State
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.watch import Watch
+from ldpstream.collector.api.app import build_app
+from ldpstream.collector.clock import ticks
 from ldpstream.collector.config import Config, Database
+from ldpstream.collector.seat import Seat
 from ldpstream.collector.secrets import Secrets
-from ldpstream.collector.service import Service
+from ldpstream.collector.service import LEASES_OF_SILENCE, Service
 from ldpstream.collector.starting import terms_of
 from ldpstream.collector.store.contract import Lease, RoundState, Store
 from ldpstream.collector.store.opening import open_store
@@ -105,6 +112,86 @@ def held_by(store: Store, holder: str) -> Store:
     lease = store.lease("a", holder, 60)
     assert lease is not None
     return store.under(lease)
+
+
+# A collector that is cut off
+
+
+class Line:
+    """The way of a collector to its database, which can break, or fall silent."""
+
+    def __init__(self, service: Service) -> None:
+        store = service.store._inner
+        assert isinstance(store, PostgresStore)
+        self._use = store._connections.use
+        self.works = Event()
+        self.works.set()
+        self.silent = False
+        store._connections.use = self.use  # type: ignore[method-assign]
+
+    def close(self) -> None:
+        """Let those go on who wait."""
+        self.works.set()
+
+    @contextmanager
+    def use(self) -> Iterator[psycopg.Connection]:
+        if not self.silent and not self.works.is_set():
+            raise psycopg.OperationalError("the line is broken")
+        assert self.works.wait(60)
+        with self._use() as connection:
+            yield connection
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_collector_that_is_cut_off_is_not_ready_and_denies_no_round(
+    shared: Config, follows: bool, silent: bool
+) -> None:
+    """Another may have opened the round since. A device that hears 404 would not send again."""
+    service = Service(replace(shared, lease_ms=500), SECRETS)
+    if follows:
+        held_by(service.store, "another")
+    line = Line(service)
+    line.silent = silent
+    api = TestClient(build_app(service), raise_server_exceptions=False)
+    with api as client, closing(line):
+
+        def ready() -> int:
+            return client.get("/v1/ready").status_code
+
+        def report() -> int:
+            return client.post("/v1/streams/a/rounds/99-publication/reports").status_code
+
+        eventually(lambda: (service.held("a") is None) is follows)
+        eventually(lambda: (ready(), report()) == (200, 404))
+        line.works.clear()
+        eventually(lambda: (ready(), report()) == (503, 503))
+        assert "a" in client.get("/v1/ready").json()["failures"]
+        line.works.set()
+        eventually(lambda: (ready(), report()) == (200, 404))
+
+
+def test_one_that_counts_for_long_is_ready_as_long_as_its_lease_is_renewed(
+    shared: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(replace(shared, lease_ms=500), SECRETS)
+    counted, counting = Event(), Event()
+
+    def count(seat: Seat) -> int:
+        counting.set()
+        assert counted.wait(60)
+        return 0
+
+    with TestClient(build_app(service), raise_server_exceptions=False) as client:
+        eventually(lambda: service.held("a") is not None)
+        monkeypatch.setattr(Seat, "advance", count)
+        assert counting.wait(60)
+        began = service.conductor.looked["a"]
+        eventually(lambda: ticks() - began > (LEASES_OF_SILENCE + 1) * 0.5)
+        assert client.get("/v1/ready").status_code == 200
+        assert service.conductor.looked["a"] == began
+        monkeypatch.undo()
+        counted.set()
 
 
 # Alerts
