@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event
 
 import psycopg
 import pytest
@@ -22,6 +23,8 @@ from ldpstream.collector.alerts.watch import Watch
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.config import Config, Database
+from ldpstream.collector.metrics.meters import Meters
+from ldpstream.collector.metrics.store import MeteredStore
 from ldpstream.collector.seat import Seat
 from ldpstream.collector.secrets import Secrets
 from ldpstream.collector.service import LEASES_OF_SILENCE, Service
@@ -31,8 +34,9 @@ from ldpstream.collector.store.opening import open_store
 from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.errors import Mistake, Problem
+from ldpstream.oracles.collector_half import Support
 from tests.collector.driving import Crash, DyingStore, World, counted_once
-from tests.collector.helpers import SECRETS, config
+from tests.collector.helpers import SECRETS, config, new_round
 from tests.collector.store_contract import TERMS, release_of
 from tests.collector.test_alerts import RULE, Hook
 from tests.collector.test_api import eventually
@@ -252,3 +256,37 @@ def test_rules_that_one_collector_is_given_hold_at_all_of_them(shared: Config) -
         assert there.rules == here.rules
         with pytest.raises(RuntimeError, match="needs its lease"):
             store.write_note("a", "alerts", {})
+
+
+def test_rules_that_are_added_at_once_through_two_collectors_are_both_kept(shared: Config) -> None:
+    stream, start = shared.streams[0], Barrier(2)
+    with closing(open_store(shared)) as here, closing(open_store(shared)) as there:
+        here.create_stream("a", TERMS)
+        books = [RuleBook(stream, store) for store in (here, there)]
+
+        def add(book: RuleBook, names: str) -> None:
+            for name in names:
+                start.wait(60)
+                book.add({"label": "x", "above": 0.5, "name": name})
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(add, books, ("abcdefghij", "klmnopqrst")))
+        for book in books:
+            book.refresh()
+            assert {rule.name for rule in book.rules} == set("abcdefghijklmnopqrst")
+
+
+def test_a_follower_forgets_the_rounds_that_another_has_tallied(database: Database) -> None:
+    with closing(PostgresStore(database)) as store:
+        store.create_stream("a", TERMS)
+        held = held_by(store, "another")
+        follower = MeteredStore(store, Meters())
+        for t in (1, 2):
+            held.open_round("a", new_round(t))
+            follower.recall("a")
+            assert follower._purposes == {("a", f"{t}-publication"): "publication"}
+            held.close_round("a", f"{t}-publication", 5)
+            held.tally("a", f"{t}-publication", Support.none(2))
+            held.release("a", [release_of(t)], {}, 0)
+            follower.recall("a")
+            assert follower._purposes == {}

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ import numpy as np
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.records import Records
 from ldpstream.collector.store.contract import (
+    Change,
     NewRound,
     Release,
     Round,
@@ -56,6 +58,7 @@ class SqliteStore(Store):
         file.parent.mkdir(parents=True, exist_ok=True)
         self._file = file
         self._readers = Readers(self._connect)
+        self._setting = threading.Lock()
         self._open_rounds: dict[tuple[str, str], _OpenRound] = {}
         with ExitStack() as opening:
             opening.enter_context(_lock(file))
@@ -265,6 +268,12 @@ class SqliteStore(Store):
             )
 
         self._writer.do(work)
+
+    def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
+        with self._setting:  # no other process writes to the file
+            content = change(self.note(stream, name))
+            self.write_note(stream, name, content)
+        return content
 
     def _recall(self, connection: sqlite3.Connection) -> None:
         """Build the memory of open rounds from the file; if that fails, nothing is remembered."""
