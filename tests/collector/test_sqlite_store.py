@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ldpstream.collector.store.contract import Store
@@ -16,7 +17,8 @@ from ldpstream.collector.store.sqlite.migrations import STEPS
 from ldpstream.collector.store.sqlite.readers import MOST_IDLE
 from ldpstream.collector.store.sqlite.store import FORGET_ASKED, SqliteStore
 from ldpstream.errors import Mistake
-from tests.collector.helpers import new_round, unsigned
+from ldpstream.oracles.collector_half import Support
+from tests.collector.helpers import device_of, new_round, unsigned
 from tests.collector.store_contract import StoreContract, release_of
 
 
@@ -129,6 +131,31 @@ class TestSqliteStore(StoreContract):
             with closing(sqlite3.connect(one)) as connection:
                 ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {FORGET_ASKED}", (1, 5))
             assert "USING INDEX round_by_asked" in plan
+
+    def test_who_reported_and_who_was_asked_is_off_the_disk(self, store: Store) -> None:
+        """A reader that is in the log puts it off, but holds up nobody."""
+        devices = [10**30 + n for n in range(500)]
+        asked = np.arange(10**9, 10**9 + 500, dtype="<u4").tobytes()
+
+        def on_disk(wanted: bytes) -> bool:
+            files = self.file.parent.iterdir()
+            return any(wanted in file.read_bytes() for file in files)
+
+        for t in (1, 2):
+            store.open_round("a", new_round(t, asked=asked, roster_size=2 * 10**9))
+            store.accept("a", f"{t}-publication", unsigned(*((n, b"\1a") for n in devices)))
+            store.close_round("a", f"{t}-publication", 5)
+        assert on_disk(device_of(devices[0]))
+        reading = store.reports("a", "2-publication")
+        next(reading)
+        store.tally("a", "1-publication", Support.none(2))
+        reading.close()  # type: ignore[attr-defined]
+        store.tally("a", "2-publication", Support.none(2))
+        assert not any(on_disk(device_of(number)) for number in devices)
+        assert on_disk(asked[-40:])
+        store.release("a", [release_of(1), release_of(2)], {}, 2)
+        assert not on_disk(asked[:40])
+        assert not on_disk(asked[-40:])
 
     def test_threads_that_come_and_go_leave_no_connection(self, store: Store) -> None:
         assert isinstance(store, SqliteStore)

@@ -82,6 +82,7 @@ class SqliteStore(Store):
         connection.executescript(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
             "PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY;"
+            "PRAGMA secure_delete = ON;"
         )
         return connection
 
@@ -212,7 +213,7 @@ class SqliteStore(Store):
             )
             connection.execute("DELETE FROM report_batch WHERE round = ?", (round_id,))
 
-        self._writer.do(work)
+        self._writer.do(work, erases=True)
 
     def rounds(self, stream: str, after_t: int) -> list[Round]:
         with self._readers.use() as connection:
@@ -243,7 +244,7 @@ class SqliteStore(Store):
             )
             connection.execute(FORGET_ASKED, (key, forget_t))
 
-        self._writer.do(work)
+        self._writer.do(work, erases=True)
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:
         with self._readers.use() as connection:

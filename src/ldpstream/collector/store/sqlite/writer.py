@@ -20,6 +20,7 @@ Result = TypeVar("Result")
 class _Job:
     work: Callable[[sqlite3.Connection], Any]
     future: Future[Any]
+    erases: bool
 
 
 class Writer:
@@ -38,12 +39,15 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="ldpstream-writer", daemon=True)
         self._thread.start()
 
-    def do(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Run `work`; return what it gave when that is on disk."""
+    def do(self, work: Callable[[sqlite3.Connection], Result], *, erases: bool = False) -> Result:
+        """Run `work`; return what it gave when that is on disk.
+
+        If it erases something, that is off the disk then, unless a reader still looks at it.
+        """
         if self._closed:
             raise RuntimeError("the store is closed")
         future: Future[Result] = Future()
-        self._jobs.put(_Job(work, future))
+        self._jobs.put(_Job(work, future, erases))
         return future.result()
 
     def close(self) -> None:
@@ -74,11 +78,27 @@ class Writer:
             self._in_doubt = True
             with contextlib.suppress(Exception):  # the next transaction begins with it
                 self._undo()
+        else:
+            if any(job.erases for job in jobs):
+                self._empty_log()
         for future, result, failure in outcomes:
             if failure is None:
                 future.set_result(result)
             else:
                 future.set_exception(failure)
+
+    def _empty_log(self) -> None:
+        """Move the write-ahead log into the file: what was erased there still stands in the log.
+
+        A reader that is still in the log is not waited for: then it is emptied the next time.
+        """
+        with contextlib.suppress(sqlite3.Error):  # what was committed is safe in either
+            (patience,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {patience}")
 
     def _undo(self) -> None:
         """After a failed transaction."""
