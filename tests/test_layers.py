@@ -27,7 +27,7 @@ LAYERS = (  # from the top
     {"collector", "device", "lab", "engines"},
     {"mechanisms", "refine", "streams"},
     {"oracles", "numeric", "privacy"},
-    {"domain", "compiled", "durations", "errors"},
+    {"domain", "compiled", "durations", "errors", "open_files"},
 )
 SIDEWAYS = {
     ("engines", "collector"),

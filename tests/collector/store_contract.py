@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ldpstream.collector.store.contract import Release, RoundState, Store
 from ldpstream.collector.verdicts import Verdict
+from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 from tests.collector.helpers import device_of, new_round, unsigned
 
@@ -250,3 +253,20 @@ class StoreContract:
         store.write_note("a", "mine", {"y": [0.1]})
         store.write_note("a", "yours", {})
         assert self.reopened().note("a", "mine") == {"y": [0.1]}
+
+    def test_a_setting_is_changed_by_one_at_a_time(self, store: Store) -> None:
+        def count(note: dict[str, Any] | None) -> dict[str, Any]:
+            return {"n": (note or {"n": 0})["n"] + 1}
+
+        def refuse(note: dict[str, Any] | None) -> dict[str, Any]:
+            raise Mistake(Problem.ALERT_RULE_UNKNOWN, given="it")
+
+        with pytest.raises(Mistake):
+            store.change_setting("a", "set", refuse)
+        assert store.note("a", "set") is None
+        with ThreadPoolExecutor(8) as pool:
+            told = list(pool.map(lambda _: store.change_setting("a", "set", count), range(40)))
+        assert sorted(one["n"] for one in told) == list(range(1, 41))
+        with pytest.raises(Mistake):
+            store.change_setting("a", "set", refuse)
+        assert self.reopened().note("a", "set") == {"n": 40}

@@ -10,10 +10,11 @@ import psycopg
 import pytest
 
 from ldpstream.collector.config import Database
+from ldpstream.collector.log.counts import ENDED_REMEMBERED, LATEST_ENDS
 from ldpstream.collector.store.contract import Store
 from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.copying import binary_rows
-from ldpstream.collector.store.postgres.store import PostgresStore
+from ldpstream.collector.store.postgres.store import FORGET_ASKED, PostgresStore
 from ldpstream.collector.verdicts import Verdict
 from ldpstream.errors import Mistake
 from tests.collector.helpers import device_of, new_round, unsigned
@@ -163,6 +164,15 @@ class TestPostgresStore(StoreContract):
         for one in stores:
             one.close()
 
+    def test_a_server_that_vanished_is_noticed_within_a_lease(self, store: Store) -> None:
+        with connect(self.database, 8000) as connection:
+            told = connection.info.get_parameters()
+        assert told["tcp_user_timeout"] == "8000"
+        seconds = int(told["keepalives_idle"]) + int(told["keepalives_interval"]) * int(
+            told["keepalives_count"]
+        )
+        assert seconds == 8
+
     def test_lost_connections_are_replaced(self, store: Store) -> None:
         store.open_round("a", new_round(1))
         store.accept("a", "1-publication", unsigned((1, b"\1a")))
@@ -184,6 +194,21 @@ class TestPostgresStore(StoreContract):
             connection.execute("INSERT INTO version VALUES (99)")
         with pytest.raises(Mistake, match="newer release"):
             PostgresStore(self.database)
+
+    def test_what_is_done_often_does_not_look_at_every_round(self, store: Store) -> None:
+        with connect(self.database) as connection:
+            connection.execute(
+                "INSERT INTO log_tally SELECT 'a', n || '-publication', '', 1, 0, 0, 0, n"
+                " FROM generate_series(1, 20000) n; ANALYZE log_tally"
+            )
+            for statement, given, index in (
+                (FORGET_ASKED, (1, 5), "round_by_asked"),
+                (LATEST_ENDS, ("a", ENDED_REMEMBERED), "log_tally_by_end"),
+            ):
+                rows = connection.execute(f"EXPLAIN {statement}".encode(), given).fetchall()
+                plan = "\n".join(line for (line,) in rows)
+                assert index in plan
+                assert "Sort" not in plan
 
     def test_a_changed_master_secret_is_noticed(self, store: Store) -> None:
         assert store.claim("master", "one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -123,6 +124,19 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
         assert stored.support is not None
         assert (stored.support.counts.tolist(), stored.support.reports) == ([2, 1, 1], 4)
         assert [one.to_json() for one in store.releases("a", 0, 9)] == [release]
+
+
+def test_a_collector_may_have_as_many_connections_as_it_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "collector.toml"
+    file.write_text(CONFIG + "[collector.limits]\nconnections = 400\n")
+    kind = resource.RLIMIT_NOFILE
+    before = resource.getrlimit(kind)
+    resource.setrlimit(kind, (256, before[1]))  # as a shell with a low limit
+    try:
+        with collector(file) as (process, _):
+            assert resource.prlimit(process.pid, kind)[0] > 400
+    finally:
+        resource.setrlimit(kind, before)
 
 
 def test_mistakes_end_in_one_line_and_status_2(tmp_path: Path) -> None:

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier, Event
 
+import psycopg
 import pytest
+from starlette.testclient import TestClient
 
 from ldpstream.cli import run
 from ldpstream.collector.alerts.courier import Courier
 from ldpstream.collector.alerts.machine import State
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.watch import Watch
+from ldpstream.collector.api.app import build_app
+from ldpstream.collector.clock import ticks
 from ldpstream.collector.config import Config, Database
+from ldpstream.collector.metrics.meters import Meters
+from ldpstream.collector.metrics.store import MeteredStore
+from ldpstream.collector.seat import Seat
 from ldpstream.collector.secrets import Secrets
-from ldpstream.collector.service import Service
+from ldpstream.collector.service import LEASES_OF_SILENCE, Service
 from ldpstream.collector.starting import terms_of
 from ldpstream.collector.store.contract import Lease, RoundState, Store
 from ldpstream.collector.store.opening import open_store
 from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.errors import Mistake, Problem
+from ldpstream.oracles.collector_half import Support
 from tests.collector.driving import Crash, DyingStore, World, counted_once
-from tests.collector.helpers import SECRETS, config
+from tests.collector.helpers import SECRETS, config, new_round
 from tests.collector.store_contract import TERMS, release_of
 from tests.collector.test_alerts import RULE, Hook
 from tests.collector.test_api import eventually
@@ -107,6 +118,86 @@ def held_by(store: Store, holder: str) -> Store:
     return store.under(lease)
 
 
+# A collector that is cut off
+
+
+class Line:
+    """The way of a collector to its database, which can break, or fall silent."""
+
+    def __init__(self, service: Service) -> None:
+        store = service.store._inner
+        assert isinstance(store, PostgresStore)
+        self._use = store._connections.use
+        self.works = Event()
+        self.works.set()
+        self.silent = False
+        store._connections.use = self.use  # type: ignore[method-assign]
+
+    def close(self) -> None:
+        """Let those go on who wait."""
+        self.works.set()
+
+    @contextmanager
+    def use(self) -> Iterator[psycopg.Connection]:
+        if not self.silent and not self.works.is_set():
+            raise psycopg.OperationalError("the line is broken")
+        assert self.works.wait(60)
+        with self._use() as connection:
+            yield connection
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_collector_that_is_cut_off_is_not_ready_and_denies_no_round(
+    shared: Config, follows: bool, silent: bool
+) -> None:
+    """Another may have opened the round since. A device that hears 404 would not send again."""
+    service = Service(replace(shared, lease_ms=500), SECRETS)
+    if follows:
+        held_by(service.store, "another")
+    line = Line(service)
+    line.silent = silent
+    api = TestClient(build_app(service), raise_server_exceptions=False)
+    with api as client, closing(line):
+
+        def ready() -> int:
+            return client.get("/v1/ready").status_code
+
+        def report() -> int:
+            return client.post("/v1/streams/a/rounds/99-publication/reports").status_code
+
+        eventually(lambda: (service.held("a") is None) is follows)
+        eventually(lambda: (ready(), report()) == (200, 404))
+        line.works.clear()
+        eventually(lambda: (ready(), report()) == (503, 503))
+        assert "a" in client.get("/v1/ready").json()["failures"]
+        line.works.set()
+        eventually(lambda: (ready(), report()) == (200, 404))
+
+
+def test_one_that_counts_for_long_is_ready_as_long_as_its_lease_is_renewed(
+    shared: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(replace(shared, lease_ms=500), SECRETS)
+    counted, counting = Event(), Event()
+
+    def count(seat: Seat) -> int:
+        counting.set()
+        assert counted.wait(60)
+        return 0
+
+    with TestClient(build_app(service), raise_server_exceptions=False) as client:
+        eventually(lambda: service.held("a") is not None)
+        monkeypatch.setattr(Seat, "advance", count)
+        assert counting.wait(60)
+        began = service.conductor.looked["a"]
+        eventually(lambda: ticks() - began > (LEASES_OF_SILENCE + 1) * 0.5)
+        assert client.get("/v1/ready").status_code == 200
+        assert service.conductor.looked["a"] == began
+        monkeypatch.undo()
+        counted.set()
+
+
 # Alerts
 
 
@@ -165,3 +256,37 @@ def test_rules_that_one_collector_is_given_hold_at_all_of_them(shared: Config) -
         assert there.rules == here.rules
         with pytest.raises(RuntimeError, match="needs its lease"):
             store.write_note("a", "alerts", {})
+
+
+def test_rules_that_are_added_at_once_through_two_collectors_are_both_kept(shared: Config) -> None:
+    stream, start = shared.streams[0], Barrier(2)
+    with closing(open_store(shared)) as here, closing(open_store(shared)) as there:
+        here.create_stream("a", TERMS)
+        books = [RuleBook(stream, store) for store in (here, there)]
+
+        def add(book: RuleBook, names: str) -> None:
+            for name in names:
+                start.wait(60)
+                book.add({"label": "x", "above": 0.5, "name": name})
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(add, books, ("abcdefghij", "klmnopqrst")))
+        for book in books:
+            book.refresh()
+            assert {rule.name for rule in book.rules} == set("abcdefghijklmnopqrst")
+
+
+def test_a_follower_forgets_the_rounds_that_another_has_tallied(database: Database) -> None:
+    with closing(PostgresStore(database)) as store:
+        store.create_stream("a", TERMS)
+        held = held_by(store, "another")
+        follower = MeteredStore(store, Meters())
+        for t in (1, 2):
+            held.open_round("a", new_round(t))
+            follower.recall("a")
+            assert follower._purposes == {("a", f"{t}-publication"): "publication"}
+            held.close_round("a", f"{t}-publication", 5)
+            held.tally("a", f"{t}-publication", Support.none(2))
+            held.release("a", [release_of(t)], {}, 0)
+            follower.recall("a")
+            assert follower._purposes == {}

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from ldpstream.collector.clock import Clock
+from ldpstream.collector.clock import Clock, ticks
 from ldpstream.collector.seat import Seat
 
 RETRY_MS = 1000
@@ -29,6 +29,8 @@ class Conductor:
         self.seats = {name: make() for name, make in build.items()}
         self.failures = dict.fromkeys(build, "")
         """The last error of streams that cannot go on, for the readiness check."""
+        self.looked = dict.fromkeys(build, ticks())
+        """When each stream was last looked at with success: what was there then is known here."""
         self._nudged = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="ldpstream-conductor", daemon=True)
@@ -60,7 +62,7 @@ class Conductor:
                 self._nudged.wait(sleep / 1000)
 
     def _advance(self, name: str) -> int:
-        now = self._clock.now_ms()
+        now, began = self._clock.now_ms(), ticks()
         try:
             if self.failures[name]:
                 if now < self._due[name]:
@@ -73,4 +75,5 @@ class Conductor:
             self._due[name] = now + RETRY_MS
             return self._due[name]
         self.failures[name] = ""
+        self.looked[name] = began
         return wake

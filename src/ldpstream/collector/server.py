@@ -15,6 +15,7 @@ from ldpstream.collector.config import Config
 from ldpstream.collector.keys import warm_up
 from ldpstream.collector.service import Service
 from ldpstream.errors import Mistake, Problem
+from ldpstream.open_files import allow_connections
 
 GRACE_SECONDS = 5
 BACKLOG = 4096
@@ -50,6 +51,7 @@ def url_of(listening: socket.socket) -> str:
 
 def serve(service: Service, listening: socket.socket, ready: Callable[[], None]) -> None:
     """Serve until SIGINT or SIGTERM; return when all that was accepted is committed."""
+    allow_connections(service.config.limits.connections)
     server = _Server(
         uvicorn.Config(
             build_app(service),

@@ -13,7 +13,7 @@ from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.watch import PAGE, Watch
 from ldpstream.collector.announcement import Announcement, OpenRound
 from ldpstream.collector.board import Board
-from ldpstream.collector.clock import Clock, SystemClock
+from ldpstream.collector.clock import Clock, SystemClock, ticks
 from ldpstream.collector.conductor import Conductor
 from ldpstream.collector.config import Config, StreamConfig
 from ldpstream.collector.coordinator import Coordinator
@@ -31,6 +31,9 @@ from ldpstream.collector.store.opening import open_store
 from ldpstream.collector.tenure import Tenure
 from ldpstream.collector.terms import Terms
 from ldpstream.errors import Mistake, Problem
+
+LEASES_OF_SILENCE = 3
+"""After so many a collector that hears nothing from a shared store is not ready."""
 
 
 @dataclass
@@ -87,7 +90,7 @@ class Service:
             self.store.close()
             raise Mistake(Problem.MASTER_DIFFERS, where=config.database)
         self.streams: dict[str, StreamService] = {}
-        self.tenure = Tenure(self.store, config.lease_ms / 1000)
+        self.tenure = Tenure(self.store, self._lease_seconds)
         bells = {one.name: _Bell(one.name, Board(), self._released) for one in config.streams}
         self.conductor = Conductor(
             self.clock,
@@ -197,4 +200,36 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        return self.conductor.alive and not any(self.conductor.failures.values())
+        return self.conductor.alive and not self.failures
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why streams cannot go on, by name."""
+        found = {name: why for name, why in self.conductor.failures.items() if why}
+        if self.store.shared:
+            for name in self.streams.keys() - found.keys():
+                silence = self._silence(name)
+                if silence > LEASES_OF_SILENCE * self._lease_seconds:
+                    found[name] = f"the store has said nothing of it for {silence:.0f} s"
+        return found
+
+    def sees(self, stream: str, since: float) -> bool:
+        """Whether all that others had done with a stream by then (in ticks) is known here."""
+        if self.conductor.failures[stream]:
+            return False
+        if not self.store.shared:
+            return True
+        in_touch = self._silence(stream) <= self._lease_seconds
+        return in_touch and self.conductor.looked[stream] >= since
+
+    def _silence(self, stream: str) -> float:
+        """Seconds since a shared store was last heard of a stream.
+
+        Whoever conducts may count for long, or wait, without asking it for more than the lease.
+        """
+        confirmed = self.tenure.confirmed(stream)
+        return ticks() - (self.conductor.looked[stream] if confirmed is None else confirmed)
+
+    @property
+    def _lease_seconds(self) -> float:
+        return self.config.lease_ms / 1000

@@ -29,6 +29,8 @@ class Tenure:
         self._seconds = seconds
         self.holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._held: dict[str, Lease] = {}
+        self._confirmed: dict[str, float] = {}
+        """When leases that are held here were last taken or renewed, in ticks."""
         self._next_attempt: dict[str, float] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="ldpstream-lease", daemon=True)
@@ -46,12 +48,18 @@ class Tenure:
         """The stream's lease, if it is held here or can be taken now."""
         held = self._held.get(stream)
         if held is None and ticks() >= self._next_attempt.get(stream, 0):
+            asked = ticks()
             held = self._store.lease(stream, self.holder, self._seconds)
             self._next_attempt[stream] = ticks() + self.pause
             if held is not None:
+                self._confirmed[stream] = asked
                 self._held[stream] = held
                 _log.info("conducting", extra={"stream": stream})
         return held
+
+    def confirmed(self, stream: str) -> float | None:
+        """When the store last agreed that the stream's lease is held here, if it is, in ticks."""
+        return self._confirmed.get(stream) if stream in self._held else None
 
     def drop(self, lease: Lease) -> None:
         """Believe no longer in a lease that another has taken."""
@@ -73,8 +81,11 @@ class Tenure:
     def _renew(self) -> None:
         while not self._stopping.wait(self.pause):
             for lease in list(self._held.values()):
+                asked = ticks()
                 try:
-                    if self._store.lease(lease.stream, lease.holder, self._seconds) != lease:
+                    if self._store.lease(lease.stream, lease.holder, self._seconds) == lease:
+                        self._confirmed[lease.stream] = asked
+                    else:
                         self.drop(lease)
                 except Exception:
                     _log.exception("the lease of %s could not be renewed", lease.stream)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import resource
 import signal
 import tempfile
 import time
@@ -29,6 +28,7 @@ from ldpstream.fleet.weather import Line, Weather
 from ldpstream.lab.metrics import Metrics
 from ldpstream.mechanisms.queries import HISTOGRAM, Mean
 from ldpstream.numeric import Range
+from ldpstream.open_files import allow_connections
 from ldpstream.streams.stream import Stream
 
 ENROLLING_AT_ONCE = 64
@@ -120,7 +120,7 @@ class Fleet:
 
     async def run(self) -> Outcome:
         """Enrol, take part for so many seconds, and judge what was released."""
-        _allow_connections(self._plan.devices)
+        allow_connections(self._plan.devices)  # each keeps one open
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._transport.close)
             self._folder = stack.enter_context(_folder(self._plan.folder))
@@ -307,15 +307,6 @@ def _until_next(terms: Terms) -> float:
     """Seconds until the next timestamp has begun."""
     passed = (time.time() * 1000 - terms.start_ms) % terms.interval_ms
     return (terms.interval_ms - passed) / 1000 + 0.001
-
-
-def _allow_connections(devices: int) -> None:
-    """Each device keeps a connection open; the usual limit of a shell is 1024 files."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = devices + 200
-    if soft < needed:
-        allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def _is_numbered(domain: Domain, labels: int) -> bool:

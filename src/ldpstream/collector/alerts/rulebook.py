@@ -20,6 +20,9 @@ NOTE = "alert-rules"
 MOST_RULES = 500
 """Of one stream: each of them is looked at for every release."""
 
+Rules = dict[str, Rule]
+"""By fingerprint."""
+
 
 class RequestTable(Table):
     """A table that came with a request: there is no line to point at."""
@@ -42,22 +45,22 @@ class RuleBook:
         self._fixed = {rule.fingerprint: rule for rule in config.alerts}
         self._added = self._kept()
 
-    def _kept(self) -> dict[str, Rule]:
+    def _kept(self) -> Rules:
+        return self._rules_of(self._store.note(self._config.name, NOTE))
+
+    def _rules_of(self, note: dict[str, Any] | None) -> Rules:
         """The rules that were added. One that came into the file since takes its place."""
-        kept = self._store.note(self._config.name, NOTE) or {"rules": []}
-        added = [self._read(given) for given in kept["rules"]]
+        added = [self._read(given) for given in (note or {"rules": []})["rules"]]
         return {one.fingerprint: one for one in added if one.fingerprint not in self._fixed}
 
     def refresh(self) -> None:
         """Take over what was changed through another collector of the same store."""
+        if not self._store.shared:
+            return
         with self._lock:
-            self._refresh()
-
-    def _refresh(self) -> None:
-        kept = self._kept() if self._store.shared else self._added
-        if kept != self._added:
-            self._added = kept
-            self.changed(self.rules)
+            kept = self._kept()
+            if kept != self._added:
+                self._use(kept)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -68,31 +71,37 @@ class RuleBook:
         return rule.fingerprint in self._fixed
 
     def add(self, given: dict[str, Any]) -> Rule:
-        with self._lock:
-            self._refresh()
-            rule = self._read(given)
-            self._check_free(rule)
-            if len(self.rules) >= MOST_RULES:
+        rule = self._read(given)
+
+        def change(added: Rules) -> Rules:
+            self._check_free(rule, added)
+            if len(self._fixed) + len(added) >= MOST_RULES:
                 what = f"the stream has {MOST_RULES} rules"
                 raise Mistake(Problem.ALERT_RULE, what=what, fix="remove one first")
-            self._keep({**self._added, rule.fingerprint: rule})
-            return rule
+            return {**added, rule.fingerprint: rule}
+
+        self._change(change)
+        return rule
 
     def replace(self, fingerprint: str, given: dict[str, Any]) -> Rule:
-        with self._lock:
-            self._refresh()
-            old, rule = self._changeable(fingerprint), self._read(given)
+        rule = self._read(given)
+
+        def change(added: Rules) -> Rules:
+            old = self._changeable(fingerprint, added)
             if rule.fingerprint != old.fingerprint:
-                self._check_free(rule)
-            others = [rule if one is old else one for one in self._added.values()]
-            self._keep({one.fingerprint: one for one in others})
-            return rule
+                self._check_free(rule, added)
+            others = [rule if one is old else one for one in added.values()]
+            return {one.fingerprint: one for one in others}
+
+        self._change(change)
+        return rule
 
     def remove(self, fingerprint: str) -> None:
-        with self._lock:
-            self._refresh()
-            old = self._changeable(fingerprint)
-            self._keep({name: one for name, one in self._added.items() if one is not old})
+        def change(added: Rules) -> Rules:
+            old = self._changeable(fingerprint, added)
+            return {name: one for name, one in added.items() if one is not old}
+
+        self._change(change)
 
     def _read(self, given: dict[str, Any]) -> Rule:
         table = RequestTable(given)
@@ -100,19 +109,27 @@ class RuleBook:
         table.finish()
         return rule
 
-    def _check_free(self, rule: Rule) -> None:
-        if rule.fingerprint in self._fixed or rule.fingerprint in self._added:
+    def _check_free(self, rule: Rule, added: Rules) -> None:
+        if rule.fingerprint in self._fixed or rule.fingerprint in added:
             raise Mistake(Problem.ALERT_RULE_EXISTS, name=rule.name, label=rule.label)
 
-    def _changeable(self, fingerprint: str) -> Rule:
+    def _changeable(self, fingerprint: str, added: Rules) -> Rule:
         if fingerprint in self._fixed:
             raise Mistake(Problem.ALERT_RULE_FIXED, name=self._fixed[fingerprint].name)
-        if fingerprint not in self._added:
+        if fingerprint not in added:
             raise Mistake(Problem.ALERT_RULE_UNKNOWN, given=fingerprint)
-        return self._added[fingerprint]
+        return added[fingerprint]
 
-    def _keep(self, added: dict[str, Rule]) -> None:
-        content = {"rules": [rule.to_json() for rule in added.values()]}
-        self._store.write_setting(self._config.name, NOTE, content)
+    def _change(self, change: Callable[[Rules], Rules]) -> None:
+        """Change what is kept by then: others may have changed it through another collector."""
+
+        def written(note: dict[str, Any] | None) -> dict[str, Any]:
+            return {"rules": [rule.to_json() for rule in change(self._rules_of(note)).values()]}
+
+        with self._lock:
+            kept = self._store.change_setting(self._config.name, NOTE, written)
+            self._use(self._rules_of(kept))
+
+    def _use(self, added: Rules) -> None:
         self._added = added
         self.changed(self.rules)

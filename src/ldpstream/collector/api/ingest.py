@@ -35,7 +35,7 @@ class SingleReport:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         names = scope["path_params"]
         stream = find_stream(self._service, names["stream"])
-        asking = await find_round(stream, names["round"])
+        asking = await find_round(self._service, stream, names["round"])
         body = await read_body(receive)
         if len(body) != asking.stored.report_bytes:
             raise MalformedReport(
@@ -59,7 +59,7 @@ class Batch:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         names = scope["path_params"]
         stream = find_stream(self._service, names["stream"])
-        asking = await find_round(stream, names["round"])
+        asking = await find_round(self._service, stream, names["round"])
         most = self._service.config.limits.batch * asking.record_bytes
         body = await read_body(limited(receive, most))
         number, rest = divmod(len(body), asking.record_bytes)

@@ -8,6 +8,8 @@ from starlette.requests import Request
 
 from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.limits import has_token
+from ldpstream.collector.clock import ticks
+from ldpstream.collector.intake import RETRY_SECONDS
 from ldpstream.collector.keys import DEVICE_BYTES
 from ldpstream.collector.service import Service, StreamService
 from ldpstream.collector.sharing import read_token
@@ -48,16 +50,21 @@ def _reader(service: Service, name: str) -> bytes:
     return read_token(service.secrets.admin, name).encode()  # of share links: api/page.py
 
 
-async def find_round(stream: StreamService, name: str) -> OpenRound:
+async def find_round(service: Service, stream: StreamService, name: str) -> OpenRound:
     """The open round of that name; what was open before is told from what never was.
 
-    Another collector may have told the device of it before it was known here.
+    Another collector may have told the device of it before it was known here. Of a store that
+    cannot be looked at nothing is known, and the device had better ask again.
     """
+    asked = ticks()
     found = stream.board.open.get(name) or await stream.board.hears_of(name, stream.news_seconds)
-    if found is None:
-        problem = Problem.ROUND_CLOSED if stream.board.was_open(name) else Problem.ROUND_UNKNOWN
-        raise Mistake(problem, given=name)
-    return found
+    if found is not None:
+        return found
+    if stream.board.was_open(name):
+        raise Mistake(Problem.ROUND_CLOSED, given=name)
+    if not service.sees(stream.config.name, asked):
+        raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
+    raise Mistake(Problem.ROUND_UNKNOWN, given=name)
 
 
 def device_number(digits: str | bytes | None) -> bytes:

@@ -18,17 +18,19 @@ from ldpstream.collector.service import Service, StreamService
 def status(service: Service) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["status"])
 
+    # These two wait for no thread, which others may keep waiting for the store.
+
     @router.get("/health")
-    def health() -> dict[str, str]:
+    async def health() -> dict[str, str]:
         """The process answers."""
         return {"status": "alive"}
 
     @router.get("/ready")
-    def ready() -> JSONResponse:
+    async def ready() -> JSONResponse:
         """All streams go on; 503 and the reasons if not."""
-        failures = {name: why for name, why in service.conductor.failures.items() if why}
-        state = "ready" if service.ready else "not ready"
-        return JSONResponse({"status": state, "failures": failures}, 200 if service.ready else 503)
+        failures, ready = service.failures, service.ready
+        state = "ready" if ready else "not ready"
+        return JSONResponse({"status": state, "failures": failures}, 200 if ready else 503)
 
     @router.get("/streams")
     def list_streams() -> dict[str, list[dict[str, Any]]]:
@@ -50,6 +52,7 @@ def status(service: Service) -> APIRouter:
     def collector_status(request: Request) -> dict[str, Any]:
         """The whole collector: queues, rosters, failures. Needs the admin token."""
         check_token(request, service.secrets.admin, "admin")
+        failures = service.failures
         return {
             "ready": service.ready,
             "now_ms": service.clock.now_ms(),
@@ -59,7 +62,7 @@ def status(service: Service) -> APIRouter:
                 | {
                     "roster": None if stream.roster is None else len(stream.roster),
                     "conducting": service.held(name) is not None,
-                    "failure": service.conductor.failures[name] or None,
+                    "failure": failures.get(name),
                 }
                 for name, stream in service.streams.items()
             },

@@ -25,6 +25,11 @@ COUNT = Transaction("count", again=True)
 ENDED_REMEMBERED = 1000
 """Rounds whose end an engine is told of; reports for older ones do not count either."""
 
+LATEST_ENDS = (
+    "SELECT round, ended FROM log_tally WHERE stream = %s AND ended IS NOT NULL"
+    " ORDER BY ended DESC LIMIT %s"
+)
+
 Connection = psycopg.Connection
 
 
@@ -100,11 +105,7 @@ class LogCounts:
         """Where the latest rounds end, by name."""
 
         def work(connection: Connection) -> list[tuple[Any, ...]]:
-            return connection.execute(
-                "SELECT round, ended FROM log_tally WHERE stream = %s AND ended IS NOT NULL"
-                " ORDER BY ended DESC LIMIT %s",
-                (stream, ENDED_REMEMBERED),
-            ).fetchall()
+            return connection.execute(LATEST_ENDS, (stream, ENDED_REMEMBERED)).fetchall()
 
         return dict(self._do(work))
 

@@ -77,7 +77,7 @@ class ServiceState(Collector):
             "window": terms.window,
             "interval_seconds": terms.interval_ms / 1000,
             "population": stream.config.population,
-            "failing": bool(self._service.conductor.failures[name]),
+            "failing": name in self._service.failures,
             "conducting": self._service.held(name) is not None,
             "long_polls_waiting": stream.board.waiting,
             "last_timestamp": stream.board.last_t,

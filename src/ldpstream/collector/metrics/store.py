@@ -12,6 +12,7 @@ from ldpstream.collector.clock import ticks
 from ldpstream.collector.metrics.meters import Meters
 from ldpstream.collector.records import Records
 from ldpstream.collector.store.contract import (
+    Change,
     Lease,
     NewRound,
     Release,
@@ -40,12 +41,14 @@ class MeteredStore(Store):
         self.shared = inner.shared
 
     def recall(self, stream: str) -> None:
-        """Look up what a stream left before a restart."""
+        """Look up what a stream left before a restart, or what another collector has made of it."""
         known = self._inner.stream(stream)
         if known is None:
             return
         for release in self._inner.releases(stream, known.last_t, 1):
             self.latest[stream] = release
+        for key in [key for key in self._purposes if key[0] == stream]:
+            del self._purposes[key]  # another collector may have tallied it
         for one in self._inner.rounds(stream, known.last_t):
             if one.state is not RoundState.TALLIED:
                 self._purposes[stream, one.name] = one.purpose
@@ -159,9 +162,9 @@ class MeteredStore(Store):
         with self._timed(stream, "write_note"):
             self._inner.write_note(stream, name, content)
 
-    def write_setting(self, stream: str, name: str, content: dict[str, Any]) -> None:
-        with self._timed(stream, "write_setting"):
-            self._inner.write_setting(stream, name, content)
+    def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
+        with self._timed(stream, "change_setting"):
+            return self._inner.change_setting(stream, name, change)
 
     def close(self) -> None:
         self._inner.close()

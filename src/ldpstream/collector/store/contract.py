@@ -7,7 +7,7 @@ may come from several threads.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -17,6 +17,9 @@ from ldpstream.collector.terms import Half, Terms
 from ldpstream.collector.verdicts import Verdicts
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
+
+Change = Callable[[dict[str, Any] | None], dict[str, Any]]
+"""What is to be kept, given what is kept so far."""
 
 
 class RoundState(StrEnum):
@@ -211,9 +214,13 @@ class Store(ABC):
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:
         """Keep `content` in place of what was kept before."""
 
-    def write_setting(self, stream: str, name: str, content: dict[str, Any]) -> None:
-        """A note of what somebody has set, which any collector may write at any time."""
-        self.write_note(stream, name, content)
+    @abstractmethod
+    def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
+        """Change a note of what somebody has set, which any collector may do at any time.
+
+        Returns what is kept now. Nobody else changes it in between, and `change` may be called
+        again; if it raises, nothing is changed.
+        """
 
     @abstractmethod
     def close(self) -> None:

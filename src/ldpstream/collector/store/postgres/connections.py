@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -21,6 +21,8 @@ MOST_CONNECTIONS = 8
 unless it is told otherwise."""
 CONNECT_SECONDS = 5
 CLOSE_SECONDS = 5
+PROBES = 3
+"""Of a line on which nothing moves, before it is given up."""
 ATTEMPTS = 4
 FIRST_PAUSE_SECONDS = 0.05
 RETRY_SECONDS = 1
@@ -139,6 +141,7 @@ def connect(database: Database, patience_ms: int = 0) -> psycopg.Connection:
         connect_timeout=CONNECT_SECONDS,
         application_name="ldpstream",
         prepare_threshold=None,  # the tables of rounds come and go, and plans would stay
+        **_signs_of_life(patience_ms),
     )
     connection.execute(
         f"SET search_path = {SCHEMA}; SET synchronous_commit = on;"
@@ -146,6 +149,23 @@ def connect(database: Database, patience_ms: int = 0) -> psycopg.Connection:
         " SET client_min_messages = warning"
     )
     return connection
+
+
+def _signs_of_life(patience_ms: int) -> dict[str, Any]:
+    """How TCP notices, in about `patience_ms`, that nobody is at the other end any more.
+
+    A machine that lost its power or its network says no goodbye, and the system's own patience is
+    a quarter of an hour, or two.
+    """
+    if not patience_ms:
+        return {}
+    probe = max(1, patience_ms // 1000 // (PROBES + 1))
+    return {
+        "keepalives_idle": probe,
+        "keepalives_interval": probe,
+        "keepalives_count": PROBES,
+        "tcp_user_timeout": patience_ms,
+    }
 
 
 def in_a_line(error: psycopg.Error) -> str:

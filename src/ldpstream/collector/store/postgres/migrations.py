@@ -11,7 +11,8 @@ from ldpstream.errors import Mistake, Problem
 SCHEMA = "ldpstream"
 """Everything stands in this schema, so that the database may hold other things, too."""
 STEPS = tuple(
-    files(__package__).joinpath(name).read_text() for name in ("schema.sql", "log_counts.sql")
+    files(__package__).joinpath(name).read_text()
+    for name in ("schema.sql", "log_counts.sql", "indexes.sql")
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
 

@@ -13,7 +13,15 @@ from psycopg import errors, sql
 
 from ldpstream.collector.config import Database
 from ldpstream.collector.records import Records
-from ldpstream.collector.store.contract import Lease, NewRound, Release, Round, Store, Stream
+from ldpstream.collector.store.contract import (
+    Change,
+    Lease,
+    NewRound,
+    Release,
+    Round,
+    Store,
+    Stream,
+)
 from ldpstream.collector.store.postgres import leases
 from ldpstream.collector.store.postgres.accepting import accept, end_intake
 from ldpstream.collector.store.postgres.connections import (
@@ -40,7 +48,10 @@ CLOSE_ROUND = Transaction("close_round", again=True)
 TALLY = Transaction("tally", again=False)
 RELEASE = Transaction("release", again=False)
 WRITE_NOTE = Transaction("write_note", again=True)
+CHANGE_SETTING = Transaction("change_setting", again=False)
 CLAIM = Transaction("claim", again=True)
+
+FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND asked IS NOT NULL"
 
 
 class PostgresStore(Store):
@@ -249,10 +260,7 @@ class PostgresStore(Store):
                 "UPDATE stream SET last_t = %s, mechanism = %s WHERE id = %s",
                 (releases[-1].t, _json(mechanism), key),
             )
-            connection.execute(
-                "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND asked IS NOT NULL",
-                (key, forget_t),
-            )
+            connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._conduct(RELEASE, stream, work)
 
@@ -277,10 +285,22 @@ class PostgresStore(Store):
             WRITE_NOTE, stream, lambda connection: _write_note(connection, stream, name, content)
         )
 
-    def write_setting(self, stream: str, name: str, content: dict[str, Any]) -> None:
-        self._connections.do(
-            WRITE_NOTE, lambda connection: _write_note(connection, stream, name, content)
-        )
+    def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
+        def work(connection: psycopg.Connection) -> dict[str, Any]:
+            key = _stream_id(connection, stream)
+            # There must be a row to lock, so that two that set it for the first time take turns.
+            connection.execute(
+                "INSERT INTO note VALUES (%s, %s, 'null') ON CONFLICT DO NOTHING", (key, name)
+            )
+            row = connection.execute(
+                "SELECT content FROM note WHERE stream = %s AND name = %s FOR UPDATE", (key, name)
+            ).fetchone()
+            assert row is not None
+            content = change(row[0])
+            _write_note(connection, stream, name, content)
+            return content
+
+        return self._connections.do(CHANGE_SETTING, work)
 
     def _rows(self, statement: str, *given: object) -> list[tuple[Any, ...]]:
         return self._connections.read(

@@ -7,7 +7,10 @@ from importlib.resources import files
 
 from ldpstream.errors import Mistake, Problem
 
-STEPS = tuple(files(__package__).joinpath(name).read_text() for name in ("schema.sql", "notes.sql"))
+STEPS = tuple(
+    files(__package__).joinpath(name).read_text()
+    for name in ("schema.sql", "notes.sql", "indexes.sql")
+)
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
 
 
@@ -17,7 +20,7 @@ def migrate(connection: sqlite3.Connection, file: object) -> None:
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, "memory")
     >>> connection.execute("PRAGMA user_version").fetchone()
-    (2,)
+    (3,)
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(STEPS):

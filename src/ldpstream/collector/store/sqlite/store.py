@@ -18,6 +18,7 @@ import numpy as np
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.records import Records
 from ldpstream.collector.store.contract import (
+    Change,
     NewRound,
     Release,
     Round,
@@ -26,11 +27,14 @@ from ldpstream.collector.store.contract import (
     Stream,
 )
 from ldpstream.collector.store.sqlite.migrations import migrate
+from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import select_releases
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.collector.verdicts import Verdict, Verdicts, all_of
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
+
+FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = ? AND t <= ? AND asked IS NOT NULL"
 
 _NEW_ROUND_COLUMNS = (
     "t, name, purpose, epsilon_nano, users, rate_share, rate_whole, report_bytes, opened_ms,"
@@ -48,11 +52,12 @@ class _OpenRound:
 
 
 class SqliteStore(Store):
-    """One file, written by one thread; every reading thread has a connection of its own."""
+    """One file, written by one thread; whoever reads takes a connection of its own for it."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._readers = threading.local()
+        self._readers = Readers(self._connect)
+        self._setting = threading.Lock()
         self._open_rounds: dict[tuple[str, str], _OpenRound] = {}
         with ExitStack() as opening:
             with _writable(file):
@@ -65,32 +70,27 @@ class SqliteStore(Store):
                 _check(writing)
                 self._recall(writing)
             self._held = opening.pop_all()
-        self._writer = Writer(writing, undone=lambda: self._recall(writing))
+        self._writer = Writer(writing, undone=self._recall)
 
     def close(self) -> None:
         self._writer.close()
+        self._readers.close()
         self._held.close()
 
     def _connect(self) -> sqlite3.Connection:
-        # Readers are made in their own threads and closed by the one that closes the store.
+        # Readers pass from thread to thread.
         connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
         connection.executescript(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
             "PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY;"
+            "PRAGMA secure_delete = ON;"
         )
         return connection
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        if not hasattr(self._readers, "connection"):
-            self._readers.connection = self._connect()
-            self._held.enter_context(closing(self._readers.connection))
-        yield self._readers.connection
 
     # Streams and devices
 
     def stream(self, name: str) -> Stream | None:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             row = connection.execute(
                 "SELECT terms, serial, last_t, mechanism FROM stream WHERE name = ?", (name,)
             ).fetchone()
@@ -126,7 +126,7 @@ class SqliteStore(Store):
         return self._writer.do(work)
 
     def roster(self, stream: str, first: int = 0) -> bytes:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             rows = connection.execute(
                 "SELECT device FROM device WHERE stream = (SELECT id FROM stream WHERE name = ?)"
                 " AND number >= ? ORDER BY number",
@@ -189,7 +189,7 @@ class SqliteStore(Store):
         return self._writer.do(work)
 
     def reports(self, stream: str, round_name: str) -> Iterator[Records]:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             rows = connection.execute(
                 "SELECT records, report_bytes FROM report_batch"
                 " JOIN round ON round.id = report_batch.round"
@@ -214,10 +214,10 @@ class SqliteStore(Store):
             )
             connection.execute("DELETE FROM report_batch WHERE round = ?", (round_id,))
 
-        self._writer.do(work)
+        self._writer.do(work, erases=True)
 
     def rounds(self, stream: str, after_t: int) -> list[Round]:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             rows = connection.execute(
                 f"SELECT {_ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
                 " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? ORDER BY id",
@@ -243,21 +243,18 @@ class SqliteStore(Store):
                 "UPDATE stream SET last_t = ?, mechanism = ? WHERE id = ?",
                 (releases[-1].t, _json(mechanism), key),
             )
-            connection.execute(
-                "UPDATE round SET asked = NULL WHERE stream = ? AND t <= ? AND asked IS NOT NULL",
-                (key, forget_t),
-            )
+            connection.execute(FORGET_ASKED, (key, forget_t))
 
-        self._writer.do(work)
+        self._writer.do(work, erases=True)
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             return select_releases(connection, stream, since, limit)
 
     # Notes
 
     def note(self, stream: str, name: str) -> dict[str, Any] | None:
-        with self._reading() as connection:
+        with self._readers.use() as connection:
             row = connection.execute(
                 "SELECT content FROM note JOIN stream ON stream.id = note.stream"
                 " WHERE stream.name = ? AND note.name = ?",
@@ -274,19 +271,34 @@ class SqliteStore(Store):
 
         self._writer.do(work)
 
+    def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
+        with self._setting:  # no other process writes to the file
+            content = change(self.note(stream, name))
+            self.write_note(stream, name, content)
+        return content
+
     def _recall(self, connection: sqlite3.Connection) -> None:
-        """Build the memory of open rounds from the file."""
-        self._open_rounds.clear()
-        for round_id, stream, name, report_bytes in connection.execute(
-            "SELECT round.id, stream.name, round.name, report_bytes FROM round"
-            " JOIN stream ON stream.id = round.stream WHERE state = 'open'"
-        ).fetchall():
-            taking = self._open_rounds[stream, name] = _OpenRound(round_id)
-            for (packed,) in connection.execute(
-                "SELECT records FROM report_batch WHERE round = ? ORDER BY id", (round_id,)
-            ):
-                records = Records.of(packed, report_bytes)
-                taking.seen.add(records.devices, records.fingerprints)
+        """Build the memory of open rounds from the file; if that fails, nothing is remembered."""
+        try:
+            self._open_rounds = _open_rounds(connection)
+        except Exception:
+            self._open_rounds = {}
+            raise
+
+
+def _open_rounds(connection: sqlite3.Connection) -> dict[tuple[str, str], _OpenRound]:
+    found: dict[tuple[str, str], _OpenRound] = {}
+    for round_id, stream, name, report_bytes in connection.execute(
+        "SELECT round.id, stream.name, round.name, report_bytes FROM round"
+        " JOIN stream ON stream.id = round.stream WHERE state = 'open'"
+    ).fetchall():
+        taking = found[stream, name] = _OpenRound(round_id)
+        for (packed,) in connection.execute(
+            "SELECT records FROM report_batch WHERE round = ? ORDER BY id", (round_id,)
+        ):
+            records = Records.of(packed, report_bytes)
+            taking.seen.add(records.devices, records.fingerprints)
+    return found
 
 
 def make_private(file: Path) -> Path:
