@@ -232,7 +232,7 @@ def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
 
         monkeypatch.setattr(Store, "add", add)
     else:
-        monkeypatch.setattr(Account, "_count_as_spent", lambda self, why: None)
+        monkeypatch.setattr(Account, "_count_as_spent", lambda self, why, now_ms: None)
     assert_a_violation_is_found(BadDisk, settings_here)
 
 
