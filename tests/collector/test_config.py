@@ -38,7 +38,7 @@ name = "b"
 labels = ["x", "y"]
 epsilon = 1
 window = 10
-interval = "1m"
+interval = "1min"
 start = 2030-01-01T00:00:00Z
 mechanism = "lbd"
 oracle = "oue"
@@ -78,6 +78,7 @@ def test_what_a_file_gives() -> None:
         ('listen = "127.0.0.1:8080"', 'liste = ""', 2, "no key 'liste'"),
         ('listen = "127.0.0.1:8080"', 'ingest = "nats://log:4222"', 2, "a store on PostgreSQL"),
         ('listen = "127.0.0.1:8080"', 'ingest = "kafka://log"', 2, "give nats://host:4222"),
+        ('listen = "127.0.0.1:8080"', "log = { replicas = 3 }", 2, "give ingest as well"),
         ('listen = "127.0.0.1:8080"', r'listen = "a\u0000b:80"', 2, "none NUL"),
         ('listen = "127.0.0.1:8080"', r'store = "a\u0000b/c.sqlite"', 2, "none NUL"),
         ("batch = 500", "batch = 0", 5, "1 or more"),

@@ -1,0 +1,79 @@
+"""What all commands have in common: versions, tables, and mistakes told before the work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ldpstream import __version__
+from ldpstream.cli import run
+
+SMALL = ["--users", "2000", "--timestamps", "40"]
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"ldpstream {__version__}\n"
+
+
+def test_without_a_command_there_is_help_and_no_complaint(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run([]) == 2
+    said = capsys.readouterr()
+    assert "simulate" in said.out
+    assert not said.err
+
+
+def test_a_single_row_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", *SMALL, "--mechanism", "lpu"]) == 0
+    said = capsys.readouterr().out
+    assert "…" not in said
+    names = [line.split()[0] for line in said.splitlines() if line.strip()]
+    assert {"stream", "mechanism", "mse", "covered"} <= set(names)
+
+
+def test_a_mechanism_is_run_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", *SMALL, "--mechanism", "lpu,lpu", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 1
+
+
+def test_one_repeat_gives_no_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["compare", *SMALL, "--mechanisms", "lpu,lsp", "--epsilons", "1", "--windows", "5"]
+    assert run([*command, "--repeats", "1", "--out", str(tmp_path / "report"), "--json"]) == 0
+    ranking = json.loads(capsys.readouterr().out)["ranking"]
+    assert [(row["low"], row["high"]) for row in ranking] == [(None, None)] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (["simulate", "--plot", "x.foo"], "--plot"),
+        (["simulate", "--plot", "."], "--plot"),
+        (["simulate", "--users", "9" * 23], "users"),
+        (["simulate", "--timestamps", "9" * 12], "timestamps"),
+        (["compare", "--out", "FILE"], "--out"),
+        (["reproduce", "table2", "--out", "FILE"], "--out"),
+        (["audit", "--quick", "--out", "FILE"], "--out"),
+        (["audit", "--seconds", "nan"], "--seconds"),
+        (["demo", "--seconds", "-1"], "--seconds"),
+        (["plan", "--labels", "4", "--epsilon", "1", "--users", "9" * 23], "--users"),
+        (
+            ["plan", "--labels", "4", "--epsilon", "1", "--users", "999", "--interval", "soon"],
+            "--interval",
+        ),
+        (["plan", "--labels", "4", "--users", "1000", "--epsilon", "1e99999999"], "epsilon"),
+    ],
+)
+def test_what_cannot_work_is_told_in_one_line_before_the_work(
+    given: list[str], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert run([str(file) if word == "FILE" else word for word in given]) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    assert named in said.err
+    assert said.err.count("\n") == 1
