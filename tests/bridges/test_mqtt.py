@@ -210,3 +210,10 @@ def test_a_wrong_address_is_a_mistake(url: str) -> None:
 
 def test_a_password_is_never_shown() -> None:
     assert "secret" not in repr(Broker.of("mqtt://me:secret@host"))
+
+
+def test_a_brokers_url_may_hold_any_name_and_password() -> None:
+    broker = Broker.of("mqtt://us%40er:p%3Ass%2F@host")
+    assert (broker.host, broker.user, broker.password) == ("host", "us@er", "p:ss/")
+    assert Broker.of("mqtt://host").user is None
+    assert Broker.of("mqtt://me:secret@host", password="a%40b").password == "a%40b"
