@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ldpstream.device import Device, SystemSource, Witness
+from ldpstream.device import Device, LedgerUnusable, SystemSource, Witness
 from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.store import Entry
 from ldpstream.device.terms import Terms
+from ldpstream.errors import Problem
 from ldpstream.privacy.randomness import Source
 
 URL = "http://collector.invalid"
@@ -237,3 +239,17 @@ class Bench:
         self.collector.rounds = list(rounds)
         device.poll()
         return self.collector.sent[before:]
+
+
+def fail_once(device: Device, what: Callable[[Entry], bool] = lambda entry: True) -> None:
+    """The next commit of such an entry fails, as on a disk that is full for a moment."""
+    store = device.session.account._store
+    commit = store.add
+
+    def fail(commits: int, entry: Entry, *rest: Any) -> int:
+        if not what(entry):
+            return commit(commits, entry, *rest)
+        store.add = commit  # type: ignore[method-assign]
+        raise LedgerUnusable(Problem.LEDGER_FILE, file=store.path.name, what="disk full")
+
+    store.add = fail  # type: ignore[method-assign, assignment]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 from typing import Any
 
 import pytest
 
-from ldpstream.device import Device, Refused, TermsRefused, Unreachable, read_status
+from ldpstream.device import (
+    Device,
+    LedgerUnusable,
+    Refused,
+    TermsRefused,
+    Unreachable,
+    read_status,
+)
+from ldpstream.device.exchange import Request, Response
 from ldpstream.device.rules import Silence
+from ldpstream.device.store import Store
 from ldpstream.errors import Mistake, Problem
 from ldpstream.numeric import Range
 from ldpstream.privacy.epsilon import Epsilon
@@ -21,6 +31,7 @@ from tests.device.collectors import (
     URL,
     Bench,
     a_round,
+    fail_once,
     make_terms,
 )
 
@@ -82,6 +93,21 @@ def test_enrolling_again_keeps_the_ledger(bench: Bench) -> None:
     device.enrol(URL, "regions", TOKEN, first_install=True)
     assert bench.ask(device, a_round(1, "1-again")) == []
     assert read_status(bench.path, bench.clock).left_nano == 0
+
+
+@pytest.mark.parametrize("stream", ["é", "a/b", "", "regions\r\n", "..", "a" * 65])
+def test_a_wrong_name_of_a_stream_is_a_mistake(bench: Bench, stream: str) -> None:
+    with pytest.raises(Mistake, match="a stream's name"):
+        bench.open().enrol(URL, stream, TOKEN)
+    assert bench.collector.requests == []
+
+
+@pytest.mark.parametrize("token", ["s3cret\n", "s3cret\r\nX: y", "s3cret→", "s3cret\0"])
+def test_a_broken_token_is_a_mistake_that_does_not_show_it(bench: Bench, token: str) -> None:
+    with pytest.raises(Mistake, match="the token is unprintable") as told:
+        bench.open().enrol(URL, "regions", token)
+    assert "s3cret" not in str(told.value)
+    assert bench.collector.requests == []
 
 
 def test_a_device_knows_its_terms(bench: Bench) -> None:
@@ -274,8 +300,6 @@ def test_a_clock_that_is_wrong_at_enrolment_is_corrected_once(bench: Bench) -> N
     ],
 )
 def test_an_answer_that_is_none_is_refused(bench: Bench, body: bytes) -> None:
-    from ldpstream.device.exchange import Response
-
     device = bench.enrolled()
     bench.collector._respond = lambda request: Response(200, {}, body)  # type: ignore[method-assign]
     with pytest.raises(Refused, match="check that the address"):
@@ -287,6 +311,70 @@ def test_a_lost_poll_is_an_error_of_its_own(bench: Bench) -> None:
     bench.collector.loses = lambda request: True
     with pytest.raises(Unreachable):
         device.poll()
+
+
+@pytest.mark.parametrize("lost", [0, 3])
+def test_the_correction_counts_from_the_attempt_that_was_answered(bench: Bench, lost: int) -> None:
+    """Pauses between attempts are no reason to believe a clock that is seconds off."""
+    slow_ms = 3_000
+    respond = bench.collector._respond
+
+    def tell_the_time(request: Request) -> Response:
+        bench.collector.enrolment = {"now_ms": bench.clock.wall - slow_ms}
+        return respond(request)
+
+    bench.collector._respond = tell_the_time  # type: ignore[method-assign]
+    bench.collector.loses = lambda request: len(bench.collector.requests) <= lost
+    enrolment = bench.enrolled().session.account.enrolled
+    assert len(bench.slept) == lost
+    assert enrolment.offset_ms == -slow_ms
+
+
+@pytest.mark.parametrize("first_install", [True, False])
+def test_a_clock_set_right_before_enrolment_is_right(bench: Bench, first_install: bool) -> None:
+    """Opened ten years ahead, as on a machine without a battery: no ledger may start there."""
+    bench.clock.wall += 10 * 365 * 86_400_000
+    device = bench.open()
+    bench.clock.wall = START_MS
+    device.enrol(URL, "regions", TOKEN, first_install=first_install)
+    device.observe("south")
+    bench.clock.pass_timestamps(4)
+    assert len(bench.ask(device, a_round(5))) == 1
+    device = bench.open()
+    device.observe("south")
+    bench.clock.pass_timestamps(4)
+    assert len(bench.ask(device, a_round(9))) == 1
+
+
+def test_what_a_fault_of_the_disk_left_unanswered_is_asked_for_again(bench: Bench) -> None:
+    device = bench.enrolled()
+    fail_once(device)
+    bench.collector.rounds = [a_round(1)]
+    device.run(stop=lambda: len(bench.collector.requests) > 3)
+    questions = [one.path for one in bench.collector.requests if one.method == "GET"]
+    assert [path.split("?")[1].split("&")[0] for path in questions] == ["after=0", "after=0"]
+    assert len(bench.collector.sent) == 1
+
+
+def test_a_file_without_a_device_says_so(bench: Bench) -> None:
+    bench.enrolled().close()
+    with sqlite3.connect(bench.path) as connection:
+        connection.execute("DELETE FROM device")
+    connection.close()
+    with pytest.raises(LedgerUnusable, match=r"device\.ldp: has no device in it; "):
+        bench.open()
+
+
+def test_what_leaves_the_window_leaves_the_memory(bench: Bench) -> None:
+    device = bench.enrolled()
+    for _ in range(12):
+        bench.ask(device, a_round(bench.t, epsilon_nano=NANO // 4))
+        bench.clock.pass_timestamps(1)
+    assert len(bench.collector.sent) == 12
+    account = device.session.account
+    on_disk = Store(bench.path, bench.witness).load().entries
+    assert account._ledger.spends == {one.t: one.nano for one in on_disk}
+    assert list(account._ledger.spends) == [9, 10, 11, 12]
 
 
 def _refusals(bench: Bench, device: Device, *rounds: dict[str, Any]) -> list[Refused]:

@@ -241,6 +241,21 @@ def test_silence_is_unreachable(server: LoopbackServer, flavour: Flavour) -> Non
         done.set()
 
 
+@pytest.mark.parametrize("host", ["collector..invalid", "a" * 70 + ".invalid"])
+def test_a_host_that_cannot_be_one_is_unreachable(flavour: Flavour, host: str) -> None:
+    with pytest.raises(Unreachable, match="does not answer"):
+        flavour.send(f"http://{host}", GET)
+
+
+@pytest.mark.parametrize("path", ["/→", "/é\ud800"])
+def test_a_path_that_no_request_can_be_made_of_is_unreachable(
+    server: LoopbackServer, flavour: Flavour, path: str
+) -> None:
+    with pytest.raises(Unreachable, match="does not answer"):
+        flavour.send(server.url + path, GET)
+    assert server.requests == []
+
+
 def test_nobody_there_is_unreachable(flavour: Flavour) -> None:
     with pytest.raises(Unreachable, match="does not answer"):
         flavour.send("http://127.0.0.1:9", GET)

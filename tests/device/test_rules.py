@@ -25,7 +25,7 @@ from ldpstream.device import (
 )
 from ldpstream.device.rounds import Round
 from ldpstream.device.rules import selects
-from ldpstream.device.store import Store
+from ldpstream.device.store import LedgerMoved, Store
 from ldpstream.errors import Problem
 from tests.device.collectors import (
     INTERVAL_MS,
@@ -35,6 +35,7 @@ from tests.device.collectors import (
     Bench,
     Vouching,
     a_round,
+    fail_once,
     make_terms,
 )
 
@@ -76,6 +77,62 @@ class TestRule1TermsArePinned:
         bench.enrolled().close()
         bench.collector.pin = make_terms(epsilon_nano=2 * NANO).pin
         assert refusals(bench, bench.open(), a_round(1)) == [Problem.TERMS_DIFFER]
+
+    def test_terms_that_another_process_agreed_on_are_not_written_over(self, bench: Bench) -> None:
+        """A process that opened the file before there was an enrolment in it, and tries twice."""
+        late = bench.open()
+        bench.ask(bench.enrolled(), a_round(1))
+        bench.collector.terms = make_terms(epsilon_nano=32 * NANO)
+        with pytest.raises(LedgerMoved):
+            late.enrol(URL, "regions", TOKEN, first_install=True)
+        with pytest.raises(TermsRefused, match="pin"):
+            late.enrol(URL, "regions", TOKEN, first_install=True)
+        assert read_status(bench.path).terms == make_terms()
+
+    def test_nor_is_the_clock_that_it_was_agreed_by(self, bench: Bench) -> None:
+        late, device = bench.open(), bench.enrolled()
+        bench.collector.enrolment = {"now_ms": bench.clock.wall + 10 * INTERVAL_MS}
+        with pytest.raises(LedgerMoved):
+            late.enrol(URL, "regions", TOKEN, first_install=True)
+        late.enrol(URL, "regions", TOKEN, first_install=True)
+        late.observe("south")
+        assert refusals(bench, late, a_round(11)) == [Problem.ROUND_AHEAD]
+        assert len(bench.ask(device, a_round(1))) == 1
+
+    @pytest.mark.parametrize("pin", ["", "\ud800", "\0", "é" * 64])
+    def test_whatever_a_collector_calls_its_pin_the_device_runs_on(
+        self, bench: Bench, pin: str
+    ) -> None:
+        device = bench.enrolled()
+        bench.collector.rounds, bench.collector.pin = [a_round(1)], pin
+        device.run(stop=iter([False, True]).__next__)
+        assert bench.collector.sent == []
+        bench.collector.pin = None
+        assert len(bench.ask(device, a_round(1))) == 1
+        counts = {one.code: one.times for one in read_status(bench.path).refusals}
+        assert counts == {"terms-differ": 1}
+
+    def test_the_application_is_asked_only_for_what_may_be_answered(self, bench: Bench) -> None:
+        """What it does with a t of the collector's making is its own: it gets to see none."""
+        device, asked = bench.enrolled(), list[int]()
+        bench.clock.pass_timestamps(4)
+
+        def value_at(t: int) -> str:
+            asked.append(t)
+            return ["north"][t - 5]
+
+        device.follow(value_at)
+        later = bench.clock.wall + 10**6
+        refused = [a_round(2**40, deadline_ms=later), a_round(2, deadline_ms=later)]
+        silent = [a_round(5, "a", rate=[0, 1]), a_round(5, "b", deadline_ms=bench.clock.wall)]
+        bench.collector.rounds = [*refused, *silent]
+        device.run(stop=iter([False, True]).__next__)
+        bench.collector.pin = "0" * 64
+        assert refusals(bench, device, a_round(5)) == [Problem.TERMS_DIFFER]
+        assert asked == []
+        bench.collector.pin = None
+        assert len(bench.ask(device, a_round(5))) == 1
+        assert asked == [5]
 
     @pytest.mark.parametrize(
         "change",
@@ -314,6 +371,29 @@ class TestRule5TimeGoesForwardAtItsPace:
         assert answered == [1005, 1009]
         assert "past-unknown" in {one.code for one in read_status(bench.path).refusals}
 
+    @pytest.mark.parametrize("fault", ["disk", "other process"])
+    def test_a_jump_that_cannot_be_paid_for_is_not_believed(self, bench: Bench, fault: str) -> None:
+        """A commit that fails, or is overtaken by another process, must not let the device off."""
+        device, other = bench.enrolled(), bench.open()
+        (first,) = bench.ask(device, a_round(1))
+        sent = []
+        for _ in range(3):
+            bench.clock.wall += 4 * INTERVAL_MS
+            if fault == "disk":
+                fail_once(device)
+                bench.collector.rounds = [a_round(bench.t)]
+                with pytest.raises(LedgerUnusable):
+                    device.poll()
+            else:
+                other.session.account._recall()
+                other.session.account._told.clear()
+                other.session.account.note(Refused(Problem.ROUND_MALFORMED, field="x", given="y"))
+            sent += bench.ask(device, a_round(bench.t))
+        assert sent == []
+        bench.clock.pass_timestamps(4)
+        assert len(bench.ask(device, a_round(bench.t))) == 1  # the price is one window, no more
+        assert first.t == 1
+
     def test_a_clock_set_forward_and_back_changes_nothing(self, bench: Bench) -> None:
         device = bench.enrolled()
         bench.clock.wall += 1000 * INTERVAL_MS
@@ -372,6 +452,25 @@ class TestRule6AnUnknownPastIsSpent:
         bench.clock.pass_timestamps(4)
         assert refusals(bench, device, a_round(5)) == [Problem.BUDGET_SPENT]
 
+    @pytest.mark.parametrize("witness", ["the file system", "a counter"])
+    def test_enrolling_again_does_not_vouch_for_a_copy(self, bench: Bench, witness: str) -> None:
+        """Its commit would make the copy the latest, without the debits that the copy lacks."""
+        by_time = witness == "the file system"
+        bench.witness = ChangeTime() if by_time else CounterFile(bench.path.with_name("counter"))
+        device = bench.enrolled()
+        backup = bench.path.with_name("backup")
+        shutil.copy(bench.path, backup)
+        if by_time:
+            _age(backup)
+        bench.ask(device, a_round(1, "a", epsilon_nano=NANO * 3 // 4))
+        shutil.copy(backup, bench.path)
+        fail_once(device, what=lambda entry: entry.report is None)
+        bench.collector.rounds = [a_round(1, "b", epsilon_nano=NANO // 4)]
+        with pytest.raises(LedgerUnusable):
+            device.poll()
+        device.enrol(URL, "regions", TOKEN)
+        assert refusals(bench, device, a_round(1, "c")) == [Problem.BUDGET_SPENT]
+
     def test_the_file_system_is_a_witness(self, folder: Path) -> None:
         """By the change time, which `cp --preserve` and `touch` do not bring back."""
         store = Store(folder / "device.ldp", ChangeTime())
@@ -379,9 +478,7 @@ class TestRule6AnUnknownPastIsSpent:
         assert store.load().vouched_for
         store.count(0, [])
         assert store.load().vouched_for
-        with sqlite3.connect(store.path) as connection:  # as if the last commit had been long ago
-            connection.execute("UPDATE device SET stamp = stamp - 60 * 1000000000")
-        connection.close()
+        _age(store.path)
         backup = folder / "backup"
         shutil.copy2(store.path, backup)
         shutil.copy2(backup, store.path)
@@ -403,6 +500,32 @@ class TestRule6AnUnknownPastIsSpent:
         (folder / "counter").unlink()
         assert not store.load().vouched_for
 
+    @pytest.mark.parametrize("lost", ["while it is closed", "while it runs"])
+    def test_a_counter_that_was_lost_goes_on_from_the_ledgers(
+        self, bench: Bench, lost: str
+    ) -> None:
+        """Begun anew it would be below every copy that was ever made, and vouch for them all."""
+        counter = bench.path.with_name("counter")
+        bench.witness = CounterFile(counter)
+        device = bench.enrolled()
+        for _ in range(10):
+            bench.clock.pass_timestamps(1)
+            bench.ask(device, a_round(bench.t, epsilon_nano=NANO // 4))
+        backup = bench.path.read_bytes()
+        counter.unlink()
+        if lost == "while it is closed":
+            bench.witness = CounterFile(counter)
+            device = bench.open()
+            device.observe("south")
+        bench.clock.pass_timestamps(4)
+        (first,) = bench.ask(device, a_round(bench.t))
+        device.close()
+        bench.path.write_bytes(backup)
+        bench.witness = CounterFile(counter)
+        device = bench.open()
+        device.observe("south")
+        assert refusals(bench, device, a_round(first.t, "again")) == [Problem.BUDGET_SPENT]
+
     def test_a_witness_that_cannot_write_means_silence(self, bench: Bench) -> None:
         device = bench.enrolled()
 
@@ -419,13 +542,18 @@ class TestRule6AnUnknownPastIsSpent:
         """End to end with the real witness, and a real pause longer than its tolerance."""
         bench.witness = ChangeTime()
         bench.enrolled().close()
-        with sqlite3.connect(bench.path) as connection:
-            connection.execute("UPDATE device SET stamp = stamp - 6 * 1000000000")
-        connection.close()
+        _age(bench.path, seconds=6)
         device = bench.open()
         device.observe("south")
         assert refusals(bench, device, a_round(1)) == [Problem.BUDGET_SPENT]
         assert "past-unknown" in {one.code for one in read_status(bench.path).refusals}
+
+
+def _age(path: Path, seconds: int = 60) -> None:
+    """As if the last commit had been so long ago, by the stamp in the file."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE device SET stamp = stamp - ? * 1000000000", (seconds,))
+    connection.close()
 
 
 class TestRule7RandomnessOfTheSystem:

@@ -13,7 +13,9 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.noise import VarianceRule
-from ldpstream.mechanisms.registry import PAPER, names
+from ldpstream.mechanisms.registry import PAPER, build, names
+from ldpstream.oracles import Oracle
+from ldpstream.privacy.epsilon import NANO
 from tests.mechanisms.driving import (
     Answer,
     BookkeepingAccountant,
@@ -168,6 +170,26 @@ def test_a_fleet_that_falls_silent_leaves_finite_releases_that_are_not_fresh(nam
         assert np.isfinite(release.variance).all()
         assert np.isfinite(release.interval).all()
         assert not (release.fresh and t > 15)
+
+
+@every_mechanism
+@pytest.mark.parametrize("times", [3, 8])
+def test_a_fleet_larger_than_was_said_leaves_variances_that_are_some(name: str, times: int) -> None:
+    """An open stream has as many devices as come. Epsilon is large: hardly any noise beside."""
+    case = Case(name, labels=4, users=1000, nano=4 * NANO, window=2)
+    mechanism = build(name, replace(case.settings, intervals=True))
+    rng = np.random.default_rng(1)
+
+    def answer(ask: Ask) -> Tally:
+        counts = rng.multinomial(times * ask.users, [0.4, 0.3, 0.2, 0.1])
+        support = Oracle.GRR.lab(case.labels, ask.epsilon).sample_support(counts, rng)
+        return mechanism.noise.tally(ask.epsilon, support)
+
+    for moment in live_on(mechanism, steady(60), lambda _: answer, case.build):
+        assert moment.release is not None
+        assert np.isfinite(moment.release.values).all()
+        assert np.isfinite(moment.release.variance).all()
+        assert (moment.release.variance > 0).all()
 
 
 @every_mechanism

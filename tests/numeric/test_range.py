@@ -5,7 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, nan
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,9 +47,24 @@ def test_readings_may_be_of_any_kind_of_number() -> None:
     assert {grid.level(reading) for reading in (0.3, Fraction(3, 10), Decimal("0.3"))} == {3}
 
 
-def test_what_is_not_a_number_is_refused() -> None:
-    with pytest.raises(Mistake, match="a reading is nan"):
-        Range(0, 1).level(nan)
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble])
+def test_readings_may_be_of_numpys_floats(kind: Any) -> None:
+    assert Range(0, 1).level(kind(0.5)) == 512
+    assert Range(0, 1, 4).level(kind(inf)) == 4
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.int64])
+def test_readings_of_numpys_integers_do_not_overflow(kind: Any) -> None:
+    grid = Range(0.1, 700, 1000)
+    for reading in (1, 7, 100, 127):
+        assert grid.level(kind(reading)) == grid.level(reading)
+    assert grid.level(np.int64(600)) == grid.level(600)
+
+
+@pytest.mark.parametrize("wrong", [nan, Decimal("NaN"), Decimal("sNaN"), np.float32(nan)])
+def test_what_is_not_a_number_is_refused(wrong: Any) -> None:
+    with pytest.raises(Mistake, match=r"(?i)a reading is s?nan"):
+        Range(0, 1).level(wrong)
 
 
 @pytest.mark.parametrize(

@@ -363,6 +363,18 @@ def test_sampling_variance_is_added_for_a_share_of_the_population(oracle: Oracle
     assert np.allclose(collector.variance(80, frequencies, population=80), noise / 2)
 
 
+@every_oracle
+def test_more_reports_than_the_population_are_a_population_of_their_own(oracle: Oracle) -> None:
+    """Everyone was asked: there is the randomiser's noise, and no share of it is taken off."""
+    collector = oracle.collector(LABELS, EPSILON)
+    frequencies = TRUTH / TRUTH.sum()
+    for population in (1, 2, 80):
+        found = collector.variance(8000, frequencies, population=population)
+        assert np.array_equal(found, collector.variance(8000, frequencies))
+        mean = collector.mean_variance(8000, population, concentration=0.5)
+        assert mean == collector.mean_variance(8000, 8000, concentration=0.5) > 0
+
+
 # --- Bytes ---------------------------------------------------------------------------------------
 
 domains = st.integers(2, 300)

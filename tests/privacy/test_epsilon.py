@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.errors import Mistake
+from ldpstream.privacy import epsilon
 from ldpstream.privacy.epsilon import LARGEST_NANO, NANO, Epsilon, Odds, log_ceiling
 
 epsilons = st.integers(1, LARGEST_NANO).map(Epsilon)
@@ -75,6 +76,20 @@ def test_sums_are_exact(parts: list[int]) -> None:
 def test_what_is_out_of_range_is_refused(wrong: object) -> None:
     with pytest.raises(Mistake, match="give a number from 1e-9 to 32"):
         Epsilon.of(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("huge", ["1e99999999", "-1e99999999", "0e99999999", "1e-99999999"])
+def test_what_is_far_out_of_range_is_refused_at_once(
+    huge: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a fraction it would fill the memory: none may be made of it."""
+
+    def none_made(*given: object) -> None:
+        raise AssertionError("a fraction was made")
+
+    monkeypatch.setattr(epsilon, "Fraction", type("NoFraction", (), {"__new__": none_made}))
+    with pytest.raises(Mistake, match="give a number from 1e-9 to 32"):
+        Epsilon.of(huge)
 
 
 @given(epsilons, st.integers(1, 3))

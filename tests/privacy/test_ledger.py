@@ -64,8 +64,20 @@ def test_a_spend_is_of_something(nano: int) -> None:
     assert not Ledger(10, 3).allows(1, nano)
 
 
-def test_what_left_the_window_may_be_left_out() -> None:
-    """The store deletes what is w or more before the last entry: it changes no later answer."""
-    whole = Ledger.of(10, 3, [(1, 4), (2, 4), (4, 5), (4, 1)])
-    kept = Ledger(10, 3, {t: nano for t, nano in whole.spends.items() if t > 4 - 3})
-    assert [whole.left(t) for t in range(4, 9)] == [kept.left(t) for t in range(4, 9)]
+@given(window=WINDOWS, spends=SPENDS)
+def test_what_left_the_window_may_be_left_out(window: int, spends: dict[int, int]) -> None:
+    """A device forgets what is w or more before the last entry: it changes no later answer."""
+    last = max(spends, default=0)
+    whole = Ledger(10, window, spends)
+    kept = whole.since(last - window + 1)
+    assert kept.spends == {t: nano for t, nano in spends.items() if t > last - window}
+    later = range(last, last + 2 * window)
+    assert [whole.left(t) for t in later] == [kept.left(t) for t in later]
+
+
+def test_a_long_window_is_no_long_work() -> None:
+    """A hundred thousand spends in one: a sum for each of them would take an hour."""
+    window = 100_000
+    full = Ledger(window, window, dict.fromkeys(range(1, window), 1))
+    assert full.most(window) == full.most(window // 2) == window - 1
+    assert full.left(window) == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ldpstream.device.clock import Clock, OwnTime
@@ -22,7 +22,7 @@ from ldpstream.device.store import (
     RefusalCount,
     Store,
 )
-from ldpstream.device.terms import Terms
+from ldpstream.device.terms import Terms, TermsRefused
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
@@ -86,18 +86,33 @@ class Account:
             raise Mistake(Problem.NOT_ENROLLED, file=self._store.path.name)
         return self.enrolment
 
-    def enrol(self, enrolment: Enrolment, past_is_known: bool) -> None:
-        """Commit an enrolment; the ledger of a first one starts as spent (rule 6)."""
+    def enrol(self, offered: Enrolment, first_install: bool) -> None:
+        """Commit an enrolment; the ledger of a first one starts as spent (rule 6).
+
+        Of a later one only the address and what the collector knows the device by are taken.
+        """
         if self._stale:
-            self._recall()  # a copy that was brought back must not become the latest by this
-        if self.enrolment is None:
-            # No ledger yet: nothing was witnessed that a clock set right since could undo.
-            self._time.offset_ms = enrolment.offset_ms
-            self._time.take_over(self._time.look())
-        entries = []
-        if not past_is_known:
-            terms = enrolment.terms
-            entries = [self._everything(terms, self._latest(terms, self.now_ms()))]
+            # A copy that was brought back must not become the latest by this, and terms that
+            # another process has agreed on must not be written over.
+            self._recall()
+        known = self.enrolment
+        if known is not None:
+            self._renew(known, offered)
+            return
+        # No ledger yet: nothing was witnessed that a clock set right since could undo.
+        self._time.offset_ms = offered.offset_ms
+        self._time.take_over(self._time.look())
+        latest = self._latest(offered.terms, self.now_ms())
+        self._keep(offered, [] if first_install else [self._everything(offered.terms, latest)])
+
+    def _renew(self, known: Enrolment, offered: Enrolment) -> None:
+        if offered.terms.pin != known.terms.pin:
+            raise TermsRefused(
+                Problem.TERMS_DIFFER, given=offered.terms.pin, expected=known.terms.pin
+            )
+        self._keep(replace(offered, offset_ms=known.offset_ms, at_ms=known.at_ms), [])
+
+    def _keep(self, enrolment: Enrolment, entries: list[Entry]) -> None:
         self._stale = True
         self._commits = self._store.enrol(self._commits, enrolment, entries)
         self._recall()

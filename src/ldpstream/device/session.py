@@ -109,8 +109,7 @@ class Session:
             raise refusal_in(response, "the enrolment")
         answer = read_object(response, "enrolment")
         terms = Terms.read(answer.get("terms"))
-        known = self.account.enrolment
-        for wanted in (answer.get("pin"), pin, known and known.terms.pin):
+        for wanted in (answer.get("pin"), pin):
             if wanted is not None and wanted != terms.pin:
                 raise TermsRefused(
                     Problem.TERMS_DIFFER, given=terms.pin, expected=shown(wanted).strip("'")
@@ -118,14 +117,13 @@ class Session:
         if terms.stream != stream:
             what = f"they are of the stream {terms.stream}"
             raise TermsRefused(Problem.TERMS_MALFORMED, what=what)
-        offset_ms = known.offset_ms if known else 0
-        if known is None and whole(answer.get("now_ms"), 0, LATEST_MS):
+        offset_ms = 0
+        if whole(answer.get("now_ms"), 0, LATEST_MS):
             offset_ms = offset_at_enrolment(answer["now_ms"], self._sent_ms, received_ms)
         selection = "open" if answer.get("selection") == "open" else "roster"
-        at_ms = known.at_ms if known else received_ms
         self.account.enrol(
-            Enrolment(url, terms, read_key(answer.get("key")), selection, offset_ms, at_ms),
-            past_is_known=known is not None or first_install,
+            Enrolment(url, terms, read_key(answer.get("key")), selection, offset_ms, received_ms),
+            first_install,
         )
         return terms
 

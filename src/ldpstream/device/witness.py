@@ -67,6 +67,7 @@ class CounterFile:
         return max(self._read(), self._of_ledger) + 1
 
     def committed(self, stamp: int) -> None:
+        self._of_ledger = stamp
         fresh = self._path.with_name(self._path.name + ".new")
         with open(fresh, "w", encoding="ascii") as file:
             file.write(str(stamp))

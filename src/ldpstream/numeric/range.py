@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
-from numbers import Rational, Real
+from numbers import Integral, Real
 from typing import Any
 
 from ldpstream.domain import MOST_LABELS
@@ -66,8 +66,7 @@ class Range:
         if reading >= self.high:
             return self.steps
         low, high = Fraction(self.low), Fraction(self.high)
-        exact = Fraction(reading if isinstance(reading, Rational | Decimal) else float(reading))
-        return round((exact - low) / (high - low) * self.steps)
+        return round((_exact(reading) - low) / (high - low) * self.steps)
 
     def value(self, level: float) -> float:
         """What a level, or a mean of levels, stands for."""
@@ -90,6 +89,13 @@ def _is_number(reading: object) -> bool:
     if isinstance(reading, Decimal):
         return not reading.is_nan()
     return isinstance(reading, Real) and reading == reading  # NaN differs from itself
+
+
+def _exact(reading: Any) -> Fraction:
+    """With Python's own integers in it: those of numpy would overflow."""
+    if isinstance(reading, Integral):
+        return Fraction(int(reading))
+    return Fraction(reading if isinstance(reading, Fraction | Decimal) else float(reading))
 
 
 def _decimal(number: float) -> str:

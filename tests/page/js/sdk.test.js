@@ -159,6 +159,24 @@ test("ledgers leave the same", () => {
   }
 });
 
+test("a ledger's most is the fullest window that contains t, by trying all", () => {
+  const draws = new Scripted("ledgers");
+  const below = (bound) => Number(draws.below(BigInt(bound)));
+  for (let trial = 0; trial < 300; trial += 1) {
+    const window = 1 + below(6);
+    const entries = Array.from({ length: below(9) }, () => ({ t: below(17), nano: 1 + below(12) }));
+    const within = (start) => ({ t }) => start <= t && t < start + window;
+    const sum = (start) =>
+      entries.filter(within(start)).reduce((total, { nano }) => total + nano, 0);
+    const ledger = new sdk.Ledger(1000, window, entries);
+    for (let t = 0; t < 20; t += 1) {
+      const starts = Array.from({ length: window }, (_, back) => t - back);
+      const most = Math.max(...starts.map(sum));
+      assert.equal(ledger.most(t), most, JSON.stringify({ window, entries, t }));
+    }
+  }
+});
+
 test("the rules decide the same", async () => {
   const seen = new Set();
   for (const one of vectors.decisions) {

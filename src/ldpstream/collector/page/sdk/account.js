@@ -8,7 +8,7 @@ import { hmacSha256, joined, utf8 } from "./bytes.js";
 import { OwnTime } from "./clock.js";
 import { Ledger } from "./ledger.js";
 import { oracleOf } from "./oracles.js";
-import { DeviceError, LedgerMoved, LedgerUnusable, Refused } from "./problems.js";
+import { DeviceError, LedgerMoved, LedgerUnusable, Refused, TermsRefused } from "./problems.js";
 import { keyOf } from "./rounds.js";
 import { Silence, decide } from "./rules.js";
 import { Terms } from "./terms.js";
@@ -100,22 +100,45 @@ export class Account {
   }
 
   /**
-   * Commit an enrolment; the ledger of a first one starts as spent (rule 6).
-   * @param {Terms} terms @param {Omit<Enrolment, "terms">} rest @param {boolean} pastIsKnown
+   * Commit an enrolment; the ledger of a first one starts as spent (rule 6). Of a later one only
+   * the address and what the collector knows the device by are taken.
+   * @param {Terms} terms @param {Omit<Enrolment, "terms">} offered @param {boolean} firstInstall
    */
-  enrol(terms, rest, pastIsKnown) {
+  enrol(terms, offered, firstInstall) {
     return this.#alone(async () => {
-      this.time.offsetMs = rest.offsetMs;
+      // Terms that another page has agreed on must not be written over.
+      if (this.#stale) await this.#recall();
+      const known = this.memory.enrolment;
+      if (known) {
+        await this.#renew(known, terms, offered);
+        return;
+      }
       // No ledger yet: nothing was witnessed that a clock set right since could undo.
-      if (!this.terms) this.time.takeOver(this.time.look());
-      const known = pastIsKnown && (await this.store.isVouchedFor());
-      const spent = known ? [] : [this.#everything(terms, this.#latest(terms, this.nowMs()))];
-      await this.store.commit(this.memory.commits, (memory) => {
-        memory.enrolment = { ...rest, terms: terms.canonical };
-        memory.entries.push(...spent);
-      });
-      await this.#recall();
+      this.time.offsetMs = offered.offsetMs;
+      this.time.takeOver(this.time.look());
+      const latest = this.#latest(terms, this.nowMs());
+      const unspent = firstInstall && (await this.store.isVouchedFor());
+      await this.#keep(terms, offered, unspent ? [] : [this.#everything(terms, latest)]);
     });
+  }
+
+  /** @param {Enrolment} known @param {Terms} terms @param {Omit<Enrolment, "terms">} offered */
+  async #renew(known, terms, offered) {
+    const agreed = this.enrolled.pin;
+    if (terms.pin !== agreed) {
+      throw new TermsRefused("terms-differ", { given: terms.pin, expected: agreed });
+    }
+    await this.#keep(terms, { ...offered, offsetMs: known.offsetMs, atMs: known.atMs }, []);
+  }
+
+  /** @param {Terms} terms @param {Omit<Enrolment, "terms">} rest @param {Entry[]} spent */
+  async #keep(terms, rest, spent) {
+    this.#stale = true;
+    await this.store.commit(this.memory.commits, (memory) => {
+      memory.enrolment = { ...rest, terms: terms.canonical };
+      memory.entries.push(...spent);
+    });
+    await this.#recall();
   }
 
   /**

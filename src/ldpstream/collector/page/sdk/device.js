@@ -103,7 +103,7 @@ export class Device {
    *   this user has never reported to this stream before (otherwise: silence for w timestamps)
    */
   async enrol(url, stream, token, { pin, firstInstall = false } = {}) {
-    const { clock, memory, terms: known } = this.account;
+    const { clock, memory } = this.account;
     const response = await this.#insist(
       `${url}/v1/streams/${stream}/devices`,
       {
@@ -122,7 +122,7 @@ export class Device {
     }
     const answer = await readObject(response, "enrolment");
     const terms = await Terms.read(answer.terms);
-    for (const wanted of [answer.pin, pin, known?.pin]) {
+    for (const wanted of [answer.pin, pin]) {
       if (wanted != null && wanted !== terms.pin) {
         throw new TermsRefused("terms-differ", { given: terms.pin, expected: shown(wanted) });
       }
@@ -130,12 +130,9 @@ export class Device {
     if (terms.stream !== stream) {
       throw new TermsRefused("terms-malformed", { what: `they are of the stream ${terms.stream}` });
     }
-    const old = memory.enrolment;
-    const offsetMs = old
-      ? old.offsetMs
-      : whole(answer.now_ms, 0, LATEST_MS)
-        ? offsetAtEnrolment(answer.now_ms, this.#sentMs, receivedMs)
-        : 0;
+    const offsetMs = whole(answer.now_ms, 0, LATEST_MS)
+      ? offsetAtEnrolment(answer.now_ms, this.#sentMs, receivedMs)
+      : 0;
     await this.account.enrol(
       terms,
       {
@@ -143,9 +140,9 @@ export class Device {
         key: readKey(answer.key),
         selection: answer.selection === "open" ? "open" : "roster",
         offsetMs,
-        atMs: old?.atMs ?? receivedMs,
+        atMs: receivedMs,
       },
-      old !== null || firstInstall,
+      firstInstall,
     );
     return terms;
   }
@@ -170,8 +167,9 @@ export class Device {
     if (response.status !== 200) throw await refusalIn(response, "to list rounds");
     const announcement = readAnnouncement(await readObject(response, "rounds"));
     const heard = await this.answer(announcement, signal);
-    // Not before: what a fault of the disk left unanswered must be announced again.
-    this.#serial = announcement.serial;
+    // Not before: what a fault of the disk left unanswered must be announced again. So must what
+    // was open when the signal said stop, to whoever starts again.
+    if (!signal?.aborted) this.#serial = announcement.serial;
     return heard;
   }
 
