@@ -92,7 +92,7 @@ Share of true frequencies inside, at epsilon 1 and w = 20 where nothing else is 
 moves, as in `constant`, a filter's error lasts as long as the run, which is then hardly more than
 one trial: so runs are added, from {FEWEST_REPEATS} up to {MOST_REPEATS}, until the standard error
 of a share is below {PRECISE} (from {found["repeats"]} where a run has over {SOME:,} intervals, and
-one where it has over {PLENTY:,}).
+one where it has over {PLENTY:,}). What is a standard error off a limit cannot be told from it.
 
 Intervals of the seven are those of `simulate --intervals`: that of the publication that a release
 rests on, carried on by how far a filter of all tallies says that the stream went since. Nothing
