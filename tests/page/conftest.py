@@ -12,8 +12,10 @@ from tests.page.scene import XSS, Crowd, Scene, stream_table
 REGIONS = ["north", "south", XSS, "west", "centre", "east"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """Not for the whole session: an event loop runs for as long as it is open, in this thread too,
+    and the tests of other modules start loops of their own."""
     if executable() is None:
         pytest.skip("there is no chromium; run: tools/system.sh")
     with browser() as opened:
