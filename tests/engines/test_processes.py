@@ -66,8 +66,9 @@ def test_a_collector_and_an_engine_are_killed_and_nothing_is_lost(
                 send(keys, other, range(8, 20))
                 first.kill()
                 counting.kill()
+                # All of it before it starts: what comes as it counts may wait for the deadline.
+                send(keys, other, range(DEVICES))
                 with running(tmp_path, *engine) as counting:
-                    send(keys, other, range(DEVICES))
                     until(lambda: bool(store.releases("a", 1, 1)), "nothing is released")
                     assert counting.stop() == 0
                 assert report(other, keys, 0)[0] == 410
