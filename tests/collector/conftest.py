@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.collector.api import Api, running
 from tests.postgres import database, postgres_server
 
 __all__ = ["database", "postgres_server"]
@@ -23,3 +24,9 @@ MEMORY = Path("/dev/shm")
 def tmp_path() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    with running(tmp_path) as api:
+        yield api

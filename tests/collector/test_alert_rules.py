@@ -16,9 +16,9 @@ from ldpstream.collector.api.app import build_app
 from ldpstream.collector.api.releases import _events
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.service import Service
+from tests.collector.api import ADMIN, Api, assert_problem, eventually
 from tests.collector.helpers import SECRETS, START_MS, report_of
 from tests.collector.test_alerts import Hook, configured
-from tests.collector.test_api import ADMIN, Api, assert_problem, eventually
 
 RULES = "/v1/streams/a/alerts/rules"
 ALERTS = "/v1/streams/a/alerts"

@@ -27,8 +27,8 @@ from ldpstream.collector.config import Config, parse
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake, Problem
+from tests.collector.api import ADMIN, assert_problem, eventually, running
 from tests.collector.helpers import SECRETS, START_MS, config
-from tests.collector.test_api import ADMIN, assert_problem, eventually, running
 from tests.collector.test_export import release
 from tests.collector.test_metrics import one_timestamp, scrape, value
 
@@ -409,7 +409,7 @@ def test_a_service_tells_of_its_alerts(tmp_path: Path) -> None:
 
     from ldpstream.collector.api.app import build_app
     from ldpstream.collector.service import Service
-    from tests.collector.test_api import Api
+    from tests.collector.api import Api
 
     alert = '[[stream.alert]]\nname = "any"\nlabel = "x"\nabove = -99\n'
     hook = Hook()

@@ -23,8 +23,8 @@ from ldpstream.collector.formats import MEDIA_TYPES, write
 from ldpstream.collector.service import Service
 from ldpstream.collector.sharing import read_token
 from ldpstream.collector.store.contract import Release
+from tests.collector.api import STREAM, Api, eventually, running
 from tests.collector.helpers import SECRETS, config
-from tests.collector.test_api import STREAM, Api, eventually, running
 from tests.collector.test_metrics import one_timestamp
 
 COLUMNS = [

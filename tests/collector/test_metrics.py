@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from ldpstream.collector.logs import set_up
 from ldpstream.collector.sharing import read_token
 from ldpstream.errors import Mistake, Problem
+from tests.collector.api import ADMIN, Api, eventually, running
 from tests.collector.helpers import SECRETS, device_of, report_of
-from tests.collector.test_api import ADMIN, Api, eventually, running
 
 BOARD = Path(__file__).parents[2] / "deploy" / "grafana" / "ldpstream.json"
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]

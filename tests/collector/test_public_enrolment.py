@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ldpstream.errors import Mistake
+from tests.collector.api import ENROL, STREAM, Api, assert_problem, running
 from tests.collector.helpers import device_of, stream_config
-from tests.collector.test_api import ENROL, STREAM, Api, assert_problem, running
 
 
 def enrol(api: Api, headers: dict[str, str] | None = None) -> Any:

@@ -35,11 +35,11 @@ from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
+from tests.collector.api import eventually
 from tests.collector.driving import Crash, DyingStore, World, counted_once
 from tests.collector.helpers import SECRETS, config, new_round
 from tests.collector.store_contract import TERMS, release_of
 from tests.collector.test_alerts import RULE, Hook
-from tests.collector.test_api import eventually
 from tests.collector.test_export import release
 
 

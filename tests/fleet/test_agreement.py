@@ -5,26 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldpstream.device import Terms
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake
 from ldpstream.fleet.fleet import Fleet, Plan
 from ldpstream.streams.stream import CountsStream, Stream
 from ldpstream.streams.synthetic import sin
+from tests.device.collectors import make_terms
 
-TERMS = Terms.read(
-    {
-        "version": 1,
-        "stream": "regions",
-        "query": "histogram",
-        "labels": ["north", "south"],
-        "epsilon_nano": 10**9,
-        "window": 20,
-        "interval_ms": 60_000,
-        "start_ms": 0,
-        "oracle": "grr",
-    }
-)
+TERMS = make_terms(labels=["north", "south"])
 
 
 def agree(source: Stream) -> None:

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 from ldpstream.device.store import Entry
-from ldpstream.device.terms import Terms
 from ldpstream.fleet.evidence.books import Books, StoredRound
 from ldpstream.fleet.evidence.diary import Life, read_diary, write_diary
 from ldpstream.fleet.evidence.judgement import (
@@ -32,6 +31,7 @@ from ldpstream.fleet.evidence.ledgers import Account, overspent
 from ldpstream.fleet.evidence.sendings import Sendings
 from ldpstream.fleet.evidence.wire import ACKNOWLEDGED, SENT, Event, read_wire
 from ldpstream.fleet.folders import memory_folder
+from tests.device.collectors import make_terms
 
 SOAK = Path(__file__).parents[2] / "benchmarks" / "soak.py"
 FAULTS = ("violations", "lost", "double_counted", "missing_releases", "changed_releases")
@@ -165,19 +165,7 @@ def test_a_diary_comes_back_as_it_was(tmp_path: Path) -> None:
 
 # The checks one by one
 
-TERMS = Terms.read(
-    {
-        "version": 1,
-        "stream": "s",
-        "query": "histogram",
-        "labels": ["a", "b"],
-        "epsilon_nano": 10**9,
-        "window": 3,
-        "interval_ms": 5000,
-        "start_ms": 0,
-        "oracle": "grr",
-    }
-)
+TERMS = make_terms(stream="s", labels=["a", "b"], window=3, interval_ms=5000, start_ms=0)
 A, B = b"\x01\x00", b"\x01\x01"
 """A report of each label."""
 

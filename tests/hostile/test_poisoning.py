@@ -27,8 +27,8 @@ from ldpstream.oracles.gain import Gain, choose_robust
 from ldpstream.oracles.shape import BitCount, FreshSeeds, bit_count_distribution, shape_of
 from ldpstream.privacy.enumeration import distribution
 from ldpstream.privacy.epsilon import Epsilon
+from tests.collector.api import eventually, running
 from tests.collector.helpers import START_MS, device_of, stream_config
-from tests.collector.test_api import eventually, running
 
 EPSILON = Epsilon.of(1)
 LABELS = 32

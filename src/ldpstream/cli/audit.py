@@ -11,7 +11,7 @@ import typer
 
 from ldpstream.cli import options
 from ldpstream.cli.output import Row, console, print_rows, stages
-from ldpstream.cli.running import STOPPED, check_folder, command_line
+from ldpstream.cli.running import STOPPED, check_folder, check_positive, command_line
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ def audit(
         return
     if out is not None:
         check_folder("--out", out)
-    if not seconds > 0:
-        raise Mistake(Problem.OPTION, option="--seconds", given=seconds, expected="more than 0")
+    check_positive("--seconds", seconds)
     try:
         from ldpstream.audit.run import full_audit, quick_audit
     except ModuleNotFoundError:

@@ -14,6 +14,7 @@ from ldpstream.cli.output import console, print_rows, progress
 from ldpstream.cli.running import (
     check_folder,
     command_line,
+    mechanisms_named,
     numbers,
     resumable,
     whole_numbers,
@@ -54,7 +55,6 @@ def command(
     from ldpstream.lab.recommendation import recommend
     from ldpstream.lab.report.comparison import write_comparison
     from ldpstream.mechanisms.noise import VarianceRule
-    from ldpstream.mechanisms.registry import names
     from ldpstream.streams.extras import need_matplotlib
 
     check_folder("--out", out)
@@ -64,7 +64,7 @@ def command(
     with resumable(), engine_named(engine) as used, ResultCache() as cache:
         comparison = Comparison(
             source.open(labels=labels, users=users, timestamps=timestamps, seed=seed),
-            names() if mechanisms == "all" else tuple(dict.fromkeys(mechanisms.split(","))),
+            mechanisms_named(mechanisms),
             numbers("--epsilons", epsilons),
             whole_numbers("--windows", windows),
             repeats,

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Real data sets: list them, prepare them.", no_args_is_help=True)
 
-Json = options.Json
-
 
 @app.command("list")
-def list_sets(as_json: Json = False) -> None:
+def list_sets(as_json: options.Json = False) -> None:
     """List the data sets: what each one is, where to get it, and whether it is prepared."""
     from ldpstream.streams.datasets.registry import DATA_SETS
 
@@ -37,7 +35,7 @@ def prepare(
     source: Annotated[
         Path | None, typer.Option("--from", help="the file or folder, as downloaded")
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Read a data set as it was downloaded and keep it, for --stream NAME."""
     from ldpstream.streams.datasets.registry import data_set

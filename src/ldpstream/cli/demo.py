@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ldpstream.cli.output import stages
-from ldpstream.errors import Mistake, Problem
+from ldpstream.cli.running import check_positive
+from ldpstream.errors import Problem
 
 if TYPE_CHECKING:
     from ldpstream.fleet.fleet import Outcome
@@ -35,8 +36,8 @@ def command(
     from ldpstream.fleet.fleet import Plan, run_fleet
     from ldpstream.streams.synthetic import sin
 
-    if seconds is not None and not seconds > 0:
-        raise Mistake(Problem.OPTION, option="--seconds", given=seconds, expected="more than 0")
+    if seconds is not None:
+        check_positive("--seconds", seconds)
     say = _ignore if as_json else partial(print, flush=True)
     with demo_collector(devices) as collector:
         say(f"open this page, and join as a device:  {collector.page}")

@@ -11,6 +11,7 @@ import typer
 from ldpstream.cli import options, sources
 from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import console, print_rows, progress
+from ldpstream.cli.running import mechanisms_named
 from ldpstream.durations import EXAMPLES, milliseconds
 from ldpstream.errors import Mistake, Problem
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from ldpstream.streams import stream as streams
 
 GUESSED_USERS = 100_000
-MOST_USERS = (1 << 31) - 1
-"""Of a collector's stream."""
 GUESSED_EPSILON = "1"
 """Where the search for the one that was left out begins."""
 
@@ -78,14 +77,15 @@ def command(
     Predictions are for a stream that does not change. Give a sample of yours (--stream, --counts or
     --data) to have mechanisms simulated on it instead.
     """
+    from ldpstream.collector.config.table import MOST_WHOLE
     from ldpstream.lab.planning.plan import Wish, make_plan
     from ldpstream.lab.planning.predict import HORIZON, Prediction
     from ldpstream.lab.planning.sample import Sample
     from ldpstream.lab.planning.target import read_goal
 
     _at_least(1, {"--timestamps": timestamps, "--repeats": repeats})
-    if users is not None and users > MOST_USERS:
-        expected = f"{MOST_USERS} or less"
+    if users is not None and users > MOST_WHOLE:
+        expected = f"{MOST_WHOLE} or less, as a collector's file takes it"
         raise Mistake(Problem.OPTION, option="--users", given=users, expected=expected)
     _at_least(0, {"--seed": seed})
     of_data, planned = (None, labels) if source.data is None else (labels, None)
@@ -186,11 +186,8 @@ def _settings(
 
 def _mechanisms(text: str) -> tuple[str, ...]:
     from ldpstream.lab.planning.plan import MECHANISMS
-    from ldpstream.mechanisms.registry import names
 
-    if text in ("usual", "all"):
-        return MECHANISMS if text == "usual" else names()
-    return tuple(dict.fromkeys(name.strip().lower() for name in text.split(",")))
+    return MECHANISMS if text == "usual" else mechanisms_named(text)
 
 
 def _oracles(text: str, subject: Subject) -> tuple[AnyOracle, ...] | None:

@@ -50,6 +50,20 @@ def check_folder(option: str, path: Path) -> None:
         raise Mistake(Problem.OPTION, option=option, given=path, expected="a folder, or a new one")
 
 
+def check_positive(option: str, given: float) -> None:
+    if not given > 0:  # NaN is not, either
+        raise Mistake(Problem.OPTION, option=option, given=given, expected="more than 0")
+
+
+def mechanisms_named(text: str) -> tuple[str, ...]:
+    """Names with commas between them, each once; or all."""
+    from ldpstream.mechanisms.registry import names
+
+    if text == "all":
+        return names()
+    return tuple(dict.fromkeys(name.strip().lower() for name in text.split(",")))
+
+
 def check_picture(option: str, path: Path) -> None:
     """Refuse a name that no picture can be written to, before there is any."""
     if path.suffix.lower() not in PICTURES or path.is_dir():

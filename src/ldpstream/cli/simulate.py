@@ -10,7 +10,7 @@ import typer
 from ldpstream.cli import options, queries, sources
 from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import print_rows, progress
-from ldpstream.cli.running import check_picture
+from ldpstream.cli.running import check_picture, mechanisms_named
 
 
 @grouped
@@ -44,13 +44,12 @@ def command(
     from ldpstream.lab.figures.releases import releases_figure
     from ldpstream.lab.metrics import MRE_FLOOR
     from ldpstream.lab.simulation import simulate
-    from ldpstream.mechanisms.registry import names
 
     if plot is not None:
         check_picture("--plot", plot)
     stream = source.open(labels=labels, users=users, timestamps=timestamps, seed=seed)
     query = queries.query_of(mean, distribution)
-    chosen = names() if mechanism == "all" else tuple(dict.fromkeys(mechanism.split(",")))
+    chosen = mechanisms_named(mechanism)
     results = []
     total = len(chosen) * repeats * stream.timestamps
     with progress(f"simulating {stream.name}", total) as advance:

@@ -109,7 +109,7 @@ class Filtered(Observed):
     def judge(self, release: Release, heard: Sequence[Tally]) -> Release:
         estimate, variance = self.filter.estimate, self.filter.variance
         bounds = self.filter.interval()
-        if self.filter.tallies and not heard:
+        if not heard and self.state.release.t:
             # A slope is a good guess for a moment, not for the months that a fleet may be silent.
             last = replace(self.state.release, t=release.t, fresh=False)
             return _carried_over(last, estimate, variance, bounds)

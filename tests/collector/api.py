@@ -1,0 +1,104 @@
+"""A collector's API in process, by a clock that the tests move."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from ldpstream.collector.announcement import OpenRound
+from ldpstream.collector.api.app import build_app
+from ldpstream.collector.clock import ManualClock
+from ldpstream.collector.keys import DeviceKeys
+from ldpstream.collector.service import Service
+from tests.collector.helpers import (
+    SECRETS,
+    START_MS,
+    Signer,
+    config,
+    device_of,
+)
+
+ENROL = {"Authorization": f"Bearer {SECRETS.enrolment.decode()}"}
+ADMIN = {"Authorization": f"Bearer {SECRETS.admin.decode()}"}
+STREAM = "/v1/streams/a"
+BLANKS = ("00 " * 11)[:32]
+"""As long as a device's number, and 11 bytes to whoever skips the blanks."""
+
+
+@dataclass
+class Api:
+    """A running service, its client, and its clock."""
+
+    service: Service
+    client: TestClient
+    clock: ManualClock
+
+    def asking(self) -> OpenRound:
+        """The round that is open, as soon as one is."""
+        told = self.client.get(f"{STREAM}/rounds?wait=20", headers=device_header(1)).json()
+        assert told["serial"] > 0
+        (asking,) = self.service.streams["a"].board.open.values()
+        return asking
+
+    def pass_time(self, milliseconds: int) -> dict[str, Any]:
+        """Move the clock, and wait until the announcement has changed."""
+        serial = self.service.streams["a"].board.announcement.serial
+        self.clock.advance(milliseconds)
+        self.service.conductor.nudge()
+        path = f"{STREAM}/rounds?after={serial}&wait=20"
+        told: dict[str, Any] = self.client.get(path, headers=device_header(1)).json()
+        assert told["serial"] > serial
+        board = self.service.streams["a"].board
+        eventually(lambda: bool(board.open) or board.last_t >= told["t"])  # counted and released
+        return told
+
+    def signer(self, number: int) -> Signer:
+        return Signer(number, DeviceKeys(SECRETS.master, "a"))
+
+    def post(self, asking: OpenRound, number: int, report: bytes, **headers: str) -> Any:
+        signed = self.signer(number).headers(asking, report) | headers
+        path = f"{STREAM}/rounds/{asking.name}/reports"
+        return self.client.post(path, content=report, headers=signed)
+
+    def post_batch(self, asking: OpenRound, body: bytes) -> Any:
+        return self.client.post(f"{STREAM}/rounds/{asking.name}/batch", content=body)
+
+    def refused(self) -> dict[str, int]:
+        status = self.client.get(f"{STREAM}/status", headers=ADMIN).json()
+        refused: dict[str, int] = status["refused"]
+        return refused
+
+
+@contextmanager
+def running(folder: Path, *, limits: str = "", **stream: object) -> Iterator[Api]:
+    clock = ManualClock(START_MS)
+    stream = {"mechanism": "lbu"} | stream
+    service = Service(config(folder, limits=limits, **stream), SECRETS, clock)
+    with TestClient(build_app(service), raise_server_exceptions=False) as client:
+        yield Api(service, client, clock)
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait for another thread, but not for ever."""
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+
+
+def device_header(number: int) -> dict[str, str]:
+    return {"Ldp-Device": device_of(number).hex()}
+
+
+def assert_problem(answer: Any, status: int, code: str) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    body = answer.json()
+    assert body["type"].endswith(f":{code}")
+    assert body["status"] == status
+    assert body["detail"]

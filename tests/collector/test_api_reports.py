@@ -1,0 +1,206 @@
+"""Reports and batches: what is accepted, and every refusal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldpstream.collector.api.limits import limited, read_body
+from ldpstream.errors import MalformedReport, Mistake
+from tests.collector.api import (
+    BLANKS,
+    STREAM,
+    Api,
+    assert_problem,
+    device_header,
+    running,
+)
+from tests.collector.helpers import (
+    START_MS,
+    report_of,
+)
+
+
+def test_a_report_is_accepted_and_counted_once(api: Api) -> None:
+    asking = api.asking()
+    for status in ("accepted", "repeated", "repeated"):
+        answer = api.post(asking, 1, b"\1\0")
+        assert (answer.status_code, answer.json()) == (202, {"status": status})
+    assert_problem(api.post(asking, 1, b"\1\1"), 409, "report-conflict")
+    api.pass_time(9000)
+    released = api.client.get(f"{STREAM}/releases").json()["releases"]
+    assert [release["received"] for release in released] == [1]
+    assert api.refused() == {"report-conflict": 1}
+
+
+def test_refusals_of_a_report(api: Api) -> None:
+    asking = api.asking()
+    assert_problem(api.post(asking, 1, b"\1\0", **{"Ldp-Mac": "00" * 16}), 401, "report-mac")
+    assert_problem(api.post(asking, 1, b"\1\0", **{"Ldp-Mac": "no hex"}), 401, "report-mac")
+    assert_problem(api.post(asking, 1, b"\1\0", **device_header(2)), 401, "report-mac")
+    assert_problem(api.post(asking, 1, b"\1\0", **{"Ldp-Device": "00"}), 400, "device-number")
+    assert_problem(api.post(asking, 1, b"\1"), 400, "report-length")
+    assert_problem(api.post(asking, 1, b"\1\0\0"), 400, "report-length")
+    assert_problem(api.post(asking, 1, b""), 400, "report-length")
+    assert_problem(api.post(asking, 1, b"\2\0"), 400, "report-version")
+    assert_problem(api.post(asking, 1, b"\1\3"), 400, "report-range")
+    bare = api.client.post(f"{STREAM}/rounds/{asking.name}/reports", content=b"\1\0")
+    assert_problem(bare, 400, "device-number")
+    assert api.refused() == {
+        "report-mac": 3,
+        "device-number": 2,
+        "report-length": 3,
+        "report-version": 1,
+        "report-range": 1,
+    }
+    assert api.service.store.received("a", asking.name) == 0
+
+
+def test_a_number_with_blanks_in_it_is_refused_and_shifts_nobody(api: Api) -> None:
+    asking = api.asking()
+    assert_problem(api.post(asking, 1, b"\1\0", **{"Ldp-Device": BLANKS}), 400, "device-number")
+    with pytest.raises(MalformedReport):
+        api.service.intake.submit(asking, bytes(asking.record_bytes - 5), 1)
+    assert api.service.intake.waiting == 0
+    assert api.post(asking, 1, b"\1\0").status_code == 202
+
+
+def test_a_code_holds_for_one_round_only(api: Api) -> None:
+    first = api.asking()
+    old = api.signer(1).headers(first, b"\1\0")
+    api.pass_time(9000)
+    api.pass_time(1000)
+    path = f"{STREAM}/rounds/2-publication/reports"
+    assert_problem(api.client.post(path, content=b"\1\0", headers=old), 401, "report-mac")
+
+
+def test_unknown_and_closed_rounds_are_told_apart(api: Api) -> None:
+    asking = api.asking()
+    signed = api.signer(1).headers(asking, b"\1\0")
+    unknown = api.client.post(f"{STREAM}/rounds/9-x/reports", content=b"\1\0", headers=signed)
+    assert_problem(unknown, 404, "round-unknown")
+    api.pass_time(9000)
+    assert_problem(api.post(asking, 1, b"\1\0"), 410, "round-closed")
+    assert_problem(api.post_batch(asking, b"x"), 410, "round-closed")
+
+
+def test_a_round_that_closes_while_a_report_waits_refuses_it(api: Api) -> None:
+    asking = api.asking()
+    api.service.store.close_round("a", asking.name, START_MS)
+    assert_problem(api.post(asking, 1, b"\1\0"), 410, "round-closed")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "rounds/{round}/reports"),
+        ("POST", "rounds/{round}/batch"),
+        ("POST", "devices"),
+        ("POST", "alerts/rules"),
+        ("PUT", "alerts/rules/0"),
+    ],
+)
+def test_bodies_have_a_limit_on_every_route(tmp_path: Path, method: str, path: str) -> None:
+    """Told in advance or not, and before anyone is asked for a token."""
+    with running(tmp_path, limits="body_bytes = 100") as api:
+        path = f"{STREAM}/{path.format(round=api.asking().name)}"
+        kind = {"Content-Type": "application/json"}
+        for body in (bytes(101), (bytes(60) for _ in range(2))):
+            answer = api.client.request(method, path, content=body, headers=kind)
+            assert_problem(answer, 413, "too-large")
+        assert api.refused() == {"too-large": 2}
+        within = api.client.request(method, path, content=bytes(100), headers=kind)
+        assert within.status_code in (400, 401)
+
+
+def test_a_body_beyond_the_limit_is_not_read() -> None:
+    async def read(length: str, parts: int) -> int:
+        """How many parts of a body of 1 byte a part are taken in."""
+        taken = 0
+
+        async def receive() -> dict[str, Any]:
+            nonlocal taken
+            taken += 1
+            return {"type": "http.request", "body": b"x", "more_body": taken < parts}
+
+        with contextlib.suppress(Mistake):
+            await read_body(limited(receive, 5, length))
+        return taken
+
+    assert asyncio.run(read("5", 5)) == 5
+    assert asyncio.run(read("6", 6)) == 0
+    assert asyncio.run(read("0", 1000)) == 6
+
+
+def test_a_get_with_a_body_is_answered(tmp_path: Path) -> None:
+    with running(tmp_path, limits="body_bytes = 100") as api:
+        answer = api.client.request("GET", f"{STREAM}/releases", content=bytes(1000))
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("number", [3, 40])
+def test_a_batch_is_judged_record_by_record(api: Api, number: int) -> None:
+    """Few records are checked one by one, many side by side: the verdicts are the same."""
+    asking = api.asking()
+    good = [api.signer(n).record(asking, report_of(asking, n)) for n in range(1, number + 1)]
+    forged = good[0][:31] + bytes([good[0][31] ^ 1]) + good[0][32:]
+    swapped = good[0][:16] + good[1][16:32] + good[0][32:]
+    bad = [
+        forged,
+        swapped,
+        api.signer(90).record(asking, b"\2\0"),
+        api.signer(91).record(asking, b"\1\7"),
+        good[1],
+    ]
+    answer = api.post_batch(asking, b"".join(good + bad))
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {
+            "accepted": number,
+            "repeated": 1,
+            "refused": {"report-mac": 2, "report-version": 1, "report-range": 1},
+        },
+    )
+    api.pass_time(9000)
+    (released,) = api.client.get(f"{STREAM}/releases").json()["releases"]
+    assert released["received"] == number
+
+
+@pytest.mark.parametrize("body", [b"", b"x", bytes(35)])
+def test_a_batch_that_is_no_whole_number_of_records(api: Api, body: bytes) -> None:
+    assert_problem(api.post_batch(api.asking(), body), 400, "report-length")
+
+
+def test_a_batch_has_a_limit(tmp_path: Path) -> None:
+    with running(tmp_path, limits="batch = 2") as api:
+        asking = api.asking()
+        records = [api.signer(n).record(asking, b"\1\0") for n in range(3)]
+        assert api.post_batch(asking, b"".join(records[:2])).json()["accepted"] == 2
+        assert_problem(api.post_batch(asking, b"".join(records)), 413, "too-large")
+
+
+def test_a_collector_that_is_behind_says_so(tmp_path: Path) -> None:
+    with running(tmp_path, limits="waiting = 1") as api:
+        asking = api.asking()
+        records = [api.signer(n).record(asking, b"\1\0") for n in range(2)]
+        refused = api.post_batch(asking, b"".join(records))
+        assert_problem(refused, 429, "rate-limited")
+        assert refused.headers["Retry-After"] == "1"
+        assert api.post_batch(asking, records[0]).json()["accepted"] == 1
+        assert api.service.intake.waiting == 0
+
+
+def test_reports_that_cannot_be_stored_are_not_accepted(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking = api.asking()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(api.service.store), "accept", None)
+        refused = api.post(asking, 1, b"\1\0")
+        assert_problem(refused, 503, "unavailable")
+        assert refused.headers["Retry-After"] == "1"
+    assert api.post(asking, 1, b"\1\0").json() == {"status": "accepted"}
