@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -33,6 +33,7 @@ from ldpstream.device.store import Entry, Store
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.privacy.ledger import Ledger
 from tests.device.collectors import INTERVAL_MS, NANO, Bench, Vouching, a_round
+from tests.hostile.counting import assert_a_violation_is_found
 
 WINDOW = 4
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -227,14 +228,4 @@ def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(Store, "add", send_before_commit)
     else:
         monkeypatch.setattr(Vouching, "vouches", never_suspicious)
-    # Finding is enough: making the example small would take minutes.
-    many = settings(
-        settings_here,
-        max_examples=2000,
-        phases=[Phase.generate],
-        report_multiple_bugs=False,
-        database=None,
-        print_blob=False,
-    )
-    with pytest.raises(AssertionError):
-        run_state_machine_as_test(HostileCollector, settings=many)
+    assert_a_violation_is_found(HostileCollector, settings_here)
