@@ -141,6 +141,11 @@ class Problem(Enum):
         "send the same bytes again, or nothing",
     )
     REPORT_NOT_ASKED = ("this device is not asked in this round", "report when a round lists it")
+    DEVICE_VERSION = (
+        "the device does not speak protocol 2",
+        "update the program on the device: devices of release 0.1.0 can be made to give away more"
+        " than epsilon",
+    )
     DEVICE_NUMBER = ("the device's number is {given}", "give 32 hex digits, drawn by the device")
     TOKEN = ("the {kind} token is missing or wrong", "send it as Authorization: Bearer <token>")
     RATE_LIMITED = ("{what} come too fast", "try again in {seconds} s")

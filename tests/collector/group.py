@@ -201,7 +201,7 @@ class Crowd:
         """At one collector after the other."""
         for number in range(1, self.size + 1):
             collector = self.group.collectors[number % len(self.group.collectors)]
-            body = json.dumps({"device": device_of(number).hex()}).encode()
+            body = json.dumps({"device": device_of(number).hex(), "version": 2}).encode()
             token = f"Bearer {SECRETS.enrolment.decode()}"
             status, _ = collector.call(
                 "POST",

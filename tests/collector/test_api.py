@@ -33,9 +33,13 @@ from tests.collector.helpers import (
 # Enrolment
 
 
+def enrolment_of(number: int) -> dict[str, object]:
+    return {"device": device_of(number).hex(), "version": 2}
+
+
 def test_enrolment_gives_terms_pin_and_key(api: Api) -> None:
     device = device_of(7).hex()
-    answer = api.client.post(f"{STREAM}/devices", json={"device": device}, headers=ENROL)
+    answer = api.client.post(f"{STREAM}/devices", json=enrolment_of(7), headers=ENROL)
     assert answer.status_code == 201
     given = answer.json()
     canonical = json.dumps(
@@ -45,25 +49,30 @@ def test_enrolment_gives_terms_pin_and_key(api: Api) -> None:
     message = f"ldpstream device key 1\na\n{device}".encode()
     assert given["key"] == hmac.digest(SECRETS.master, message, "sha256").hex()
     assert given["terms"]["labels"] == ["x", "y", "z"]
-    again = api.client.post(f"{STREAM}/devices", json={"device": device}, headers=ENROL)
+    again = api.client.post(f"{STREAM}/devices", json=enrolment_of(7), headers=ENROL)
     assert again.json() == given
 
 
 def test_open_selection_stores_no_device(api: Api) -> None:
-    api.client.post(f"{STREAM}/devices", json={"device": device_of(7).hex()}, headers=ENROL)
+    api.client.post(f"{STREAM}/devices", json=enrolment_of(7), headers=ENROL)
     assert api.service.store.roster("a") == b""
 
 
 @pytest.mark.parametrize(
     ("headers", "body", "status", "code"),
     [
-        ({}, {"device": "00" * 16}, 401, "token"),
-        ({"Authorization": "Bearer wrong"}, {"device": "00" * 16}, 401, "token"),
-        (ADMIN, {"device": "00" * 16}, 401, "token"),
-        (ENROL, {"device": "00" * 15}, 400, "device-number"),
-        (ENROL, {"device": "zz" * 16}, 400, "device-number"),
-        (ENROL, {"device": BLANKS}, 400, "device-number"),
+        ({}, {"device": "00" * 16, "version": 2}, 401, "token"),
+        ({"Authorization": "Bearer wrong"}, {"device": "00" * 16, "version": 2}, 401, "token"),
+        (ADMIN, {"device": "00" * 16, "version": 2}, 401, "token"),
+        (ENROL, {"device": "00" * 15, "version": 2}, 400, "device-number"),
+        (ENROL, {"device": "zz" * 16, "version": 2}, 400, "device-number"),
+        (ENROL, {"device": BLANKS, "version": 2}, 400, "device-number"),
         (ENROL, {"gadget": 1}, 400, "parameter"),
+        (ENROL, {"device": "00" * 16}, 403, "device-version"),
+        *(
+            (ENROL, {"device": "00" * 16, "version": other}, 403, "device-version")
+            for other in (None, 1, 3, "2", 2.0, True, [2], {"version": 2})
+        ),
     ],
 )
 def test_enrolment_refusals(
@@ -71,6 +80,19 @@ def test_enrolment_refusals(
 ) -> None:
     answer = api.client.post(f"{STREAM}/devices", json=body, headers=headers)
     assert_problem(answer, status, code)
+
+
+def test_a_device_of_release_0_1_0_is_told_what_to_do_and_not_enrolled(tmp_path: Path) -> None:
+    with running(tmp_path, selection="roster") as api:
+        body = {"device": device_of(7).hex()}
+        answer = api.client.post(f"{STREAM}/devices", json=body, headers=ENROL)
+        assert_problem(answer, 403, "device-version")
+        assert answer.json()["detail"] == (
+            "the device does not speak protocol 2; update the program on the device: devices of"
+            " release 0.1.0 can be made to give away more than epsilon"
+        )
+        assert api.service.store.roster("a") == b""
+        assert api.refused() == {"device-version": 1}
 
 
 @pytest.mark.parametrize("body", [b'\xff\xfe{"device"', b"[" * 100_000, b'{"device"', b"9" * 5000])
@@ -87,8 +109,7 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     with running(tmp_path, selection="roster") as api:
         monkeypatch.setattr(Writer, "do", full)
-        device = {"device": device_of(7).hex()}
-        refused = api.client.post(f"{STREAM}/devices", json=device, headers=ENROL)
+        refused = api.client.post(f"{STREAM}/devices", json=enrolment_of(7), headers=ENROL)
         assert_problem(refused, 503, "unavailable")
         assert refused.headers["Retry-After"] == "1"
         rule = {"label": "x", "above": 0.5}
@@ -109,8 +130,7 @@ def test_enrolment_has_a_speed_limit(tmp_path: Path) -> None:
     with running(tmp_path, limits="enrolments_per_second = 2") as api:
 
         def enrol() -> Any:
-            body = {"device": device_of(1).hex()}
-            return api.client.post(f"{STREAM}/devices", json=body, headers=ENROL)
+            return api.client.post(f"{STREAM}/devices", json=enrolment_of(1), headers=ENROL)
 
         assert [enrol().status_code for _ in range(2)] == [201, 201]
         refused = enrol()
@@ -164,8 +184,7 @@ def test_parameters_of_a_long_poll_are_checked(api: Api, query: str) -> None:
 def test_a_roster_round_lists_only_those_asked(tmp_path: Path) -> None:
     with running(tmp_path, selection="roster", mechanism="lpu") as api:
         for number in range(1, 41):
-            body = {"device": device_of(number).hex()}
-            api.client.post(f"{STREAM}/devices", json=body, headers=ENROL)
+            api.client.post(f"{STREAM}/devices", json=enrolment_of(number), headers=ENROL)
         api.pass_time(10_000)  # nobody was enrolled at t = 1
         asking = api.asking()
         listed = [

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.limits import limited, read_body
+from ldpstream.collector.keys import DeviceKeys, authentic
 from ldpstream.errors import MalformedReport, Mistake
 from tests.collector.api import (
     BLANKS,
@@ -20,7 +23,9 @@ from tests.collector.api import (
     running,
 )
 from tests.collector.helpers import (
+    SECRETS,
     START_MS,
+    device_of,
     report_of,
 )
 
@@ -76,6 +81,69 @@ def test_a_code_holds_for_one_round_only(api: Api) -> None:
     api.pass_time(1000)
     path = f"{STREAM}/rounds/2-publication/reports"
     assert_problem(api.client.post(path, content=b"\1\0", headers=old), 401, "report-mac")
+
+
+def record_of_0_1_0(api: Api, asking: OpenRound, number: int) -> bytes:
+    """A report as a device of release 0.1.0 signs it."""
+    device, report = device_of(number), report_of(asking, number)
+    message = f"POST\n{STREAM}/rounds/{asking.name}/reports\n{asking.name}\n".encode() + report
+    key = DeviceKeys(SECRETS.master, "a").of(device)
+    return device + hmac.digest(key, message, "sha256")[:16] + report
+
+
+def test_the_message_under_a_code(api: Api) -> None:
+    """Spelled out, as other programs have to spell it."""
+    asking = api.asking()
+    path = "/v1/streams/a/rounds/1-publication/reports"
+    message = f"ldpstream report 2\n{path}\n1-publication\n".encode() + b"\1\0"
+    mac = hmac.digest(DeviceKeys(SECRETS.master, "a").of(device_of(1)), message, "sha256")[:16]
+    assert api.post(asking, 1, b"\1\0", **{"Ldp-Mac": mac.hex()}).status_code == 202
+
+
+def test_a_report_of_a_device_of_0_1_0_is_refused_as_such(api: Api) -> None:
+    asking = api.asking()
+    record = record_of_0_1_0(api, asking, 1)
+    answer = api.post(asking, 1, record[32:], **{"Ldp-Mac": record[16:32].hex()})
+    assert_problem(answer, 403, "device-version")
+    assert "; update the program on the device" in answer.json()["detail"]
+    assert api.refused() == {"device-version": 1}
+    assert api.service.store.received("a", asking.name) == 0
+    updated = api.post(asking, 1, record[32:])
+    assert updated.json() == {"status": "accepted"}, "once updated, it reports in the same round"
+
+
+@pytest.mark.parametrize("good", [2, 40])
+@pytest.mark.parametrize("old", [1, 20])
+def test_a_batch_with_records_of_devices_of_0_1_0(api: Api, good: int, old: int) -> None:
+    """Few records and many are checked in different ways, the good ones and the others apart."""
+    asking = api.asking()
+    records = [api.signer(n).record(asking, report_of(asking, n)) for n in range(1, good + 1)]
+    outdated = [record_of_0_1_0(api, asking, n) for n in range(101, 101 + old)]
+    forged = [record[:31] + bytes([record[31] ^ 1]) + record[32:] for record in outdated[:1]]
+    mixed = outdated[: old // 2] + records[: good // 2] + forged + outdated[old // 2 :]
+    answer = api.post_batch(asking, b"".join(mixed + records[good // 2 :]))
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"accepted": good, "repeated": 0, "refused": {"report-mac": 1, "device-version": old}},
+    )
+    assert api.service.store.received("a", asking.name) == good
+
+
+def test_of_a_good_batch_no_code_is_looked_at_twice(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking, checked = api.asking(), []
+
+    def counting(keys: DeviceKeys, prefix: bytes, devices: Any, *rest: Any) -> Any:
+        checked.append((prefix.split(b"\n")[0], len(devices)))
+        return authentic(keys, prefix, devices, *rest)
+
+    monkeypatch.setattr("ldpstream.collector.judge.authentic", counting)
+    good = [api.signer(n).record(asking, report_of(asking, n)) for n in range(1, 31)]
+    api.post_batch(asking, b"".join(good))
+    assert checked == [(b"ldpstream report 2", 30)]
+    api.post_batch(asking, b"".join([*good, record_of_0_1_0(api, asking, 31)]))
+    assert checked[1:] == [(b"ldpstream report 2", 31), (b"POST", 1)]
 
 
 def test_unknown_and_closed_rounds_are_told_apart(api: Api) -> None:

@@ -117,7 +117,7 @@ def test_no_device_is_named(tmp_path: Path) -> None:
     with running(tmp_path, selection="roster") as api:
         api.client.post(
             "/v1/streams/a/devices",
-            json={"device": device_of(0xABCDEF).hex()},
+            json={"device": device_of(0xABCDEF).hex(), "version": 2},
             headers={"Authorization": f"Bearer {SECRETS.enrolment.decode()}"},
         )
         text = api.client.get("/metrics", headers=ADMIN).text

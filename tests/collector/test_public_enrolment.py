@@ -13,7 +13,7 @@ from tests.collector.helpers import device_of, stream_config
 
 
 def enrol(api: Api, headers: dict[str, str] | None = None) -> Any:
-    body = {"device": device_of(1).hex()}
+    body = {"device": device_of(1).hex(), "version": 2}
     return api.client.post(f"{STREAM}/devices", json=body, headers=headers or {})
 
 

@@ -144,7 +144,10 @@ class MemoryCollector:
 
     def _respond(self, request: Request) -> Response:
         if request.path.endswith("/devices"):
-            device = json.loads(request.body)["device"]
+            sent = json.loads(request.body)
+            assert sent.keys() == {"device", "version"}
+            assert sent["version"] == 2
+            device = sent["device"]
             answer = {
                 "terms": json.loads(self.terms.canonical),
                 "pin": self.terms.pin,
@@ -162,7 +165,7 @@ class MemoryCollector:
         name = request.path.split("/")[-2]
         asked = next(one for one in self.rounds if one["round"] == name)
         key = device_key(self.terms.stream, request.headers["Ldp-Device"])
-        message = f"POST\n{request.path}\n{name}\n".encode() + request.body
+        message = f"ldpstream report 2\n{request.path}\n{name}\n".encode() + request.body
         mac = hmac.digest(key, message, hashlib.sha256)[:16].hex()
         assert request.headers["Ldp-Mac"] == mac
         on_disk = self.path is None or on_disk_now(self.path, asked["t"], name) == request.body

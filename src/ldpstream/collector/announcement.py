@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.collector.keys import report_prefix
+from ldpstream.collector.keys import report_prefix, report_prefix_1
 from ldpstream.collector.records import HEAD_BYTES
 from ldpstream.collector.selection import Asked
 from ldpstream.collector.store.contract import NewRound
@@ -42,6 +42,11 @@ class OpenRound:
     @cached_property
     def prefix(self) -> bytes:
         return report_prefix(reports_path(self.stream, self.name), self.name)
+
+    @cached_property
+    def prefix_1(self) -> bytes:
+        """The prefix of devices of release 0.1.0, which are refused."""
+        return report_prefix_1(reports_path(self.stream, self.name), self.name)
 
     @cached_property
     def asked_mask(self) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.keys import DeviceKeys, authentic
@@ -23,8 +24,12 @@ def judge(records: Records, asking: OpenRound, keys: DeviceKeys, selection: Sele
     The code comes first: of what nobody signed, nothing else is said.
     """
     verdicts = all_of(Verdict.ACCEPTED, len(records))
-    signed = authentic(keys, asking.prefix, records.devices, records.macs, records.reports)
-    verdicts[~signed] = Verdict.MAC
+    signed = _signed(records, keys, asking.prefix)
+    if not signed.all():
+        unsigned = np.flatnonzero(~signed)
+        verdicts[unsigned] = Verdict.MAC
+        outdated = _signed(records.where(~signed), keys, asking.prefix_1)
+        verdicts[unsigned[outdated]] = Verdict.DEVICE_VERSION
     _check_content(records, asking, verdicts)
     if isinstance(selection, RosterSelection):
         numbers = selection.numbers_of(records.devices)
@@ -33,6 +38,10 @@ def judge(records: Records, asking: OpenRound, keys: DeviceKeys, selection: Sele
         asked = known & mask[np.where(known, numbers, 0)] if len(mask) else known
         verdicts[(verdicts == Verdict.ACCEPTED) & ~asked] = Verdict.NOT_ASKED
     return verdicts
+
+
+def _signed(records: Records, keys: DeviceKeys, prefix: bytes) -> NDArray[np.bool_]:
+    return authentic(keys, prefix, records.devices, records.macs, records.reports)
 
 
 def _check_content(records: Records, asking: OpenRound, verdicts: Verdicts) -> None:

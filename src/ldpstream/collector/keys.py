@@ -56,6 +56,11 @@ class DeviceKeys:
 
 def report_prefix(path: str, round_name: str) -> bytes:
     """What precedes a report's bytes in the message that is authenticated."""
+    return f"ldpstream report 2\n{path}\n{round_name}\n".encode()
+
+
+def report_prefix_1(path: str, round_name: str) -> bytes:
+    """The prefix that devices of release 0.1.0 use, to tell them from forgers: both are refused."""
     return f"POST\n{path}\n{round_name}\n".encode()
 
 

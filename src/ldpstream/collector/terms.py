@@ -14,7 +14,10 @@ from ldpstream.oracles import Oracle
 from ldpstream.oracles.collector_half import CollectorHalf
 from ldpstream.privacy.epsilon import Epsilon
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
+"""Of enrolment and of a report's authentication; devices that speak another are refused."""
+TERMS_VERSION = 1
+"""Of the form of the terms. It is pinned with them."""
 
 MEAN = "mean"
 """What the one figure of a stream of numbers is called, where others have labels."""
@@ -45,7 +48,7 @@ class Terms:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "version": PROTOCOL_VERSION,
+            "version": TERMS_VERSION,
             "stream": self.stream,
             **_query(self.values),
             "epsilon_nano": self.epsilon.nano,

@@ -24,6 +24,7 @@ class Verdict(IntEnum):
     VERSION = 5
     RANGE = 6
     NOT_ASKED = 7
+    DEVICE_VERSION = 8
 
     @property
     def refusal(self) -> Problem | None:
@@ -38,6 +39,7 @@ _REFUSALS = {
     Verdict.VERSION: Problem.REPORT_VERSION,
     Verdict.RANGE: Problem.REPORT_RANGE,
     Verdict.NOT_ASKED: Problem.REPORT_NOT_ASKED,
+    Verdict.DEVICE_VERSION: Problem.DEVICE_VERSION,
 }
 
 

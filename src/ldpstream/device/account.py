@@ -215,7 +215,7 @@ class Account:
 
     def _submission(self, asked: Round, report: bytes) -> Submission:
         path = f"/v1/streams/{self.enrolled.terms.stream}/rounds/{asked.name}/reports"
-        message = f"POST\n{path}\n{asked.name}\n".encode() + report
+        message = f"ldpstream report 2\n{path}\n{asked.name}\n".encode() + report
         mac = hmac.digest(self.enrolled.key, message, hashlib.sha256)[:16]
         return Submission(asked, path, report, mac)
 

@@ -100,7 +100,7 @@ class Session:
                 "POST",
                 f"/v1/streams/{stream}/devices",
                 authorised | {"Content-Type": "application/json"},
-                json.dumps({"device": self.account.number.hex()}).encode(),
+                json.dumps({"device": self.account.number.hex(), "version": 2}).encode(),
             ),
             give_up=lambda failures, pause: failures == ENROLMENT_TRIES,
         )

@@ -207,7 +207,7 @@ def _mac(rng: random.Random) -> dict[str, Any]:
     key, report, name = rng.randbytes(32), rng.randbytes(11), f"{rng.randrange(99)}-publication"
     path = f"/v1/streams/regions/rounds/{name}/reports"
     mac = report_mac(key, report_prefix(path, name), report)
-    message = f"POST\n{path}\n{name}\n".encode() + report
+    message = f"ldpstream report 2\n{path}\n{name}\n".encode() + report
     assert mac == hmac.digest(key, message, "sha256")[:16]
     return {
         "key": key.hex(),

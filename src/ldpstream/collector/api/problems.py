@@ -31,6 +31,7 @@ STATUSES = {
     Problem.ALERT_RULE_FIXED: 409,
     Problem.REPORT_MAC: 401,
     Problem.REPORT_NOT_ASKED: 403,
+    Problem.DEVICE_VERSION: 403,
     Problem.TOKEN: 401,
     Problem.TOO_LARGE: 413,
     Problem.RATE_LIMITED: 429,

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from ldpstream.collector.api.limits import AddressBuckets, TokenBucket, has_token, is_number
 from ldpstream.collector.api.lookup import device_number, find_stream
 from ldpstream.collector.service import Service
+from ldpstream.collector.terms import PROTOCOL_VERSION
 from ldpstream.errors import Mistake, Problem
 
 LONGEST_WAIT_SECONDS = 30
@@ -41,15 +42,19 @@ def enrolment(service: Service) -> APIRouter:
         tags=["devices"],
         dependencies=[Depends(authorised)],
     )
-    async def enrol(stream: str, device: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
+    async def enrol(
+        stream: str, device: Annotated[str, Body()], version: Annotated[Any, Body()] = None
+    ) -> dict[str, Any]:
         """Enrol a device: the stream's terms, their pin, and the device's key.
 
-        Needs the enrolment token, unless the stream has public enrolment. Enrolling again gives the
-        same answer.
+        Needs the enrolment token, unless the stream has public enrolment. `version` is that of the
+        protocol, 2. Enrolling again gives the same answer.
         """
         if not bucket.take():
             raise Mistake(Problem.RATE_LIMITED, what="enrolments", seconds=1)
         found = find_stream(service, stream)
+        if type(version) is not int or version != PROTOCOL_VERSION:
+            raise Mistake(Problem.DEVICE_VERSION)
         number = device_number(device)
         if found.roster is not None:
             await run_in_threadpool(service.store.enrol, stream, number)
