@@ -47,6 +47,7 @@ population = 1000
 deadlines = { dissimilarity = 0.3, publication = 0.5 }
 thresholds = { x = 0.25 }
 public = false
+other = "y"
 """
 FILE = Path("some/collector.toml")
 LABELS = 'labels = ["x", "y"]\nepsilon = 0.5'
@@ -68,6 +69,7 @@ def test_what_a_file_gives() -> None:
     assert second.deadlines == {Purpose.DISSIMILARITY: 0.3, Purpose.PUBLICATION: 0.5}
     assert second.thresholds == {"x": 0.25}
     assert (first.public, second.public) == (True, False)
+    assert (first.other, second.other) == (None, "y")
 
 
 @pytest.mark.parametrize(
@@ -87,9 +89,13 @@ def test_what_a_file_gives() -> None:
         ('name = "a"', 'name = "A b"', 8, "a-z"),
         ('name = "a"', 'name = "b"', 16, "used twice"),
         ('name = "a"', 'name = "a"\ncolour = "red"', 9, "no key 'colour'"),
+        ('name = "a"', 'name = "a"\ncolour = "red"', 9, "oracle, other, population"),
         (LABELS, 'labels = ["x"]\nepsilon = 0.5', 9, "1 labels"),
         (LABELS, 'labels = ["x", "x"]\nepsilon = 0.5', 9, "twice"),
         (LABELS, 'labels = ["x", 1]\nepsilon = 0.5', 9, "quotes"),
+        ("epsilon = 0.5", 'other = "q"\nepsilon = 0.5', 10, "'q' is not a label of this domain"),
+        ("epsilon = 0.5", "other = 1\nepsilon = 0.5", 10, "a text in quotes"),
+        (LABELS, 'range = [0, 1]\nother = "mean"\nepsilon = 0.5', 10, "a stream of numbers"),
         ("epsilon = 0.5", "range = [0, 1]\nepsilon = 0.5", 10, "labels or a range"),
         (LABELS, "range = [0]\nepsilon = 0.5", 9, "a list of 2 numbers"),
         (LABELS, "range = [1, 0]\nepsilon = 0.5", 9, "the lower one first"),

@@ -166,11 +166,24 @@ def test_a_malformed_enrolment_is_refused(bench: Bench, answer: dict[str, Any]) 
         {"oracle": "none"},
         {"oracle": ["grr"]},
         {"more": 1},
+        {"other": None},
+        {"other": "elsewhere"},
+        {"other": 0},
+        {"other": ["north"]},
     ],
 )
 def test_terms_that_make_no_sense_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(TermsRefused):
         make_terms(**change)
+
+
+def test_the_other_label_is_pinned_and_kept_on_disk(bench: Bench) -> None:
+    assert make_terms().other is None
+    bench.collector.terms = make_terms(other="west")
+    bench.enrolled().close()
+    kept = bench.open().terms
+    assert kept == make_terms(other="west")
+    assert kept.other == 3
 
 
 @pytest.mark.parametrize(
@@ -187,6 +200,7 @@ def test_terms_that_make_no_sense_are_refused(change: dict[str, Any]) -> None:
         {"steps": 1 << 17},
         {"oracle": "grr"},
         {"labels": ["a", "b"]},
+        {"other": "mean"},
     ],
 )
 def test_terms_of_numbers_that_make_no_sense_are_refused(change: dict[str, Any]) -> None:

@@ -58,6 +58,7 @@ class TestRule1TermsArePinned:
             {"labels": ["north", "south"]},
             {"oracle": "oue"},
             {"start_ms": 0},
+            {"other": "north"},
         ],
     )
     def test_other_terms_are_refused(self, bench: Bench, change: dict[str, Any]) -> None:

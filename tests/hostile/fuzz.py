@@ -182,7 +182,7 @@ def answers(data: st.DataObject) -> None:
 
 
 def terms(data: st.DataObject) -> None:
-    kind = data.draw(st.sampled_from([{}, NUMBERS]))
+    kind = data.draw(st.sampled_from([{}, {"other": "west"}, NUMBERS]))
     sent = data.draw(changed(json.loads(make_terms(**kind).canonical)))
     with suppress(TermsRefused):
         read = Terms.read(sent)

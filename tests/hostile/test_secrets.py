@@ -59,7 +59,7 @@ def test_nothing_that_a_collector_says_holds_a_secret(served: Collector) -> None
     admin = TOKENS["LDPSTREAM_ADMIN_TOKEN"]
     url = f"{served.url}/v1/streams/roster/devices"
     headers = {"Authorization": f"Bearer {TOKENS['LDPSTREAM_ENROLMENT_TOKEN']}"}
-    body = {"device": DEVICE, "version": 2}
+    body: dict[str, Any] = {"device": DEVICE, "version": 2}
     enrolled = requests.post(url, json=body, headers=headers, timeout=10).json()
     secrets = [
         *TOKENS.values(),

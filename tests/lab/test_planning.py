@@ -293,6 +293,8 @@ def test_the_collector_accepts_the_file(labels: tuple[str, ...]) -> None:
     config = parse(file.text(), Path("stream.toml"))
     (stream,) = config.streams
     assert stream.labels == labels
+    assert stream.other is None
+    assert 'other = "LABEL"' in file.text()
     assert stream.settings == settings
     assert stream.interval_ms == 90_000
     assert stream.mechanism == "lpf"
@@ -307,6 +309,7 @@ def test_a_range_takes_the_place_of_labels() -> None:
     assert stream["range"] == [-20.0, 60.5]
     assert stream["oracle"] == "hybrid"
     assert "labels" not in stream
+    assert "other =" not in file.text()
 
 
 @pytest.mark.parametrize("text", ["500ms", "30s", "1min", "1m", "90 sec", "1h", "1d", "2day"])

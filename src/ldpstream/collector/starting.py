@@ -24,7 +24,19 @@ def terms_of(config: StreamConfig, store: Store, clock: Clock) -> tuple[Terms, S
             raise Mistake(
                 Problem.TERMS_CHANGED, stream=config.name, name=name, stored=kept, given=given
             )
+    if config.other != terms.other:
+        raise Mistake(
+            Problem.TERMS_CHANGED,
+            stream=config.name,
+            name="other",
+            stored=_said(terms.other),
+            given=_said(config.other),
+        )
     return terms, stored
+
+
+def _said(label: str | None) -> str:
+    return "nothing" if label is None else repr(label)
 
 
 def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
@@ -37,6 +49,7 @@ def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
         config.interval_ms,
         clock.now_ms() if config.start_ms is None else config.start_ms,
         mechanism.noise.oracle,
+        config.other,
     )
     try:
         return store.create_stream(config.name, terms.to_json())

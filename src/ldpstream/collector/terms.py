@@ -45,6 +45,8 @@ class Terms:
     interval_ms: int
     start_ms: int
     oracle: Oracle | Numeric
+    other: str | None = None
+    """The label that a device reports when it has no usable value, if the stream has one."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -56,6 +58,7 @@ class Terms:
             "interval_ms": self.interval_ms,
             "start_ms": self.start_ms,
             "oracle": self.oracle.value,
+            **({} if self.other is None else {"other": self.other}),
         }
 
     @classmethod
@@ -69,6 +72,7 @@ class Terms:
             saved["interval_ms"],
             saved["start_ms"],
             (Numeric if numeric else Oracle).named(saved["oracle"]),
+            saved.get("other"),
         )
 
     @property

@@ -64,14 +64,17 @@ class Terms:
     interval_ms: int
     start_ms: int
     oracle: Oracle | Numeric
+    other: int | None = None
+    """The index of the label to report when there is no usable value, if the stream has one."""
 
     @classmethod
     def read(cls, sent: object) -> Terms:
         """Check what a collector sent. A key that this version does not know may loosen another."""
         if not isinstance(sent, dict):
             _malformed("the keys", sent)
-        own_keys = _OWN_KEYS.get(str(sent.get("query")))
-        if own_keys is None or sent.keys() != _COMMON_KEYS | own_keys:
+        query = str(sent.get("query"))
+        own_keys, optional = _OWN_KEYS.get(query), _OPTIONAL_KEYS.get(query, frozenset())
+        if own_keys is None or sent.keys() - optional != _COMMON_KEYS | own_keys:
             _malformed("the keys", sorted(map(str, sent)))
         _check("version", sent, sent["version"] == VERSION and type(sent["version"]) is int)
         _check("stream", sent, is_stream_name(sent["stream"]))
@@ -86,7 +89,8 @@ class Terms:
         except (Mistake, ValueError) as error:
             raise TermsRefused(Problem.TERMS_MALFORMED, what=shown(str(error))) from None
         times = (sent["interval_ms"], sent["start_ms"])
-        return cls(sent["stream"], values, epsilon.nano, sent["window"], *times, oracle)
+        other = _other(sent, values)
+        return cls(sent["stream"], values, epsilon.nano, sent["window"], *times, oracle, other)
 
     @cached_property
     def canonical(self) -> str:
@@ -95,6 +99,8 @@ class Terms:
             query = {"query": "mean", **self.values.to_json()}
         else:
             query = {"query": "histogram", "labels": self.values.labels}
+            if self.other is not None:
+                query["other"] = self.values.labels[self.other]
         fields = {
             "version": VERSION,
             "stream": self.stream,
@@ -150,6 +156,8 @@ _OWN_KEYS = {
     "mean": frozenset({"low", "high", "steps"}),
 }
 
+_OPTIONAL_KEYS = {"histogram": frozenset({"other"})}
+
 
 def _labels(sent: dict[str, Any]) -> tuple[Domain, Oracle]:
     _check("labels", sent, _are_labels(sent["labels"]))
@@ -164,6 +172,13 @@ def _numbers(sent: dict[str, Any]) -> tuple[Range, Numeric]:
     for end, text in values.to_json().items():
         _check(end, sent, sent[end] == text)  # else this device would pin another text
     return values, Numeric(sent["oracle"])
+
+
+def _other(sent: dict[str, Any], values: Domain | Range) -> int | None:
+    if isinstance(values, Range) or "other" not in sent:
+        return None
+    _check("other", sent, isinstance(sent["other"], str) and sent["other"] in values.labels)
+    return values.index(sent["other"])
 
 
 def is_stream_name(name: object) -> bool:

@@ -60,6 +60,8 @@ class StreamConfig:
     """Whether devices may enrol without the token."""
     suspicion: Suspicion = Suspicion()  # noqa: RUF009 - frozen
     """When a round looks manipulated, and what follows."""
+    other: str | None = None
+    """The label that a device reports when it has no usable value."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -109,6 +111,7 @@ def read_stream(table: Table) -> StreamConfig:
         alerts=read_rules(table.tables("alert"), name, labels),
         public_enrolment=_public_enrolment(table),
         suspicion=_suspicion(table.table("suspicion")),
+        other=_other(table, values),
     )
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
     return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
@@ -125,6 +128,17 @@ def _values(table: Table) -> Domain | Range:
     ends = table.numbers("range", 2)
     numbers: Range = table.attempt("range", lambda: Range(ends[0], ends[1]))
     return numbers
+
+
+def _other(table: Table, values: Domain | Range) -> str | None:
+    """`other`: one of the labels, or nothing."""
+    if table.get("other", None) is None:
+        return None
+    label = table.text("other")
+    if isinstance(values, Range):
+        table.refuse("other", "other is a label, and a stream of numbers has none", "leave it out")
+    table.attempt("other", lambda: values.index(label))
+    return label
 
 
 def _oracle(table: Table, values: Domain | Range) -> Oracle | Numeric | None:

@@ -14,6 +14,9 @@ from ldpstream.mechanisms.queries import Mean
 from ldpstream.mechanisms.registry import Settings
 
 WIDTH = 100
+OTHER = (
+    'Devices that may have no usable value need a label for it: other = "LABEL", one of the labels.'
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def _values(subject: Subject) -> list[str]:
     """What devices hold."""
     if isinstance(subject.query, Mean):
         return [f"range = [{subject.query.low!r}, {subject.query.high!r}]"]
-    return _labels(subject.labels, named=subject.named)
+    return [*_labels(subject.labels, named=subject.named), *_comment(OTHER)]
 
 
 def _labels(labels: Sequence[str], *, named: bool) -> list[str]:

@@ -1,0 +1,108 @@
+"""The terms of a stream: what is pinned, what older stores hold, and what may not change."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ldpstream.collector.clock import ManualClock
+from ldpstream.collector.coordinator import Coordinator
+from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.collector.terms import Terms
+from ldpstream.device.terms import Terms as DeviceTerms
+from ldpstream.domain import Domain
+from ldpstream.errors import Mistake, Problem
+from ldpstream.oracles import Oracle
+from ldpstream.privacy.epsilon import Epsilon
+from tests.collector.api import ENROL, STREAM, running
+from tests.collector.helpers import START_MS, stream_config
+
+LABELS = ("north", "süd", "none")
+FIXED = {
+    "version": 1,
+    "stream": "regions",
+    "query": "histogram",
+    "labels": ["north", "south"],
+    "epsilon_nano": 10**9,
+    "window": 20,
+    "interval_ms": 60_000,
+    "start_ms": 1_700_000_000_000,
+    "oracle": "grr",
+}
+"""Terms as release 0.1.0 wrote them."""
+PIN = "4b380b163a41968320a53d03fe6d0de9aebfe1650fac5f8db8523d83df604503"
+"""Their pin, as release 0.1.0 computed it."""
+
+
+def terms_of(other: str | None) -> Terms:
+    values = Domain.of(LABELS)
+    return Terms("regions", values, Epsilon.of(1), 20, 60_000, 0, Oracle.GRR, other)
+
+
+def test_terms_of_before_have_the_pin_that_they_had() -> None:
+    terms = Terms.from_json(FIXED)
+    assert terms.other is None
+    assert terms.to_json() == FIXED
+    assert terms.pin == DeviceTerms.read(FIXED).pin == PIN
+
+
+@pytest.mark.parametrize("other", [None, *LABELS])
+def test_device_and_collector_pin_the_same_other_label(other: str | None) -> None:
+    terms = terms_of(other)
+    assert Terms.from_json(json.loads(terms.canonical)) == terms
+    assert ("other" in terms.to_json()) == (other is not None)
+    agreed = DeviceTerms.read(terms.to_json())
+    assert (agreed.canonical, agreed.pin) == (terms.canonical, terms.pin)
+    assert agreed.other == (None if other is None else LABELS.index(other))
+
+
+def test_every_other_label_has_a_pin_of_its_own() -> None:
+    assert len({terms_of(other).pin for other in (None, *LABELS)}) == 4
+
+
+def test_an_enrolment_tells_of_the_other_label(tmp_path: Path) -> None:
+    with running(tmp_path, other="z") as api:
+        body = {"device": "00" * 16, "version": 2}
+        answer = api.client.post(f"{STREAM}/devices", json=body, headers=ENROL).json()
+        assert answer["terms"]["other"] == "z"
+        assert DeviceTerms.read(answer["terms"]).pin == answer["pin"]
+        assert api.client.get(STREAM).json()["terms"]["other"] == "z"
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "told"),
+    [
+        (None, "z", "other = nothing, and the file says 'z'"),
+        ("z", None, "other = 'z', and the file says nothing"),
+        ("z", "y", "other = 'z', and the file says 'y'"),
+    ],
+)
+def test_another_other_label_is_refused(
+    tmp_path: Path, stored: str | None, given: str | None, told: str
+) -> None:
+    clock = ManualClock(START_MS)
+    with closing(SqliteStore(tmp_path / "c.sqlite")) as store:
+        Coordinator(stream_config(tmp_path, other=stored), store, clock)
+        Coordinator(stream_config(tmp_path, other=stored), store, clock)
+        with pytest.raises(Mistake) as refused:
+            Coordinator(stream_config(tmp_path, other=given), store, clock)
+    assert refused.value.problem is Problem.TERMS_CHANGED
+    assert told in str(refused.value)
+
+
+def test_a_stream_that_was_stored_by_0_1_0_is_taken_up(tmp_path: Path) -> None:
+    config = stream_config(tmp_path)
+    stored = {
+        **FIXED,
+        "stream": "a",
+        "labels": ["x", "y", "z"],
+        "window": 4,
+        "interval_ms": 10_000,
+        "start_ms": START_MS,
+    }
+    with closing(SqliteStore(tmp_path / "c.sqlite")) as store:
+        store.create_stream("a", stored)
+        assert Coordinator(config, store, ManualClock(START_MS)).terms.to_json() == stored
