@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ldpstream.domain import MOST_LABELS, Domain, check_labels
+from ldpstream.domain import LONGEST_LABEL, MOST_LABELS, Domain, check_labels
 from ldpstream.errors import Mistake, Problem
 
 
@@ -37,6 +37,16 @@ def test_a_label_stands_once() -> None:
         Domain.of(["a", "b", "a"])
     assert refusal.value.problem is Problem.DOMAIN_DUPLICATE
     assert str(refusal.value) == "label 'a' stands twice in the domain; name each label once"
+
+
+def test_a_label_has_at_most_1000_characters() -> None:
+    """Of characters, not of bytes, whatever they take on the wire."""
+    longest = "😀" * LONGEST_LABEL
+    assert Domain.of([longest, "b"]).index(longest) == 0
+    with pytest.raises(Mistake) as refusal:
+        Domain.of(["b", "a" * 1001])
+    assert refusal.value.problem is Problem.LABEL_LENGTH
+    assert str(refusal.value) == "a label has 1001 characters; give it at most 1000"
 
 
 def test_an_unknown_label_is_answered_with_the_first_known_ones() -> None:

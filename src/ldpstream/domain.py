@@ -10,6 +10,9 @@ from ldpstream.errors import Mistake, Problem
 MOST_LABELS = 1 << 16
 """The hash of the local-hashing oracles is exact for values of 16 bits (`oracles/hashing.py`)."""
 
+LONGEST_LABEL = 1000
+"""Characters (code points). Devices keep the labels of a stream, whoever has named them."""
+
 
 def check_labels(labels: int) -> int:
     """Refuse a domain size that no oracle can serve."""
@@ -36,6 +39,8 @@ class Domain:
         check_labels(len(self.labels))
         indexes: dict[str, int] = {}
         for index, label in enumerate(self.labels):
+            if len(label) > LONGEST_LABEL:
+                raise Mistake(Problem.LABEL_LENGTH, given=len(label), most=LONGEST_LABEL)
             if indexes.setdefault(label, index) != index:
                 raise Mistake(Problem.DOMAIN_DUPLICATE, label=label)
         object.__setattr__(self, "_indexes", indexes)

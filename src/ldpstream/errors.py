@@ -20,6 +20,7 @@ class Problem(Enum):
     WINDOW_RANGE = ("window is {given}", "give a whole number of timestamps, 1 or more")
     DOMAIN_SIZE = ("the domain has {given} labels", "give 2 to 65536")
     DOMAIN_DUPLICATE = ("label {label!r} stands twice in the domain", "name each label once")
+    LABEL_LENGTH = ("a label has {given} characters", "give it at most {most}")
     LABEL_UNKNOWN = ("{label!r} is not a label of this domain", "use one of: {known}")
     VALUE_RANGE = ("value {given} is outside the domain of {labels} labels", "give 0 to {last}")
     ORACLE_UNKNOWN = ("there is no oracle {given!r}", "use one of: {known}")

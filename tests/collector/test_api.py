@@ -176,9 +176,14 @@ def test_a_long_poll_waits_for_the_next_serial(api: Api) -> None:
     assert [one["round"] for one in told["rounds"]] == ["2-publication"]
 
 
-@pytest.mark.parametrize("query", ["wait=31", "wait=-1", "after=x", "after=1.5"])
+@pytest.mark.parametrize("query", ["wait=31", "wait=-1", "after=x", "after=1.5", f"after={2**53}"])
 def test_parameters_of_a_long_poll_are_checked(api: Api, query: str) -> None:
     assert_problem(api.client.get(f"{STREAM}/rounds?{query}"), 400, "parameter")
+
+
+def test_the_largest_serial_is_taken(api: Api) -> None:
+    api.asking()
+    assert api.client.get(f"{STREAM}/rounds?after={2**53 - 1}").json()["serial"] == 1
 
 
 def test_a_roster_round_lists_only_those_asked(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def test_what_a_file_gives() -> None:
         ('name = "a"', 'name = "a"\ncolour = "red"', 9, "oracle, other, population"),
         (LABELS, 'labels = ["x"]\nepsilon = 0.5', 9, "1 labels"),
         (LABELS, 'labels = ["x", "x"]\nepsilon = 0.5', 9, "twice"),
+        (LABELS, f'labels = ["x", "{1001 * "y"}"]\nepsilon = 0.5', 9, "1001 characters"),
         (LABELS, 'labels = ["x", 1]\nepsilon = 0.5', 9, "quotes"),
         ("epsilon = 0.5", 'other = "q"\nepsilon = 0.5', 10, "'q' is not a label of this domain"),
         ("epsilon = 0.5", "other = 1\nepsilon = 0.5", 10, "a text in quotes"),

@@ -156,6 +156,7 @@ def test_a_malformed_enrolment_is_refused(bench: Bench, answer: dict[str, Any]) 
         {"labels": ["a", "a"]},
         {"labels": "ab"},
         {"labels": ["a", "\ud800"]},
+        {"labels": ["a", "b" * 1001]},
         {"epsilon_nano": 0},
         {"epsilon_nano": 33 * NANO},
         {"epsilon_nano": 1.0},
@@ -368,6 +369,31 @@ def test_what_a_fault_of_the_disk_left_unanswered_is_asked_for_again(bench: Benc
     questions = [one.path for one in bench.collector.requests if one.method == "GET"]
     assert [path.split("?")[1].split("&")[0] for path in questions] == ["after=0", "after=0"]
     assert len(bench.collector.sent) == 1
+
+
+def test_a_serial_is_an_integer_that_javascript_holds(bench: Bench) -> None:
+    device = bench.enrolled()
+    bench.collector.serial = 2**53 - 2
+    assert device.poll().serial == 2**53 - 1
+    with pytest.raises(Refused, match="9007199254740992"):
+        device.poll()
+
+
+@pytest.mark.parametrize(
+    ("status", "after"), [(400, 0), (404, 0), (429, 1), (500, 1), (503, 1), (302, 1)]
+)
+def test_a_refused_question_is_asked_from_the_beginning(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, status: int, after: int
+) -> None:
+    """A serial that the collector does not take must not keep a device from its rounds."""
+    device = bench.enrolled()
+    device.poll()
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.collector, "send", lambda url, request: Response(status, {}, b"{}"))
+        with pytest.raises(Refused):
+            device.poll()
+    device.poll()
+    assert f"after={after}&" in bench.collector.requests[-1].path
 
 
 def test_a_file_without_a_device_says_so(bench: Bench) -> None:

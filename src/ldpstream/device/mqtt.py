@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.rounds import LARGEST_SERIAL
 from ldpstream.device.terms import whole
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
@@ -183,7 +184,7 @@ class MqttTransport:
             serial = json.loads(message.payload)["serial"]
         except (ValueError, RecursionError, KeyError, TypeError):
             return
-        if whole(serial, 0, 1 << 63):
+        if whole(serial, 0, LARGEST_SERIAL):
             with self._news:
                 self._announcement, self._serial = bytes(message.payload), serial
                 self._news.notify_all()

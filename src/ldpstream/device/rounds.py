@@ -12,6 +12,8 @@ from ldpstream.privacy.epsilon import LARGEST_NANO
 
 MOST_ROUNDS = 64
 """In one announcement: a timestamp has two or three."""
+LARGEST_SERIAL = (1 << 53) - 1
+"""The largest integer that JavaScript holds exactly with all below it."""
 
 _ROUND = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
@@ -87,7 +89,7 @@ class Announcement:
     def read(cls, sent: Any) -> Announcement:
         if not (
             isinstance(sent, dict)
-            and whole(sent.get("serial"), 0, 1 << 63)
+            and whole(sent.get("serial"), 0, LARGEST_SERIAL)
             and isinstance(sent.get("pin"), str)
             and isinstance(sent.get("rounds"), list)
             and len(sent["rounds"]) <= MOST_ROUNDS

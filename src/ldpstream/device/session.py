@@ -141,6 +141,8 @@ class Session:
             )
         )
         if response.status != 200:
+            if 400 <= response.status < 500 and response.status != 429:
+                self._serial = 0  # it may be what the collector does not take
             raise refusal_in(response, "to list rounds")
         announcement = Announcement.read(read_object(response, "rounds"))
         heard = yield from self.answer(announcement)

@@ -17,6 +17,8 @@ from ldpstream.collector.terms import PROTOCOL_VERSION
 from ldpstream.errors import Mistake, Problem
 
 LONGEST_WAIT_SECONDS = 30
+LARGEST_SERIAL = (1 << 53) - 1
+"""The largest serial that devices take: JavaScript holds no larger integer exactly."""
 
 
 def enrolment(service: Service) -> APIRouter:
@@ -77,7 +79,7 @@ class CurrentRounds:
 
     async def answer(self, request: Request) -> Response:
         stream = find_stream(self._service, request.path_params["stream"])
-        after = _number(request, "after", 0, 1 << 62)
+        after = _number(request, "after", 0, LARGEST_SERIAL)
         wait = _number(request, "wait", 0, LONGEST_WAIT_SECONDS)
         place = None
         if stream.roster is not None:
