@@ -182,25 +182,36 @@ class Problem(Enum):
     ROUND_MALFORMED = ("a round's {field} is {given}", "the collector must follow docs/protocol.md")
     ROUND_AHEAD = (
         "round {round} is of t={t}, and by this device's clock it is t={now}",
-        "set the clocks of device and collector; a clock that is right needs nothing",
+        "nothing to do: the device takes the time from the collector's next announcement",
     )
     ROUND_PAST = (
-        "round {round} is of t={t}, and this device is at t={now}",
-        "time goes forward only; set the clocks of device and collector if they disagree",
+        "round {round} is of t={t}, and by this device's clock it is t={now}",
+        "nothing to do: a value is reported only for the timestamp at which it is held",
     )
     BUDGET_SPENT = (
         "round {round} asks for {asked} nano-epsilon at t={t}, and {left} are left",
         "wait until earlier spends leave the window: ldpstream device status FILE",
     )
+    TOO_MANY_ROUNDS = (
+        "round {round} is one more than the {most} that this device answers in a window",
+        "ask at most twice at a timestamp",
+    )
     PAST_UNKNOWN = (
-        "{why}, so everything up to t={t} counts as spent",
-        "this device is silent until t={until}",
+        "the ledger is new, of release 0.1.0, or may be a copy that was brought back: it counts as "
+        "spent",
+        "this device is silent until {span} of its own time have passed",
+    )
+    VALUE_UNUSABLE = (
+        "the value to report is {what}",
+        "{instead} is reported in its place, so that silence tells nothing; hand over a value of "
+        "the stream",
     )
     LEDGER_FILE = ("{file}: {what}", "the device is silent until its file can be written")
-    LEDGER_MOVED = (
-        "{file} was written by another process",
-        "run one process a file",
+    LEDGER_MISSING = (
+        "there is no device in {file}",
+        "an installer makes it, once: Device.create(path, first_install=True)",
     )
+    LEDGER_EXISTS = ("{file} holds a device already", "open it: Device.open(path)")
     NOT_ENROLLED = ("{file} is not enrolled", "call enrol(url, stream, token) once")
     UNREACHABLE = (
         "{url} does not answer: {what}",

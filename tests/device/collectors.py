@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from ldpstream.device import Device, LedgerUnusable, SystemSource, Witness
-from ldpstream.device.exchange import Request, Response, unreachable
-from ldpstream.device.store import Entry
+from ldpstream.device.exchange import Request, Response, Stop, unreachable
+from ldpstream.device.store import Change, Entry
 from ldpstream.device.terms import Terms
-from ldpstream.errors import Problem
+from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.randomness import Source
 
 URL = "http://collector.invalid"
@@ -59,12 +62,20 @@ class HandClock:
 
     wall: int = START_MS
     steady: int = 5_000_000
+    booted: str | None = "first boot"
 
     def wall_ms(self) -> int:
         return self.wall
 
     def steady_ms(self) -> int:
         return self.steady
+
+    def boot(self) -> str | None:
+        return self.booted
+
+    def reboot(self, boot: str | None, steady_ms: int = 0) -> None:
+        """The machine starts again; its steady clock has counted so far since."""
+        self.booted, self.steady = boot, steady_ms
 
     def pass_ms(self, ms: int) -> None:
         """Time passes."""
@@ -82,13 +93,13 @@ class Vouching:
         self.trusts = True
         self._stamps = 0
 
-    def stamp(self) -> int:
+    def stamp(self, file: object) -> str:
         self._stamps += 1
-        return self._stamps
+        return str(self._stamps)
 
-    def committed(self, stamp: int) -> None: ...
+    def committed(self, stamp: str) -> None: ...
 
-    def vouches(self, found: object, stamp: int) -> bool:
+    def vouches(self, found: object, stamp: str) -> bool:
         return self.trusts
 
 
@@ -132,6 +143,8 @@ class MemoryCollector:
     sent: list[Sent] = field(default_factory=list)
     path: Path | None = None
     """Of the device's file: when given, each report is looked up in it as it arrives."""
+    now_ms: Callable[[], int] | None = None
+    """What the collector says that the time is, in announcements; None: it does not say."""
 
     def send(self, url: str, request: Request) -> Response:
         self.requests.append(request)
@@ -158,7 +171,8 @@ class MemoryCollector:
         if request.method == "GET":
             self.serial += 1
             pin = self.terms.pin if self.pin is None else self.pin
-            return _json(200, {"serial": self.serial, "pin": pin, "rounds": self.rounds})
+            told = {"serial": self.serial, "pin": pin, "rounds": self.rounds}
+            return _json(200, told | ({"now_ms": self.now_ms()} if self.now_ms else {}))
         return self._take(request)
 
     def _take(self, request: Request) -> Response:
@@ -207,28 +221,38 @@ class Bench:
     collector: MemoryCollector = field(default_factory=MemoryCollector)
     source: Source = field(default_factory=SystemSource)
     slept: list[float] = field(default_factory=list)
+    warnings: list[LdpStreamError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.collector.path = self.path
+        if self.collector.now_ms is None:
+            self.collector.now_ms = lambda: self.clock.wall
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        return {
+            "clock": self.clock,
+            "witness": self.witness,
+            "source": self.source,
+            "transport": self.collector,
+            "sleep": self.sleep,
+            "jitter": lambda most: most,
+            "warn": self.warnings.append,
+        }
+
+    def create(self, first_install: bool = True) -> Device:
+        return Device.create(self.path, first_install=first_install, **self.parts)
 
     def open(self) -> Device:
-        return Device.open(
-            self.path,
-            clock=self.clock,
-            witness=self.witness,
-            source=self.source,
-            transport=self.collector,
-            sleep=self.sleep,
-            jitter=lambda most: most,
-        )
+        return Device.open(self.path, **self.parts)
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, stop: Stop) -> None:
         self.slept.append(seconds)
-        self.clock.pass_ms(round(1000 * seconds))
+        self.clock.pass_ms(math.ceil(1000 * seconds))
 
-    def enrolled(self, **options: Any) -> Device:
-        device = self.open()
-        device.enrol(URL, "regions", TOKEN, **{"first_install": True, **options})
+    def enrolled(self, *, first_install: bool = True, **options: Any) -> Device:
+        device = self.create(first_install) if not self.path.exists() else self.open()
+        device.enrol(URL, "regions", TOKEN, **options)
         device.observe("south")
         return device
 
@@ -244,15 +268,18 @@ class Bench:
         return self.collector.sent[before:]
 
 
-def fail_once(device: Device, what: Callable[[Entry], bool] = lambda entry: True) -> None:
+@contextmanager
+def failing_once(what: Callable[[Entry], bool] = lambda entry: True) -> Iterator[None]:
     """The next commit of such an entry fails, as on a disk that is full for a moment."""
-    store = device.session.account._store
-    commit = store.add
+    enter = Change.enter
 
-    def fail(commits: int, entry: Entry, *rest: Any) -> int:
+    def fail(change: Change, entry: Entry) -> None:
         if not what(entry):
-            return commit(commits, entry, *rest)
-        store.add = commit  # type: ignore[method-assign]
-        raise LedgerUnusable(Problem.LEDGER_FILE, file=store.path.name, what="disk full")
+            return enter(change, entry)
+        fault.stop()
+        raise LedgerUnusable(Problem.LEDGER_FILE, file="device.ldp", what="disk full")
 
-    store.add = fail  # type: ignore[method-assign, assignment]
+    fault = patch.object(Change, "enter", fail)
+    fault.start()
+    yield
+    assert Change.enter is enter, "no such entry was made"

@@ -109,8 +109,11 @@ class Blocking:
             transport.close()
 
     def enrol_and_poll(self, bench: Bench, url: str, polls: int = 1) -> Heard:
-        with Device.open(bench.path, clock=bench.clock, witness=Vouching()) as device:
-            device.enrol(url, "regions", TOKEN, first_install=True)
+        parts: dict[str, Any] = {"clock": bench.clock, "witness": Vouching()}
+        new = not bench.path.exists()
+        made = Device.create(bench.path, first_install=True, **parts) if new else None
+        with made or Device.open(bench.path, **parts) as device:
+            device.enrol(url, "regions", TOKEN)
             device.observe("east")
             for _ in range(polls):
                 heard = device.poll()
@@ -132,9 +135,11 @@ class OnALoop:
 
     def enrol_and_poll(self, bench: Bench, url: str, polls: int = 1) -> Heard:
         async def run() -> Heard:
-            opened = AsyncDevice.open(bench.path, clock=bench.clock, witness=Vouching())
-            async with opened as device:
-                await device.enrol(url, "regions", TOKEN, first_install=True)
+            parts: dict[str, Any] = {"clock": bench.clock, "witness": Vouching()}
+            new = not bench.path.exists()
+            made = AsyncDevice.create(bench.path, first_install=True, **parts) if new else None
+            async with made or AsyncDevice.open(bench.path, **parts) as device:
+                await device.enrol(url, "regions", TOKEN)
                 device.observe("east")
                 for _ in range(polls):
                     heard = await device.poll()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.keys import DEVICE_BYTES, DeviceKeys, report_mac
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.privacy.ledger import Ledger
+from ldpstream.privacy.ledger import Ledger, Promise
 from ldpstream.privacy.randomness import SystemSource
 
 
@@ -20,7 +20,7 @@ class Crowd:
 
     def __init__(self, size: int, epsilon: Epsilon, window: int) -> None:
         self.numbers = [secrets.token_bytes(DEVICE_BYTES) for _ in range(size)]
-        self._ledgers = [Ledger(epsilon.nano, window) for _ in range(size)]
+        self._ledgers = [Ledger((Promise(epsilon.nano, window),)) for _ in range(size)]
         self._source = SystemSource()
 
     def records(self, asking: OpenRound, keys: DeviceKeys, first_place: int) -> Iterator[bytes]:
@@ -32,11 +32,6 @@ class Crowd:
                 continue
             if not self._ledgers[place].allows(t, nano):
                 continue
-            self._spend(place, t, nano)
+            self._ledgers[place] = self._ledgers[place].spend(t, nano).forget(t)
             report = device.encode(device.perturb(t % 2, self._source))
             yield number + report_mac(keys.of(number), asking.prefix, report) + report
-
-    def _spend(self, place: int, t: int, nano: int) -> None:
-        kept = self._ledgers[place]
-        recent = {one: spent for one, spent in kept.spends.items() if one > t - kept.window}
-        self._ledgers[place] = Ledger(kept.limit, kept.window, recent).spend(t, nano)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ldpstream.device.store import FORMAT, Entry
+from ldpstream.device.store import COLUMNS, FORMAT, Entry
 from ldpstream.device.terms import Terms, TermsRefused
+from ldpstream.durations import spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.fleet.evidence.databases import reading
 from ldpstream.privacy.epsilon import Epsilon
@@ -20,18 +21,18 @@ from ldpstream.privacy.epsilon import Epsilon
 
 @dataclass(frozen=True)
 class Window:
-    """`length` consecutive timestamps from `start` on, and what was spent in them."""
+    """A span of w intervals of own time, from the debit of timestamp `t` on, and what it holds."""
 
-    start: int
-    length: int
+    t: int
+    start_ms: int
+    span_ms: int
     nano: int
 
-    @property
-    def end(self) -> int:
-        return self.start + self.length - 1
+    def __contains__(self, entry: Entry) -> bool:
+        return self.start_ms <= entry.own_ms < self.start_ms + self.span_ms
 
     def __str__(self) -> str:
-        return f"timestamps {self.start} to {self.end}"
+        return f"the {spelled(self.span_ms)} of own time from t={self.t} on"
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,6 @@ class Book:
     entries: tuple[Entry, ...]
 
     @property
-    def since(self) -> int | None:
-        """The first timestamp of which everything is still there."""
-        if self.terms is None or not self.entries:
-            return None
-        forgotten = self.entries[-1].t - self.terms.window
-        return min(forgotten + 1, self.entries[0].t)
-
-    @property
     def reports(self) -> tuple[Entry, ...]:
         return tuple(entry for entry in self.entries if entry.report is not None)
 
@@ -62,7 +55,7 @@ class Check:
 
     book: Book
     windows: tuple[Window, ...]
-    """One for each timestamp with a report, which it starts with."""
+    """One for each report, which it starts with."""
     faults: tuple[str, ...]
     remarks: tuple[str, ...]
 
@@ -104,7 +97,7 @@ def read_book(path: Path) -> Book:
         raise _no_ledger(path, f"it cannot be read as a device's file ({error})") from None
     (text,) = enrolled or ("",)
     entries = (_entry(path, row) for row in rows)
-    ordered = tuple(sorted(entries, key=lambda entry: (entry.t, entry.at_ms, entry.round)))
+    ordered = tuple(sorted(entries, key=lambda entry: (entry.own_ms, entry.t, entry.round)))
     return Book(path.name, _terms(path, text) if enrolled else None, text, ordered)
 
 
@@ -115,12 +108,12 @@ def _rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     return [
         row
         for table in kept
-        for row in connection.execute(f"SELECT t, round, nano, report, at_ms FROM {table}")  # nosec B608 # noqa: S608
+        for row in connection.execute(f"SELECT {COLUMNS} FROM {table}")  # nosec B608 # noqa: S608
     ]
 
 
 def _entry(path: Path, row: tuple[Any, ...]) -> Entry:
-    kinds = (int, str, int, bytes | None, int)
+    kinds = (int, str, int, bytes | None, int, int)
     if not all(map(isinstance, row, kinds)):
         raise _no_ledger(path, f"its entry {row[:2]} is no entry of a ledger")
     return Entry(*row)
@@ -141,12 +134,9 @@ def _no_ledger(path: Path, what: str) -> Mistake:
 
 def _windows(book: Book, terms: Terms) -> Iterator[Window]:
     """A window that holds most starts with a report."""
-    spent: defaultdict[int, int] = defaultdict(int)
-    for entry in book.reports:
-        spent[entry.t] += entry.nano
-    for start in sorted(spent):
-        inside = range(start, start + terms.window)
-        yield Window(start, terms.window, sum(spent[t] for t in spent if t in inside))
+    for first in book.reports:
+        empty = Window(first.t, first.own_ms, terms.promise.span, 0)
+        yield replace(empty, nano=sum(entry.nano for entry in book.reports if entry in empty))
 
 
 def _faults(book: Book, terms: Terms, windows: tuple[Window, ...]) -> Iterator[str]:
@@ -156,7 +146,7 @@ def _faults(book: Book, terms: Terms, windows: tuple[Window, ...]) -> Iterator[s
         if window.nano > terms.epsilon_nano:
             yield (
                 f"{window}: {window.nano} nano-epsilon were spent, and"
-                f" {terms.epsilon_nano} are allowed in any {terms.window}"
+                f" {terms.epsilon_nano} are allowed in any {spelled(terms.promise.span)}"
             )
     for (t, name), times in Counter((entry.t, entry.round) for entry in book.entries).items():
         if times > 1:
@@ -185,19 +175,19 @@ def _malformed(entry: Entry, report: bytes, terms: Terms) -> str:
 
 
 def _broken_silences(book: Book, terms: Terms) -> Iterator[str]:
-    """After an unknown past the device is silent; reports before it, at the same t too, stay."""
+    """After an unknown past the device is silent; reports before it stay."""
     for unknown in (entry for entry in book.entries if entry.report is None):
-        silence = Window(unknown.t, terms.window, unknown.nano)
+        silence = Window(unknown.t, unknown.own_ms, terms.promise.span, unknown.nano)
         for entry in book.reports:
-            if silence.start < entry.t <= silence.end:
-                yield f"t={entry.t}: round {entry.round} was answered in the silence of {silence}"
+            if entry in silence and entry.own_ms > unknown.own_ms:
+                yield f"t={entry.t}: round {entry.round} was answered after an unknown past"
 
 
 def _remarks(book: Book, terms: Terms) -> Iterator[str]:
     for entry in book.entries:
         if entry.report is None:
-            until = entry.t + terms.window - 1
-            yield f"the past up to t={entry.t} was unknown: silence up to t={until}"
+            span = spelled(terms.promise.span)
+            yield f"the past was unknown at own time {entry.own_ms} ms: silence for {span} of it"
     for earlier, later in pairwise(book.entries):
         if later.at_ms < earlier.at_ms:
             yield (

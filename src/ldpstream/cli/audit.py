@@ -163,14 +163,14 @@ def ledger(
 
 def _print_ledger(check: Check) -> None:
     overview = _object(check)
-    timestamps = overview.pop("timestamps")
-    for name in ("file", "stream", "pin", "epsilon_nano", "window", "since", "reports"):
+    windows = overview.pop("windows")
+    for name in ("file", "stream", "pin", "epsilon_nano", "window", "reports"):
         print(f"{name}: {'-' if overview[name] is None else overview[name]}")
     most = overview["epsilon_nano"]
-    for row in timestamps:
+    for row in windows:
         share = row["window_nano"] / most
         row["of epsilon"] = f"{'█' * min(round(share * BAR), BAR):·<{BAR}} {share:.1%}"
-    _rows(timestamps)
+    _rows(windows)
     fullest = check.fullest
     if fullest is not None:
         print(f"fullest window: {fullest}, {fullest.nano} of {most} nano-epsilon")
@@ -188,18 +188,18 @@ def _object(check: Check) -> Row:
         "pin": terms and terms.pin,
         "epsilon_nano": terms and terms.epsilon_nano,
         "window": terms and terms.window,
-        "since": book.since,
         "reports": len(book.reports),
         "fullest": fullest
-        and {"from": fullest.start, "to": fullest.end, "spent_nano": fullest.nano},
-        "timestamps": [
+        and {"t": fullest.t, "from_own_ms": fullest.start_ms, "spent_nano": fullest.nano},
+        "windows": [
             {
-                "t": window.start,
-                "reports": sum(entry.t == window.start for entry in book.reports),
-                "spent_nano": sum(e.nano for e in book.reports if e.t == window.start),
+                "t": entry.t,
+                "round": entry.round,
+                "own_seconds": entry.own_ms / 1000,
+                "spent_nano": entry.nano,
                 "window_nano": window.nano,
             }
-            for window in check.windows
+            for entry, window in zip(book.reports, check.windows, strict=False)
         ],
         "faults": list(check.faults),
         "remarks": list(check.remarks),

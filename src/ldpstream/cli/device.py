@@ -57,7 +57,7 @@ def _object(found: Status) -> Row:
         "window": terms and terms.window,
         "t": found.t,
         "left_nano": found.left_nano,
-        "full_at": found.full_at,
+        "full_in_seconds": None if found.full_in_ms is None else found.full_in_ms / 1000,
         "entries": [
             {
                 "t": entry.t,

@@ -1,21 +1,33 @@
-"""A device's own sense of time: the wall clock where it starts, a steady clock from there on."""
+"""A device's two times: own time, in which budgets are kept, and label time, which names t.
+
+Own time grows with a steady clock only, so that nobody can hurry it. Label time says which
+timestamp it is; anyone may correct it, forward or back, and no budget depends on it. The rules and
+their proof are in docs/guarantee.md.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two clocks, in milliseconds."""
+    """Two clocks, in milliseconds, and the name of the boot that the second one counts from."""
 
     def wall_ms(self) -> int:
-        """Since the epoch. Anyone may set it."""
+        """Return the time since the epoch. Anyone may set it."""
         ...
 
     def steady_ms(self) -> int:
-        """Since whenever. Nobody can set it; it should count time asleep too."""
+        """Return the time since this boot. Nobody can set it; it should count time asleep."""
+        ...
+
+    def boot(self) -> str | None:
+        """Return a name that no other boot has, or None where the platform gives none."""
         ...
 
 
@@ -26,64 +38,84 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def steady_ms(self) -> int:
-        # Linux's monotonic clock stands still while the machine sleeps, its boot-time clock does
-        # not. Where there is none, sleep looks like a wall clock that was moved forward.
+        # Linux's and macOS's usual monotonic clocks stand still while the machine sleeps; these do
+        # not, nor does Windows's.
         if hasattr(time, "CLOCK_BOOTTIME"):
             return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+        if sys.platform == "darwin":
+            return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) // 1_000_000
         return time.monotonic_ns() // 1_000_000
+
+    def boot(self) -> str | None:
+        return _boot_of_this_machine()
+
+
+@cache
+def _boot_of_this_machine() -> str | None:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip() or None
+    except (OSError, ValueError):
+        return None
 
 
 @dataclass(frozen=True)
 class Look:
-    """Both clocks at one moment."""
+    """All clocks at one moment."""
 
     wall_ms: int
     steady_ms: int
+    boot: str | None
+
+    @classmethod
+    def at(cls, clock: Clock) -> Look:
+        return cls(clock.wall_ms(), clock.steady_ms(), clock.boot())
 
 
+@dataclass(frozen=True)
 class OwnTime:
-    """Time as the device has witnessed it since it was opened.
+    """Own time as it stood at the last commit, and what the clocks said then.
 
-    It starts from the wall clock and runs with the steady one: setting the wall clock changes
-    nothing. How far the wall clock has been moved ahead can be seen, and taken over, at a price
-    that is for the caller to pay first (`Account` counts the ledger as spent).
+    >>> mark = OwnTime(1_000, Look(wall_ms=50_000, steady_ms=7_000, boot="a"))
+    >>> mark.at(Look(wall_ms=0, steady_ms=7_300, boot="a"))  # whatever became of the wall clock
+    1300
+    >>> mark.at(Look(wall_ms=90_000, steady_ms=60, boot="b"))  # up for 60 ms
+    1060
     """
 
-    def __init__(self, clock: Clock, offset_ms: int = 0) -> None:
+    own_ms: int
+    look: Look
+
+    def at(self, now: Look) -> int:
+        """Return own time at a look that this process took; never more than really passed.
+
+        Within a boot the steady clock counts; a look of before the last commit, which another
+        process made meanwhile, is before it in own time too. After another boot it is the time
+        since that boot, but no more than the wall clock says: the file may have come from another
+        machine, which has been up for long. Where the boot is unknown, it may be the same.
+        """
+        steady_passed = now.steady_ms - self.look.steady_ms
+        if now.boot is not None and now.boot == self.look.boot:
+            return self.own_ms + steady_passed
+        unknown = now.boot is None or self.look.boot is None
+        passed = min(steady_passed if unknown else now.steady_ms, now.wall_ms - self.look.wall_ms)
+        return self.own_ms + max(0, passed)
+
+    def moved_to(self, now: Look) -> OwnTime:
+        """Return the mark of a commit at this look. It does not go back."""
+        return OwnTime(max(self.own_ms, self.at(now)), now)
+
+
+class LabelTime:
+    """Which time it is in the stream: the wall clock's, until the collector says otherwise."""
+
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.offset_ms = offset_ms
-        """Added to the wall clock: the correction that was fixed at enrolment."""
-        self._start = self.look()
-
-    def look(self) -> Look:
-        return Look(self._clock.wall_ms(), self._clock.steady_ms())
-
-    def take_over(self, seen: Look) -> None:
-        """Go on from what the wall clock said then."""
-        self._start = seen
+        self._from_ms, self._since_ms = clock.wall_ms(), clock.steady_ms()
 
     def now_ms(self) -> int:
-        return self._witnessed_at(self._clock.steady_ms())
+        return self._from_ms + self._clock.steady_ms() - self._since_ms
 
-    def by_wall_ms(self, seen: Look) -> int:
-        """What time it was by the wall clock then."""
-        return seen.wall_ms + self.offset_ms
-
-    def wall_ahead_ms(self, seen: Look) -> int:
-        """How far the wall clock was ahead of what had been witnessed then."""
-        return self.by_wall_ms(seen) - self._witnessed_at(seen.steady_ms)
-
-    def _witnessed_at(self, steady_ms: int) -> int:
-        return self._start.wall_ms + steady_ms - self._start.steady_ms + self.offset_ms
-
-
-def offset_at_enrolment(collector_ms: int, sent_ms: int, received_ms: int) -> int:
-    """The least correction of the own clock that agrees with the collector's.
-
-    The collector read its clock at some moment between request and answer; if the own clock could
-    be right, it is taken to be.
-
-    >>> offset_at_enrolment(1_000, 990, 1_010), offset_at_enrolment(5_000, 990, 1_010)
-    (0, 3990)
-    """
-    return max(collector_ms - received_ms, min(0, collector_ms - sent_ms))
+    def correct(self, now_ms: int, heard_steady_ms: int | None = None) -> None:
+        """Take over what time the collector said it is, now or when it was heard."""
+        steady = self._clock.steady_ms() if heard_steady_ms is None else heard_steady_ms
+        self._from_ms, self._since_ms = now_ms, steady

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.backoff import Jitter, system_jitter
 from ldpstream.device.clock import Clock
 from ldpstream.device.exchange import (
     Address,
+    AsyncSleep,
     AsyncTransport,
     Conversation,
     Request,
     Response,
+    Sleep,
+    Stop,
     Transport,
+    async_sleep,
+    blocking_sleep,
     drive,
     drive_async,
+    never,
 )
 from ldpstream.device.session import LONGEST_WAIT, Heard, Session
 from ldpstream.device.store import Store
 from ldpstream.device.terms import Terms, Value
 from ldpstream.device.transport import HttpTransport
+from ldpstream.device.values import Warn, log_warning
 from ldpstream.device.witness import Witness
+from ldpstream.errors import Mistake, Problem
 from ldpstream.privacy.randomness import Source
 
 T = TypeVar("T")
@@ -43,23 +49,38 @@ class _Values:
         enrolment = self.session.account.enrolment
         return enrolment.terms if enrolment else None
 
+    @property
+    def t(self) -> int:
+        """The timestamp that it is now, as far as the device knows."""
+        return self.session.account.t
+
     def observe(self, value: Value | None) -> None:
-        """The device holds this value from now on, or none (None).
+        """Hold this value from now on.
 
-        A label by its name or index; where the stream is of numbers, a number.
+        A label by its name or index; where the stream is of numbers, a number, which is clamped to
+        its range. What is no value of the stream (None, NaN, an unknown label) never means silence,
+        which would tell of it: the stream's `other` label is reported or, where there is none, a
+        value drawn at random. That draws a label's figure f towards 1/d, by theta (1/d - f) if a
+        share theta of the fleet has no value; the collector cannot see it.
         """
-        self.session.observe(value)
+        self.session.value.observe(value)
 
-    def follow(self, value_at: Callable[[int], Value | None]) -> None:
-        """Let a function of t say which value the device holds, or None."""
-        self.session.follow(value_at)
+    def follow(self, read: Callable[[], Value | None]) -> None:
+        """Call `read` for the value whenever one is reported.
+
+        It must return the value that is held at that moment. An exception is treated like None.
+        """
+        self.session.value.follow(read)
 
 
 class Device(_Values):
     """A device that may block. Not for several threads at once.
 
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, Device.open(f"{folder}/device.ldp") as device:
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Device.create(f"{folder}/device.ldp", first_install=True) as device,
+    ... ):
     ...     device.poll()
     Traceback (most recent call last):
     ldpstream.errors.Mistake: device.ldp is not enrolled; call enrol(url, stream, token) once
@@ -69,11 +90,22 @@ class Device(_Values):
         self,
         session: Session,
         transport: Transport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Sleep = blocking_sleep,
     ) -> None:
         self.session = session
         self._transport = transport or HttpTransport()
         self._sleep = sleep
+
+    @classmethod
+    def create(cls, path: str | Path, *, first_install: bool = False, **parts: Any) -> Self:
+        """Make a device in a new file: for installers, once. `parts` are those of `open`.
+
+        Say `first_install` if this person's device has never reported before: only an installer
+        can know. Otherwise the device first keeps silent for w intervals, since a ledger that was
+        lost looks like one that never was.
+        """
+        _store(path, **parts).create(first_install)
+        return cls.open(path, **parts)
 
     @classmethod
     def open(
@@ -84,11 +116,15 @@ class Device(_Values):
         clock: Clock | None = None,
         source: Source | None = None,
         jitter: Jitter = system_jitter,
+        warn: Warn = log_warning,
         transport: Transport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Sleep = blocking_sleep,
     ) -> Self:
-        """Open the device that lives in this file, or make one."""
-        session = Session(Store(Path(path), witness), clock, source, jitter)
+        """Open the device that lives in this file. It never makes one.
+
+        `warn` is told, once for each kind, of values that cannot be reported.
+        """
+        session = Session(_existing(path, witness, clock), source, jitter, warn)
         return cls(session, transport, sleep)
 
     def enrol(
@@ -98,15 +134,10 @@ class Device(_Values):
         token: str,
         *,
         pin: str | None = None,
-        first_install: bool = False,
     ) -> Terms:
-        """Agree with a collector on a stream's terms.
-
-        Give `pin` to accept these terms only. Say `first_install` if this user's device has never
-        reported to this stream before; otherwise it first keeps silent for w timestamps.
-        """
+        """Agree with a collector on a stream's terms. Give `pin` to accept these terms only."""
         Address.of(url)
-        return self._drive(self.session.enrol(stream, url, token, pin, first_install), url)
+        return self._drive(self.session.enrol(stream, url, token, pin), url)
 
     def poll(self, wait: int = 0) -> Heard:
         """Ask once for rounds, waiting up to `wait` seconds for news, and answer them."""
@@ -114,7 +145,7 @@ class Device(_Values):
 
     def run(
         self,
-        stop: Callable[[], bool] = lambda: False,
+        stop: Stop = never,
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> None:
@@ -131,7 +162,7 @@ class Device(_Values):
         return drive(conversation, send, self._sleep)
 
     def close(self) -> None:
-        self.session.account.save_refusals()
+        self.session.account.close()
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -153,11 +184,17 @@ class AsyncDevice(_Values):
         self,
         session: Session,
         transport: AsyncTransport | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: AsyncSleep = async_sleep,
     ) -> None:
         self.session = session
         self._transport = transport or AsyncHttpTransport()
         self._sleep = sleep
+
+    @classmethod
+    def create(cls, path: str | Path, *, first_install: bool = False, **parts: Any) -> Self:
+        """Make a device in a new file, as `Device.create`."""
+        _store(path, **parts).create(first_install)
+        return cls.open(path, **parts)
 
     @classmethod
     def open(
@@ -168,11 +205,12 @@ class AsyncDevice(_Values):
         clock: Clock | None = None,
         source: Source | None = None,
         jitter: Jitter = system_jitter,
+        warn: Warn = log_warning,
         transport: AsyncTransport | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: AsyncSleep = async_sleep,
     ) -> Self:
-        """Open the device that lives in this file, or make one; many may share a transport."""
-        session = Session(Store(Path(path), witness), clock, source, jitter)
+        """Open the device that lives in this file, as `Device.open`; many may share a transport."""
+        session = Session(_existing(path, witness, clock), source, jitter, warn)
         return cls(session, transport, sleep)
 
     async def enrol(
@@ -182,12 +220,10 @@ class AsyncDevice(_Values):
         token: str,
         *,
         pin: str | None = None,
-        first_install: bool = False,
     ) -> Terms:
         """As `Device.enrol`."""
         Address.of(url)
-        conversation = self.session.enrol(stream, url, token, pin, first_install)
-        return await self._drive(conversation, url)
+        return await self._drive(self.session.enrol(stream, url, token, pin), url)
 
     async def poll(self, wait: int = 0) -> Heard:
         """As `Device.poll`."""
@@ -195,7 +231,7 @@ class AsyncDevice(_Values):
 
     async def run(
         self,
-        stop: Callable[[], bool] = lambda: False,
+        stop: Stop = never,
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> None:
@@ -209,7 +245,7 @@ class AsyncDevice(_Values):
         return await drive_async(conversation, send, self._sleep)
 
     async def close(self) -> None:
-        self.session.account.save_refusals()
+        self.session.account.close()
         await self._transport.close()
 
     async def __aenter__(self) -> Self:
@@ -222,3 +258,16 @@ class AsyncDevice(_Values):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+def _store(
+    path: str | Path, witness: Witness | None = None, clock: Clock | None = None, **_: object
+) -> Store:
+    return Store(Path(path), witness, clock)
+
+
+def _existing(path: str | Path, witness: Witness | None, clock: Clock | None) -> Store:
+    store = _store(path, witness, clock)
+    if not store.path.is_file():
+        raise Mistake(Problem.LEDGER_MISSING, file=store.path.name)
+    return store

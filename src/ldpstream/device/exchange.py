@@ -7,6 +7,7 @@ of a device share every line of what a device does.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,14 @@ from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 LARGEST_ANSWER = 8 << 20
 """Bytes of a response that are read at most: the terms of 65,536 labels fit."""
+
+Stop = Callable[[], bool]
+"""Whether nobody waits any more."""
+
+
+def never() -> bool:
+    """Go on."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,9 @@ class Request:
     """Not shown: a token may be among them."""
     body: bytes = b""
     patience: float = 10.0
+    """Seconds for the whole of it."""
+    stop: Stop = field(default=never, repr=False, compare=False)
+    """Ends it early."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,7 @@ class Pause:
     """Wait before going on."""
 
     seconds: float
+    stop: Stop = field(default=never, repr=False, compare=False)
 
 
 class Unreachable(LdpStreamError):
@@ -74,10 +87,30 @@ class AsyncTransport(Protocol):
     async def close(self) -> None: ...
 
 
+Sleep = Callable[[float, Stop], object]
+AsyncSleep = Callable[[float, Stop], Awaitable[None]]
+LOOKS_AT_STOP_EVERY = 0.2
+"""Seconds."""
+
+
+def blocking_sleep(seconds: float, stop: Stop) -> None:
+    """Sleep for so long, or until `stop()`."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0 and not stop():
+        time.sleep(left if stop is never else min(left, LOOKS_AT_STOP_EVERY))
+
+
+async def async_sleep(seconds: float, stop: Stop) -> None:
+    """Sleep for so long, or until `stop()`, on an event loop."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0 and not stop():
+        await asyncio.sleep(left if stop is never else min(left, LOOKS_AT_STOP_EVERY))
+
+
 def drive(
     conversation: Conversation[T],
     send: Callable[[Request], Response],
-    sleep: Callable[[float], object] = time.sleep,
+    sleep: Sleep,
 ) -> T:
     """Carry a conversation out, blocking."""
     try:
@@ -85,7 +118,7 @@ def drive(
         while True:
             try:
                 if isinstance(step, Pause):
-                    sleep(step.seconds)
+                    sleep(step.seconds, step.stop)
                     reply = None
                 else:
                     reply = send(step)
@@ -101,7 +134,7 @@ def drive(
 async def drive_async(
     conversation: Conversation[T],
     send: Callable[[Request], Awaitable[Response]],
-    sleep: Callable[[float], Awaitable[None]],
+    sleep: AsyncSleep,
 ) -> T:
     """Carry a conversation out on an event loop."""
     try:
@@ -109,7 +142,7 @@ async def drive_async(
         while True:
             try:
                 if isinstance(step, Pause):
-                    await sleep(step.seconds)
+                    await sleep(step.seconds, step.stop)
                     reply = None
                 else:
                     reply = await send(step)

@@ -79,11 +79,15 @@ def _is_share(rate: object) -> bool:
 
 @dataclass(frozen=True)
 class Announcement:
-    """The rounds that are open now. `now_ms` and `t` of the collector are not even read."""
+    """The rounds that are open now, and what time it is by the collector's clock, if it says so.
+
+    The time says which timestamp it is. No budget depends on it.
+    """
 
     serial: int
     pin: str
     rounds: tuple[Round | Refused, ...]
+    now_ms: int | None = None
 
     @classmethod
     def read(cls, sent: Any) -> Announcement:
@@ -95,7 +99,9 @@ class Announcement:
             and len(sent["rounds"]) <= MOST_ROUNDS
         ):
             raise Refused(Problem.ANSWER_MALFORMED, what="rounds", given=shown(sent))
-        return cls(sent["serial"], sent["pin"], tuple(map(_round_or_refusal, sent["rounds"])))
+        rounds = tuple(map(_round_or_refusal, sent["rounds"]))
+        now_ms = sent["now_ms"] if whole(sent.get("now_ms"), 0, LATEST_MS) else None
+        return cls(sent["serial"], sent["pin"], rounds, now_ms)
 
 
 def _round_or_refusal(sent: object) -> Round | Refused:

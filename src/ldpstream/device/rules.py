@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -17,25 +17,24 @@ from ldpstream.device.terms import Terms, shown
 from ldpstream.errors import Problem
 from ldpstream.privacy.ledger import Ledger
 
-Held = Callable[[], int | None]
-"""The place of the value that the device holds, or None."""
+ANSWERS_PER_TIMESTAMP = 4
+"""On average over a window: a mechanism asks twice at most, and each answer is stored."""
 
 
 class Silence(Enum):
     """Reasons to send nothing that are nobody's fault. Seen from outside they are all alike."""
 
     NOT_SELECTED = "the coin said no"
-    NO_VALUE = "there is no value to report"
     TOO_LATE = "the deadline has passed"
+    MOVED_ON = "its timestamp ended while the value was read"
     DELIVERED = "the report has arrived"
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """Draw a report of this value and enter its debit: this round has not been answered."""
+    """Read the value, draw a report of it and enter its debit: this round was not answered yet."""
 
     asked: Round
-    value: int
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,15 @@ class Repeat:
     report: bytes
 
 
-Decision = Fresh | Repeat | Silence | Refused
+@dataclass(frozen=True)
+class TooEarly:
+    """Wait: within the round there will be enough budget again."""
+
+    asked: Round
+    wait_ms: int
+
+
+Decision = Fresh | Repeat | TooEarly | Silence | Refused
 
 
 @dataclass(frozen=True)
@@ -56,57 +63,45 @@ class State:
     terms: Terms
     ledger: Ledger
     answered: Mapping[tuple[int, str], bytes]
-    last_t: int
-    """The latest timestamp with an entry."""
     secret: bytes
-    value: Held
-    """Asked only if there is no other reason to be silent: it may be the application's own code."""
 
 
-def decide(pin: str, asked: Round, state: State, now_ms: int) -> Decision:
-    """What to do about a round that was announced under `pin`, at this moment of the own clock."""
+def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:
+    """Decide about a round that was announced under `pin`, at this own time and label time."""
     if pin != state.terms.pin:
         return Refused(Problem.TERMS_DIFFER, given=shown(pin), expected=state.terms.pin)
     if asked.key in state.answered:
         return Repeat(asked, state.answered[asked.key])
-    if (fault := _time_fault(asked, state, now_ms)) is not None:
-        return fault
-    if asked.deadline_ms <= now_ms:
+    now = state.terms.timestamp_at(label_ms)
+    if asked.t != now:
+        problem = Problem.ROUND_AHEAD if asked.t > now else Problem.ROUND_PAST
+        return Refused(problem, round=asked.name, t=asked.t, now=now)
+    if asked.deadline_ms <= label_ms:
         return Silence.TOO_LATE
     if not selects(state.secret, asked):
         return Silence.NOT_SELECTED
-    if (value := state.value()) is None:
-        return Silence.NO_VALUE
-    if not state.ledger.allows(asked.t, asked.epsilon_nano):
-        left = state.ledger.left(asked.t)
-        return Refused(
-            Problem.BUDGET_SPENT,
-            round=asked.name,
-            t=asked.t,
-            asked=asked.epsilon_nano,
-            left=left,
-        )
-    return Fresh(asked, value)
+    return _within_budget(asked, state, own_ms, label_ms)
 
 
-def _time_fault(asked: Round, state: State, now_ms: int) -> Refused | None:
-    """Time goes forward only, at the pace of the own clock: neither ahead of it nor far behind.
-
-    Not behind, because a collector that held t back could later run through many timestamps at
-    once, and learn epsilon about one moment from every w of them.
-    """
-    terms = state.terms
-    now = terms.timestamp_at(now_ms)
-    if asked.t > terms.timestamp_at(now_ms + terms.slack_ms):
-        return Refused(Problem.ROUND_AHEAD, round=asked.name, t=asked.t, now=now)
-    if asked.t < max(now - 1, state.last_t):
-        here = max(now, state.last_t)
-        return Refused(Problem.ROUND_PAST, round=asked.name, t=asked.t, now=here)
-    return None
+def _within_budget(asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:
+    ledger, terms = state.ledger.forget(own_ms), state.terms
+    if len(ledger.debits) >= (most := ANSWERS_PER_TIMESTAMP * terms.window):
+        return Refused(Problem.TOO_MANY_ROUNDS, round=asked.name, most=most)
+    if ledger.allows(own_ms, asked.epsilon_nano):
+        return Fresh(asked)
+    free_ms = ledger.free_from(asked.epsilon_nano)
+    if free_ms is not None:
+        wait_ms = free_ms - own_ms
+        if label_ms + wait_ms < min(asked.deadline_ms, terms.end_of(asked.t)):
+            return TooEarly(asked, wait_ms)
+    left = ledger.left(own_ms)
+    return Refused(
+        Problem.BUDGET_SPENT, round=asked.name, t=asked.t, asked=asked.epsilon_nano, left=left
+    )
 
 
 def selects(secret: bytes, asked: Round) -> bool:
-    """The device's coin for this round: the same whenever it is asked, and kept to itself.
+    """Return the device's coin for this round: the same whenever it is asked, kept to itself.
 
     The hash is compared with the rate, not reduced modulo its denominator: who asks again with
     another fraction sees the same toss. Pr[heads] is the rate to within 2^-256.

@@ -1,11 +1,16 @@
 -- The whole memory of one device. One file, mode 0600: it holds two secrets.
 
 CREATE TABLE device (
-  one        INTEGER PRIMARY KEY CHECK (one = 1),  -- a file is one device
-  number     BLOB NOT NULL CHECK (length(number) = 16),  -- drawn by the device; the collector knows it by this
-  secret     BLOB NOT NULL CHECK (length(secret) = 32),  -- under which coins are tossed; never leaves
-  commits    INTEGER NOT NULL,  -- counts commits, so that two processes notice each other
-  stamp      INTEGER NOT NULL   -- of the last commit, for the witness
+  one          INTEGER PRIMARY KEY CHECK (one = 1),  -- a file is one device
+  number       BLOB NOT NULL CHECK (length(number) = 16),  -- drawn by the device; the collector knows it by this
+  secret       BLOB NOT NULL CHECK (length(secret) = 32),  -- under which coins are tossed; never leaves
+  first        INTEGER NOT NULL CHECK (first IN (0, 1)),  -- whether an installer said that there is no past
+  own_ms       INTEGER NOT NULL,  -- own time at the last commit ...
+  wall_ms      INTEGER NOT NULL,  -- ... and what the clocks said then
+  steady_ms    INTEGER NOT NULL,
+  boot         TEXT,              -- NULL where the platform names none
+  forgotten_ms INTEGER,           -- the newest own time whose debits are not in the ledger any more
+  stamp        TEXT NOT NULL      -- of the last commit, for the witness
 ) STRICT;
 
 CREATE TABLE enrolment (
@@ -14,17 +19,17 @@ CREATE TABLE enrolment (
   terms      TEXT NOT NULL,     -- canonical JSON; their hash is the pin
   key        BLOB NOT NULL CHECK (length(key) = 32),  -- signs reports
   selection  TEXT NOT NULL,     -- 'open' or 'roster'
-  offset_ms  INTEGER NOT NULL,  -- correction of the own clock, fixed for good
-  at_ms      INTEGER NOT NULL   -- by the own clock
+  at_ms      INTEGER NOT NULL   -- by the wall clock
 ) STRICT;
 
 -- A debit is the row of its report: neither can be on disk without the other.
 CREATE TABLE ledger (
-  t          INTEGER NOT NULL,
-  round      TEXT NOT NULL,     -- '' where the past is unknown and counts as spent
+  t          INTEGER NOT NULL,  -- as asked; 0 where the past is unknown and counts as spent
+  round      TEXT NOT NULL,     -- '' likewise
   nano       INTEGER NOT NULL CHECK (nano > 0),
   report     BLOB,              -- what was sent, and will be sent again if asked again
-  at_ms      INTEGER NOT NULL,
+  own_ms     INTEGER NOT NULL,  -- when the value had been read, in own time: what budgets go by
+  at_ms      INTEGER NOT NULL,  -- the same by the wall clock, for people
   PRIMARY KEY (t, round),
   CHECK ((round = '') = (report IS NULL))
 ) STRICT, WITHOUT ROWID;

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from ldpstream.device.account import Account, Reading, Submission
+from ldpstream.device.account import Account, Outcome, Submission
 from ldpstream.device.answers import read_key, read_object, refusal_in, retry_after
 from ldpstream.device.backoff import Jitter, pause_after, system_jitter
-from ldpstream.device.clock import Clock, SystemClock, offset_at_enrolment
-from ldpstream.device.exchange import Conversation, Pause, Request, Response, Unreachable
+from ldpstream.device.exchange import (
+    Conversation,
+    Pause,
+    Request,
+    Response,
+    Stop,
+    Unreachable,
+    never,
+)
 from ldpstream.device.rounds import Announcement, Refused, Round
-from ldpstream.device.rules import Silence
+from ldpstream.device.rules import Silence, TooEarly
 from ldpstream.device.store import Enrolment, LedgerUnusable, Store
 from ldpstream.device.terms import (
     LATEST_MS,
     Terms,
     TermsRefused,
-    Value,
     is_stream_name,
     shown,
     whole,
 )
+from ldpstream.device.values import HeldValue, Warn, log_warning
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.randomness import Source, SystemSource
 
 LONGEST_WAIT = 30
 """Seconds that a collector holds a question for rounds back until there is news."""
+PATIENCE = 10.0
+"""Seconds for a whole request, apart from what a collector is asked to hold back."""
 ENROLMENT_TRIES = 6
 FIRST_PAUSE = 1.0
 
@@ -51,35 +60,18 @@ class Session:
     def __init__(
         self,
         store: Store,
-        clock: Clock | None = None,
         source: Source | None = None,
         jitter: Jitter = system_jitter,
+        warn: Warn = log_warning,
     ) -> None:
-        self._clock = clock or SystemClock()
+        self._clock = store.clock
         self._jitter = jitter
-        self._reading: Reading = _nothing
         self._serial = 0
-        self._sent_ms = 0
-        """When the last request that was insisted on left, by the wall clock."""
-        self.account = Account(store, self._clock, source or SystemSource())
+        self._stop: Stop = never
+        self.value = HeldValue(warn)
+        self.account = Account(store, source or SystemSource())
 
-    def observe(self, value: Value | None) -> None:
-        """From now on the device holds this value, or none."""
-        place = None if value is None else self.account.enrolled.terms.place(value)
-        self._reading = lambda _: place
-
-    def follow(self, value_at: Callable[[int], Value | None]) -> None:
-        """From now on ask `value_at` for the value at each timestamp."""
-
-        def reading(t: int) -> int | None:
-            value = value_at(t)
-            return None if value is None else self.account.enrolled.terms.place(value)
-
-        self._reading = reading
-
-    def enrol(
-        self, stream: str, url: str, token: str, pin: str | None, first_install: bool
-    ) -> Conversation[Terms]:
+    def enrol(self, stream: str, url: str, token: str, pin: str | None) -> Conversation[Terms]:
         """Agree on a stream's terms, once; later only the address and the key may change.
 
         The token is empty where the stream lets anyone enrol.
@@ -96,7 +88,7 @@ class Session:
             )
         authorised = {"Authorization": f"Bearer {token}"} if token else {}
         response = yield from self._insist(
-            Request(
+            self._request(
                 "POST",
                 f"/v1/streams/{stream}/devices",
                 authorised | {"Content-Type": "application/json"},
@@ -104,7 +96,6 @@ class Session:
             ),
             give_up=lambda failures, pause: failures == ENROLMENT_TRIES,
         )
-        received_ms = self._clock.wall_ms()
         if response.status not in (200, 201):
             raise refusal_in(response, "the enrolment")
         answer = read_object(response, "enrolment")
@@ -117,14 +108,11 @@ class Session:
         if terms.stream != stream:
             what = f"they are of the stream {terms.stream}"
             raise TermsRefused(Problem.TERMS_MALFORMED, what=what)
-        offset_ms = 0
         if whole(answer.get("now_ms"), 0, LATEST_MS):
-            offset_ms = offset_at_enrolment(answer["now_ms"], self._sent_ms, received_ms)
+            self.account.label.correct(answer["now_ms"])
         selection = "open" if answer.get("selection") == "open" else "roster"
-        self.account.enrol(
-            Enrolment(url, terms, read_key(answer.get("key")), selection, offset_ms, received_ms),
-            first_install,
-        )
+        key = read_key(answer.get("key"))
+        self.account.enrol(Enrolment(url, terms, key, selection, self._clock.wall_ms()))
         return terms
 
     def poll(self, wait: int = LONGEST_WAIT) -> Conversation[Heard]:
@@ -133,11 +121,11 @@ class Session:
         # Where everyone is asked alike, who listens is nobody's business.
         anonymous = enrolment.selection == "open"
         response = yield from _ask(
-            Request(
+            self._request(
                 "GET",
                 f"/v1/streams/{enrolment.terms.stream}/rounds?after={self._serial}&wait={wait}",
                 {} if anonymous else {"Ldp-Device": self.account.number.hex()},
-                patience=wait + 10.0,
+                patience=wait + PATIENCE,
             )
         )
         if response.status != 200:
@@ -145,37 +133,64 @@ class Session:
                 self._serial = 0  # it may be what the collector does not take
             raise refusal_in(response, "to list rounds")
         announcement = Announcement.read(read_object(response, "rounds"))
+        self.hear(announcement)
         heard = yield from self.answer(announcement)
-        # Not before: what a fault of the disk left unanswered must be announced again.
-        self._serial = announcement.serial
+        # Not before: what a fault of the disk left unanswered must be announced again. So must what
+        # was open when this was stopped.
+        if not self._stop():
+            self._serial = announcement.serial
+        self.account.mark_time()
         return heard
+
+    def hear(self, announcement: Announcement, heard_steady_ms: int | None = None) -> None:
+        """Take the time from an announcement, heard now or at this moment of the steady clock."""
+        if announcement.now_ms is not None:
+            self.account.label.correct(announcement.now_ms, heard_steady_ms)
 
     def answer(self, announcement: Announcement) -> Conversation[Heard]:
-        """Answer the rounds of an announcement, as far as the rules allow."""
+        """Answer the rounds of an announcement, as far as the rules allow.
+
+        A round for which it is too early comes after the others.
+        """
         heard = Heard(announcement.serial)
-        for asked in announcement.rounds:
-            match self.consider(announcement.pin, asked):
-                case Submission() as submission:
-                    yield from self._deliver(submission, heard)
-                case Silence() as silence:
-                    heard.silences.append(silence)
-                case Refused() as refusal:
-                    heard.refusals.append(refusal)
+        pending: Sequence[Round | Refused] = announcement.rounds
+        while pending and not self._stop():
+            early: list[TooEarly] = []
+            for asked in pending:
+                match self.consider(announcement.pin, asked):
+                    case Submission() as submission:
+                        yield from self._deliver(submission, heard)
+                    case TooEarly() as waiting:
+                        early.append(waiting)
+                    case Silence() as silence:
+                        heard.silences.append(silence)
+                    case Refused() as refusal:
+                        heard.refusals.append(refusal)
+            if early:
+                yield Pause(min(one.wait_ms for one in early) / 1000, self._stop)
+            pending = [one.asked for one in early]
         return heard
 
-    def consider(self, pin: str, asked: Round | Refused) -> Submission | Silence | Refused:
-        """What this device has to send for a round; a gateway may do the sending."""
-        return self.account.consider(pin, asked, self._reading)
+    def consider(self, pin: str, asked: Round | Refused) -> Outcome:
+        """Decide what this device has to send for a round; a gateway may do the sending."""
+        return self.account.consider(pin, asked, self.value.place)
 
     def run(
         self,
-        stop: Callable[[], bool] = lambda: False,
+        stop: Stop = never,
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> Conversation[None]:
         """Poll until told to stop; go on after every fault, with growing pauses."""
+        self._stop = stop
+        try:
+            yield from self._run(wait, tell)
+        finally:
+            self._stop = never
+
+    def _run(self, wait: int, tell: Callable[[Heard], None]) -> Conversation[None]:
         failures = 0
-        while not stop():
+        while not self._stop():
             asked_ms, before = self._clock.steady_ms(), self._serial
             try:
                 heard = yield from self.poll(wait)
@@ -192,9 +207,12 @@ class Session:
                 yield self._pause(1, FIRST_PAUSE)
 
     def _deliver(self, submission: Submission, heard: Heard) -> Conversation[None]:
-        """Send a report until it arrives, is refused, or its round is over."""
+        """Send a report until it arrives, is refused, or its round or its timestamp is over."""
         asked = submission.round
-        request = Request(
+        over_ms = min(asked.deadline_ms, self.account.enrolled.terms.end_of(asked.t))
+        left = max(0, over_ms - self.account.label.now_ms()) / 1000
+        give_up_ms = self._clock.steady_ms() + 1000 * left
+        request = self._request(
             "POST",
             submission.path,
             {
@@ -203,13 +221,14 @@ class Session:
                 "Ldp-Mac": submission.mac.hex(),
             },
             submission.report,
+            patience=min(PATIENCE, max(left, FIRST_PAUSE)),
         )
 
-        def round_is_over(failures: int, pause: float) -> bool:
-            return self.account.now_ms() + 1000 * pause >= asked.deadline_ms
+        def is_over(failures: int, pause: float) -> bool:
+            return self._clock.steady_ms() + 1000 * pause >= give_up_ms
 
         try:
-            response = yield from self._insist(request, round_is_over)
+            response = yield from self._insist(request, is_over)
             if response.status not in (200, 202):
                 raise refusal_in(response, f"the report of round {asked.name}")
         except (Unreachable, Refused) as fault:
@@ -224,7 +243,6 @@ class Session:
         """Send the same request until there is an answer other than "later"."""
         for failures in count(1):
             fault: LdpStreamError
-            self._sent_ms = self._clock.wall_ms()
             try:
                 response = yield from _ask(request)
             except Unreachable as lost:
@@ -235,21 +253,27 @@ class Session:
                 fault = refusal_in(response, f"{request.method} {request.path}")
                 at_least = retry_after(response)
             pause = self._pause(failures, at_least)
-            if give_up(failures, pause.seconds):
+            if self._stop() or give_up(failures, pause.seconds):
                 raise fault
             yield pause
         raise AssertionError("counting has no end")
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        body: bytes = b"",
+        patience: float = PATIENCE,
+    ) -> Request:
+        return Request(method, path, headers, body, patience, self._stop)
 
     def _pause(self, failures: int, at_least: float) -> Pause:
         """Of a tenth of a timestamp at first, so that there is time to try again within it."""
         first = FIRST_PAUSE
         if self.account.enrolment is not None:
             first = min(first, self.account.enrolment.terms.interval_ms / 10_000)
-        return Pause(pause_after(failures, first, at_least, self._jitter))
-
-
-def _nothing(t: int) -> None:
-    """The reading of a device that holds no value."""
+        return Pause(pause_after(failures, first, at_least, self._jitter), self._stop)
 
 
 def _ask(request: Request) -> Conversation[Response]:

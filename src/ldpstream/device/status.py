@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldpstream.device.clock import Clock, SystemClock
+from ldpstream.device.clock import Clock, Look, SystemClock
 from ldpstream.device.store import Entry, Memory, RefusalCount, Store
 from ldpstream.device.terms import Terms
 from ldpstream.errors import Mistake, Problem
@@ -14,44 +14,45 @@ from ldpstream.privacy.ledger import Ledger
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a device, at a timestamp of its own clock."""
+    """The state of a device now."""
 
     number: str
     url: str | None
     terms: Terms | None
     t: int | None
+    """The timestamp that it is by the wall clock."""
     left_nano: int | None
-    """What may still be spent at t."""
-    full_at: int | None
-    """The first timestamp from which on the whole epsilon can be spent again."""
+    """What may be spent now."""
+    full_in_ms: int | None
+    """Own time until the whole epsilon can be spent."""
     entries: tuple[Entry, ...]
     refusals: tuple[RefusalCount, ...]
 
 
 def read_status(path: Path, clock: Clock | None = None) -> Status:
-    """The status of the device in this file."""
+    """Return the status of the device in this file."""
     if not path.is_file():
         raise Mistake(Problem.DATA_FILE, file=path, what="no such file", fix="give a device's file")
     memory = Store(path).load()
     if memory.enrolment is None:
         return Status(memory.number.hex(), None, None, None, None, None, (), memory.refusals)
-    return _enrolled(memory, memory.enrolment.terms, (clock or SystemClock()).wall_ms())
+    return _enrolled(memory, memory.enrolment.terms, Look.at(clock or SystemClock()))
 
 
-def _enrolled(memory: Memory, terms: Terms, wall_ms: int) -> Status:
+def _enrolled(memory: Memory, terms: Terms, now: Look) -> Status:
     assert memory.enrolment is not None
-    ledger = Ledger.of(
-        terms.epsilon_nano, terms.window, ((entry.t, entry.nano) for entry in memory.entries)
-    )
-    t = terms.timestamp_at(wall_ms + memory.enrolment.offset_ms)
-    full_at = max((entry.t + terms.window for entry in memory.entries), default=t)
+    debits = ((entry.own_ms, entry.nano) for entry in memory.entries)
+    ledger = Ledger.of((terms.promise,), debits, memory.forgotten_ms)
+    own_ms = memory.own.at(now)
+    full_ms = ledger.free_from(terms.epsilon_nano)
+    assert full_ms is not None, "a promise allows all of itself"
     return Status(
         memory.number.hex(),
         memory.enrolment.url,
         terms,
-        t,
-        ledger.left(t),
-        max(t, full_at),
+        terms.timestamp_at(now.wall_ms),
+        ledger.left(own_ms),
+        max(0, full_ms - own_ms),
         memory.entries,
         memory.refusals,
     )

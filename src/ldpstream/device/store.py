@@ -10,27 +10,27 @@ import json
 import os
 import secrets
 import sqlite3
+import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
+from ldpstream.device.clock import Clock, Look, OwnTime, SystemClock
 from ldpstream.device.terms import Terms, TermsRefused
 from ldpstream.device.witness import ChangeTime, Witness
-from ldpstream.errors import LdpStreamError, Problem
+from ldpstream.errors import LdpStreamError, Mistake, Problem
 
-FORMAT = 1
+FORMAT = 2
 """PRAGMA user_version of the file; raised when the schema changes."""
 BUSY_SECONDS = 5.0
+OWNER_ONLY = 0o600
 
 
 class LedgerUnusable(LdpStreamError):
     """The device's file cannot be read or written, so it keeps silent."""
-
-
-class LedgerMoved(LdpStreamError):
-    """Another process has written to the file since this one read it."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,16 @@ class Entry:
     round: str
     nano: int
     report: bytes | None
+    own_ms: int
     at_ms: int
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What makes it the same round when it is asked again."""
+        return self.t, self.round
+
+
+COLUMNS = ", ".join(Entry.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,6 @@ class Enrolment:
     terms: Terms
     key: bytes = field(repr=False)
     selection: str
-    offset_ms: int
     at_ms: int
 
 
@@ -72,174 +80,210 @@ class Memory:
 
     number: bytes
     secret: bytes = field(repr=False)
-    commits: int
+    first: bool
+    """Whether an installer said that this person's device has no past; until it is enrolled."""
+    own: OwnTime
+    forgotten_ms: int | None
     enrolment: Enrolment | None
     entries: tuple[Entry, ...]
     refusals: tuple[RefusalCount, ...]
-    vouched_for: bool = False
-    """Whether this is the file as it was last written, and no older copy."""
+
+
+class Change:
+    """A transaction under way, alone on the file; on disk when its block ends without a fault."""
+
+    def __init__(self, connection: sqlite3.Connection, memory: Memory, vouched_for: bool) -> None:
+        self._connection = connection
+        self.memory = memory
+        self.vouched_for = vouched_for
+        """Whether this is the file as it was last written, and no older copy."""
+        self.made = False
+
+    def enter(self, entry: Entry) -> None:
+        """Enter a debit with its report."""
+        # An unknown past that is found again is a later one; a second report of a round is a fault.
+        verb = "INSERT OR REPLACE" if entry.report is None else "INSERT"
+        self._execute(
+            f"{verb} INTO ledger ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+            (entry.t, entry.round, entry.nano, entry.report, entry.own_ms, entry.at_ms),
+        )
+
+    def forget(self, up_to_ms: int) -> None:
+        """Delete the debits up to this own time, and remember the newest of them."""
+        ((newest,),) = self._connection.execute(
+            "SELECT max(own_ms) FROM ledger WHERE own_ms <= ?", (up_to_ms,)
+        )
+        if newest is not None:
+            self._execute("DELETE FROM ledger WHERE own_ms <= ?", (up_to_ms,))
+            self._execute(
+                "UPDATE device SET forgotten_ms = max(coalesce(forgotten_ms, ?1), ?1)", (newest,)
+            )
+
+    def enrol(self, enrolment: Enrolment) -> None:
+        """Keep an enrolment. From then on there is a past."""
+        self._execute("UPDATE device SET first = 0")
+        self._execute(
+            "INSERT OR REPLACE INTO enrolment VALUES (1, ?, ?, ?, ?, ?)",
+            (
+                enrolment.url,
+                enrolment.terms.canonical,
+                enrolment.key,
+                enrolment.selection,
+                enrolment.at_ms,
+            ),
+        )
+
+    def count(self, refusals: Iterable[RefusalCount]) -> None:
+        """Add to the counts of refusals."""
+        for one in refusals:
+            self._execute(
+                "INSERT INTO refusals VALUES (?, ?, ?, ?) ON CONFLICT (code) DO UPDATE SET"
+                " times = times + excluded.times, last_ms = excluded.last_ms,"
+                " detail = excluded.detail",
+                (one.code, one.times, one.last_ms, one.detail),
+            )
+
+    def mark_time(self) -> None:
+        """Commit nothing but how far own time has come."""
+        self.made = True
+
+    def _execute(self, statement: str, values: tuple[object, ...] = ()) -> None:
+        self.made = True
+        self._connection.execute(statement, values)
 
 
 class Store:
     """The file of one device."""
 
-    def __init__(self, path: Path, witness: Witness | None = None) -> None:
-        self.path = path.absolute()
+    def __init__(
+        self, path: Path, witness: Witness | None = None, clock: Clock | None = None
+    ) -> None:
+        # A symbolic link that is switched later must not lead to another ledger.
+        self.path = path.resolve()
+        self.clock = clock or SystemClock()
         self._witness = witness or ChangeTime()
         self._left: tuple[int, ...] | None = None
-        """The file as this process has left it, for `_check_untouched`."""
+        """The file as this process has left it: untouched since, nobody has to vouch for it."""
 
-    def create(self) -> None:
-        """Make the file, with a device number and a secret; do nothing if there is one."""
+    def create(self, first_install: bool) -> None:
+        """Make the file, with a device number and a secret; refuse if there is one already.
+
+        It is made beside its place and put there whole, closed to others from the first instant.
+        """
         with self._faults():
+            self._refuse_another()
+            draft = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}")
             try:
-                # Before SQLite would, and closed to others from the first instant.
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            except FileExistsError:
-                if self.path.stat().st_size:
-                    return  # an empty file is a creation that was cut short
-            with self._connection() as connection:
-                connection.executescript(
-                    "BEGIN IMMEDIATE;"
-                    + files(__package__).joinpath("schema.sql").read_text("utf-8")
-                    + f"PRAGMA user_version = {FORMAT};"
-                )
-                stamp = self._witness.stamp()
-                drawn = (secrets.token_bytes(16), secrets.token_bytes(32), stamp)
-                connection.execute("INSERT INTO device VALUES (1, ?, ?, 0, ?)", drawn)
-                connection.execute("COMMIT")
+                os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, OWNER_ONLY))
+                stamp = self._fill(draft, first_install)
+                self._put_in_place(draft)
+            finally:
+                draft.unlink(missing_ok=True)
             self._witness.committed(stamp)
 
-    def load(self) -> Memory:
-        """Read everything, and ask the witness whether it is the latest."""
-        with self._faults():
-            found = self.path.stat()  # before SQLite mends what a crash left, which changes it
-            memory, stamp = self._read()
-            self._left = self._identity()
-            return replace(memory, vouched_for=self._witness.vouches(found, stamp))
+    def _refuse_another(self) -> None:
+        with suppress(FileNotFoundError):
+            if self.path.stat().st_size:
+                raise Mistake(Problem.LEDGER_EXISTS, file=self.path.name)
+            self.path.unlink()  # empty: made by somebody else, for whom it may be open
 
-    def _read(self) -> tuple[Memory, int]:
-        with self._connection() as connection:
+    def _fill(self, draft: Path, first_install: bool) -> str:
+        stamp = self._witness.stamp(draft.stat())
+        with _connection(draft) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            _make_tables(connection)
+            drawn = (secrets.token_bytes(16), secrets.token_bytes(32))
+            _insert_device(connection, *drawn, first_install, Look.at(self.clock), stamp)
+            connection.execute("COMMIT")
+        return stamp
+
+    def _put_in_place(self, draft: Path) -> None:
+        try:
+            os.link(draft, self.path)  # fails if there is one by now
+        except FileExistsError:
+            raise Mistake(Problem.LEDGER_EXISTS, file=self.path.name) from None
+        except OSError:  # a file system without links
+            os.rename(draft, self.path)
+
+    def load(self) -> Memory:
+        """Read everything, and change nothing."""
+        with self._faults(), _connection(self.path) as connection:
             self._check_format(connection)
             self._check_content(connection)
             connection.execute("BEGIN")  # one look, whatever another process does meanwhile
-            device = connection.execute(
-                "SELECT number, secret, commits, stamp FROM device"
-            ).fetchone()
-            if device is None:
-                raise ValueError("has no device in it")
-            enrolled = connection.execute(
-                "SELECT url, terms, key, selection, offset_ms, at_ms FROM enrolment"
-            ).fetchone()
-            entries = connection.execute(
-                "SELECT t, round, nano, report, at_ms FROM ledger ORDER BY t, at_ms, round"
-            ).fetchall()
-            refusals = connection.execute(
-                "SELECT code, times, last_ms, detail FROM refusals ORDER BY last_ms"
-            ).fetchall()
-        number, secret, commits, stamp = device
-        memory = Memory(
-            number,
-            secret,
-            commits,
-            _enrolment(*enrolled) if enrolled else None,
-            tuple(Entry(*row) for row in entries),
-            tuple(RefusalCount(*row) for row in refusals),
-        )
-        return memory, stamp
-
-    def enrol(self, commits: int, enrolment: Enrolment, entries: Iterable[Entry]) -> int:
-        """Keep an enrolment, and with a first one what the ledger starts with."""
-        with self._commit(commits) as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO enrolment VALUES (1, ?, ?, ?, ?, ?, ?)",
-                (
-                    enrolment.url,
-                    enrolment.terms.canonical,
-                    enrolment.key,
-                    enrolment.selection,
-                    enrolment.offset_ms,
-                    enrolment.at_ms,
-                ),
-            )
-            for entry in entries:
-                _insert(connection, entry)
-        return commits + 1
-
-    def add(
-        self, commits: int, entry: Entry, forget: int, refusals: Iterable[RefusalCount] = ()
-    ) -> int:
-        """Commit a debit with its report, and forget those of timestamps up to `forget`."""
-        with self._commit(commits) as connection:
-            _insert(connection, entry)
-            connection.execute("DELETE FROM ledger WHERE t <= ?", (forget,))
-            _count(connection, refusals)
-        return commits + 1
-
-    def count(self, commits: int, refusals: Iterable[RefusalCount]) -> int:
-        """Add to the counts of refusals."""
-        with self._commit(commits) as connection:
-            _count(connection, refusals)
-        return commits + 1
+            return _memory(connection)[0]
 
     @contextmanager
-    def _commit(self, commits: int) -> Iterator[sqlite3.Connection]:
-        """A transaction on the file as this process knows it; on disk, and witnessed, at the end.
+    def change(self) -> Iterator[Change]:
+        """Read everything, decide and commit, with every other process locked out meanwhile.
 
-        If it fails, it may still be on disk: read the file again, and send nothing.
+        If it fails, it may still be on disk: send nothing.
         """
         with self._faults():
-            self._check_untouched()
-            with self._connection() as connection:
+            before = (
+                self.path.stat()
+            )  # a lock makes SQLite mend what a crash left, which changes it
+            with _connection(self.path) as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                stamp = self._witness.stamp()
-                moved = connection.execute(
-                    "UPDATE device SET commits = commits + 1, stamp = ? WHERE commits = ?",
-                    (stamp, commits),
+                found = self.path.stat()
+                untouched = self._left == _state(found)
+                if not untouched:
+                    self._check_content(connection)
+                taken_over = not untouched and self._take_over(connection)
+                self._check_format(connection)
+                memory, stamp = _memory(connection)
+                vouched_for = untouched or any(
+                    self._witness.vouches(one, stamp) for one in (before, found)
                 )
-                if moved.rowcount != 1:
-                    raise LedgerMoved(Problem.LEDGER_MOVED, file=self.path.name)
-                yield connection
-                connection.execute("COMMIT")
-            self._witness.committed(stamp)
-            self._left = self._identity()
+                change = Change(connection, memory, vouched_for and not taken_over)
+                change.made = taken_over
+                yield change
+                if change.made:
+                    self._commit(connection, memory.own, found)
+            self._left = _state(self.path.stat())
 
-    def _check_untouched(self) -> None:
-        """Refuse to write over what somebody else has changed since this process looked.
-
-        Its commit would make the file the latest again in the eyes of the witness, with whatever
-        became of the debits in it.
-        """
-        if self._left is not None and self._identity() != self._left:
-            raise LedgerMoved(Problem.LEDGER_MOVED, file=self.path.name)
-
-    def _identity(self) -> tuple[int, ...]:
-        found = self.path.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection that is closed at the end, which rolls back what was not committed."""
-        connection = sqlite3.connect(
-            # Never made here: a file that has gone missing must not come back empty.
-            f"{self.path.as_uri()}?mode=rw",
-            uri=True,
-            isolation_level=None,
-            timeout=BUSY_SECONDS,
+    def _commit(self, connection: sqlite3.Connection, own: OwnTime, found: os.stat_result) -> None:
+        mark, stamp = own.moved_to(Look.at(self.clock)), self._witness.stamp(found)
+        connection.execute(
+            "UPDATE device SET own_ms = ?, wall_ms = ?, steady_ms = ?, boot = ?, stamp = ?",
+            (mark.own_ms, mark.look.wall_ms, mark.look.steady_ms, mark.look.boot, stamp),
         )
-        try:
-            # FULL does not sync the folder after the journal is deleted, which is the moment of
-            # commit: after a power cut the journal could be back, and the debit gone. EXTRA does.
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA fullfsync = ON")
-            yield connection
-        finally:
-            connection.close()
+        if os.name == "posix" and stat.S_IMODE(found.st_mode) != OWNER_ONLY:
+            os.chmod(self.path, OWNER_ONLY)
+        connection.execute("COMMIT")
+        if self.path.stat().st_ino != found.st_ino:
+            raise OSError("it was replaced while it was being written")
+        self._witness.committed(stamp)
+
+    def _take_over(self, connection: sqlite3.Connection) -> bool:
+        """Bring a file of 0.1.0 to this format; return whether it was one.
+
+        Its debits are left out, and the caller counts everything as spent: they were entered by
+        label time, and more than they say may have left.
+        """
+        ((found,),) = connection.execute("PRAGMA user_version")
+        if found != 1:
+            return False
+        device = connection.execute("SELECT number, secret FROM device").fetchall()
+        enrolled = connection.execute(
+            "SELECT url, terms, key, selection, at_ms FROM enrolment"
+        ).fetchall()
+        refusals = connection.execute("SELECT * FROM refusals").fetchall()
+        for table in ("device", "enrolment", "ledger", "refusals"):
+            connection.execute(f"DROP TABLE {table}")
+        _make_tables(connection)
+        for number, secret in device:
+            _insert_device(connection, number, secret, False, Look.at(self.clock), "")
+        connection.executemany("INSERT INTO enrolment VALUES (1, ?, ?, ?, ?, ?)", enrolled)
+        connection.executemany("INSERT INTO refusals VALUES (?, ?, ?, ?)", refusals)
+        return True
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
         ((found,),) = connection.execute("PRAGMA user_version")
         if found != FORMAT:
             what = f"has format {found}, and this program knows {FORMAT}"
+            if found == 1:
+                what = "is of release 0.1.0; it is taken over when a device opens it"
             raise LedgerUnusable(Problem.LEDGER_FILE, file=self.path.name, what=what)
 
     def _check_content(self, connection: sqlite3.Connection) -> None:
@@ -250,34 +294,100 @@ class Store:
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        """Whatever the disk does is told in one way."""
+        """Tell whatever the disk does in one way."""
         try:
             yield
-        except (OSError, sqlite3.Error, ValueError, TermsRefused) as error:
-            # The last two: in a damaged file, texts may be none, and terms may be none.
+        except (Mistake, LedgerUnusable):
+            raise
+        except (OSError, sqlite3.Error, ValueError) as error:
+            # The last one: in a damaged file, texts and terms may be none.
             what = getattr(error, "strerror", None) or str(error)
             raise LedgerUnusable(Problem.LEDGER_FILE, file=self.path.name, what=what) from error
 
 
-def _enrolment(
-    url: str, terms: str, key: bytes, selection: str, offset_ms: int, at_ms: int
-) -> Enrolment:
-    return Enrolment(url, Terms.read(json.loads(terms)), key, selection, offset_ms, at_ms)
+@contextmanager
+def _connection(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that is closed at the end, which rolls back what was not committed."""
+    connection = sqlite3.connect(
+        # Never made here: a file that has gone missing must not come back empty.
+        f"{path.as_uri()}?mode=rw",
+        uri=True,
+        isolation_level=None,
+        timeout=BUSY_SECONDS,
+    )
+    try:
+        # FULL does not sync the folder after the journal is deleted, which is the moment of
+        # commit: after a power cut the journal could be back, and the debit gone. EXTRA does.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")
+        yield connection
+    finally:
+        connection.close()
 
 
-def _insert(connection: sqlite3.Connection, entry: Entry) -> None:
-    # An unknown past that is entered twice at one t is as spent as entered once; but a second
-    # report of one round is a fault.
-    verb = "INSERT OR IGNORE" if entry.report is None else "INSERT"
+def _make_tables(connection: sqlite3.Connection) -> None:
+    schema = files(__package__).joinpath("schema.sql").read_text("utf-8")
+    lines = (line.partition("--")[0] for line in schema.splitlines())
+    for statement in "\n".join(lines).split(";"):  # `executescript` would commit first
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _insert_device(
+    connection: sqlite3.Connection,
+    number: bytes,
+    secret: bytes,
+    first: bool,
+    now: Look,
+    stamp: str,
+) -> None:
+    """Enter the device; its own time begins now."""
     connection.execute(
-        f"{verb} INTO ledger VALUES (?, ?, ?, ?, ?)",
-        (entry.t, entry.round, entry.nano, entry.report, entry.at_ms),
+        "INSERT INTO device VALUES (1, ?, ?, ?, 0, ?, ?, ?, NULL, ?)",
+        (number, secret, first, now.wall_ms, now.steady_ms, now.boot, stamp),
     )
 
 
-def _count(connection: sqlite3.Connection, refusals: Iterable[RefusalCount]) -> None:
-    connection.executemany(
-        "INSERT INTO refusals VALUES (?, ?, ?, ?) ON CONFLICT (code) DO UPDATE SET"
-        " times = times + excluded.times, last_ms = excluded.last_ms, detail = excluded.detail",
-        [(one.code, one.times, one.last_ms, one.detail) for one in refusals],
+def _memory(connection: sqlite3.Connection) -> tuple[Memory, str]:
+    device = connection.execute(
+        "SELECT number, secret, first, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp"
+        " FROM device"
+    ).fetchone()
+    if device is None:
+        raise ValueError("has no device in it")
+    enrolled = connection.execute("SELECT url, terms, key, selection, at_ms FROM enrolment")
+    entries = connection.execute(
+        f"SELECT {COLUMNS} FROM ledger ORDER BY own_ms, t, round"  # nosec B608 # noqa: S608
     )
+    refusals = connection.execute(
+        "SELECT code, times, last_ms, detail FROM refusals ORDER BY last_ms"
+    )
+    number, secret, first, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp = device
+    memory = Memory(
+        number,
+        secret,
+        bool(first),
+        OwnTime(own_ms, Look(wall_ms, steady_ms, boot)),
+        forgotten_ms,
+        next((_enrolment(*row) for row in enrolled), None),
+        tuple(Entry(*row) for row in entries),
+        tuple(RefusalCount(*row) for row in refusals),
+    )
+    return memory, stamp
+
+
+def _enrolment(url: str, terms: str, key: bytes, selection: str, at_ms: int) -> Enrolment:
+    return Enrolment(url, _terms(terms), key, selection, at_ms)
+
+
+@lru_cache(maxsize=16)  # they may have 65,536 labels, and are read in every transaction
+def _terms(text: str) -> Terms:
+    try:
+        return Terms.read(json.loads(text))
+    except TermsRefused as error:
+        raise ValueError(str(error)) from None
+
+
+def _state(found: os.stat_result) -> tuple[int, ...]:
+    """What changes when anybody writes to the file, or puts another in its place."""
+    return found.st_ino, found.st_dev, found.st_size, found.st_mtime_ns, found.st_ctime_ns

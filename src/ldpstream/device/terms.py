@@ -15,6 +15,7 @@ from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.device_half import Randomiser
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.privacy.ledger import Promise
 
 VERSION = 1
 LONGEST_WINDOW = 1 << 31
@@ -139,13 +140,17 @@ class Terms:
         return self.oracle.device(len(self.values), epsilon)
 
     @property
-    def slack_ms(self) -> int:
-        """How far clocks may disagree before it matters: an eighth of an interval."""
-        return self.interval_ms // 8
+    def promise(self) -> Promise:
+        """What the device keeps to: epsilon in any span of w intervals of its own time, in ms."""
+        return Promise(self.epsilon_nano, self.window * self.interval_ms)
 
     def timestamp_at(self, ms: int) -> int:
-        """The timestamp that this moment belongs to; below 1 before the stream starts."""
+        """Return the timestamp that this moment belongs to; below 1 before the stream starts."""
         return (ms - self.start_ms) // self.interval_ms + 1
+
+    def end_of(self, t: int) -> int:
+        """Return the moment at which timestamp t is over."""
+        return self.start_ms + t * self.interval_ms
 
 
 _COMMON_KEYS = frozenset(

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Protocol
 
+from ldpstream.device.clock import SystemClock
+
 
 class Witness(Protocol):
     """Something that a backup of the ledger does not take along.
@@ -15,41 +17,60 @@ class Witness(Protocol):
     that it was committed; when the ledger is opened, the witness is asked about the stamp in it.
     """
 
-    def stamp(self) -> int:
-        """The stamp of the commit that is about to be made."""
+    def stamp(self, file: os.stat_result) -> str:
+        """Return the stamp of the commit that is about to be made to this file."""
         ...
 
-    def committed(self, stamp: int) -> None:
-        """That commit is on disk; raise `OSError` if this cannot be remembered."""
+    def committed(self, stamp: str) -> None:
+        """Remember that this commit is on disk; raise `OSError` if that is not possible."""
         ...
 
-    def vouches(self, found: os.stat_result, stamp: int) -> bool:
-        """Whether nothing was committed after this stamp, given the file as it was found."""
+    def vouches(self, found: os.stat_result, stamp: str) -> bool:
+        """Return whether nothing was committed after this stamp, given the file as it was found."""
         ...
 
 
 class ChangeTime:
-    """The file system as a witness: when it changed the file last, which no program can set.
+    """The file system as a witness: which file it is, and when it was changed last.
 
-    A copy put back has the time at which it was put back, even if its modification time was
-    preserved. It does not notice: a copy put back within 5 s of its own last commit, a whole
-    file system or virtual machine rolled back, a machine whose administrator deceives it.
-    Where there is no such time (Windows, FAT) it vouches for nothing.
+    No program can set either. A copy is another file (inode), and a copy that was written over the
+    file has the time at which that was done, even if its modification time was preserved.
+
+    It does not notice: a copy written over the file within 5 s of the copy's own last commit; the
+    very file, moved away with its folder and back again; a whole file system or virtual machine
+    rolled back; a machine whose administrator deceives it. Where there is no such time (Windows,
+    FAT) it vouches for nothing.
     """
 
     SLOWEST_COMMIT_NS = 5 * 10**9
     COARSENESS_NS = 20 * 10**6
     """Kernels stamp files with the time of the last tick, up to 10 ms ago."""
 
-    def stamp(self) -> int:
-        return time.time_ns()
+    def stamp(self, file: os.stat_result) -> str:
+        return f"{time.time_ns()} {_identity(file)}"
 
-    def committed(self, stamp: int) -> None:
-        """Nothing to do: the file system has seen it."""
+    def committed(self, stamp: str) -> None:
+        """Do nothing: the file system has seen it."""
 
-    def vouches(self, found: os.stat_result, stamp: int) -> bool:
-        since = found.st_ctime_ns - stamp
-        return os.name == "posix" and -self.COARSENESS_NS <= since <= self.SLOWEST_COMMIT_NS
+    def vouches(self, found: os.stat_result, stamp: str) -> bool:
+        at_ns, _, file = stamp.partition(" ")
+        if os.name != "posix" or not at_ns.isdecimal():
+            return False
+        since = found.st_ctime_ns - int(at_ns)
+        return _is_same(found, file) and -self.COARSENESS_NS <= since <= self.SLOWEST_COMMIT_NS
+
+
+def _identity(file: os.stat_result) -> str:
+    return f"{file.st_ino} {file.st_dev} {SystemClock().boot()}"
+
+
+def _is_same(found: os.stat_result, file: str) -> bool:
+    """Return whether it is the same file; devices are numbered anew at every boot."""
+    inode, device, boot = _identity(found).split(" ")
+    match file.split(" "):
+        case [was_inode, was_device, was_boot]:
+            return inode == was_inode and (device == was_device or boot != was_boot)
+    return False
 
 
 class CounterFile:
@@ -63,14 +84,15 @@ class CounterFile:
         self._path = path
         self._of_ledger = 0
 
-    def stamp(self) -> int:
-        return max(self._read(), self._of_ledger) + 1
+    def stamp(self, file: os.stat_result) -> str:
+        return str(max(self._read(), self._of_ledger) + 1)
 
-    def committed(self, stamp: int) -> None:
-        self._of_ledger = stamp
-        fresh = self._path.with_name(self._path.name + ".new")
+    def committed(self, stamp: str) -> None:
+        self._of_ledger = int(stamp)
+        counted = max(self._of_ledger, self._read())  # another process may have been quicker
+        fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         with open(fresh, "w", encoding="ascii") as file:
-            file.write(str(stamp))
+            file.write(str(counted))
             file.flush()
             os.fsync(file.fileno())
         os.replace(fresh, self._path)
@@ -80,10 +102,12 @@ class CounterFile:
         finally:
             os.close(folder)
 
-    def vouches(self, found: os.stat_result, stamp: int) -> bool:
-        self._of_ledger = stamp
+    def vouches(self, found: os.stat_result, stamp: str) -> bool:
+        if not stamp.isdecimal():
+            return False
+        self._of_ledger = int(stamp)
         # A crash between commit and counter leaves the ledger ahead: nothing was sent from there.
-        return self._path.exists() and stamp >= self._read()
+        return self._path.exists() and self._of_ledger >= self._read()
 
     def _read(self) -> int:
         try:

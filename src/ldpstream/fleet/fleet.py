@@ -79,7 +79,8 @@ class _Member:
     def __init__(self, path: Path, line: Line) -> None:
         self.path = path
         self.line = line
-        self.device = AsyncDevice.open(path, transport=line)
+        # A user who has never been here before installs the application.
+        self.device = AsyncDevice.create(path, first_install=True, transport=line)
         self.task: asyncio.Task[None] | None = None
 
     def leave(self) -> None:
@@ -180,20 +181,17 @@ class Fleet:
         return index if index is None or self._levels is None else self._levels.value(index)
 
     async def _join(self, user: int) -> _Member:
-        """A user who has never been here before installs the application."""
         self._made += 1
         line = Line(self._transport, self._plan.weather, self._chance)
         member = _Member(self._folder / file_name(self._made), line)
         while True:
             try:
-                await member.device.enrol(
-                    self._plan.url, self._plan.stream, self._plan.token, first_install=True
-                )
+                await member.device.enrol(self._plan.url, self._plan.stream, self._plan.token)
                 break
             except Unreachable:
                 if not self._plan.weather.loss:
                     raise
-        member.device.follow(lambda t: self._value(user, t))
+        member.device.follow(lambda: self._value(user, member.device.t))
         return member
 
     async def _take_part(self, terms: Terms, reader: Reader) -> None:

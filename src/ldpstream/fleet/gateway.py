@@ -18,8 +18,16 @@ from ldpstream.device.account import Submission
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
 from ldpstream.device.batches import BATCH, pass_on
-from ldpstream.device.exchange import AsyncTransport, Request, Response, drive_async
-from ldpstream.device.rounds import Announcement
+from ldpstream.device.clock import SystemClock
+from ldpstream.device.exchange import (
+    AsyncTransport,
+    Request,
+    Response,
+    async_sleep,
+    drive_async,
+)
+from ldpstream.device.rounds import Announcement, Round
+from ldpstream.device.rules import TooEarly
 from ldpstream.errors import Mistake, Problem
 
 CHECKS = 20
@@ -41,6 +49,7 @@ class Gateway:
     delivered: int = 0
     undelivered: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    clock: SystemClock = field(default_factory=SystemClock)
     _serial: int = 0
 
     async def check(self) -> None:
@@ -60,7 +69,7 @@ class Gateway:
         while True:
             try:
                 announcement = await self._listen()
-                await self._answer(announcement)
+                await self._answer(announcement, self.clock.steady_ms())
                 failures = 0
             except (Unreachable, Refused):
                 failures += 1
@@ -86,25 +95,42 @@ class Gateway:
         path = f"/v1/streams/{self.stream}/rounds?after={self._serial}&wait={wait}"
         return await self.transport.send(self.url, Request("GET", path, patience=wait + 10.0))
 
-    async def _answer(self, announcement: Announcement) -> None:
-        """Let every device decide, and pass reports on as they are made."""
+    async def _answer(self, announcement: Announcement, heard_ms: int) -> None:
+        """Let every device decide; those for whom it is too early again, when it is not."""
         for asked in announcement.rounds:
-            ready: list[tuple[AsyncDevice, Submission]] = []
-            held_since = time.monotonic()
-            for number, device in enumerate(self.online()):
-                outcome = device.session.consider(announcement.pin, asked)
-                if isinstance(outcome, Submission):
-                    ready.append((device, outcome))
-                elif isinstance(outcome, Refused):
-                    self.refused[outcome.problem.code] += 1
-                long_enough = time.monotonic() - held_since > LONGEST_HOLD
-                if len(ready) == BATCH or (ready and long_enough):
-                    await self.pass_on(ready)
-                    ready, held_since = [], time.monotonic()
-                elif number % BREATH == 0:
-                    await asyncio.sleep(0)
-            if ready:
+            devices: Iterable[AsyncDevice] = self.online()
+            while devices := await self._let_decide(devices, announcement, asked, heard_ms):
+                await asyncio.sleep(LONGEST_HOLD)
+
+    async def _let_decide(
+        self,
+        devices: Iterable[AsyncDevice],
+        announcement: Announcement,
+        asked: Round | Refused,
+        heard_ms: int,
+    ) -> list[AsyncDevice]:
+        """Pass reports on as they are made; return the devices that must wait."""
+        ready: list[tuple[AsyncDevice, Submission]] = []
+        early: list[AsyncDevice] = []
+        held_since = time.monotonic()
+        for number, device in enumerate(devices):
+            device.session.hear(announcement, heard_ms)
+            match device.session.consider(announcement.pin, asked):
+                case Submission() as submission:
+                    ready.append((device, submission))
+                case TooEarly():
+                    early.append(device)
+                case Refused() as refusal:
+                    self.refused[refusal.problem.code] += 1
+            long_enough = time.monotonic() - held_since > LONGEST_HOLD
+            if len(ready) == BATCH or (ready and long_enough):
                 await self.pass_on(ready)
+                ready, held_since = [], time.monotonic()
+            elif number % BREATH == 0:
+                await asyncio.sleep(0)
+        if ready:
+            await self.pass_on(ready)
+        return early
 
     async def pass_on(self, reports: list[tuple[AsyncDevice, Submission]]) -> None:
         """Send reports of one round, until they have arrived or the round is over."""
@@ -113,12 +139,12 @@ class Gateway:
         device, one = reports[0]
 
         def round_is_over() -> bool:
-            return device.session.account.now_ms() >= one.round.deadline_ms
+            return device.session.account.label.now_ms() >= one.round.deadline_ms
 
         decided = await drive_async(
             pass_on(path, records, _pause, round_is_over),
             partial(self.transport.send, self.url),
-            asyncio.sleep,
+            async_sleep,
         )
         first = 0
         for part in decided:

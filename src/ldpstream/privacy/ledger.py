@@ -1,85 +1,124 @@
-"""The ledger of one user: what was spent when, and whether more may be. Integers, no I/O."""
+"""The ledger of one user: what was spent when, and whether more may be. Integers, no I/O.
+
+The rule, with its proof, is in docs/guarantee.md. Moments are whole numbers on one time line that
+only goes forward: milliseconds of a device's own time, or the timestamps of a simulation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Self
 
 from ldpstream.errors import GuaranteeBroken, Problem
 
 
 @dataclass(frozen=True)
-class Ledger:
-    """Nano-epsilon spent per timestamp, against a limit for any `window` consecutive ones.
+class Promise:
+    """At most `epsilon_nano` in any half-open span of this length, wherever it begins."""
 
-    >>> ledger = Ledger(limit=10, window=3).spend(5, 6).spend(6, 3)
+    epsilon_nano: int
+    span: int
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The debits of one user, in nano-epsilon by moment, against a list of promises.
+
+    >>> ledger = Ledger((Promise(10, span=3),)).spend(5, 6).spend(6, 3)
     >>> ledger.left(7), ledger.left(8), ledger.left(9)
     (1, 7, 10)
-    >>> ledger.allows(7, 2), ledger.allows(8, 7)
-    (False, True)
+    >>> ledger.free_from(7), ledger.free_from(11)
+    (8, None)
 
-    Spends may be entered in any order: all windows that contain a timestamp count, also those that
-    reach past it. A ledger whose past is unknown is one with the whole limit spent at the last
-    timestamp that it may have been used at.
+    A ledger whose past is unknown is one with everything spent at the moment of finding out.
     """
 
-    limit: int
-    window: int
-    spends: Mapping[int, int] = field(default_factory=dict)
-    """By timestamp. What no window shares with the next timestamp may be left out."""
+    promises: tuple[Promise, ...]
+    debits: tuple[tuple[int, int], ...] = ()
+    """Moment and nano-epsilon, in the order of moments."""
+    forgotten: int | None = None
+    """The newest moment whose debits were left out: a longer promise may still depend on them."""
 
     @classmethod
-    def of(cls, limit: int, window: int, entries: Iterable[tuple[int, int]]) -> Self:
-        """The ledger with these entries, whether or not they keep to the limit."""
-        spends: dict[int, int] = {}
-        for t, nano in entries:
-            spends[t] = spends.get(t, 0) + nano
-        return cls(limit, window, spends)
+    def of(
+        cls,
+        promises: Iterable[Promise],
+        debits: Iterable[tuple[int, int]],
+        forgotten: int | None = None,
+    ) -> Self:
+        """Return the ledger with these debits, in any order, whether or not they keep a promise."""
+        return cls(tuple(promises), tuple(sorted(debits)), forgotten)
 
-    def most(self, t: int) -> int:
-        """The most that any window containing t holds already."""
-        near = sorted(one for one in self.spends if abs(one - t) < self.window)
-        most = held = entered = 0
-        # A window loses nothing by moving up until it starts with a spend, or with t itself.
-        for start in [*(one for one in near if one < t), t]:
-            while entered < len(near) and near[entered] < start + self.window:
-                held += self.spends[near[entered]]
-                entered += 1
-            most = max(most, held)
-            held -= self.spends.get(start, 0)
-        return most
+    def left(self, moment: int) -> int:
+        """Return what may be spent at this moment."""
+        return max(0, min(self._left_of(promise, moment) for promise in self.promises))
 
-    def left(self, t: int) -> int:
-        """What may still be spent at t."""
-        return max(0, self.limit - self.most(t))
+    def _left_of(self, promise: Promise, moment: int) -> int:
+        begin = moment - promise.span
+        if self.forgotten is not None and self.forgotten > begin:
+            return 0
+        return promise.epsilon_nano - sum(nano for at, nano in self.debits if at > begin)
 
-    def allows(self, t: int, nano: int) -> bool:
-        """Whether this spend keeps every window within the limit."""
-        return 0 < nano <= self.left(t)
+    def allows(self, moment: int, nano: int) -> bool:
+        """Return whether a spend that is checked at this moment keeps every promise."""
+        return 0 < nano <= self.left(moment)
 
-    def spend(self, t: int, nano: int) -> Self:
-        """The ledger after a spend that it allows."""
-        if not self.allows(t, nano):
+    def free_from(self, nano: int) -> int | None:
+        """Return the first moment at which this much may be spent if nothing is spent before.
+
+        None: never, since a promise is smaller.
+        """
+        first = 0
+        for promise in self.promises:
+            if nano > promise.epsilon_nano:
+                return None
+            binding = [] if self.forgotten is None else [self.forgotten]
+            held = 0
+            for at, spent in reversed(self.debits):
+                held += spent
+                if held + nano > promise.epsilon_nano:
+                    binding.append(at)
+                    break
+            first = max([first, *(at + promise.span for at in binding)])
+        return first
+
+    def spend(self, moment: int, nano: int, checked: int | None = None) -> Self:
+        """Return the ledger after a debit that is entered at `moment`.
+
+        It is checked at an earlier moment if the value was read in between: from then on the value
+        may have been looked at.
+        """
+        at = moment if checked is None else checked
+        if not self.allows(at, nano):
             raise GuaranteeBroken(
                 Problem.EPSILON_EXCEEDED,
                 user="of this ledger",
-                spent=self.most(t) + nano,
-                window=self.window,
-                t=t,
-                limit=self.limit,
+                spent=self.promises[0].epsilon_nano - self.left(at) + nano,
+                window=self.promises[0].span,
+                t=at,
+                limit=self.promises[0].epsilon_nano,
             )
-        return self._with(t, nano)
+        return self.with_debit(moment, nano)
 
-    def exhausted(self, t: int) -> Self:
-        """The ledger after anything may have been spent up to t: silence until t + window."""
-        return self._with(t, self.limit)
+    def exhausted(self, moment: int) -> Self:
+        """Return the ledger after anything may have been spent up to this moment."""
+        return self.with_debit(moment, max(promise.epsilon_nano for promise in self.promises))
 
-    def since(self, t: int) -> Self:
-        """The ledger without what lies before t."""
-        spends = {one: nano for one, nano in self.spends.items() if one >= t}
-        return type(self)(self.limit, self.window, spends)
+    def with_debit(self, moment: int, nano: int) -> Self:
+        """Return the ledger with one more debit, whether or not a promise allows it."""
+        return replace(self, debits=tuple(sorted((*self.debits, (moment, nano)))))
 
-    def _with(self, t: int, nano: int) -> Self:
-        spends = {**self.spends, t: self.spends.get(t, 0) + nano}
-        return type(self)(self.limit, self.window, spends)
+    @property
+    def longest_span(self) -> int:
+        return max(promise.span for promise in self.promises)
+
+    def forget(self, moment: int) -> Self:
+        """Return the ledger without the debits that no promise depends on at this moment."""
+        first = bisect_right(self.debits, moment - self.longest_span, key=lambda debit: debit[0])
+        if first == 0:
+            return self
+        newest = self.debits[first - 1][0]
+        known = newest if self.forgotten is None else max(newest, self.forgotten)
+        return replace(self, debits=self.debits[first:], forgotten=known)

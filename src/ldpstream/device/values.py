@@ -1,0 +1,64 @@
+"""From what an application hands over to the place of a value, whatever it hands over.
+
+A device without a usable value must not fall silent, repeat an old value or send bytes that no
+value gives: each would tell something (docs/guarantee.md). It reports the stream's `other` label
+or, where there is none, a value drawn uniformly, through the same randomiser as any other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from ldpstream.device.terms import Terms, Value
+from ldpstream.errors import LdpStreamError, Problem
+from ldpstream.privacy.randomness import Source
+
+Warn = Callable[[LdpStreamError], None]
+"""Told, once for each kind, what the application should mend."""
+
+_log = logging.getLogger("ldpstream.device")
+
+
+def log_warning(problem: LdpStreamError) -> None:
+    """Write it to the log `ldpstream.device`."""
+    _log.warning("%s", problem)
+
+
+class HeldValue:
+    """Reads the value that a device holds now; until it is told of one, the device has none."""
+
+    def __init__(self, warn: Warn = log_warning) -> None:
+        self._read: Callable[[], Value | None] = lambda: None
+        self._warn = warn
+        self._told: set[str] = set()
+
+    def observe(self, value: Value | None) -> None:
+        """Hold this value from now on."""
+        self._read = lambda: value
+
+    def follow(self, read: Callable[[], Value | None]) -> None:
+        """Ask a function for the value whenever one is reported."""
+        self._read = read
+
+    def place(self, terms: Terms, source: Source) -> int:
+        """Return the place of the value held now, or of what stands in for it."""
+        # Drawn for every report, used or not: the draws of a report do not depend on its value.
+        instead = source.below(len(terms.values))
+        if terms.other is not None:
+            instead = terms.other
+        try:
+            value = self._read()
+            return self._without(terms, "missing", instead) if value is None else terms.place(value)
+        except LdpStreamError:
+            return self._without(terms, "none of the stream's", instead)
+        except Exception as fault:  # of the application's code, whatever it is
+            return self._without(terms, f"unknown: {type(fault).__name__} was raised", instead)
+
+    def _without(self, terms: Terms, what: str, instead: int) -> int:
+        """Tell, once, that there is no value, without showing the one that was given."""
+        if what not in self._told:
+            self._told.add(what)
+            name = "a value drawn at random" if terms.other is None else "the label for others"
+            self._warn(LdpStreamError(Problem.VALUE_UNUSABLE, what=what, instead=name))
+        return instead
