@@ -48,16 +48,15 @@ def test_an_honest_ledger_has_nothing_wrong(
 ) -> None:
     status, found, err = told(bench.path, capsys)
     assert (status, err, found["faults"], found["remarks"]) == (0, "", [], [])
-    assert found["since"] == 1
-    assert found["fullest"] == {"from": 1, "to": 4, "spent_nano": NANO}
-    assert [row["window_nano"] for row in found["timestamps"]] == [
+    assert found["fullest"] == {"t": 1, "from_own_ms": 0, "spent_nano": NANO}
+    assert [row["window_nano"] for row in found["windows"]] == [
         NANO,
         3 * NANO // 4,
         NANO // 4,
     ]
     assert run(["audit", "ledger", str(bench.path)]) == 0
     shown = capsys.readouterr().out
-    assert "fullest window: timestamps 1 to 4" in shown
+    assert "fullest window: the 4m of own time from t=1 on" in shown
     assert "nothing wrong" in shown
 
 
@@ -77,7 +76,8 @@ def test_looking_changes_nothing_and_tells_no_secret(
 
 
 ENTRY = (
-    "INSERT INTO ledger SELECT {t}, {round}, {nano}, {report}, at_ms + 1 FROM ledger WHERE t = 4"
+    "INSERT INTO ledger SELECT {t}, {round}, {nano}, {report}, {t} * 60000 - 60000, at_ms + 1"
+    " FROM ledger WHERE t = 4"
 )
 
 
@@ -88,16 +88,16 @@ def entry(t: int, name: str = "'x'", nano: int = 1, report: str = "report") -> s
 def lax(*selections: str) -> list[str]:
     """A ledger of these entries, without the rules of its schema."""
     filled = [f"INSERT INTO ledger {selection}" for selection in selections]
-    made = "CREATE TABLE ledger (t, round, nano, report, at_ms)"
+    made = "CREATE TABLE ledger (t, round, nano, report, own_ms, at_ms)"
     return ["ALTER TABLE ledger RENAME TO strict", made, *filled]
 
 
 @pytest.mark.parametrize(
     ("statements", "fault"),
     [
-        (["UPDATE ledger SET nano = nano + 1 WHERE t = 2"], "timestamps 1 to 4: 1000000001 nano"),
-        ([entry(5, nano=NANO // 4 + 1)], "timestamps 2 to 5: 1000000001 nano-epsilon were spent"),
-        ([entry(3, "''", NANO, "NULL")], "t=4: round 4-publication was answered in the silence"),
+        (["UPDATE ledger SET nano = nano + 1 WHERE t = 2"], "from t=1 on: 1000000001 nano"),
+        ([entry(5, nano=NANO // 4 + 1)], "from t=2 on: 1000000001 nano-epsilon were spent"),
+        ([entry(3, "''", NANO, "NULL")], "t=4: round 4-publication was answered after an unknown"),
         (
             ["UPDATE ledger SET report = x'0107' WHERE t = 4"],
             "t=4: round 4-publication: a report's",
@@ -107,9 +107,9 @@ def lax(*selections: str) -> list[str]:
             lax("SELECT * FROM strict", "SELECT * FROM strict WHERE t = 4"),
             "t=4: round 4-publication has 2 entries, and one is allowed",
         ),
-        (lax("SELECT t, round, 0, report, at_ms FROM strict"), "left without a debit"),
+        (lax("SELECT t, round, 0, report, own_ms, at_ms FROM strict"), "left without a debit"),
         (
-            lax("SELECT t, '', nano, report, at_ms FROM strict"),
+            lax("SELECT t, '', nano, report, own_ms, at_ms FROM strict"),
             "has a debit and no report, or none",
         ),
         (["UPDATE enrolment SET terms = ' ' || terms"], "the terms are not written as they were"),
@@ -128,7 +128,10 @@ def test_a_broken_promise_is_named(
 @pytest.mark.parametrize(
     ("statement", "remark"),
     [
-        (entry(8, "''", NANO, "NULL"), "the past up to t=8 was unknown: silence up to t=11"),
+        (
+            entry(8, "''", NANO, "NULL"),
+            "the past was unknown at own time 420000 ms: silence for 4m of it",
+        ),
         ("UPDATE ledger SET at_ms = at_ms - 999999 WHERE t = 4", "t=4 was entered before t=2"),
     ],
 )
@@ -160,13 +163,13 @@ def test_what_a_ledger_was_made_to_keep_is_checked_too(memory: Path) -> None:
         assert bench.ask(device, a_round(t))
     device.close()
     check = check_ledger(path)
-    assert (check.book.since, len(check.windows), check.faults) == (1, 3, ())
-    doctored(bench, "UPDATE history SET t = 4 WHERE t = 1")
-    assert "timestamps 4 to 7: 2000000000 nano-epsilon" in check_ledger(path).faults[0]
+    assert (len(check.windows), check.faults) == (3, ())
+    doctored(bench, "UPDATE history SET own_ms = own_ms + 1 WHERE t = 1")
+    assert "from t=1 on: 2000000000 nano-epsilon" in check_ledger(path).faults[0]
 
 
 def test_a_device_that_never_enrolled_has_spent_nothing(memory: Path) -> None:
-    Bench(memory / "new.ldp").open().close()
+    Bench(memory / "new.ldp").create().close()
     check = check_ledger(memory / "new.ldp")
     assert (check.faults, check.fullest) == ((), None)
 
@@ -179,7 +182,7 @@ def test_a_device_that_never_enrolled_has_spent_nothing(memory: Path) -> None:
         (lambda path: path.write_bytes(b"nonsense " * 1000), "cannot be read"),
         (lambda path: path.write_bytes(path.read_bytes()[:5000]), ""),
         (lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\x55" * 9000), ""),
-        (lambda path: _execute(path, "PRAGMA user_version = 7"), "no device's file of format 1"),
+        (lambda path: _execute(path, "PRAGMA user_version = 7"), "no device's file of format 2"),
         (lambda path: _execute(path, "DROP TABLE ledger"), "no such table: ledger"),
         (lambda path: _execute(path, "UPDATE enrolment SET terms = '[1]'"), "terms cannot be read"),
         (lambda path: _execute(path, "UPDATE enrolment SET terms = '{'"), "terms cannot be read"),

@@ -89,8 +89,8 @@ def everyone(folder: Path, collector: str, broker: str) -> list[Device]:
     devices = []
     for number in range(DEVICES):
         transport = MqttTransport(Broker.of(broker))
-        device = Device.open(folder / f"{number}.ldp", transport=transport)
-        device.enrol(collector, "s", TOKEN, first_install=True)
+        device = Device.create(folder / f"{number}.ldp", first_install=True, transport=transport)
+        device.enrol(collector, "s", TOKEN)
         device.observe(number % 2)
         devices.append(device)
     return devices
@@ -237,9 +237,9 @@ def test_a_roster_is_refused_in_one_line(tmp_path: Path, broker: str) -> None:
 
 def test_without_a_broker_a_device_is_told_so(tmp_path: Path) -> None:
     transport = MqttTransport(Broker.of(f"mqtt://127.0.0.1:{free_port()}"))
-    device = Device.open(tmp_path / "one.ldp", transport=transport)
+    device = Device.create(tmp_path / "one.ldp", transport=transport)
     with serving(tmp_path, stream_table("s", datetime.now(UTC))) as collector, closing(device):
-        device.enrol(collector, "s", TOKEN, first_install=True)
+        device.enrol(collector, "s", TOKEN)
         with pytest.raises(Unreachable, match="mqtt://"):
             device.poll()
 

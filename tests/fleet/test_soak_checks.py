@@ -171,15 +171,16 @@ A, B = b"\x01\x00", b"\x01\x01"
 
 
 def account(*spends: tuple[int, int]) -> Account:
-    entries = tuple(Entry(t, f"{t}-x", nano, A, 0) for t, nano in spends)
+    """With debits by own time in ms; a window has 15,000."""
+    entries = tuple(Entry(at, f"{at}-x", nano, A, at, 0) for at, nano in spends)
     return Account("00", TERMS, entries)
 
 
-def test_windows_are_summed_over_any_w_timestamps() -> None:
+def test_windows_are_summed_over_any_w_intervals_of_own_time() -> None:
     half = 5 * 10**8
-    assert overspent(account((1, half), (3, half), (4, half), (6, half))) == 0
-    assert overspent(account((1, half), (3, half), (3, 1))) == 1
-    assert overspent(account((1, half), (2, half), (3, half), (9, half))) == 1
+    assert overspent(account((1, half), (14_999, half), (15_001, half), (29_999, half))) == 0
+    assert overspent(account((1, half), (15_000, half), (15_000, 1))) == 1
+    assert overspent(account((1, half), (2, half), (15_000, half), (45_000, half))) == 1
 
 
 def books(counts: list[int], *releases: tuple[int, int]) -> Books:

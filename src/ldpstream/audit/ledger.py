@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ldpstream.device.store import COLUMNS, FORMAT, Entry
+from ldpstream.device.store import COLUMNS, FORMAT, OLD, Entry
 from ldpstream.device.terms import Terms, TermsRefused
 from ldpstream.durations import spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
@@ -89,6 +89,8 @@ def read_book(path: Path) -> Book:
             ((whole,),) = connection.execute("PRAGMA integrity_check(1)")
             if whole != "ok":
                 raise _no_ledger(path, f"it is damaged ({whole})")
+            if found == 1:
+                raise _no_ledger(path, OLD)
             if found != FORMAT:
                 raise _no_ledger(path, f"it is no device's file of format {FORMAT}")
             enrolled = connection.execute("SELECT terms FROM enrolment").fetchone()

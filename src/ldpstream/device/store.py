@@ -25,6 +25,7 @@ from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 FORMAT = 2
 """PRAGMA user_version of the file; raised when the schema changes."""
+OLD = "is of release 0.1.0; it is taken over when a device opens it"
 BUSY_SECONDS = 5.0
 OWNER_ONLY = 0o600
 
@@ -283,7 +284,7 @@ class Store:
         if found != FORMAT:
             what = f"has format {found}, and this program knows {FORMAT}"
             if found == 1:
-                what = "is of release 0.1.0; it is taken over when a device opens it"
+                what = OLD
             raise LedgerUnusable(Problem.LEDGER_FILE, file=self.path.name, what=what)
 
     def _check_content(self, connection: sqlite3.Connection) -> None:

@@ -79,8 +79,10 @@ class _Member:
     def __init__(self, path: Path, line: Line) -> None:
         self.path = path
         self.line = line
-        # A user who has never been here before installs the application.
-        self.device = AsyncDevice.create(path, first_install=True, transport=line)
+        if path.exists():
+            self.device = AsyncDevice.open(path, transport=line)
+        else:  # a user who has never been here before installs the application
+            self.device = AsyncDevice.create(path, first_install=True, transport=line)
         self.task: asyncio.Task[None] | None = None
 
     def leave(self) -> None:
