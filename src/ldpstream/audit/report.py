@@ -17,8 +17,8 @@ from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.page import Html, Section, made_by, page, paragraph, table
 
 PROMISE = (
-    "The promise: in any w consecutive timestamps, what a device sends tells an observer little"
-    " about its values there. Whatever the observer sees, the odds between any two"
+    "The promise: in any span of w timestamps, wherever it begins, what a device sends tells an"
+    " observer little about its values there. Whatever the observer sees, the odds between any two"
     " histories of values move by a factor of at most e^epsilon. This page says how that was"
     " checked, and what came of it. The proof is in docs/guarantee.md."
 )

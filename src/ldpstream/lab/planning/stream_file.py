@@ -44,7 +44,7 @@ class StreamFile:
             "# Devices pin what follows, up to the oracle, when they enrol: it cannot be changed.",
             'name = "my-stream"  # up to 64 of a-z, 0-9, - and _',
             *_values(self.subject),
-            *_comment("No device spends more than epsilon in any `window` consecutive timestamps."),
+            *_comment("No device spends more than epsilon in any span of `window` timestamps."),
             f"epsilon = {settings.epsilon}",
             f"window = {settings.window}",
             f'interval = "{spelled(self.interval_ms)}"',
