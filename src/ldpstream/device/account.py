@@ -83,7 +83,7 @@ class Account:
 
     def _count_as_spent(self, change: Change, terms: Terms) -> None:
         """Enter the whole epsilon now: anything may have left up to this moment (rule 6)."""
-        own_ms = self.own_ms()
+        own_ms = self.own_ms() + 1
         change.enter(Entry(0, "", terms.epsilon_nano, None, own_ms, self._clock.wall_ms()))
         self._ledger = self._ledger.exhausted(own_ms)
         self._count(Refused(Problem.PAST_UNKNOWN, span=spelled(terms.promise.span)))
@@ -116,7 +116,7 @@ class Account:
                     self._count_as_spent(change, offered.terms)
 
     def own_ms(self) -> int:
-        """Return own time now."""
+        """Return own time now, in whole milliseconds that have passed."""
         return self._own.at(Look.at(self._clock))
 
     @property
@@ -167,7 +167,7 @@ class Account:
             checked_ms = self._own.at(before)
             randomiser = self.enrolled.terms.randomiser(Epsilon(asked.epsilon_nano))
             report = randomiser.encode(randomiser.perturb(value, self._source))
-            own_ms = max(checked_ms, self.own_ms())
+            own_ms = self.own_ms() + 1  # the next whole one: no earlier than it was
             ledger = self._ledger.spend(own_ms, asked.epsilon_nano, checked_ms)
             wall_ms = self._clock.wall_ms()
             change.enter(Entry(asked.t, asked.name, asked.epsilon_nano, report, own_ms, wall_ms))
@@ -183,13 +183,11 @@ class Account:
         """Put own time on disk if a reboot would lose much of it: debits would count for longer."""
         if self.enrolment is None or not self._ledger.forget(self.own_ms()).debits:
             return
-        now, marked = Look.at(self._clock), self._own.look
-        passed = now.steady_ms - marked.steady_ms
-        if now.boot != marked.boot or passed * MARKS_PER_SPAN >= self._ledger.longest_span:
+        passed = self._clock.steady_ms() - self._own.look.steady_ms
+        if passed * MARKS_PER_SPAN >= self._ledger.longest_span:
             with self._store.change() as change:
                 self._recall(change)
                 change.mark_time()
-            self._own = self._own.moved_to(Look.at(self._clock))
 
     def _submission(self, asked: Round, report: bytes) -> Submission:
         path = f"/v1/streams/{self.enrolled.terms.stream}/rounds/{asked.name}/reports"

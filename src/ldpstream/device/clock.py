@@ -73,36 +73,36 @@ class Look:
 
 @dataclass(frozen=True)
 class OwnTime:
-    """Own time as it stood at the last commit, and what the clocks said then.
+    """Own time at one moment, and what the clocks said then.
 
     >>> mark = OwnTime(1_000, Look(wall_ms=50_000, steady_ms=7_000, boot="a"))
-    >>> mark.at(Look(wall_ms=0, steady_ms=7_300, boot="a"))  # whatever became of the wall clock
+    >>> mark.resumed(Look(wall_ms=0, steady_ms=7_300, boot="a")).own_ms  # whatever the wall clock
     1300
-    >>> mark.at(Look(wall_ms=90_000, steady_ms=60, boot="b"))  # up for 60 ms
+    >>> mark.resumed(Look(wall_ms=90_000, steady_ms=60, boot="b")).own_ms  # up for 60 ms
     1060
     """
 
     own_ms: int
     look: Look
 
-    def at(self, now: Look) -> int:
-        """Return own time at a look that this process took; never more than really passed.
+    def resumed(self, now: Look) -> OwnTime:
+        """Return own time now, going on from a mark that any process may have left.
 
-        Within a boot the steady clock counts; a look of before the last commit, which another
-        process made meanwhile, is before it in own time too. After another boot it is the time
-        since that boot, but no more than the wall clock says: the file may have come from another
-        machine, which has been up for long. Where the boot is unknown, it may be the same.
+        It has grown by no more than the time that has passed. Within a boot the steady clock
+        counts. Otherwise a steady clock that has gone back has started anew, and counts from
+        there; one that has not may still be the same, whatever the boot is called (containers get
+        new names for it). And it is no more than the wall clock says: the file may come from
+        another machine, which has been up for longer.
         """
-        steady_passed = now.steady_ms - self.look.steady_ms
-        if now.boot is not None and now.boot == self.look.boot:
-            return self.own_ms + steady_passed
-        unknown = now.boot is None or self.look.boot is None
-        passed = min(steady_passed if unknown else now.steady_ms, now.wall_ms - self.look.wall_ms)
-        return self.own_ms + max(0, passed)
+        passed = now.steady_ms - self.look.steady_ms
+        if now.boot is None or now.boot != self.look.boot:
+            since = passed if passed >= 0 else now.steady_ms
+            passed = min(since, now.wall_ms - self.look.wall_ms)
+        return OwnTime(self.own_ms + max(0, passed), now)
 
-    def moved_to(self, now: Look) -> OwnTime:
-        """Return the mark of a commit at this look. It does not go back."""
-        return OwnTime(max(self.own_ms, self.at(now)), now)
+    def at(self, other: Look) -> int:
+        """Return own time at another look that this process took, before or after."""
+        return self.own_ms + other.steady_ms - self.look.steady_ms
 
 
 class LabelTime:

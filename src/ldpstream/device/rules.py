@@ -19,9 +19,9 @@ from ldpstream.privacy.ledger import Ledger
 
 ANSWERS_PER_TIMESTAMP = 4
 """On average over a window: a mechanism asks twice at most, and each answer is stored."""
-LAST_SHARE = 16
-"""The share of an interval before the deadline in which it is too late to wait: a report that is
-drawn and comes too late is paid for in vain."""
+MARGIN_MS = 1000
+"""Before the deadline in which it is too late to wait, or a 16th of an interval if that is less: a
+report that is drawn and comes too late is paid for in vain."""
 
 
 class Silence(Enum):
@@ -95,7 +95,8 @@ def _within_budget(asked: Round, state: State, own_ms: int, label_ms: int) -> De
     free_ms = ledger.free_from(asked.epsilon_nano)
     if free_ms is not None:
         wait_ms = free_ms - own_ms
-        last_ms = min(asked.deadline_ms, terms.end_of(asked.t)) - terms.interval_ms // LAST_SHARE
+        margin_ms = min(MARGIN_MS, terms.interval_ms // 16)
+        last_ms = min(asked.deadline_ms, terms.end_of(asked.t)) - margin_ms
         if label_ms + wait_ms < last_ms:
             return TooEarly(asked, wait_ms)
     left = ledger.left(own_ms)

@@ -43,7 +43,7 @@ def _enrolled(memory: Memory, terms: Terms, now: Look) -> Status:
     assert memory.enrolment is not None
     debits = ((entry.own_ms, entry.nano) for entry in memory.entries)
     ledger = Ledger.of((terms.promise,), debits, memory.forgotten_ms)
-    own_ms = memory.own.at(now)
+    own_ms = memory.own.resumed(now).own_ms
     full_ms = ledger.free_from(terms.epsilon_nano)
     assert full_ms is not None, "a promise allows all of itself"
     return Status(

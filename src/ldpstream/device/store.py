@@ -13,7 +13,7 @@ import sqlite3
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -221,33 +221,49 @@ class Store:
         If it fails, it may still be on disk: send nothing.
         """
         with self._faults():
-            before = (
-                self.path.stat()
-            )  # a lock makes SQLite mend what a crash left, which changes it
             with _connection(self.path) as connection:
                 connection.execute("BEGIN IMMEDIATE")
+                # Not looked at before: a journal that lies beside the file may have been brought
+                # back too, and what SQLite takes back by it changes the file.
                 found = self.path.stat()
-                untouched = self._left == _state(found)
-                if not untouched:
-                    self._check_content(connection)
-                taken_over = not untouched and self._take_over(connection)
-                self._check_format(connection)
-                memory, stamp = _memory(connection)
-                vouched_for = untouched or any(
-                    self._witness.vouches(one, stamp) for one in (before, found)
-                )
-                change = Change(connection, memory, vouched_for and not taken_over)
-                change.made = taken_over
+                change = self._begin(connection, found)
                 yield change
                 if change.made:
-                    self._commit(connection, memory.own, found)
-            self._left = _state(self.path.stat())
+                    self._commit(connection, change, found)
+            known = change.made or change.vouched_for
+            self._left = _state(self.path.stat()) if known else None
 
-    def _commit(self, connection: sqlite3.Connection, own: OwnTime, found: os.stat_result) -> None:
-        mark, stamp = own.moved_to(Look.at(self.clock)), self._witness.stamp(found)
+    def _begin(self, connection: sqlite3.Connection, found: os.stat_result) -> Change:
+        untouched = self._left == _state(found)
+        if not untouched:
+            self._check_content(connection)
+        taken_over = not untouched and self._take_over(connection)
+        self._check_format(connection)
+        memory, stamp = _memory(connection)
+        # Once: what is checked, entered and marked in a transaction lies on one line of time.
+        own = memory.own.resumed(Look.at(self.clock))
+        another_boot = own.look.boot != memory.own.look.boot
+        memory = replace(memory, own=own)
+        vouched_for = untouched or self._witness.vouches(found, stamp)
+        change = Change(connection, memory, vouched_for and not taken_over)
+        change.made = taken_over or another_boot  # within a boot, own time can be counted best
+        return change
+
+    def _commit(
+        self, connection: sqlite3.Connection, change: Change, found: os.stat_result
+    ) -> None:
+        now, stamp = Look.at(self.clock), self._witness.stamp(found)
         connection.execute(
-            "UPDATE device SET own_ms = ?, wall_ms = ?, steady_ms = ?, boot = ?, stamp = ?",
-            (mark.own_ms, mark.look.wall_ms, mark.look.steady_ms, mark.look.boot, stamp),
+            "UPDATE device SET own_ms = ?, wall_ms = ?, steady_ms = ?, boot = ?, stamp = ?,"
+            " first = min(first, ?)",  # a copy is no first install
+            (
+                change.memory.own.at(now),
+                now.wall_ms,
+                now.steady_ms,
+                now.boot,
+                stamp,
+                change.vouched_for,
+            ),
         )
         if os.name == "posix" and stat.S_IMODE(found.st_mode) != OWNER_ONLY:
             os.chmod(self.path, OWNER_ONLY)

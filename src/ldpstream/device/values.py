@@ -60,5 +60,9 @@ class HeldValue:
         if what not in self._told:
             self._told.add(what)
             name = "a value drawn at random" if terms.other is None else "the label for others"
-            self._warn(LdpStreamError(Problem.VALUE_UNUSABLE, what=what, instead=name))
+            problem = LdpStreamError(Problem.VALUE_UNUSABLE, what=what, instead=name)
+            try:
+                self._warn(problem)
+            except Exception:
+                _log.exception("the application's warn failed; what it was told: %s", problem)
         return instead

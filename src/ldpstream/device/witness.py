@@ -106,8 +106,12 @@ class CounterFile:
         if not stamp.isdecimal():
             return False
         self._of_ledger = int(stamp)
-        # A crash between commit and counter leaves the ledger ahead: nothing was sent from there.
-        return self._path.exists() and self._of_ledger >= self._read()
+        if not self._path.exists() or self._of_ledger < self._read():
+            return False
+        # A crash between commit and counter leaves the ledger ahead. Nothing was sent from there
+        # yet; before anything is, the counter must know of it.
+        self.committed(stamp)
+        return True
 
     def _read(self) -> int:
         try:
