@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ldpstream.device import Device, LedgerUnusable, SystemSource, Witness
-from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.exchange import Request, Response, Stop, unreachable
 from ldpstream.device.store import Entry
 from ldpstream.device.terms import Terms
 from ldpstream.errors import Problem
@@ -219,7 +219,7 @@ class Bench:
             jitter=lambda most: most,
         )
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, stop: Stop) -> None:
         self.slept.append(seconds)
         self.clock.pass_ms(round(1000 * seconds))
 

@@ -146,7 +146,7 @@ class MqttBridge:
         decided = drive(
             pass_on(path, records, _pause, self._stopping.is_set),
             partial(transport.send, self._url),
-            self._stopping.wait,
+            lambda seconds, _: self._stopping.wait(seconds),
         )
         for one in decided:
             self._count(one.response, one.number)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
@@ -18,9 +16,13 @@ from ldpstream.device.exchange import (
     Conversation,
     Request,
     Response,
+    Stop,
     Transport,
     drive,
     drive_async,
+    never,
+    sleep_async,
+    sleep_blocking,
 )
 from ldpstream.device.session import LONGEST_WAIT, Heard, Session
 from ldpstream.device.store import Store
@@ -69,7 +71,7 @@ class Device(_Values):
         self,
         session: Session,
         transport: Transport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float, Stop], object] = sleep_blocking,
     ) -> None:
         self.session = session
         self._transport = transport or HttpTransport()
@@ -85,7 +87,7 @@ class Device(_Values):
         source: Source | None = None,
         jitter: Jitter = system_jitter,
         transport: Transport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float, Stop], object] = sleep_blocking,
     ) -> Self:
         """Open the device that lives in this file, or make one."""
         session = Session(Store(Path(path), witness), clock, source, jitter)
@@ -114,7 +116,7 @@ class Device(_Values):
 
     def run(
         self,
-        stop: Callable[[], bool] = lambda: False,
+        stop: Stop = never,
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> None:
@@ -153,7 +155,7 @@ class AsyncDevice(_Values):
         self,
         session: Session,
         transport: AsyncTransport | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Callable[[float, Stop], Awaitable[object]] = sleep_async,
     ) -> None:
         self.session = session
         self._transport = transport or AsyncHttpTransport()
@@ -169,7 +171,7 @@ class AsyncDevice(_Values):
         source: Source | None = None,
         jitter: Jitter = system_jitter,
         transport: AsyncTransport | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Callable[[float, Stop], Awaitable[object]] = sleep_async,
     ) -> Self:
         """Open the device that lives in this file, or make one; many may share a transport."""
         session = Session(Store(Path(path), witness), clock, source, jitter)
@@ -195,7 +197,7 @@ class AsyncDevice(_Values):
 
     async def run(
         self,
-        stop: Callable[[], bool] = lambda: False,
+        stop: Stop = never,
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> None:

@@ -7,9 +7,11 @@ of a device share every line of what a device does.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -17,11 +19,21 @@ from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 LARGEST_ANSWER = 8 << 20
 """Bytes of a response that are read at most: the terms of 65,536 labels fit."""
+LOOK_SECONDS = 0.2
+"""The longest time between two looks at a `Stop`."""
+
+Stop = Callable[[], bool]
+"""Says whether to stop waiting. It is called often, so it should be quick."""
+
+
+def never() -> bool:
+    """The default `Stop`. It costs nothing: where it is given, nobody looks."""
+    return False
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to send, and how long an answer may take."""
+    """What to send, and how long to wait for the answer."""
 
     method: str
     path: str
@@ -29,6 +41,10 @@ class Request:
     """Not shown: a token may be among them."""
     body: bytes = b""
     patience: float = 10.0
+    """Seconds for all of it: to connect, to send, to wait, to read the last byte of the answer, and
+    to send again where a connection that was kept alive turns out to be closed."""
+    stop: Stop = field(default=never, repr=False, compare=False)
+    """When it says true, the request ends as `Unreachable`, within `LOOK_SECONDS`."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +62,8 @@ class Pause:
     """Wait before going on."""
 
     seconds: float
+    stop: Stop = field(default=never, repr=False, compare=False)
+    """When it says true, the pause is over, within `LOOK_SECONDS`."""
 
 
 class Unreachable(LdpStreamError):
@@ -60,7 +78,10 @@ class Transport(Protocol):
     """Carries requests to a collector."""
 
     def send(self, url: str, request: Request) -> Response:
-        """Carry a request to the collector at `url`; raise `Unreachable` without an answer."""
+        """Carry a request to the collector at `url`; raise `Unreachable` without an answer.
+
+        It returns within `request.patience` seconds, and soon after `request.stop()` says true.
+        """
         ...
 
     def close(self) -> None: ...
@@ -74,10 +95,24 @@ class AsyncTransport(Protocol):
     async def close(self) -> None: ...
 
 
+def sleep_blocking(seconds: float, stop: Stop = never) -> None:
+    """Sleep, at most until `stop()` says true."""
+    end = time.monotonic() + seconds
+    while not stop() and (left := end - time.monotonic()) > 0:
+        time.sleep(left if stop is never else min(left, LOOK_SECONDS))
+
+
+async def sleep_async(seconds: float, stop: Stop = never) -> None:
+    """Sleep without blocking the event loop, at most until `stop()` says true."""
+    end = time.monotonic() + seconds
+    while not stop() and (left := end - time.monotonic()) > 0:
+        await asyncio.sleep(left if stop is never else min(left, LOOK_SECONDS))
+
+
 def drive(
     conversation: Conversation[T],
     send: Callable[[Request], Response],
-    sleep: Callable[[float], object] = time.sleep,
+    sleep: Callable[[float, Stop], object] = sleep_blocking,
 ) -> T:
     """Carry a conversation out, blocking."""
     try:
@@ -85,7 +120,7 @@ def drive(
         while True:
             try:
                 if isinstance(step, Pause):
-                    sleep(step.seconds)
+                    sleep(step.seconds, step.stop)
                     reply = None
                 else:
                     reply = send(step)
@@ -101,7 +136,7 @@ def drive(
 async def drive_async(
     conversation: Conversation[T],
     send: Callable[[Request], Awaitable[Response]],
-    sleep: Callable[[float], Awaitable[None]],
+    sleep: Callable[[float, Stop], Awaitable[object]] = sleep_async,
 ) -> T:
     """Carry a conversation out on an event loop."""
     try:
@@ -109,7 +144,7 @@ async def drive_async(
         while True:
             try:
                 if isinstance(step, Pause):
-                    await sleep(step.seconds)
+                    await sleep(step.seconds, step.stop)
                     reply = None
                 else:
                     reply = await send(step)
@@ -136,6 +171,7 @@ class Address:
     prefix: str
 
     @classmethod
+    @lru_cache(64)
     def of(cls, url: str) -> Address:
         try:
             parts = urlsplit(url)

@@ -118,7 +118,6 @@ class Gateway:
         decided = await drive_async(
             pass_on(path, records, _pause, round_is_over),
             partial(self.transport.send, self.url),
-            asyncio.sleep,
         )
         first = 0
         for part in decided:
