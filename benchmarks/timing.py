@@ -38,7 +38,7 @@ from ldpstream.lab.files import write_section
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.device.collectors import Bench, a_round, make_terms
+from tests.device.collectors import INTERVAL_MS, Bench, a_round, make_terms
 
 from sections import TRUST, table
 
@@ -145,16 +145,18 @@ def whole_answers(answers: int) -> Comparison:
         bench = Bench(Path(folder) / "device.ldp")
         labels = ["north", "east", "south", "west", "up", "down"]
         bench.collector.terms = make_terms(labels=labels, window=1)
-        account = bench.enrolled().session.account
+        session = bench.enrolled().session
+        account, value = session.account, session.value
         pin, order, clock = bench.collector.terms.pin, random.Random(2), time.perf_counter_ns
         times: tuple[Times, Times] = ({}, {})
         for _ in range(answers):
-            bench.clock.pass_timestamps(1)
+            bench.clock.pass_ms(INTERVAL_MS + 1)  # a debit is entered at the next millisecond
+            account.label.correct(bench.clock.wall)
             turn = order.randrange(2)
             asked = Round.read(a_round(bench.t))
-            reading = (lambda t: VALUES[0], lambda t: VALUES[-1])[turn]
+            value.observe(VALUES[0] if turn == 0 else VALUES[-1])
             began = clock()
-            sent = account.consider(pin, asked, reading)
+            sent = account.consider(pin, asked, value.place)
             took = clock() - began
             assert isinstance(sent, Submission)
             times[turn].setdefault(sent.report, []).append(took)

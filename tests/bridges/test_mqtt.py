@@ -11,7 +11,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -24,8 +26,9 @@ from ldpstream.cli import run
 from ldpstream.device import Device, Unreachable
 from ldpstream.device.batches import BATCH
 from ldpstream.device.exchange import Request, Response
-from ldpstream.device.mqtt import Broker, MqttTransport
+from ldpstream.device.mqtt import Broker, MqttTransport, hang_up
 from ldpstream.errors import Mistake
+from tests.device.scripted import JOIN_SECONDS, Script, ScriptedServer, Talk
 from tests.fleet.serving import TOKEN, serving, stream_table
 from tests.programs import free_port, program, wait_for_port
 
@@ -103,8 +106,7 @@ def publish_nonsense(broker: str) -> None:
     nonsense = {"a b?": b"x" * 40, "1-publication": b"short", "2-none": b"y" * 99}
     for name, payload in nonsense.items():
         client.publish(f"ldpstream/1/s/rounds/{name}/reports", payload, 1).wait_for_publish(10)
-    client.disconnect()
-    client.loop_stop()
+    hang_up(client)
 
 
 def a_bridge() -> MqttBridge:
@@ -242,6 +244,102 @@ def test_without_a_broker_a_device_is_told_so(tmp_path: Path) -> None:
         device.enrol(collector, "s", TOKEN)
         with pytest.raises(Unreachable, match="mqtt://"):
             device.poll()
+
+
+def silent(talk: Talk) -> None:
+    talk.drip(b"")
+
+
+def saying(packet: bytes) -> Script:
+    """A broker that answers the first packet with this one, and no other."""
+
+    def script(talk: Talk) -> None:
+        talk.line.recv(1 << 16)
+        talk.say(packet)
+        talk.drip(b"")
+
+    return script
+
+
+LISTEN = Request("GET", "/v1/streams/s/rounds?after=0&wait=3600", patience=0.5)
+REPORT = Request(
+    "POST",
+    "/v1/streams/s/rounds/1-publication/reports",
+    {"Ldp-Device": "00" * 16, "Ldp-Mac": "00" * 16},
+    b"x",
+    patience=0.5,
+)
+ACCEPTED = b"\x20\x02\x00\x00"
+NOT_AUTHORIZED = b"\x20\x02\x00\x05"
+
+
+@pytest.mark.parametrize("request_", [LISTEN, REPORT], ids=["rounds", "reports"])
+@pytest.mark.parametrize("script", [silent, saying(ACCEPTED)], ids=["silent", "never again"])
+@pytest.mark.parametrize("why", ["takes too long", "told to stop"])
+def test_a_broker_that_says_nothing_does_not_hold_a_device(
+    script: Script, request_: Request, why: str
+) -> None:
+    if why == "told to stop":
+        looks = count()
+        request_ = replace(request_, patience=3600, stop=lambda: next(looks) > 3)
+    with ScriptedServer(script) as server:
+        transport = MqttTransport(Broker.of(server.url.replace("http", "mqtt")))
+        with closing(transport), pytest.raises(Unreachable, match=why):
+            transport.send("http://collector.invalid", request_)
+
+
+def test_a_broker_that_does_not_let_a_device_in_says_so_at_once() -> None:
+    with ScriptedServer(saying(NOT_AUTHORIZED)) as server:
+        transport = MqttTransport(Broker.of(server.url.replace("http", "mqtt")))
+        patient = replace(LISTEN, patience=3600)
+        with closing(transport), pytest.raises(Unreachable, match="does not let it in"):
+            transport.send("http://collector.invalid", patient)
+
+
+def announced(serial: int, retain: bool) -> MQTTMessage:
+    message = MQTTMessage(topic=b"ldpstream/1/s/rounds")
+    message.payload = json.dumps({"serial": serial, "now_ms": 5, "rounds": []}).encode()
+    message.retain = retain
+    return message
+
+
+@pytest.mark.parametrize("retain", [True, False])
+def test_the_time_of_an_announcement_is_handed_on_only_while_it_is_true(
+    monkeypatch: pytest.MonkeyPatch, retain: bool
+) -> None:
+    """Not where the broker retained it, and not to who asks later."""
+    transport = MqttTransport(Broker.of("mqtt://host"))
+    monkeypatch.setattr(transport, "_connected", lambda *_: None)
+    waiting = threading.Event()
+    answers: list[dict[str, Any]] = []
+
+    def stop() -> bool:  # called while the lock is held, and then it waits
+        waiting.set()
+        return False
+
+    def listen() -> None:
+        listening = replace(LISTEN, patience=3600, stop=stop)
+        answers.append(json.loads(transport.send("http://collector.invalid", listening).body))
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    assert waiting.wait(JOIN_SECONDS)
+    transport._heard(Broker.of("mqtt://host").client(), None, announced(1, retain))
+    thread.join(JOIN_SECONDS)
+    listen()
+    assert [one["serial"] for one in answers] == [1, 1]
+    assert ["now_ms" in one for one in answers] == [not retain, False]
+
+
+def test_an_announcement_that_the_broker_retained_has_no_time(broker: str) -> None:
+    client = Broker.of(broker).client()
+    Broker.of(broker).connect(client, heard=lambda _: None)
+    payload = announced(1, retain=True).payload
+    client.publish("ldpstream/1/s/rounds", payload, 1, retain=True).wait_for_publish(10)
+    hang_up(client)
+    with closing(MqttTransport(Broker.of(broker))) as transport:
+        response = transport.send("http://collector.invalid", replace(LISTEN, patience=60))
+    assert json.loads(response.body) == {"serial": 1, "rounds": []}
 
 
 @pytest.mark.parametrize("url", ["http://host", "mqtt://", "mqtt://host:x", "mqtt://host/path"])

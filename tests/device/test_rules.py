@@ -376,7 +376,7 @@ class TestRule5BudgetsAreKeptInOwnTime:
         bench.clock.pass_timestamps(99)
         answered = []
         for t in range(1, 101):
-            bench.collector.now_ms = lambda t=t: START_MS + (t - 1) * INTERVAL_MS  # type: ignore[misc]
+            bench.collector.now_ms = lambda t=t: START_MS + (t - 1) * INTERVAL_MS
             answered += bench.ask(device, a_round(t))
         assert [one.t for one in answered] == [1]
 

@@ -58,7 +58,7 @@ class Test1WindowEdge:
         """w = 1, readings at 58.9 s and 60.1 s: each alone in its window, if windows begin at t."""
         bench.collector.terms = make_terms(window=1)
         device, read_at = bench.enrolled(), list[int]()
-        device.follow(lambda: read_at.append(bench.clock.steady))  # type: ignore[func-returns-value]
+        device.follow(lambda: read_at.append(bench.clock.steady))
         bench.clock.pass_ms(58_900)
         bench.ask(device, a_round(1))
         bench.clock.pass_ms(1_200)
@@ -69,7 +69,7 @@ class Test1WindowEdge:
         device = bench.enrolled()
         sent = []
         for t in range(100, 0, -1):
-            bench.collector.now_ms = lambda t=t: START_MS + (t - 1) * INTERVAL_MS  # type: ignore[misc]
+            bench.collector.now_ms = lambda t=t: START_MS + (t - 1) * INTERVAL_MS
             sent += bench.ask(device, a_round(t))
         assert len(sent) == 1
 

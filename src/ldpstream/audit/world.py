@@ -145,7 +145,7 @@ class World:
             conversation = session.enrol(
                 STREAM, "http://127.0.0.1", TOKEN.decode(), None, first_install=True
             )
-            await drive_async(conversation, self._send, asyncio.sleep)
+            await drive_async(conversation, self._send)
         if self.scenario.selection is Selection.ROSTER:
             for number in self._crowd.numbers:
                 self._service.store.enrol(STREAM, number)

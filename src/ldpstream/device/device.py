@@ -20,11 +20,11 @@ from ldpstream.device.exchange import (
     Sleep,
     Stop,
     Transport,
-    async_sleep,
-    blocking_sleep,
     drive,
     drive_async,
     never,
+    sleep_async,
+    sleep_blocking,
 )
 from ldpstream.device.session import LONGEST_WAIT, Heard, Session
 from ldpstream.device.store import Store
@@ -90,7 +90,7 @@ class Device(_Values):
         self,
         session: Session,
         transport: Transport | None = None,
-        sleep: Sleep = blocking_sleep,
+        sleep: Sleep = sleep_blocking,
     ) -> None:
         self.session = session
         self._transport = transport or HttpTransport()
@@ -118,7 +118,7 @@ class Device(_Values):
         jitter: Jitter = system_jitter,
         warn: Warn = log_warning,
         transport: Transport | None = None,
-        sleep: Sleep = blocking_sleep,
+        sleep: Sleep = sleep_blocking,
     ) -> Self:
         """Open the device that lives in this file. It never makes one.
 
@@ -184,7 +184,7 @@ class AsyncDevice(_Values):
         self,
         session: Session,
         transport: AsyncTransport | None = None,
-        sleep: AsyncSleep = async_sleep,
+        sleep: AsyncSleep = sleep_async,
     ) -> None:
         self.session = session
         self._transport = transport or AsyncHttpTransport()
@@ -207,7 +207,7 @@ class AsyncDevice(_Values):
         jitter: Jitter = system_jitter,
         warn: Warn = log_warning,
         transport: AsyncTransport | None = None,
-        sleep: AsyncSleep = async_sleep,
+        sleep: AsyncSleep = sleep_async,
     ) -> Self:
         """Open the device that lives in this file, as `Device.open`; many may share a transport."""
         session = Session(_existing(path, witness, clock), source, jitter, warn)

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -18,19 +19,21 @@ from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 LARGEST_ANSWER = 8 << 20
 """Bytes of a response that are read at most: the terms of 65,536 labels fit."""
+LOOK_SECONDS = 0.2
+"""The longest time between two looks at a `Stop`."""
 
 Stop = Callable[[], bool]
-"""Whether nobody waits any more."""
+"""Says whether to stop waiting. It is called often, so it should be quick."""
 
 
 def never() -> bool:
-    """Go on."""
+    """The default `Stop`. It costs nothing: where it is given, nobody looks."""
     return False
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to send, and how long an answer may take."""
+    """What to send, and how long to wait for the answer."""
 
     method: str
     path: str
@@ -38,9 +41,10 @@ class Request:
     """Not shown: a token may be among them."""
     body: bytes = b""
     patience: float = 10.0
-    """Seconds for the whole of it."""
+    """Seconds for all of it: to connect, to send, to wait, to read the last byte of the answer, and
+    to send again where a connection that was kept alive turns out to be closed."""
     stop: Stop = field(default=never, repr=False, compare=False)
-    """Ends it early."""
+    """When it says true, the request ends as `Unreachable`, within `LOOK_SECONDS`."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Pause:
 
     seconds: float
     stop: Stop = field(default=never, repr=False, compare=False)
+    """When it says true, the pause is over, within `LOOK_SECONDS`."""
 
 
 class Unreachable(LdpStreamError):
@@ -73,7 +78,10 @@ class Transport(Protocol):
     """Carries requests to a collector."""
 
     def send(self, url: str, request: Request) -> Response:
-        """Carry a request to the collector at `url`; raise `Unreachable` without an answer."""
+        """Carry a request to the collector at `url`; raise `Unreachable` without an answer.
+
+        It returns within `request.patience` seconds, and soon after `request.stop()` says true.
+        """
         ...
 
     def close(self) -> None: ...
@@ -88,29 +96,27 @@ class AsyncTransport(Protocol):
 
 
 Sleep = Callable[[float, Stop], object]
-AsyncSleep = Callable[[float, Stop], Awaitable[None]]
-LOOKS_AT_STOP_EVERY = 0.2
-"""Seconds."""
+AsyncSleep = Callable[[float, Stop], Awaitable[object]]
 
 
-def blocking_sleep(seconds: float, stop: Stop) -> None:
-    """Sleep for so long, or until `stop()`."""
+def sleep_blocking(seconds: float, stop: Stop = never) -> None:
+    """Sleep, at most until `stop()` says true."""
     end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0 and not stop():
-        time.sleep(left if stop is never else min(left, LOOKS_AT_STOP_EVERY))
+    while not stop() and (left := end - time.monotonic()) > 0:
+        time.sleep(left if stop is never else min(left, LOOK_SECONDS))
 
 
-async def async_sleep(seconds: float, stop: Stop) -> None:
-    """Sleep for so long, or until `stop()`, on an event loop."""
+async def sleep_async(seconds: float, stop: Stop = never) -> None:
+    """Sleep without blocking the event loop, at most until `stop()` says true."""
     end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0 and not stop():
-        await asyncio.sleep(left if stop is never else min(left, LOOKS_AT_STOP_EVERY))
+    while not stop() and (left := end - time.monotonic()) > 0:
+        await asyncio.sleep(left if stop is never else min(left, LOOK_SECONDS))
 
 
 def drive(
     conversation: Conversation[T],
     send: Callable[[Request], Response],
-    sleep: Sleep,
+    sleep: Sleep = sleep_blocking,
 ) -> T:
     """Carry a conversation out, blocking."""
     try:
@@ -134,7 +140,7 @@ def drive(
 async def drive_async(
     conversation: Conversation[T],
     send: Callable[[Request], Awaitable[Response]],
-    sleep: AsyncSleep,
+    sleep: AsyncSleep = sleep_async,
 ) -> T:
     """Carry a conversation out on an event loop."""
     try:
@@ -169,6 +175,7 @@ class Address:
     prefix: str
 
     @classmethod
+    @lru_cache(64)
     def of(cls, url: str) -> Address:
         try:
             parts = urlsplit(url)

@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.exchange import (
+    LARGEST_ANSWER,
+    LOOK_SECONDS,
+    Request,
+    Response,
+    unreachable,
+)
+from ldpstream.device.patience import Patience
 from ldpstream.device.rounds import LARGEST_SERIAL
 from ldpstream.device.terms import whole
 from ldpstream.device.transport import HttpTransport
@@ -100,24 +107,55 @@ class Broker:
             client.tls_set()
         return client
 
-    def connect(self, client: Client, *, heard: Callable[[Client], object]) -> None:
+    def connect(
+        self,
+        client: Client,
+        *,
+        heard: Callable[[Client], object],
+        patience: Patience | None = None,
+    ) -> None:
         """Connect, and call `heard` after every connection: subscriptions may be gone."""
-        connected = threading.Event()
+        patience = patience or Patience(CONNECTING_SECONDS)
+        wrong: list[object] = []
+        settled, abandoned = threading.Event(), threading.Event()
 
         def on_connect(client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
-            if not reason.is_failure:
+            if reason.is_failure:
+                wrong.append(f"the broker does not let it in: {reason}")
+            else:
                 heard(client)
-                connected.set()
+            settled.set()
+
+        def attempt() -> None:  # in a thread, since it cannot be interrupted
+            try:
+                client.connect(self.host, self.port)
+            except (OSError, ValueError) as fault:
+                wrong.append(fault)
+                settled.set()
+                return
+            client.loop_start()
+            if abandoned.is_set():
+                hang_up(client)
 
         client.on_connect = on_connect
+        threading.Thread(target=attempt, daemon=True).start()
         try:
-            client.connect(self.host, self.port)
-        except OSError as fault:
-            raise unreachable(self.url, fault) from fault
-        client.loop_start()
-        if not connected.wait(CONNECTING_SECONDS):
-            client.loop_stop()
-            raise unreachable(self.url, "the broker does not let it in")
+            while not settled.wait(patience.left()):
+                pass
+        except TimeoutError as fault:
+            wrong.append(fault)
+        if wrong:
+            abandoned.set()
+            hang_up(client)
+            raise unreachable(self.url, wrong[0])
+
+
+def hang_up(client: Client) -> None:
+    """Disconnect; if the broker makes that take long, it ends later, in a thread of its own."""
+    client.disconnect()
+    ending = threading.Thread(target=client.loop_stop, daemon=True)
+    ending.start()
+    ending.join(LOOK_SECONDS)
 
 
 class MqttTransport:
@@ -129,70 +167,89 @@ class MqttTransport:
         self._client: Client | None = None
         self._stream = ""
         self._news = threading.Condition()
-        self._announcement = b""
+        self._announcement = self._undated = b""
         self._serial = -1
 
     def send(self, url: str, request: Request) -> Response:
+        patience = Patience(request.patience, request.stop)
         parts = urlsplit(request.path)
-        match parts.path.split("/")[3:]:
-            case [stream, "rounds"] if request.method == "GET":
-                asked = parse_qs(parts.query)
-                after, wait = (int(asked.get(name, ["0"])[0]) for name in ("after", "wait"))
-                return self._wait_for_rounds(stream, after, wait)
-            case [stream, "rounds", name, "reports"] if request.method == "POST":
-                return self._publish(stream, name, request)
+        try:
+            match parts.path.split("/")[3:]:
+                case [stream, "rounds"] if request.method == "GET":
+                    asked = parse_qs(parts.query)
+                    after, wait = (int(asked.get(name, ["0"])[0]) for name in ("after", "wait"))
+                    return self._wait_for_rounds(stream, after, wait, patience)
+                case [stream, "rounds", name, "reports"] if request.method == "POST":
+                    return self._publish(stream, name, request, patience)
+        except TimeoutError as fault:
+            raise unreachable(self._broker.url, fault) from fault
         return self._http.send(url, request)
 
-    def _wait_for_rounds(self, stream: str, after: int, seconds: float) -> Response:
-        self._connected(stream)
+    def _wait_for_rounds(
+        self, stream: str, after: int, seconds: float, patience: Patience
+    ) -> Response:
+        self._connected(stream, patience)
         end = time.monotonic() + seconds
+        live = False
         with self._news:
             while self._serial <= after and (left := end - time.monotonic()) > 0:
-                self._news.wait(left)
+                live = self._news.wait(min(left, patience.left()))
             if self._serial < 0:
                 raise unreachable(self._broker.url, "no round was ever announced; is a bridge up?")
-            return Response(200, {}, self._announcement)
+            return Response(200, {}, self._announcement if live else self._undated)
 
-    def _publish(self, stream: str, round_name: str, request: Request) -> Response:
-        client = self._connected(stream)
+    def _publish(
+        self, stream: str, round_name: str, request: Request, patience: Patience
+    ) -> Response:
+        client = self._connected(stream, patience)
         head = bytes.fromhex(request.headers["Ldp-Device"] + request.headers["Ldp-Mac"])
         topic = reports_topic(stream, round_name)
         sending = client.publish(topic, head + request.body, AT_LEAST_ONCE)
         try:
-            sending.wait_for_publish(request.patience)
+            while not sending.is_published():
+                sending.wait_for_publish(patience.left())
         except (ValueError, RuntimeError) as fault:
             raise unreachable(self._broker.url, fault) from fault
-        if not sending.is_published():
-            raise unreachable(self._broker.url, "the broker did not acknowledge in time")
         return Response(202, {}, b"")
 
-    def _connected(self, stream: str) -> Client:
+    def _connected(self, stream: str, patience: Patience) -> Client:
         if self._client is None or self._stream != stream:
             self.close()
             client = self._broker.client()
             client.on_message = self._heard
             topic = rounds_topic(stream)
             self._broker.connect(
-                client, heard=lambda client: client.subscribe(topic, AT_LEAST_ONCE)
+                client,
+                heard=lambda client: client.subscribe(topic, AT_LEAST_ONCE),
+                patience=patience,
             )
             self._client, self._stream = client, stream
         return self._client
 
     def _heard(self, _: Client, __: Any, message: MQTTMessage) -> None:
-        """An announcement; what is wrong with it is for the device to say, not for its carrier."""
+        """An announcement; what is wrong with it is for the device to say, not for its carrier.
+
+        But its `now_ms` is true only at the moment when it is published. A reader takes the time
+        from it, so it is left out where the announcement was retained, or is handed on later.
+        """
+        if len(message.payload) > LARGEST_ANSWER:
+            return
         try:
-            serial = json.loads(message.payload)["serial"]
+            announcement = json.loads(message.payload)
+            serial = announcement["serial"]
+            announcement.pop("now_ms", None)
+            undated = json.dumps(announcement).encode()
         except (ValueError, RecursionError, KeyError, TypeError):
             return
         if whole(serial, 0, LARGEST_SERIAL):
             with self._news:
-                self._announcement, self._serial = bytes(message.payload), serial
+                self._announcement = undated if message.retain else bytes(message.payload)
+                self._undated, self._serial = undated, serial
                 self._news.notify_all()
 
     def close(self) -> None:
         self._http.close()
         if self._client is not None:
-            self._client.disconnect()
-            self._client.loop_stop()
+            hang_up(self._client)
             self._client = None
             self._serial = -1

@@ -23,8 +23,8 @@ from ldpstream.device.exchange import (
     AsyncTransport,
     Request,
     Response,
-    async_sleep,
     drive_async,
+    sleep_async,
 )
 from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
@@ -144,7 +144,7 @@ class Gateway:
         decided = await drive_async(
             pass_on(path, records, _pause, round_is_over),
             partial(self.transport.send, self.url),
-            async_sleep,
+            sleep_async,
         )
         first = 0
         for part in decided:

@@ -21,7 +21,7 @@ def make_with_history(path: Path) -> None:
         connection.executescript(
             f"CREATE TABLE history ({COLUMNS});"
             "CREATE TRIGGER keep AFTER DELETE ON ledger BEGIN INSERT INTO history"
-            f" VALUES ({old}); END;"
+            f" VALUES ({old}); END;"  # noqa: S608
         )
 
 
