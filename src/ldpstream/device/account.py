@@ -180,12 +180,12 @@ class Account:
         return Repeat(asked, report)
 
     def mark_time(self) -> None:
-        """Put own time on disk if a reboot would lose much of it: debits would count for longer."""
+        """Put own time on disk, if it can be done and a reboot would lose much of it."""
         if self.enrolment is None or not self._ledger.forget(self.own_ms()).debits:
             return
         passed = self._clock.steady_ms() - self._own.look.steady_ms
         if passed * MARKS_PER_SPAN >= self._ledger.longest_span:
-            with self._store.change() as change:
+            with suppress(LedgerUnusable), self._store.change() as change:
                 self._recall(change)
                 change.mark_time()
 
@@ -228,5 +228,4 @@ class Account:
     def close(self) -> None:
         """Put on disk what can be: counts of refusals, and how far own time has come."""
         self.save_refusals()
-        with suppress(LedgerUnusable):
-            self.mark_time()
+        self.mark_time()

@@ -244,8 +244,10 @@ class Store:
         own = memory.own.resumed(Look.at(self.clock))
         another_boot = own.look.boot != memory.own.look.boot
         memory = replace(memory, own=own)
-        vouched_for = untouched or self._witness.vouches(found, stamp)
-        change = Change(connection, memory, vouched_for and not taken_over)
+        vouched_for = untouched or (not taken_over and self._witness.vouches(found, stamp))
+        if vouched_for and not untouched:
+            self._witness.committed(stamp)  # else what is sent from it now could be taken back
+        change = Change(connection, memory, vouched_for)
         change.made = taken_over or another_boot  # within a boot, own time can be counted best
         return change
 

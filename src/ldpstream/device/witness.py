@@ -22,7 +22,10 @@ class Witness(Protocol):
         ...
 
     def committed(self, stamp: str) -> None:
-        """Remember that this commit is on disk; raise `OSError` if that is not possible."""
+        """Remember that this commit is on disk; raise `OSError` if that is not possible.
+
+        It is told again when a ledger that it vouches for is opened: a crash may have come between.
+        """
         ...
 
     def vouches(self, found: os.stat_result, stamp: str) -> bool:
@@ -106,12 +109,8 @@ class CounterFile:
         if not stamp.isdecimal():
             return False
         self._of_ledger = int(stamp)
-        if not self._path.exists() or self._of_ledger < self._read():
-            return False
-        # A crash between commit and counter leaves the ledger ahead. Nothing was sent from there
-        # yet; before anything is, the counter must know of it.
-        self.committed(stamp)
-        return True
+        # A crash between commit and counter leaves the ledger ahead.
+        return self._path.exists() and self._of_ledger >= self._read()
 
     def _read(self) -> int:
         try:
