@@ -7,13 +7,16 @@ import { readAnnouncement } from "../../src/ldpstream/collector/page/sdk/rounds.
 import { Terms } from "../../src/ldpstream/collector/page/sdk/terms.js";
 
 /** @param {unknown} sent */
-const announcement = (sent) =>
-  readAnnouncement(sent).rounds.map((round) => (round instanceof Refused ? "0" : "1")).join("");
+function announcement(sent) {
+  const { rounds, nowMs } = readAnnouncement(sent);
+  const read = rounds.map((round) => (round instanceof Refused ? "0" : "1")).join("");
+  return `read ${read} at ${nowMs}`;
+}
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { kind, sent } = JSON.parse(line);
   try {
-    console.log(kind === "terms" ? (await Terms.read(sent)).pin : `read ${announcement(sent)}`);
+    console.log(kind === "terms" ? (await Terms.read(sent)).pin : announcement(sent));
   } catch (error) {
     const known = error instanceof Refused || error instanceof TermsRefused;
     console.log(known ? "refused" : `broke: ${error}`);

@@ -50,16 +50,18 @@ def in_python(kind: str, sent: Any) -> str:
     try:
         if kind == "terms":
             return Terms.read(sent).pin
-        rounds = Announcement.read(sent).rounds
+        announcement = Announcement.read(sent)
     except (Refused, TermsRefused):
         return "refused"
-    return "read " + "".join("01"[not isinstance(one, Refused)] for one in rounds)
+    rounds = "".join("01"[not isinstance(one, Refused)] for one in announcement.rounds)
+    return f"read {rounds} at {json.dumps(announcement.now_ms)}"
 
 
 def test_both_sdks_read_and_refuse_the_same() -> None:
     draws = Random(1)
-    announcement = {"serial": 3, "pin": "0" * 64, "rounds": [a_round(1), a_round(2)]}
-    terms = json.loads(make_terms().canonical)
+    rounds = [a_round(1), a_round(2)]
+    announcement = {"serial": 3, "pin": "0" * 64, "rounds": rounds, "now_ms": 5}
+    terms = json.loads(make_terms(other="south").canonical)
     documents = []
     for number in range(DOCUMENTS):
         kind, valid = ("terms", terms) if number % 2 else ("announcement", announcement)

@@ -5,8 +5,14 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import * as sdk from "../../../src/ldpstream/collector/page/ldpstream.js";
-import { fromHex, hmacSha256, toHex } from "../../../src/ldpstream/collector/page/sdk/bytes.js";
-import { offsetAtEnrolment } from "../../../src/ldpstream/collector/page/sdk/clock.js";
+import {
+  fromHex,
+  hmacSha256,
+  joined,
+  toHex,
+  utf8,
+} from "../../../src/ldpstream/collector/page/sdk/bytes.js";
+import { spelled } from "../../../src/ldpstream/collector/page/sdk/account.js";
 import { FAMILY, Olh, scatter } from "../../../src/ldpstream/collector/page/sdk/local_hash.js";
 import { keyOf } from "../../../src/ldpstream/collector/page/sdk/rounds.js";
 import { Scripted, distribution, vectors } from "./support.js";
@@ -120,99 +126,101 @@ test("the system's source is uniform over a bound that is no power of two", () =
 });
 
 test("terms: canonical JSON, pin, time", async () => {
-  for (const { sent, canonical, pin, slack_ms, timestamps } of vectors.terms) {
+  for (const { sent, canonical, pin, other, span, timestamps, ends } of vectors.terms) {
     const terms = await sdk.Terms.read(sent);
     assert.equal(terms.canonical, canonical);
     assert.equal(terms.pin, pin);
-    assert.equal(terms.slackMs, slack_ms);
+    assert.equal(terms.other, other);
+    assert.deepEqual(terms.promise, { epsilonNano: sent.epsilon_nano, span });
     for (const [ms, t] of timestamps) assert.equal(terms.timestampAt(ms), t);
+    for (const [t, ms] of ends) assert.equal(terms.endOf(t), ms);
   }
 });
 
 test("malformed terms are refused", async () => {
-  const lone = { ...vectors.terms[0].sent, labels: ["a", "\ud800"] };
-  for (const sent of [...vectors.malformed_terms, lone]) {
+  const withLabel = (label) => ({ ...vectors.terms[0].sent, labels: ["a", label] });
+  const labels = ["\ud800", "a".repeat(1001), "😀".repeat(1001), "a".repeat(10 ** 6)];
+  for (const sent of [...vectors.malformed_terms, ...labels.map(withLabel)]) {
     await assert.rejects(sdk.Terms.read(sent), sdk.TermsRefused, JSON.stringify(sent));
   }
+  assert.ok(await sdk.Terms.read(withLabel("😀".repeat(1000))));
 });
 
 test("coins and codes", async () => {
   for (const { secret, t, name, rate, heads } of vectors.coins) {
     assert.equal(await sdk.selects(fromHex(secret), { t, name, rate }), heads);
   }
-  for (const { key, message, mac } of vectors.macs) {
-    assert.equal(toHex((await hmacSha256(fromHex(key), fromHex(message))).slice(0, 16)), mac);
+  for (const { key, message, path, round, report, mac } of vectors.macs) {
+    const signed = joined(utf8(`ldpstream report 2\n${path}\n${round}\n`), fromHex(report));
+    assert.equal(toHex(signed), message);
+    assert.equal(toHex((await hmacSha256(fromHex(key), signed)).slice(0, 16)), mac);
   }
 });
 
-test("ledgers leave the same", () => {
-  for (const { limit, window, entries, left } of vectors.ledgers) {
-    const ledger = new sdk.Ledger(
-      limit,
-      window,
-      entries.map(([t, nano]) => ({ t, nano })),
-    );
-    assert.deepEqual(
-      left.map((_, at) => ledger.left(at + 1)),
-      left,
-    );
+test("own time is the same", () => {
+  for (const { own_ms, then, now, at } of vectors.own_times) {
+    const look = { ...now, endsWithPage: false };
+    assert.equal(new sdk.OwnTime(own_ms, then).at(look), at, JSON.stringify({ then, now }));
   }
 });
 
-test("a ledger's most is the fullest window that contains t, by trying all", () => {
-  const draws = new Scripted("ledgers");
-  const below = (bound) => Number(draws.below(BigInt(bound)));
-  for (let trial = 0; trial < 300; trial += 1) {
-    const window = 1 + below(6);
-    const entries = Array.from({ length: below(9) }, () => ({ t: below(17), nano: 1 + below(12) }));
-    const within = (start) => ({ t }) => start <= t && t < start + window;
-    const sum = (start) =>
-      entries.filter(within(start)).reduce((total, { nano }) => total + nano, 0);
-    const ledger = new sdk.Ledger(1000, window, entries);
-    for (let t = 0; t < 20; t += 1) {
-      const starts = Array.from({ length: window }, (_, back) => t - back);
-      const most = Math.max(...starts.map(sum));
-      assert.equal(ledger.most(t), most, JSON.stringify({ window, entries, t }));
-    }
+test("after another page load, own time is the wall clock's", () => {
+  const look = (wallMs, steadyMs, boot) => ({ wallMs, steadyMs, boot, endsWithPage: true });
+  const mark = new sdk.OwnTime(1000, look(50_000, 7000, "a"));
+  assert.equal(mark.at(look(0, 7300, "a")), 1300, "the same page: whatever the wall clock says");
+  assert.equal(mark.at(look(90_000, 60, "b")), 41_000);
+  assert.equal(mark.at(look(49_000, 60, "b")), 1000, "it does not go back");
+});
+
+test("ledgers allow and leave the same", () => {
+  for (const one of vectors.ledgers) {
+    const promises = one.promises.map(([epsilonNano, span]) => ({ epsilonNano, span }));
+    const ledger = new sdk.Ledger(promises, one.debits, one.forgotten);
+    const lefts = (of) => one.left.map((_, at) => of.left(at));
+    assert.deepEqual(lefts(ledger), one.left);
+    for (const [at, nano, allowed] of one.allows) assert.equal(ledger.allows(at, nano), allowed);
+    for (const [nano, moment] of one.free_from) assert.equal(ledger.freeFrom(nano), moment);
+    const later = ledger.forget(one.forget.moment);
+    assert.equal(later.debits.length, one.forget.debits);
+    assert.equal(later.forgotten, one.forget.forgotten);
+    assert.deepEqual(lefts(later), one.forget.left);
   }
+});
+
+test("a ledger does not spend what it does not allow", () => {
+  const ledger = new sdk.Ledger([{ epsilonNano: 10, span: 3 }]).spend(5, 6);
+  assert.throws(() => ledger.spend(8, 5, 7), /does not allow/);
+  assert.equal(ledger.spend(9, 5, 8).left(9), 5);
+  assert.equal(ledger.exhausted(6).left(8), 0);
 });
 
 test("the rules decide the same", async () => {
+  const terms = await sdk.Terms.read(vectors.terms[0].sent);
   const seen = new Set();
   for (const one of vectors.decisions) {
-    const terms = await sdk.Terms.read(vectors.terms[0].sent);
     const asked = sdk.readRound(one.round);
-    const entries = one.entries.map(([t, nano]) => ({ t, nano }));
-    const decision = await sdk.decide(
-      one.pin,
-      asked,
-      {
-        terms,
-        ledger: new sdk.Ledger(terms.epsilonNano, terms.window, entries),
-        answered: new Map(one.answered ? [[keyOf(asked), fromHex("0100")]] : []),
-        lastT: Math.max(0, ...entries.map((entry) => entry.t)),
-        secret: fromHex(one.secret),
-        value: () => (one.has_value ? 0 : null),
-      },
-      one.now_ms,
-    );
-    const outcome =
-      decision instanceof sdk.Refused
-        ? `refused ${decision.code}`
-        : "silence" in decision
-          ? `silence ${decision.silence}`
-          : "repeat" in decision
-            ? `repeat ${toHex(decision.repeat)}`
-            : "fresh";
+    const state = {
+      terms,
+      ledger: new sdk.Ledger([terms.promise], one.debits, one.forgotten),
+      answered: new Map(one.answered ? [[keyOf(asked), fromHex("0100")]] : []),
+      selected: await sdk.selects(fromHex(one.secret), asked),
+    };
+    const decision = sdk.decide(one.pin, asked, state, one.own_ms, one.label_ms);
+    const outcome = inWords(decision);
     assert.equal(outcome, one.outcome, JSON.stringify(one));
-    seen.add(outcome);
+    seen.add(outcome.startsWith("wait") ? "wait" : outcome);
   }
-  assert.ok(seen.size >= 9, [...seen].join(", "));
+  assert.ok(seen.size >= 10, [...seen].join(", "));
 });
 
-test("corrections of the clock, and words", () => {
-  for (const [collector, sent, received, offset] of vectors.offsets) {
-    assert.equal(offsetAtEnrolment(collector, sent, received), offset);
-  }
+function inWords(decision) {
+  if (decision instanceof sdk.Refused) return `refused ${decision.code}`;
+  if ("silence" in decision) return `silence ${decision.silence}`;
+  if ("repeat" in decision) return `repeat ${toHex(decision.repeat)}`;
+  return "waitMs" in decision ? `wait ${decision.waitMs}` : "fresh";
+}
+
+test("words, and lengths of time", () => {
   assert.deepEqual(JSON.parse(JSON.stringify(sdk.PROBLEMS)), vectors.problems);
+  assert.deepEqual([60_000, 90_000, 1500, 7 * 86_400_000].map(spelled), ["1m", "90s", "1500ms", "7d"]);
 });

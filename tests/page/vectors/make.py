@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from ldpstream.collector.keys import report_mac, report_prefix
-from ldpstream.device.clock import offset_at_enrolment
+from ldpstream.device.clock import Look, OwnTime
 from ldpstream.device.rounds import Refused, Round
-from ldpstream.device.rules import Fresh, Repeat, Silence, State, decide, selects
+from ldpstream.device.rules import Fresh, Repeat, Silence, State, TooEarly, decide, selects
 from ldpstream.device.terms import Terms
 from ldpstream.errors import Problem
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import LARGEST_NANO, Epsilon, Odds
-from ldpstream.privacy.ledger import Ledger
+from ldpstream.privacy.ledger import Ledger, Promise
 
 FILE = Path(__file__).with_name("vectors.json")
 NANOS = [1, 2, 10, 10**3, 10**6, 25_000_000, 10**8, 5 * 10**8, 693_147_180, 693_147_181]
@@ -43,7 +43,6 @@ TERMS: dict[str, Any] = {
     "oracle": "grr",
 }
 DEVICE_PROBLEMS = (
-    Problem.VALUE_RANGE,
     Problem.TERMS_MALFORMED,
     Problem.TERMS_DIFFER,
     Problem.ANSWER_MALFORMED,
@@ -51,12 +50,16 @@ DEVICE_PROBLEMS = (
     Problem.ROUND_AHEAD,
     Problem.ROUND_PAST,
     Problem.BUDGET_SPENT,
+    Problem.TOO_MANY_ROUNDS,
     Problem.PAST_UNKNOWN,
+    Problem.VALUE_UNUSABLE,
     Problem.LEDGER_FILE,
-    Problem.LEDGER_MOVED,
+    Problem.LEDGER_MISSING,
+    Problem.LEDGER_EXISTS,
     Problem.NOT_ENROLLED,
     Problem.UNREACHABLE,
     Problem.COLLECTOR_REFUSED,
+    Problem.OPTION,
 )
 
 
@@ -93,12 +96,9 @@ def vectors() -> dict[str, Any]:
         "malformed_terms": list(_malformed_terms()),
         "coins": [_coin(rng) for _ in range(40)],
         "macs": [_mac(rng) for _ in range(5)],
-        "ledgers": [_ledger(rng) for _ in range(30)],
-        "decisions": [_decision(rng) for _ in range(300)],
-        "offsets": [
-            [*times, offset_at_enrolment(*times)]
-            for times in ((1000, 990, 1010), (5000, 990, 1010), (10, 990, 1010), (0, 0, 0))
-        ],
+        "own_times": [_own_time(rng) for _ in range(60)],
+        "ledgers": [_ledger(rng) for _ in range(60)],
+        "decisions": [_decision(rng) for _ in range(400)],
         "problems": {one.code: [one.message, one.remedy] for one in DEVICE_PROBLEMS},
     }
 
@@ -150,6 +150,7 @@ def _terms_given() -> list[dict[str, Any]]:
         TERMS | {"oracle": "hadamard", "epsilon_nano": LARGEST_NANO, "window": 1 << 31},
         TERMS | {"start_ms": 1 << 52, "interval_ms": 1 << 41, "stream": "A.b_c-9"},
         TERMS | {"labels": [str(number) for number in range(300)], "epsilon_nano": 1},
+        TERMS | {"other": "south"},
     ]
 
 
@@ -160,8 +161,10 @@ def _terms(given: dict[str, Any]) -> dict[str, Any]:
         "sent": given,
         "canonical": terms.canonical,
         "pin": terms.pin,
-        "slack_ms": terms.slack_ms,
+        "other": terms.other,
+        "span": terms.promise.span,
         "timestamps": [[ms, terms.timestamp_at(ms)] for ms in moments],
+        "ends": [[t, terms.end_of(t)] for t in (1, 2, 7)],
     }
 
 
@@ -176,6 +179,7 @@ def _malformed_terms() -> list[Any]:
         "interval_ms": [0, None],
         "start_ms": [-1, (1 << 52) + 1],
         "oracle": ["none", "constructor", 1, None],
+        "other": ["east", "", 0, None, ["north"]],
     }
     malformed: list[Any] = [
         TERMS | {name: value} for name, values in wrong.items() for value in values
@@ -207,24 +211,56 @@ def _mac(rng: random.Random) -> dict[str, Any]:
     key, report, name = rng.randbytes(32), rng.randbytes(11), f"{rng.randrange(99)}-publication"
     path = f"/v1/streams/regions/rounds/{name}/reports"
     mac = report_mac(key, report_prefix(path, name), report)
-    message = f"ldpstream report 2\n{path}\n{name}\n".encode() + report
+    message = report_prefix(path, name) + report
     assert mac == hmac.digest(key, message, "sha256")[:16]
     return {
         "key": key.hex(),
         "message": message.hex(),
+        "path": path,
+        "round": name,
+        "report": report.hex(),
         "mac": mac.hex(),
     }
 
 
+def _own_time(rng: random.Random) -> dict[str, Any]:
+    """A mark and a look, of the same boot, of another, or of one that is not known."""
+    boots = ("a", "a", "b", None)
+    own_ms = rng.randrange(10**6)
+    then, now = (
+        Look(rng.randrange(10**6), rng.randrange(10**6), rng.choice(boots)) for _ in range(2)
+    )
+    at = OwnTime(own_ms, then).at(now)
+    return {"own_ms": own_ms, "then": _look(then), "now": _look(now), "at": at}
+
+
+def _look(look: Look) -> dict[str, Any]:
+    return {"wallMs": look.wall_ms, "steadyMs": look.steady_ms, "boot": look.boot}
+
+
 def _ledger(rng: random.Random) -> dict[str, Any]:
-    limit, window = rng.randrange(1, 40), rng.randrange(1, 8)
-    entries = [[rng.randrange(1, 20), rng.randrange(1, 20)] for _ in range(rng.randrange(12))]
-    ledger = Ledger.of(limit, window, ((t, nano) for t, nano in entries))
+    """Debits in any order, kept promise or not; then what is left after some are forgotten."""
+    promises = [[rng.randrange(1, 40), rng.randrange(1, 8)] for _ in range(rng.choice((1, 1, 2)))]
+    debits = [[rng.randrange(1, 20), rng.randrange(1, 20)] for _ in range(rng.randrange(12))]
+    forgotten = rng.choice((None, None, rng.randrange(1, 20)))
+    ledger = Ledger.of(
+        (Promise(*promise) for promise in promises), ((at, nano) for at, nano in debits), forgotten
+    )
+    moment = rng.randrange(1, 25)
+    later = ledger.forget(moment)
     return {
-        "limit": limit,
-        "window": window,
-        "entries": entries,
-        "left": [ledger.left(t) for t in range(1, 25)],
+        "promises": promises,
+        "debits": debits,
+        "forgotten": forgotten,
+        "left": [ledger.left(at) for at in range(25)],
+        "allows": [[at, n, ledger.allows(at, n)] for at in range(0, 25, 4) for n in (0, 1, 9)],
+        "free_from": [[nano, ledger.free_from(nano)] for nano in (1, 2, 5, 10, 39)],
+        "forget": {
+            "moment": moment,
+            "debits": len(later.debits),
+            "forgotten": later.forgotten,
+            "left": [later.left(at) for at in range(25)],
+        },
     }
 
 
@@ -232,34 +268,35 @@ def _decision(rng: random.Random) -> dict[str, Any]:
     """A random state and round, and what the rules say."""
     terms = Terms.read(TERMS)
     now_t = rng.randrange(1, 8)
-    now_ms = terms.start_ms + (now_t - 1) * terms.interval_ms + rng.randrange(terms.interval_ms)
+    into = rng.randrange(terms.interval_ms)
+    label_ms = terms.start_ms + (now_t - 1) * terms.interval_ms + into
+    own_ms = rng.randrange(10**5, 10**6)
     t = max(1, now_t + rng.choice((-2, -1, 0, 0, 0, 0, 0, 0, 1)))
     asked = Round(
         f"{t}-publication",
         t,
         rng.choice((1, 5 * 10**8, 10**9, 10**9 + 1)),
-        now_ms + rng.choice((-1, 0, 1, 500, 500, 500)),
+        label_ms + rng.choice((-1, 0, 1, 500, 500, 500)),
         (rng.choice((1, 2, 2)), 2),
     )
-    entries = [[max(1, now_t - rng.randrange(4)), rng.choice((10**8, 5 * 10**8, 10**9))]]
-    entries = entries * rng.randrange(2)
+    span = terms.promise.span
+    ages = rng.choice(((), (0,), (span - 300,), (span - 1, 700), (span, span + 1), (span - 200,)))
+    debits = [[own_ms - age, rng.choice((10**8, 5 * 10**8, 10**9))] for age in ages]
+    if rng.random() < 0.05:
+        debits = [[own_ms - age, 1] for age in range(rng.choice((15, 16)))]
+    forgotten = rng.choice((None, None, None, own_ms - span, own_ms - span + 1))
     answered = {asked.key: b"\1\0"} if rng.random() < 0.1 else {}
     secret = rng.randbytes(32)
-    held = 0 if rng.random() < 0.9 else None
-    state = State(
-        terms,
-        Ledger.of(terms.epsilon_nano, terms.window, ((one, nano) for one, nano in entries)),
-        answered,
-        max((one for one, _ in entries), default=0),
-        secret,
-        lambda: held,
-    )
+    ledger = Ledger.of((terms.promise,), ((at, nano) for at, nano in debits), forgotten)
+    state = State(terms, ledger, answered, secret)
     pin = terms.pin if rng.random() < 0.95 else "0" * 64
-    match decide(pin, asked, state, now_ms):
+    match decide(pin, asked, state, own_ms, label_ms):
         case Fresh():
             outcome = "fresh"
         case Repeat(report=report):
             outcome = f"repeat {report.hex()}"
+        case TooEarly(wait_ms=wait_ms):
+            outcome = f"wait {wait_ms}"
         case Silence() as silence:
             outcome = f"silence {silence.value}"
         case Refused() as refusal:
@@ -274,17 +311,28 @@ def _decision(rng: random.Random) -> dict[str, Any]:
             "deadline_ms": asked.deadline_ms,
             "rate": list(asked.rate),
         },
-        "entries": entries,
+        "debits": debits,
+        "forgotten": forgotten,
         "answered": bool(answered),
         "secret": secret.hex(),
-        "has_value": held is not None,
-        "now_ms": now_ms,
+        "own_ms": own_ms,
+        "label_ms": label_ms,
         "outcome": outcome,
     }
 
 
 def text() -> str:
-    return json.dumps(vectors(), indent=1, ensure_ascii=True) + "\n"
+    """Return the vectors as JSON, with a line for each case."""
+    kinds = []
+    for name, cases in vectors().items():
+        items = cases.items() if isinstance(cases, dict) else [(None, case) for case in cases]
+        lines = ",\n".join(
+            json.dumps(case) if key is None else f"{json.dumps(key)}: {json.dumps(case)}"
+            for key, case in items
+        )
+        opened, closed = "{}" if isinstance(cases, dict) else "[]"
+        kinds.append(f'"{name}": {opened}\n{lines}\n{closed}')
+    return "{\n" + ",\n".join(kinds) + "\n}\n"
 
 
 if __name__ == "__main__":

@@ -5,88 +5,157 @@
  */
 
 import { hmacSha256, joined, utf8 } from "./bytes.js";
-import { OwnTime } from "./clock.js";
+import { LabelTime, OwnTime, lookAt, newMark } from "./clock.js";
 import { Ledger } from "./ledger.js";
 import { oracleOf } from "./oracles.js";
-import { DeviceError, LedgerMoved, LedgerUnusable, Refused, TermsRefused } from "./problems.js";
+import { DeviceError, Refused, TermsRefused } from "./problems.js";
 import { keyOf } from "./rounds.js";
-import { Silence, decide } from "./rules.js";
+import { Silence, decide, selects } from "./rules.js";
+import { isOfFirstRelease, takenOver } from "./store.js";
 import { Terms } from "./terms.js";
 
 /** @typedef {import("./rounds.js").Round} Round */
-/** @typedef {import("./memory.js").Memory} Memory */
-/** @typedef {import("./memory.js").Entry} Entry */
-/** @typedef {import("./memory.js").Enrolment} Enrolment */
-/** @typedef {(t: number) => number | null} Reading the index of the label held at t, or null */
+/** @typedef {import("./clock.js").Look} Look */
+/** @typedef {import("./store.js").Change} Change */
+/** @typedef {import("./store.js").Memory} Memory */
+/** @typedef {import("./store.js").Enrolment} Enrolment */
+/** @typedef {Omit<import("./store.js").Entry, "ownMs" | "atMs">} Debit */
+/** @typedef {import("./rules.js").Decision} Decision */
+/** @typedef {import("./randomness.js").Source} Source */
+/** @typedef {(terms: Terms, source: Source) => number} Reading reads the value held now: `values.js` */
 /**
  * A report that is on disk, and may leave.
  * @typedef {{round: Round, path: string, report: Uint8Array, mac: Uint8Array}} Submission
  */
-/** @typedef {{send: Submission} | {silence: string} | {refusal: Refused}} Considered */
+/** @typedef {{send: Submission} | {waitMs: number} | {silence: string} | {refusal: Refused}} Considered */
+
+/** How often own time is put on disk after a report. */
+const MARKS_PER_SPAN = 8;
+/** Characters of a refusal that are stored: a collector has had a say in them. */
+const LONGEST_DETAIL = 200;
 
 export class Account {
-  /** @type {Promise<unknown>} */ #queue = Promise.resolve();
+  /** @type {OwnTime | null} own time as this page counts it */ #own = null;
+  /** The id of the mark in the memory that it counts from. */
+  #mark = "";
+  /** @type {Map<string, Uint8Array>} */ #answered = new Map();
   /** @type {Set<string>} */ #delivered = new Set();
-  /** @type {Map<string, number>} */ #refusals = new Map();
-  #stale = true;
+  /** @type {Map<string, import("./store.js").RefusalCount>} */ #refusals = new Map();
+  /** @type {Set<string>} */ #told = new Set();
 
   /** @type {Memory} */ memory = /** @type {any} */ (null);
   /** @type {Terms | null} */ terms = null;
-  /** @type {Ledger} */ ledger = new Ledger(0, 1);
-  /** @type {Map<string, Uint8Array>} */ #answered = new Map();
-  #lastT = 0;
+  /** @type {Ledger} */ ledger = new Ledger([]);
 
   /**
-   * @param {import("./memory.js").Store} store
+   * @param {import("./store.js").Store} store
    * @param {import("./clock.js").Clock} clock
-   * @param {import("./randomness.js").Source} source
+   * @param {Source} source
    */
   constructor(store, clock, source) {
     this.store = store;
     this.clock = clock;
     this.source = source;
-    this.time = new OwnTime(clock);
+    this.label = new LabelTime(clock);
   }
 
   /** Read the memory; call once before anything else. */
   open() {
-    return this.#alone(() => this.#recall());
+    return this.#change(() => undefined);
   }
 
-  /** One thing at a time: what is awaited between a decision and its commit must not interleave. */
-  /** @template T @param {() => Promise<T>} act @returns {Promise<T>} */
-  #alone(act) {
-    const done = this.#queue.then(act);
-    this.#queue = done.catch(() => undefined);
-    return done;
+  /** Read the memory as it is now, and the terms in it: their pin is an asynchronous hash. */
+  async #load() {
+    let memory = await this.store.load();
+    if (isOfFirstRelease(memory)) memory = takenOver(memory, lookAt(this.clock));
+    const agreed = memory.enrolment?.terms;
+    if (agreed !== this.terms?.canonical) {
+      this.terms = agreed === undefined ? null : await Terms.read(JSON.parse(agreed));
+    }
+    this.#recall(memory);
   }
 
-  /** Read the memory, and count its ledger as spent if it may be an older copy (rule 6). */
-  async #recall() {
-    this.#stale = true;
-    this.memory = await this.store.load();
-    const { enrolment } = this.memory;
-    if (enrolment) {
-      this.terms = await Terms.read(JSON.parse(enrolment.terms));
-      this.time.offsetMs = enrolment.offsetMs;
-      this.#readLedger();
-      if (!(await this.store.isVouchedFor())) {
-        const why = "the ledger may be a copy that was brought back";
-        await this.#countAsSpent(why, this.nowMs());
+  /**
+   * Change the memory in one transaction; count it as spent if it may be an older copy (rule 6).
+   * @template T @param {(change: Change) => T} act @returns {Promise<T>}
+   */
+  async #change(act) {
+    for (;;) {
+      await this.#load();
+      const done = await this.store.change((change) => {
+        // Another page may have enrolled since: its terms must be read first.
+        if (change.memory.enrolment?.terms !== this.terms?.canonical) return null;
+        if (isOfFirstRelease(change.memory)) {
+          change.memory = takenOver(change.memory, lookAt(this.clock));
+          [change.vouchedFor, change.made] = [false, true];
+        }
+        this.#recall(change.memory);
+        if (!change.vouchedFor) {
+          change.memory.first = false;
+          if (this.terms) this.#countAsSpent(change, this.terms);
+        }
+        const result = act(change);
+        return { result, memory: change.memory };
+      });
+      if (done) {
+        this.#recall(done.memory);
+        return done.result;
       }
     }
-    this.#stale = false;
   }
 
-  #readLedger() {
-    const terms = this.enrolled;
-    const { entries } = this.memory;
-    this.ledger = new Ledger(terms.epsilonNano, terms.window, entries);
+  /** @param {Memory} memory as it is on disk, or about to be */
+  #recall(memory) {
+    this.memory = memory;
+    this.#goOnFrom(memory.own);
+    if (this.terms) {
+      const debits = memory.entries.map(({ ownMs, nano }) => /** @type {const} */ ([ownMs, nano]));
+      this.ledger = new Ledger([this.terms.promise], debits, memory.forgottenMs);
+    }
     this.#answered = new Map();
-    for (const { t, round, report } of entries) {
+    for (const { t, round, report } of memory.entries) {
       if (report) this.#answered.set(keyOf({ t, name: round }), report);
     }
-    this.#lastT = Math.max(0, ...entries.map((entry) => entry.t));
+  }
+
+  /**
+   * Count own time from the memory's mark. How long ago another page made it, this page cannot tell
+   * but by the wall clock, which it asks only once, when it is opened. From then on it counts from
+   * the moment at which it first sees a mark: never more than has passed since the mark was made.
+   * @param {import("./clock.js").Mark} mark
+   */
+  #goOnFrom({ id, ownMs, look }) {
+    const now = lookAt(this.clock);
+    const mark = new OwnTime(ownMs, look);
+    if (!this.#own) this.#own = new OwnTime(mark.at(now), now);
+    else if (look.boot !== null && look.boot === now.boot) this.#own = mark;
+    else if (id !== this.#mark) this.#own = new OwnTime(ownMs, now);
+    this.#mark = id;
+  }
+
+  /** Enter the whole epsilon now: anything may have left up to this moment (rule 6). */
+  /** @param {Change} change @param {Terms} terms */
+  #countAsSpent(change, terms) {
+    const { memory } = change;
+    memory.entries = memory.entries.filter(({ report }) => report);
+    this.#enter(change, { t: 0, round: "", nano: terms.epsilonNano, report: null }, this.ownMs());
+    this.#count(new Refused("past-unknown", { span: spelled(terms.promise.span) }));
+    this.#putRefusals(change);
+    this.#recall(memory);
+  }
+
+  /** Enter a debit, and mark own time: other pages' clocks must go on from there. */
+  /** @param {Change} change @param {Debit} debit @param {number} ownMs */
+  #enter(change, debit, ownMs) {
+    change.memory.entries.push({ ...debit, ownMs, atMs: this.clock.wallMs() });
+    this.#markNow(change, ownMs);
+  }
+
+  /** @param {Change} change @param {number} ownMs */
+  #markNow(change, ownMs) {
+    const { memory } = change;
+    memory.own = newMark(Math.max(memory.own.ownMs, ownMs), lookAt(this.clock));
+    change.made = true;
   }
 
   /** @returns {Terms} */
@@ -95,50 +164,42 @@ export class Account {
     return this.terms;
   }
 
-  nowMs() {
-    return this.time.nowMs();
+  /** @returns {Enrolment} */
+  get enrolment() {
+    const { enrolment } = this.memory;
+    if (!enrolment) throw new DeviceError("not-enrolled", { file: this.store.name });
+    return enrolment;
+  }
+
+  /** @returns {number} own time now */
+  ownMs() {
+    return this.#ownAt(lookAt(this.clock));
+  }
+
+  /** @param {Look} look */
+  #ownAt(look) {
+    return /** @type {OwnTime} */ (this.#own).at(look);
   }
 
   /**
-   * Commit an enrolment; the ledger of a first one starts as spent (rule 6). Of a later one only
-   * the address and what the collector knows the device by are taken.
-   * @param {Terms} terms @param {Omit<Enrolment, "terms">} offered @param {boolean} firstInstall
+   * Commit an enrolment; the ledger of a first one starts as spent, unless it is a first install
+   * (rule 6). Of a later one only the address and what the collector knows the device by are taken.
+   * @param {Terms} terms @param {Omit<Enrolment, "terms">} offered
    */
-  enrol(terms, offered, firstInstall) {
-    return this.#alone(async () => {
-      // Terms that another page has agreed on must not be written over.
-      if (this.#stale) await this.#recall();
-      const known = this.memory.enrolment;
-      if (known) {
-        await this.#renew(known, terms, offered);
-        return;
+  async enrol(terms, offered) {
+    await this.#change((change) => {
+      const { memory } = change;
+      const known = this.terms;
+      if (known && known.pin !== terms.pin) {
+        throw new TermsRefused("terms-differ", { given: terms.pin, expected: known.pin });
       }
-      // No ledger yet: nothing was witnessed that a clock set right since could undo.
-      this.time.offsetMs = offered.offsetMs;
-      this.time.takeOver(this.time.look());
-      const latest = this.#latest(terms, this.nowMs());
-      const unspent = firstInstall && (await this.store.isVouchedFor());
-      await this.#keep(terms, offered, unspent ? [] : [this.#everything(terms, latest)]);
+      const unspent = memory.first;
+      memory.enrolment = { ...offered, terms: terms.canonical };
+      memory.first = false;
+      change.made = true;
+      if (!known && !unspent) this.#countAsSpent(change, terms);
     });
-  }
-
-  /** @param {Enrolment} known @param {Terms} terms @param {Omit<Enrolment, "terms">} offered */
-  async #renew(known, terms, offered) {
-    const agreed = this.enrolled.pin;
-    if (terms.pin !== agreed) {
-      throw new TermsRefused("terms-differ", { given: terms.pin, expected: agreed });
-    }
-    await this.#keep(terms, { ...offered, offsetMs: known.offsetMs, atMs: known.atMs }, []);
-  }
-
-  /** @param {Terms} terms @param {Omit<Enrolment, "terms">} rest @param {Entry[]} spent */
-  async #keep(terms, rest, spent) {
-    this.#stale = true;
-    await this.store.commit(this.memory.commits, (memory) => {
-      memory.enrolment = { ...rest, terms: terms.canonical };
-      memory.entries.push(...spent);
-    });
-    await this.#recall();
+    await this.#load();
   }
 
   /**
@@ -147,120 +208,84 @@ export class Account {
    * @param {string} pin @param {Round | Refused} asked @param {Reading} reading
    * @returns {Promise<Considered>}
    */
-  consider(pin, asked, reading) {
-    return this.#alone(async () => {
-      if (asked instanceof Refused) return { refusal: await this.#note(asked) };
-      for (let tries = 0; tries < 3; tries += 1) {
-        try {
-          if (this.#stale) await this.#recall();
-          return await this.#consider(pin, asked, () => reading(asked.t));
-        } catch (error) {
-          if (!(error instanceof LedgerMoved)) throw error;
-          this.#stale = true; // another page has reported: decide again from what it left
-        }
+  async consider(pin, asked, reading) {
+    if (asked instanceof Refused) return { refusal: await this.note(asked) };
+    await this.#load();
+    const selected = await selects(this.memory.secret, asked);
+    const before = lookAt(this.clock);
+    let decision = this.#decide(pin, asked, selected, before);
+    if ("fresh" in decision) {
+      // The value may be looked at from here on, and is not looked at in vain.
+      const value = reading(this.enrolled, this.source);
+      decision = await this.#draw(pin, asked, selected, before, value);
+    }
+    if (decision instanceof Refused) return { refusal: await this.note(decision) };
+    if (!("repeat" in decision)) return decision;
+    return this.#delivered.has(keyOf(asked))
+      ? { silence: Silence.DELIVERED }
+      : { send: await this.#submission(asked, decision.repeat) };
+  }
+
+  /** @param {string} pin @param {Round} asked @param {boolean} selected @param {Look} look */
+  #decide(pin, asked, selected, look) {
+    const state = { terms: this.enrolled, ledger: this.ledger, answered: this.#answered, selected };
+    return decide(pin, asked, state, this.#ownAt(look), this.label.nowMs());
+  }
+
+  /**
+   * Decide again, with all others locked out, and commit a report of this value. The check is made
+   * with the own time before the value was read, the debit is entered with the own time after it.
+   * @param {string} pin @param {Round} asked @param {boolean} selected
+   * @param {Look} before @param {number} value
+   * @returns {Promise<Exclude<Decision, {fresh: true}>>}
+   */
+  async #draw(pin, asked, selected, before, value) {
+    const decision = await this.#change((change) => {
+      const decision = this.#decide(pin, asked, selected, before);
+      if (!("fresh" in decision)) {
+        const ended = decision instanceof Refused && decision.code === "round-past";
+        return ended ? { silence: Silence.MOVED_ON } : decision;
       }
-      throw new LedgerUnusable("ledger-moved", { file: this.store.name });
+      const { name: round, t, epsilonNano: nano } = asked;
+      const { oracle, labels } = this.enrolled;
+      const report = oracleOf(oracle, labels.length, nano).report(value, this.source);
+      const checkedMs = this.#ownAt(before);
+      const ownMs = Math.max(checkedMs, this.ownMs());
+      const ledger = this.ledger.spend(ownMs, nano, checkedMs).forget(ownMs);
+      this.#enter(change, { t, round, nano, report }, ownMs);
+      const { memory } = change;
+      memory.entries = memory.entries.filter((one) => one.ownMs > ownMs - ledger.longestSpan);
+      memory.forgottenMs = ledger.forgotten;
+      this.#putRefusals(change);
+      return { repeat: report };
     });
-  }
-
-  /** @param {string} pin @param {Round} asked @param {import("./rules.js").Held} value */
-  async #consider(pin, asked, value) {
-    const decision = await this.#decide(pin, asked, value);
-    if (decision instanceof Refused) return { refusal: await this.#note(decision) };
-    if ("silence" in decision) return decision;
     if ("repeat" in decision) {
-      return this.#delivered.has(keyOf(asked))
-        ? { silence: Silence.DELIVERED }
-        : { send: await this.#submission(asked, decision.repeat) };
+      const live = [...this.#delivered].filter((key) => this.#answered.has(key));
+      this.#delivered = new Set(live);
     }
-    const report = await this.#drawAndCommit(asked, decision.fresh);
-    return { send: await this.#submission(asked, report) };
+    return decision;
   }
 
-  /** @param {string} pin @param {Round} asked @param {import("./rules.js").Held} value */
-  async #decide(pin, asked, value) {
-    const decision = await this.#decideNow(pin, asked, value);
-    const ahead = decision instanceof Refused && decision.code === "round-ahead";
-    const seen = this.time.look();
-    if (!ahead || this.time.wallAheadMs(seen) <= this.enrolled.slackMs) return decision;
-    // The collector and the wall clock agree that time has passed which this device has not
-    // witnessed. It believes them, and that anything may have been spent in that time: not before
-    // this is on disk, or a disk that fails would let it off.
-    await this.#countAsSpent("the clock was moved forward", this.time.byWallMs(seen));
-    this.time.takeOver(seen);
-    return this.#decideNow(pin, asked, value);
-  }
-
-  /** @param {string} pin @param {Round} asked @param {import("./rules.js").Held} value */
-  #decideNow(pin, asked, value) {
-    const state = {
-      terms: this.enrolled,
-      ledger: this.ledger,
-      answered: this.#answered,
-      lastT: this.#lastT,
-      secret: this.memory.secret,
-      value,
-    };
-    return decide(pin, asked, state, this.nowMs());
-  }
-
-  /** @param {Round} asked @param {number} value */
-  async #drawAndCommit(asked, value) {
-    const terms = this.enrolled;
-    const oracle = oracleOf(terms.oracle, terms.labels.length, asked.epsilonNano);
-    const report = oracle.report(value, this.source);
-    if (!this.ledger.allows(asked.t, asked.epsilonNano)) {
-      throw new Error("a report was decided on that the ledger does not allow");
-    }
-    const { t, name: round, epsilonNano: nano } = asked;
-    await this.#commit({ t, round, nano, report, atMs: this.clock.wallMs() });
-    return report;
-  }
-
-  /** Enter the whole epsilon at the latest timestamp that may have been used (rule 6). */
-  /** @param {string} why @param {number} nowMs */
-  async #countAsSpent(why, nowMs) {
-    const terms = this.enrolled;
-    const t = Math.max(this.#latest(terms, nowMs), this.#lastT);
-    await this.#commit(this.#everything(terms, t));
-    await this.#note(new Refused("past-unknown", { why, t, until: t + terms.window }));
-  }
-
-  /** @param {Terms} terms @param {number} nowMs @returns {number} the latest that a round may be of */
-  #latest(terms, nowMs) {
-    return terms.timestampAt(nowMs + terms.slackMs);
-  }
-
-  /** @param {Terms} terms @param {number} t @returns {Entry} */
-  #everything(terms, t) {
-    return { t, round: "", nano: terms.epsilonNano, report: null, atMs: this.clock.wallMs() };
-  }
-
-  /** Put an entry on disk; until that has worked, what is in memory counts for nothing. */
-  /** @param {Entry} entry */
-  async #commit(entry) {
-    this.#stale = true;
-    // Rounds are never older than the last entry, so no window reaches back further than this.
-    const forgotten = entry.t - this.enrolled.window;
-    await this.store.commit(this.memory.commits, (memory) => {
-      const same = (/** @type {Entry} */ one) => one.t === entry.t && one.round === entry.round;
-      if (!memory.entries.some(same)) memory.entries.push(entry);
-      else if (entry.report) throw new Error("a second report of one round");
-      memory.entries = memory.entries.filter((one) => one.t > forgotten);
+  /** Put own time on disk now and then, if it can be done: a page that crashes would lose it. */
+  async markTime() {
+    if (!this.terms || !this.ledger.forget(this.ownMs()).debits.length || !this.#isDue()) return;
+    await this.#try((change) => {
+      // Another page may have done so: it must not be set back to what this one knows of it.
+      if (this.#isDue()) this.#markNow(change, this.ownMs());
     });
-    this.memory = await this.store.load();
-    this.#readLedger();
-    this.#stale = false;
-    const live = new Set(this.#answered.keys());
-    this.#delivered = new Set([...this.#delivered].filter((key) => live.has(key)));
+  }
+
+  #isDue() {
+    const { look } = /** @type {OwnTime} */ (this.#own);
+    const passed = this.clock.steadyMs() - look.steadyMs;
+    return passed * MARKS_PER_SPAN >= this.enrolled.promise.span;
   }
 
   /** @param {Round} asked @param {Uint8Array} report @returns {Promise<Submission>} */
   async #submission(asked, report) {
-    const enrolment = /** @type {Enrolment} */ (this.memory.enrolment);
     const path = `/v1/streams/${this.enrolled.stream}/rounds/${asked.name}/reports`;
-    const message = joined(utf8(`POST\n${path}\n${asked.name}\n`), report);
-    const mac = (await hmacSha256(enrolment.key, message)).slice(0, 16);
+    const message = joined(utf8(`ldpstream report 2\n${path}\n${asked.name}\n`), report);
+    const mac = (await hmacSha256(this.enrolment.key, message)).slice(0, 16);
     return { round: asked, path, report, mac };
   }
 
@@ -269,32 +294,66 @@ export class Account {
     this.#delivered.add(keyOf(asked));
   }
 
-  /** Count a refusal. @template {DeviceError} T @param {T} fault @returns {Promise<T>} */
-  note(fault) {
-    return this.#alone(() => this.#note(fault));
-  }
-
-  /** @template {DeviceError} T @param {T} fault */
-  async #note(fault) {
-    const times = (this.#refusals.get(fault.code) ?? 0) + 1;
-    this.#refusals.set(fault.code, times);
-    if (this.#stale) return fault;
-    try {
-      await this.store.commit(this.memory.commits, (memory) => {
-        const known = memory.refusals.find((one) => one.code === fault.code);
-        const lastMs = this.clock.wallMs();
-        if (known) {
-          Object.assign(known, { times: known.times + times, lastMs, detail: fault.message });
-        } else {
-          memory.refusals.push({ code: fault.code, times, lastMs, detail: fault.message });
-        }
-      });
-      this.#refusals.delete(fault.code);
-      this.memory = await this.store.load();
-    } catch (error) {
-      if (!(error instanceof DeviceError)) throw error;
-      this.#stale = true; // they are no more than counts
+  /** Count a refusal; put it on disk with the next report, or at once if it is a new kind. */
+  /** @template {DeviceError} T @param {T} fault @returns {Promise<T>} */
+  async note(fault) {
+    this.#count(fault);
+    if (!this.#told.has(fault.code)) {
+      this.#told.add(fault.code);
+      await this.saveRefusals();
     }
     return fault;
   }
+
+  /** @param {DeviceError} fault */
+  #count({ code, message }) {
+    const times = (this.#refusals.get(code)?.times ?? 0) + 1;
+    const detail = message.slice(0, LONGEST_DETAIL);
+    this.#refusals.set(code, { code, times, lastMs: this.clock.wallMs(), detail });
+  }
+
+  /** @param {Change} change */
+  #putRefusals(change) {
+    if (!this.#refusals.size) return;
+    change.memory.refusals = this.refusals;
+    this.#refusals.clear();
+    change.made = true;
+  }
+
+  /** How often what was refused, whether or not it is on disk. */
+  get refusals() {
+    const counts = new Map(this.memory.refusals.map((count) => [count.code, count]));
+    for (const count of this.#refusals.values()) {
+      const times = (counts.get(count.code)?.times ?? 0) + count.times;
+      counts.set(count.code, { ...count, times });
+    }
+    return [...counts.values()];
+  }
+
+  /** Put the counts of refusals on disk, if it can be done: they are no more than counts. */
+  async saveRefusals() {
+    if (this.#refusals.size) await this.#try((change) => this.#putRefusals(change));
+  }
+
+  /** Change what may as well stay as it is. @param {(change: Change) => void} act */
+  async #try(act) {
+    try {
+      await this.#change(act);
+    } catch (error) {
+      if (!(error instanceof DeviceError)) throw error;
+    }
+  }
+
+  /** Put on disk what can be: counts of refusals, and how far own time has come. */
+  async close() {
+    await this.saveRefusals();
+    await this.markTime();
+  }
+}
+
+/** @param {number} ms @returns {string} in the largest unit that it is a whole number of */
+export function spelled(ms) {
+  const units = Object.entries({ d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 });
+  const [unit, size] = units.find(([, size]) => ms % size === 0) ?? ["ms", 1];
+  return `${ms / size}${unit}`;
 }

@@ -1,66 +1,93 @@
-/** A device's own sense of time: the wall clock where it starts, a steady clock from there on. */
+/**
+ * A device's two times, as `device/clock.py`: own time, in which budgets are kept, and label time,
+ * which names t.
+ */
+
+import { randomBytes, toHex } from "./bytes.js";
 
 /**
  * @typedef {object} Clock
  * @property {() => number} wallMs since the epoch; anyone may set it
- * @property {() => number} steadyMs since whenever; nobody can set it
+ * @property {() => number} steadyMs since the boot; nobody can set it
+ * @property {() => string | null} boot names what the steady clock counts from; null: unknown
+ * @property {boolean} [endsWithPage] whether the steady clock begins anew with each page load; then
+ *   nothing but the wall clock knows how long a device was closed
  */
 
+const PAGE = toHex(randomBytes(16));
+
+/** The clocks of a page. `performance.now()` is not rounded: own time must not run ahead. */
 /** @type {Clock} */
 export const systemClock = {
   wallMs: () => Date.now(),
-  steadyMs: () => Math.floor(performance.now()),
+  steadyMs: () => performance.now(),
+  boot: () => PAGE,
+  endsWithPage: true,
 };
 
-/** @typedef {{wallMs: number, steadyMs: number}} Look both clocks at one moment */
+/**
+ * All clocks at one moment.
+ * @typedef {{wallMs: number, steadyMs: number, boot: string | null, endsWithPage: boolean}} Look
+ */
 
-/** Time as the device has witnessed it since it was opened. */
+/** @param {Clock} clock @returns {Look} */
+export const lookAt = (clock) => ({
+  wallMs: clock.wallMs(),
+  steadyMs: clock.steadyMs(),
+  boot: clock.boot(),
+  endsWithPage: clock.endsWithPage ?? false,
+});
+
+/**
+ * Own time as it stood at a commit, and what the clocks said then, as it is stored. No other mark
+ * has its id, also if a steady clock stood still in between.
+ * @typedef {{id: string, ownMs: number, look: Look}} Mark
+ */
+
+/** @param {number} ownMs @param {Look} look @returns {Mark} */
+export const newMark = (ownMs, look) => ({ id: toHex(randomBytes(8)), ownMs, look });
+
+/** Own time since a mark. */
 export class OwnTime {
-  /** @type {Look} */ #start;
+  /** @param {number} ownMs @param {Look} look what the clocks said then */
+  constructor(ownMs, look) {
+    this.ownMs = ownMs;
+    this.look = look;
+  }
+
+  /**
+   * Return own time at a look. Within a boot the steady clock counts. After another boot it is the
+   * time since that boot, but no more than the wall clock says; after another page load it is the
+   * wall clock's. Where the boot is unknown, it may be the same.
+   * @param {Look} now
+   */
+  at(now) {
+    const steadyPassed = now.steadyMs - this.look.steadyMs;
+    if (now.boot !== null && now.boot === this.look.boot) return this.ownMs + steadyPassed;
+    const unknown = now.boot === null || this.look.boot === null;
+    const sinceBoot = now.endsWithPage ? Infinity : now.steadyMs;
+    const passed = Math.min(unknown ? steadyPassed : sinceBoot, now.wallMs - this.look.wallMs);
+    return this.ownMs + Math.max(0, passed);
+  }
+}
+
+/** The time in the stream: the wall clock's, until the collector says otherwise. */
+export class LabelTime {
+  #fromMs;
+  #sinceMs;
 
   /** @param {Clock} clock */
   constructor(clock) {
     this.clock = clock;
-    /** Added to the wall clock: the correction that was fixed at enrolment. */
-    this.offsetMs = 0;
-    this.#start = this.look();
-  }
-
-  /** @returns {Look} */
-  look() {
-    return { wallMs: this.clock.wallMs(), steadyMs: this.clock.steadyMs() };
-  }
-
-  /** Go on from what the wall clock said then: at a price that is for the caller to pay first. */
-  /** @param {Look} seen */
-  takeOver(seen) {
-    this.#start = seen;
+    [this.#fromMs, this.#sinceMs] = [clock.wallMs(), clock.steadyMs()];
   }
 
   nowMs() {
-    return this.#witnessedAt(this.clock.steadyMs());
+    return this.#fromMs + this.clock.steadyMs() - this.#sinceMs;
   }
 
-  /** @param {Look} seen @returns {number} what time it was by the wall clock then */
-  byWallMs(seen) {
-    return seen.wallMs + this.offsetMs;
-  }
-
-  /** @param {Look} seen @returns {number} how far the wall clock was ahead of what was witnessed */
-  wallAheadMs(seen) {
-    return this.byWallMs(seen) - this.#witnessedAt(seen.steadyMs);
-  }
-
-  /** @param {number} steadyMs */
-  #witnessedAt(steadyMs) {
-    return this.#start.wallMs + steadyMs - this.#start.steadyMs + this.offsetMs;
+  /** @param {number} nowMs what time the collector has just said it is */
+  correct(nowMs) {
+    [this.#fromMs, this.#sinceMs] = [nowMs, this.clock.steadyMs()];
   }
 }
-
-/**
- * The least correction of the own clock that agrees with the collector's, which was read at some
- * moment between request and answer.
- * @param {number} collectorMs @param {number} sentMs @param {number} receivedMs
- */
-export const offsetAtEnrolment = (collectorMs, sentMs, receivedMs) =>
-  Math.max(collectorMs - receivedMs, Math.min(0, collectorMs - sentMs));

@@ -1,22 +1,33 @@
 /** What a device says to a collector, as `device/session.py`: enrol, listen, answer, try again. */
 
 import { Account } from "./account.js";
-import { fromHex, toHex } from "./bytes.js";
-import { offsetAtEnrolment, systemClock } from "./clock.js";
-import {
-  DeviceError,
-  LedgerUnusable,
-  Refused,
-  TermsRefused,
-  Unreachable,
-  shown,
-} from "./problems.js";
+import { toHex } from "./bytes.js";
+import { lookAt, systemClock } from "./clock.js";
+import { exchange, readKey, readObject, refusalIn, sleep as waiting } from "./exchange.js";
+import { DeviceError, TermsRefused, Unreachable, shown } from "./problems.js";
 import { SystemSource } from "./randomness.js";
 import { readAnnouncement } from "./rounds.js";
-import { LATEST_MS, Terms, isObject, whole } from "./terms.js";
+import { newMemory } from "./store.js";
+import { LATEST_MS, Terms, isStreamName, whole } from "./terms.js";
+import { HeldValue } from "./values.js";
 
 /** @typedef {import("./rounds.js").Round} Round */
+/** @typedef {import("./rounds.js").Announcement} Announcement */
 /** @typedef {import("./account.js").Submission} Submission */
+/** @typedef {import("./exchange.js").Answer} Answer */
+/** @typedef {import("./problems.js").Refused} Refused */
+/** @typedef {import("./store.js").Store} Store */
+/** @typedef {(ms: number, signal?: AbortSignal) => Promise<void>} Sleep */
+/**
+ * Others only in tests, except `warn`.
+ * @typedef {object} Parts
+ * @property {import("./values.js").Warn} [warn] told, once for each kind, of values that cannot be
+ *   reported; to the console unless it is given
+ * @property {import("./clock.js").Clock} [clock]
+ * @property {import("./randomness.js").Source} [source]
+ * @property {typeof fetch} [fetcher]
+ * @property {Sleep} [sleep]
+ */
 /**
  * What came of one announcement.
  * @typedef {object} Heard
@@ -27,42 +38,46 @@ import { LATEST_MS, Terms, isObject, whole } from "./terms.js";
  * @property {{round: Round, why: string}[]} silences
  */
 
+const PROTOCOL = 2;
 const LONGEST_WAIT = 25;
 const LONGEST_PAUSE_MS = 300_000;
-const LONGEST_RETRY_SECONDS = 3600;
+const FIRST_PAUSE_MS = 1000;
 const ENROLMENT_TRIES = 6;
+/** For a whole request, apart from what a collector is asked to hold back. */
 const PATIENCE_MS = 10_000;
 
 export class Device {
   #serial = 0;
-  /** When the last request that was insisted on left, by the wall clock. */
-  #sentMs = 0;
-  /** @type {import("./account.js").Reading} */ #reading = () => null;
 
-  /** @param {Account} account @param {typeof fetch} fetcher @param {(ms: number) => Promise<void>} sleep */
-  constructor(account, fetcher, sleep) {
+  /** @param {Account} account @param {HeldValue} value @param {typeof fetch} fetcher @param {Sleep} sleep */
+  constructor(account, value, fetcher, sleep) {
     this.account = account;
+    this.value = value;
     this.fetcher = fetcher;
     this.sleep = sleep;
   }
 
   /**
-   * Open the device that lives in this store, or make one.
-   * @param {import("./memory.js").Store} store
-   * @param {object} [parts] others only in tests
-   * @param {import("./clock.js").Clock} [parts.clock]
-   * @param {import("./randomness.js").Source} [parts.source]
-   * @param {typeof fetch} [parts.fetcher]
-   * @param {(ms: number) => Promise<void>} [parts.sleep]
+   * Make a device in an empty store: for installers, once. Say `firstInstall` if this person's
+   * device has never reported before: only an installer can know. Otherwise it first keeps silent
+   * for w intervals, since a ledger that was lost looks like one that never was.
+   * @param {Store} store @param {Parts & {firstInstall?: boolean}} [options]
    */
-  static async open(store, { clock, source, fetcher, sleep } = {}) {
+  static async create(store, { firstInstall = false, ...parts } = {}) {
+    await store.create(newMemory(firstInstall, lookAt(parts.clock ?? systemClock)));
+    return Device.open(store, parts);
+  }
+
+  /** Open the device that lives in this store. It never makes one. */
+  /** @param {Store} store @param {Parts} [parts] */
+  static async open(store, { warn, clock, source, fetcher, sleep } = {}) {
     const account = new Account(store, clock ?? systemClock, source ?? new SystemSource());
     await account.open();
-    const wait = (/** @type {number} */ ms) => new Promise((done) => setTimeout(done, ms));
     return new Device(
       account,
+      new HeldValue(warn),
       fetcher ?? ((...given) => globalThis.fetch(...given)),
-      sleep ?? /** @type {any} */ (wait),
+      sleep ?? waiting,
     );
   }
 
@@ -71,27 +86,41 @@ export class Device {
     return this.account.terms;
   }
 
-  /** @param {number | null} index of the label that the device holds from now on, or none */
-  observe(index) {
-    const labels = this.account.enrolled.labels.length;
-    if (index !== null && !whole(index, 0, labels - 1)) {
-      throw new DeviceError("value-range", { given: index, labels, last: labels - 1 });
-    }
-    this.#reading = () => index;
+  /**
+   * Hold this value from now on: a label by its name or index. What is no value of the stream (null,
+   * NaN, an unknown label) never means silence, which would tell of it: the stream's `other` label is
+   * reported or, where there is none, a label drawn at random. That draws a label's figure f towards
+   * 1/d, by theta (1/d - f) if a share theta of the fleet has no value; the collector cannot see it.
+   * @param {unknown} value
+   */
+  observe(value) {
+    this.value.observe(value);
+  }
+
+  /**
+   * Call `read` for the value whenever one is reported. It must return, at once, the value that is
+   * held at that moment; an exception is treated like null.
+   * @param {() => unknown} read
+   */
+  follow(read) {
+    this.value.follow(read);
   }
 
   /** What the owner may see: it spends nothing. */
   status() {
-    const terms = this.account.enrolled;
-    const t = terms.timestampAt(this.account.nowMs());
-    const { ledger, memory } = this.account;
+    const { account } = this;
+    const terms = account.enrolled;
+    const { ledger, memory } = account;
+    const ownMs = account.ownMs();
+    const fullMs = /** @type {number} */ (ledger.freeFrom(terms.epsilonNano));
     return {
       number: toHex(memory.number),
-      t,
-      leftNano: ledger.left(t),
-      fullAt: Math.max(t, ledger.fullAt),
+      t: terms.timestampAt(account.label.nowMs()),
+      leftNano: ledger.left(ownMs),
+      /** Own time until the whole epsilon can be spent. */
+      fullInMs: Math.max(0, fullMs - ownMs),
       entries: memory.entries,
-      refusals: memory.refusals,
+      refusals: account.refusals,
     };
   }
 
@@ -99,28 +128,38 @@ export class Device {
    * Agree on a stream's terms, once; later only the address and the key may change.
    * @param {string} url of the collector @param {string} stream
    * @param {string} token empty where the stream lets anyone enrol
-   * @param {{pin?: string, firstInstall?: boolean}} [options] accept these terms only; and whether
-   *   this user has never reported to this stream before (otherwise: silence for w timestamps)
+   * @param {{pin?: string, signal?: AbortSignal}} [options] accept these terms only
    */
-  async enrol(url, stream, token, { pin, firstInstall = false } = {}) {
-    const { clock, memory } = this.account;
+  async enrol(url, stream, token, { pin, signal } = {}) {
+    if (!isStreamName(stream)) {
+      const expected = "a stream's name: letters, digits, '.', '_' and '-'";
+      throw new DeviceError("option", { option: "the stream", given: shown(stream), expected });
+    }
+    if (!/^[ -~]*$/.test(token)) {
+      // Not shown: it is a secret, if a broken one.
+      const [given, expected] = ["unprintable", "plain ASCII"];
+      throw new DeviceError("option", { option: "the token", given, expected });
+    }
+    const { account } = this;
     const response = await this.#insist(
-      `${url}/v1/streams/${stream}/devices`,
+      url,
+      `/v1/streams/${stream}/devices`,
       {
         method: "POST",
         headers: {
           ...(token ? { Authorization: `Bearer ${token}` } : {}),
           "Content-Type": "application/json",
         },
-        body: JSON.stringify({ device: toHex(memory.number) }),
+        body: JSON.stringify({ device: toHex(account.memory.number), version: PROTOCOL }),
       },
+      PATIENCE_MS,
       (failures) => failures >= ENROLMENT_TRIES,
+      signal,
     );
-    const receivedMs = clock.wallMs();
     if (response.status !== 200 && response.status !== 201) {
-      throw await refusalIn(response, "the enrolment");
+      throw refusalIn(response, "the enrolment");
     }
-    const answer = await readObject(response, "enrolment");
+    const answer = readObject(response, "enrolment");
     const terms = await Terms.read(answer.terms);
     for (const wanted of [answer.pin, pin]) {
       if (wanted != null && wanted !== terms.pin) {
@@ -130,20 +169,13 @@ export class Device {
     if (terms.stream !== stream) {
       throw new TermsRefused("terms-malformed", { what: `they are of the stream ${terms.stream}` });
     }
-    const offsetMs = whole(answer.now_ms, 0, LATEST_MS)
-      ? offsetAtEnrolment(answer.now_ms, this.#sentMs, receivedMs)
-      : 0;
-    await this.account.enrol(
-      terms,
-      {
-        url,
-        key: readKey(answer.key),
-        selection: answer.selection === "open" ? "open" : "roster",
-        offsetMs,
-        atMs: receivedMs,
-      },
-      firstInstall,
-    );
+    if (whole(answer.now_ms, 0, LATEST_MS)) account.label.correct(answer.now_ms);
+    await account.enrol(terms, {
+      url,
+      key: readKey(answer.key),
+      selection: answer.selection === "open" ? "open" : "roster",
+      atMs: account.clock.wallMs(),
+    });
     return terms;
   }
 
@@ -152,29 +184,36 @@ export class Device {
    * @param {number} [wait] @param {AbortSignal} [signal] @returns {Promise<Heard>}
    */
   async poll(wait = 0, signal) {
-    const terms = this.account.enrolled;
-    const enrolment = /** @type {import("./memory.js").Enrolment} */ (
-      this.account.memory.enrolment
-    );
+    const { account } = this;
+    const { url, selection } = account.enrolment;
     // Where everyone is asked alike, who listens is nobody's business.
-    const number = toHex(this.account.memory.number);
     const headers = /** @type {Record<string, string>} */ (
-      enrolment.selection === "open" ? {} : { "Ldp-Device": number }
+      selection === "open" ? {} : { "Ldp-Device": toHex(account.memory.number) }
     );
-    const query = `after=${this.#serial}&wait=${wait}`;
-    const address = `${enrolment.url}/v1/streams/${terms.stream}/rounds?${query}`;
-    const response = await this.#ask(address, { headers, signal }, PATIENCE_MS + wait * 1000);
-    if (response.status !== 200) throw await refusalIn(response, "to list rounds");
-    const announcement = readAnnouncement(await readObject(response, "rounds"));
+    const path = `/v1/streams/${account.enrolled.stream}/rounds?after=${this.#serial}&wait=${wait}`;
+    const patienceMs = PATIENCE_MS + wait * 1000;
+    const response = await exchange(this.fetcher, url, path, { headers }, patienceMs, signal);
+    const { status } = response;
+    if (status !== 200) {
+      if (status >= 400 && status < 500 && status !== 429) {
+        this.#serial = 0; // it may be what the collector does not take
+      }
+      throw refusalIn(response, "to list rounds");
+    }
+    const announcement = readAnnouncement(readObject(response, "rounds"));
+    if (announcement.nowMs !== null) account.label.correct(announcement.nowMs);
     const heard = await this.answer(announcement, signal);
     // Not before: what a fault of the disk left unanswered must be announced again. So must what
     // was open when the signal said stop, to whoever starts again.
     if (!signal?.aborted) this.#serial = announcement.serial;
+    await account.markTime();
     return heard;
   }
 
   /**
-   * @param {import("./rounds.js").Announcement} announcement
+   * Answer the rounds of an announcement, as far as the rules allow. A round for which it is too
+   * early comes after the others.
+   * @param {Announcement} announcement
    * @param {AbortSignal} [signal] no report is drawn, and none is sent again, once it says stop
    * @returns {Promise<Heard>}
    */
@@ -187,170 +226,128 @@ export class Device {
       refusals: [],
       silences: [],
     };
-    for (const asked of announcement.rounds) {
-      if (signal?.aborted) break;
-      const outcome = await this.account.consider(announcement.pin, asked, this.#reading);
-      if ("send" in outcome) await this.#deliver(outcome.send, heard, signal);
-      else if ("refusal" in outcome) heard.refusals.push(outcome.refusal);
-      else heard.silences.push({ round: /** @type {Round} */ (asked), why: outcome.silence });
+    let pending = announcement.rounds;
+    while (pending.length) {
+      /** @type {{asked: Round, waitMs: number}[]} */
+      const early = [];
+      for (const one of pending) {
+        if (signal?.aborted) return heard;
+        const asked = /** @type {Round} */ (one);
+        const outcome = await this.account.consider(announcement.pin, one, (terms, source) =>
+          this.value.place(terms, source),
+        );
+        if ("send" in outcome) await this.#deliver(outcome.send, heard, signal);
+        else if ("waitMs" in outcome) early.push({ asked, waitMs: outcome.waitMs });
+        else if ("refusal" in outcome) heard.refusals.push(outcome.refusal);
+        else heard.silences.push({ round: asked, why: outcome.silence });
+      }
+      if (early.length) {
+        await this.sleep(Math.ceil(Math.min(...early.map(({ waitMs }) => waitMs))), signal);
+      }
+      pending = early.map(({ asked }) => asked);
     }
     return heard;
   }
 
   /**
    * Poll until the signal says stop; go on after every fault, with growing pauses.
-   * @param {AbortSignal} signal @param {(heard: Heard) => void} tell
+   * @param {AbortSignal} signal @param {(heard: Heard) => void} [tell]
    * @param {(fault: DeviceError) => void} [complain]
    */
-  async run(signal, tell, complain = () => undefined) {
+  async run(signal, tell = () => undefined, complain = () => undefined) {
     let failures = 0;
+    const { clock } = this.account;
     while (!signal.aborted) {
-      const before = this.#serial;
-      const askedMs = this.account.clock.steadyMs();
+      const [before, askedMs] = [this.#serial, clock.steadyMs()];
       try {
         const heard = await this.poll(LONGEST_WAIT, signal);
         failures = 0;
         tell(heard);
-        // A collector that does not hold the question back must not be asked in a frenzy.
-        const held = this.account.clock.steadyMs() - askedMs;
-        if (heard.serial === before && held < 1000) await this.#pause(1, 1000);
+        if (heard.serial === before && clock.steadyMs() - askedMs < 1000) {
+          // A collector that does not hold the question back must not be asked in a frenzy.
+          await this.sleep(this.#pauseMs(1, FIRST_PAUSE_MS), signal);
+        }
       } catch (fault) {
         if (signal.aborted) return;
         if (!(fault instanceof DeviceError)) throw fault;
-        if (!(fault instanceof LedgerUnusable)) await this.account.note(fault);
+        await this.account.note(fault);
         complain(fault);
         failures += 1;
-        await this.#pause(failures, Number(fault.facts.retryAfterMs ?? 0));
+        await this.sleep(this.#pauseMs(failures, Number(fault.facts.retryAfterMs ?? 0)), signal);
       }
     }
   }
 
-  /** Send a report until it arrives, is refused, or its round is over. */
+  /** Put on disk what can be: counts of refusals, and how far own time has come. */
+  close() {
+    return this.account.close();
+  }
+
+  /** Send a report until it arrives, is refused, or its round or its timestamp is over. */
   /** @param {Submission} submission @param {Heard} heard @param {AbortSignal} [signal] */
   async #deliver({ round, path, report, mac }, heard, signal) {
-    const { url } = /** @type {import("./memory.js").Enrolment} */ (this.account.memory.enrolment);
+    const { account } = this;
+    const overMs = Math.min(round.deadlineMs, account.enrolled.endOf(round.t));
+    const leftMs = Math.max(0, overMs - account.label.nowMs());
+    const giveUpMs = account.clock.steadyMs() + leftMs;
     try {
       const response = await this.#insist(
-        url + path,
+        account.enrolment.url,
+        path,
         {
           method: "POST",
           headers: {
             "Content-Type": "application/octet-stream",
-            "Ldp-Device": toHex(this.account.memory.number),
+            "Ldp-Device": toHex(account.memory.number),
             "Ldp-Mac": toHex(mac),
           },
           body: report,
-          signal,
         },
-        (_, pauseMs) => signal?.aborted || this.account.nowMs() + pauseMs >= round.deadlineMs,
+        Math.min(PATIENCE_MS, Math.max(leftMs, FIRST_PAUSE_MS)),
+        (_, pauseMs) => account.clock.steadyMs() + pauseMs >= giveUpMs,
+        signal,
       );
       if (response.status !== 200 && response.status !== 202) {
-        throw await refusalIn(response, `the report of round ${round.name}`);
+        throw refusalIn(response, `the report of round ${round.name}`);
       }
     } catch (fault) {
       if (!(fault instanceof DeviceError)) throw fault;
-      heard.undelivered.push(await this.account.note(fault));
+      heard.undelivered.push(await account.note(fault));
       return;
     }
-    this.account.arrived(round);
+    account.arrived(round);
     heard.delivered.push({ round, report });
   }
 
   /**
    * Send the same request until there is an answer other than "later".
-   * @param {string} address @param {RequestInit} request
-   * @param {(failures: number, pauseMs: number) => boolean | undefined} giveUp
+   * @param {string} url @param {string} path @param {RequestInit} request @param {number} patienceMs
+   * @param {(failures: number, pauseMs: number) => boolean} giveUp @param {AbortSignal} [signal]
+   * @returns {Promise<Answer>}
    */
-  async #insist(address, request, giveUp) {
+  async #insist(url, path, request, patienceMs, giveUp, signal) {
     for (let failures = 1; ; failures += 1) {
       let fault;
       try {
-        this.#sentMs = this.account.clock.wallMs();
-        const response = await this.#ask(address, request, PATIENCE_MS);
+        const response = await exchange(this.fetcher, url, path, request, patienceMs, signal);
         if (response.status !== 429 && response.status < 500) return response;
-        fault = await refusalIn(response, `${request.method} ${new URL(address).pathname}`);
+        fault = refusalIn(response, `${request.method} ${path}`);
       } catch (error) {
         if (!(error instanceof Unreachable)) throw error;
         fault = error;
       }
       const pauseMs = this.#pauseMs(failures, Number(fault.facts.retryAfterMs ?? 0));
-      if (giveUp(failures, pauseMs)) throw fault;
-      await this.sleep(pauseMs);
+      if (signal?.aborted || giveUp(failures, pauseMs)) throw fault;
+      await this.sleep(pauseMs, signal);
+      if (signal?.aborted) throw fault;
     }
-  }
-
-  /** @param {string} address @param {RequestInit} request @param {number} patienceMs */
-  async #ask(address, request, patienceMs) {
-    const tooLong = AbortSignal.timeout(patienceMs);
-    try {
-      // No cookies, no cache, and no redirect that would carry the token elsewhere.
-      return await this.fetcher(address, {
-        ...request,
-        signal: request.signal ? AbortSignal.any([request.signal, tooLong]) : tooLong,
-        cache: "no-store",
-        credentials: "omit",
-        redirect: "error",
-        referrerPolicy: "no-referrer",
-      });
-    } catch (error) {
-      throw new Unreachable("unreachable", { url: new URL(address).origin, what: String(error) });
-    }
-  }
-
-  /** @param {number} failures @param {number} atLeastMs */
-  async #pause(failures, atLeastMs) {
-    await this.sleep(this.#pauseMs(failures, atLeastMs));
   }
 
   /** Doubling, with jitter over its whole range so that a fleet does not come back as one. */
   /** @param {number} failures @param {number} atLeastMs */
   #pauseMs(failures, atLeastMs) {
-    const first = Math.min(1000, (this.terms?.intervalMs ?? 10_000) / 10);
+    const first = Math.min(FIRST_PAUSE_MS, (this.terms?.intervalMs ?? 10_000) / 10);
     const most = Math.min(LONGEST_PAUSE_MS, first * 2 ** Math.min(failures - 1, 30));
     return atLeastMs + Math.random() * most;
   }
-}
-
-/** @param {Response} response @param {string} what @returns {Promise<Record<string, any>>} */
-async function readObject(response, what) {
-  const text = await response.text().catch(() => "");
-  try {
-    const answer = JSON.parse(text);
-    if (isObject(answer)) return answer;
-  } catch {
-    // told below
-  }
-  throw new Refused("answer-malformed", { what, given: shown(text.slice(0, 80)) });
-}
-
-/** @param {unknown} sent */
-function readKey(sent) {
-  if (typeof sent !== "string" || !/^[0-9a-fA-F]{64}$/.test(sent)) {
-    throw new Refused("answer-malformed", { what: "key", given: "not 64 hex digits" });
-  }
-  return fromHex(sent);
-}
-
-/** What a problem body (RFC 9457) says, as an error of this device's. */
-/** @param {Response} response @param {string} what */
-async function refusalIn(response, what) {
-  let [code, detail] = ["", "see the collector's log"];
-  try {
-    const body = JSON.parse(await response.text());
-    code = String(body.type).split(/[/:#]/).pop() ?? "";
-    detail = String(body.detail ?? detail);
-  } catch {
-    // a body that says nothing
-  }
-  const seconds = response.headers.get("retry-after") ?? "";
-  const retryAfterMs = /^\d+$/.test(seconds)
-    ? Math.min(Number(seconds), LONGEST_RETRY_SECONDS) * 1000
-    : 0;
-  return new Refused("collector-refused", {
-    what,
-    status: response.status,
-    code,
-    detail,
-    retryAfterMs,
-  });
 }

@@ -2,99 +2,139 @@
  * A device's memory in IndexedDB: one database a device, one record in it, written with strict
  * durability. A record is small: the entries of one window.
  *
- * Its witness is a counter in localStorage, which notices a database that was deleted or put back
- * by itself. It does not notice a whole browser profile that was rolled back.
+ * Its witness is a counter of commits in localStorage, which notices a database that was deleted or
+ * put back by itself. It does not notice a whole browser profile that was rolled back.
  */
 
-import { LedgerUnusable } from "./problems.js";
-import { applyChange, newMemory } from "./memory.js";
+import { DeviceError, LedgerUnusable } from "./problems.js";
+import { Change, FORMAT, existing } from "./store.js";
 
-/** @typedef {import("./memory.js").Memory} Memory */
+/** @typedef {import("./store.js").Memory} Memory */
+/** @typedef {import("./store.js").Store} Store */
 
 const TABLE = "memory";
 const KEY = "device";
 
-/** @typedef {import("./memory.js").Store} Store */
-
 /** @implements {Store} */
 export class IndexedDbStore {
+  /** @type {Promise<IDBDatabase> | null} */ #opening = null;
+
   /** @param {string} name of the database */
   constructor(name) {
     this.name = name;
-    /** @type {Promise<IDBDatabase> | null} */
-    this.opening = null;
+  }
+
+  /** @param {Memory} memory no first one if the witness remembers another */
+  async create(memory) {
+    // Before there is a memory: without a counter, nobody would vouch for it.
+    if (this.#counted() === null) this.#count(0);
+    await this.#transact((found, table) => {
+      if (found) throw new DeviceError("ledger-exists", { file: this.name });
+      const commits = this.#counted() ?? 0;
+      table.put({ ...memory, first: memory.first && commits === 0, commits }, KEY);
+    });
+  }
+
+  /** Delete a memory that was never enrolled. */
+  async discard() {
+    await this.#transact((found, table) => {
+      if (found && !found.enrolment) table.delete(KEY);
+    });
   }
 
   async load() {
-    return this.#transact((memory) => memory, true);
+    const memory = await this.#transact((found) => existing(found, this.name));
+    // A crash between commit and counter leaves it behind; something may be sent now.
+    if ((this.#counted() ?? Infinity) < memory.commits) this.#count(memory.commits);
+    return memory;
   }
 
-  async isVouchedFor() {
-    const { commits } = await this.load();
-    const counted = localStorage.getItem(this.name);
-    if (commits === 0 || counted === null) return commits === 0 && counted === null;
-    // A crash between commit and counter leaves the ledger ahead: nothing was sent from there.
-    return commits >= Number(counted);
+  /** @template T @param {(change: Change) => T} act */
+  async change(act) {
+    const { change, result } = await this.#transact((found, table) => {
+      const memory = existing(found, this.name);
+      const counted = this.#counted();
+      const change = new Change(memory, counted !== null && memory.commits >= counted);
+      const result = act(change);
+      if (change.made) {
+        change.memory.commits = Math.max(memory.commits, counted ?? 0) + 1;
+        table.put(change.memory, KEY);
+      }
+      return { change, result };
+    });
+    if (change.made) this.#count(Math.max(change.memory.commits, this.#counted() ?? 0));
+    return result;
   }
 
-  /** @param {number} commits @param {(memory: Memory) => void} change */
-  async commit(commits, change) {
-    const after = await this.#transact((memory) => applyChange(memory, commits, change, this.name));
-    this.#witness(after.commits);
-    return after.commits;
+  #counted() {
+    try {
+      const counted = localStorage.getItem(this.name) ?? "";
+      return /^\d{1,15}$/.test(counted) ? Number(counted) : null;
+    } catch (error) {
+      throw this.#unusable(error);
+    }
   }
 
   /** @param {number} commits */
-  #witness(commits) {
+  #count(commits) {
     try {
-      const counted = Number(localStorage.getItem(this.name));
-      localStorage.setItem(this.name, String(Math.max(commits, counted)));
+      localStorage.setItem(this.name, String(commits));
     } catch (error) {
-      throw new LedgerUnusable("ledger-file", { file: this.name, what: String(error) });
+      throw this.#unusable(error);
     }
   }
 
   /**
-   * Read the record, let `act` change it, write it; resolve when that is on disk.
-   * @param {(memory: Memory) => unknown} act
-   * @param {boolean} [reading] write only if there was no record
-   * @returns {Promise<Memory>}
+   * Call `act` with the record, alone on the database; resolve when what it wrote is on disk.
+   * @template T @param {(found: Memory | undefined, table: IDBObjectStore) => T} act
+   * @returns {Promise<T>}
    */
-  async #transact(act, reading = false) {
-    const database = await this.#open();
+  async #transact(act) {
+    const transaction = await this.#begin();
     return new Promise((resolve, reject) => {
-      /** @type {Memory} */ let memory;
+      /** @type {T} */ let result;
       /** @type {unknown} */ let fault = null;
-      const transaction = database.transaction(TABLE, "readwrite", { durability: "strict" });
       const table = transaction.objectStore(TABLE);
       const request = table.get(KEY);
       request.onsuccess = () => {
         try {
-          memory = request.result ?? newMemory();
-          act(memory);
-          if (!reading || request.result === undefined) table.put(memory, KEY);
+          result = act(request.result, table);
         } catch (error) {
           fault = error;
           transaction.abort();
         }
       };
-      transaction.oncomplete = () => resolve(memory);
+      transaction.oncomplete = () => resolve(result);
       transaction.onabort = () => reject(fault ?? this.#unusable(transaction.error));
     });
   }
 
+  async #begin() {
+    const database = await this.#open();
+    try {
+      return database.transaction(TABLE, "readwrite", { durability: "strict" });
+    } catch (error) {
+      this.#opening = null; // closed meanwhile
+      throw this.#unusable(error);
+    }
+  }
+
   #open() {
-    this.opening ??= new Promise((resolve, reject) => {
-      const request = indexedDB.open(this.name, 1);
-      request.onupgradeneeded = () => request.result.createObjectStore(TABLE);
+    this.#opening ??= new Promise((resolve, reject) => {
+      // A page of an older release that is still open loses its connection by this, for good.
+      const request = indexedDB.open(this.name, FORMAT);
+      request.onupgradeneeded = ({ oldVersion }) => {
+        if (!oldVersion) request.result.createObjectStore(TABLE);
+      };
       request.onerror = () => reject(this.#unusable(request.error));
       request.onsuccess = () => {
         request.result.onversionchange = () => this.close();
+        request.result.onclose = () => (this.#opening = null);
         resolve(request.result);
       };
     });
-    this.opening.catch(() => (this.opening = null));
-    return this.opening;
+    this.#opening.catch(() => (this.#opening = null));
+    return this.#opening;
   }
 
   /** @param {unknown} error */
@@ -103,8 +143,8 @@ export class IndexedDbStore {
   }
 
   async close() {
-    const database = await this.opening;
-    this.opening = null;
+    const database = await this.#opening;
+    this.#opening = null;
     database?.close();
   }
 }

@@ -1,53 +1,92 @@
-/** The ledger of one user, as `privacy/ledger.py`: what was spent when, and what may be spent. */
+/**
+ * The ledger of one user, as `privacy/ledger.py`: what was spent when, and whether more may be.
+ * Moments are milliseconds of a device's own time.
+ */
+
+/** @typedef {{epsilonNano: number, span: number}} Promised at most so much in any span so long */
+/** @typedef {readonly [number, number]} Debit moment and nano-epsilon */
 
 export class Ledger {
-  /** @type {Map<number, number>} nano-epsilon by timestamp */
-  #spends = new Map();
+  /**
+   * @param {readonly Promised[]} promises
+   * @param {Iterable<Debit>} [debits] in any order, whether or not they keep a promise
+   * @param {number | null} [forgotten] the newest moment whose debits were left out
+   */
+  constructor(promises, debits = [], forgotten = null) {
+    this.promises = promises;
+    this.debits = [...debits].sort(([one], [other]) => one - other);
+    this.forgotten = forgotten;
+  }
+
+  /** @param {number} moment @returns {number} what may be spent at this moment */
+  left(moment) {
+    return Math.max(0, Math.min(...this.promises.map((promise) => this.#leftOf(promise, moment))));
+  }
+
+  /** @param {Promised} promise @param {number} moment */
+  #leftOf({ epsilonNano, span }, moment) {
+    const begin = moment - span;
+    if (this.forgotten !== null && this.forgotten > begin) return 0;
+    return this.debits.reduce((left, [at, nano]) => (at > begin ? left - nano : left), epsilonNano);
+  }
+
+  /** @param {number} moment @param {number} nano whether a spend checked then keeps every promise */
+  allows(moment, nano) {
+    return nano > 0 && nano <= this.left(moment);
+  }
 
   /**
-   * @param {number} limit nano-epsilon for any `window` consecutive timestamps
-   * @param {number} window
-   * @param {Iterable<{t: number, nano: number}>} [entries]
+   * Return the first moment at which this much may be spent if nothing is spent before; null if
+   * never, since a promise is smaller.
+   * @param {number} nano @returns {number | null}
    */
-  constructor(limit, window, entries = []) {
-    this.limit = limit;
-    this.window = window;
-    for (const { t, nano } of entries) this.#spends.set(t, (this.#spends.get(t) ?? 0) + nano);
-  }
-
-  /** @param {number} t @returns {number} the most that any window containing t holds already */
-  most(t) {
-    const near = [...this.#spends.keys()].filter((one) => Math.abs(one - t) < this.window);
-    near.sort((one, other) => one - other);
-    let [most, held, entered] = [0, 0, 0];
-    // A window loses nothing by moving up until it starts with a spend, or with t itself.
-    for (const start of [...near.filter((one) => one < t), t]) {
-      for (; entered < near.length && near[entered] < start + this.window; entered += 1) {
-        held += this.#at(near[entered]);
+  freeFrom(nano) {
+    let first = 0;
+    for (const { epsilonNano, span } of this.promises) {
+      if (nano > epsilonNano) return null;
+      if (this.forgotten !== null) first = Math.max(first, this.forgotten + span);
+      let room = epsilonNano - nano;
+      for (const [at, spent] of [...this.debits].reverse()) {
+        room -= spent;
+        if (room >= 0) continue;
+        first = Math.max(first, at + span);
+        break;
       }
-      most = Math.max(most, held);
-      held -= this.#at(start);
     }
-    return most;
+    return first;
   }
 
-  /** @param {number} t */
-  #at(t) {
-    return this.#spends.get(t) ?? 0;
+  /**
+   * Return the ledger after a debit that is entered at `moment`, and was checked at an earlier one
+   * if the value was read in between.
+   * @param {number} moment @param {number} nano @param {number} [checked]
+   */
+  spend(moment, nano, checked = moment) {
+    if (!this.allows(checked, nano)) throw new Error("a report that the ledger does not allow");
+    return this.withDebit(moment, nano);
   }
 
-  /** @param {number} t @returns {number} what may still be spent at t */
-  left(t) {
-    return Math.max(0, this.limit - this.most(t));
+  /** @param {number} moment @returns {Ledger} after anything may have been spent up to then */
+  exhausted(moment) {
+    const most = Math.max(...this.promises.map(({ epsilonNano }) => epsilonNano));
+    return this.withDebit(moment, most);
   }
 
-  /** @param {number} t @param {number} nano whether every window stays within the limit */
-  allows(t, nano) {
-    return nano > 0 && nano <= this.left(t);
+  /** @param {number} moment @param {number} nano whether or not a promise allows it */
+  withDebit(moment, nano) {
+    return new Ledger(this.promises, [...this.debits, [moment, nano]], this.forgotten);
   }
 
-  /** @returns {number} the first timestamp at which all of the limit can be spent; 0: any */
-  get fullAt() {
-    return Math.max(0, ...[...this.#spends.keys()].map((t) => t + this.window));
+  get longestSpan() {
+    return Math.max(...this.promises.map(({ span }) => span));
+  }
+
+  /** @param {number} moment @returns {Ledger} without what no promise depends on at this moment */
+  forget(moment) {
+    const end = moment - this.longestSpan;
+    const old = this.debits.filter(([at]) => at <= end);
+    if (!old.length) return this;
+    const newest = Math.max(old[old.length - 1][0], this.forgotten ?? -Infinity);
+    return new Ledger(this.promises, this.debits.slice(old.length), newest);
   }
 }

@@ -2,7 +2,6 @@
 
 /** @type {Readonly<Record<string, readonly [string, string]>>} */
 export const PROBLEMS = Object.freeze({
-  "value-range": ["value {given} is outside the domain of {labels} labels", "give 0 to {last}"],
   "terms-malformed": [
     "the collector's terms cannot be accepted: {what}",
     "correct the stream's configuration, or update the program on this device",
@@ -18,25 +17,38 @@ export const PROBLEMS = Object.freeze({
   "round-malformed": ["a round's {field} is {given}", "the collector must follow docs/protocol.md"],
   "round-ahead": [
     "round {round} is of t={t}, and by this device's clock it is t={now}",
-    "set the clocks of device and collector; a clock that is right needs nothing",
+    "nothing to do: the device takes the time from the collector's next announcement",
   ],
   "round-past": [
-    "round {round} is of t={t}, and this device is at t={now}",
-    "time goes forward only; set the clocks of device and collector if they disagree",
+    "round {round} is of t={t}, and by this device's clock it is t={now}",
+    "nothing to do: a value is reported only for the timestamp at which it is held",
   ],
   "budget-spent": [
     "round {round} asks for {asked} nano-epsilon at t={t}, and {left} are left",
     "wait until earlier spends leave the window: ldpstream device status FILE",
   ],
+  "too-many-rounds": [
+    "round {round} is one more than the {most} that this device answers in a window",
+    "ask at most twice at a timestamp",
+  ],
   "past-unknown": [
-    "{why}, so everything up to t={t} counts as spent",
-    "this device is silent until t={until}",
+    "the ledger is new, of release 0.1.0, or may be a copy that was brought back: it counts as spent",
+    "this device is silent until {span} of its own time have passed",
+  ],
+  "value-unusable": [
+    "the value to report is {what}",
+    "{instead} is reported in its place, so that silence tells nothing; hand over a value of the stream",
   ],
   "ledger-file": ["{file}: {what}", "the device is silent until its file can be written"],
-  "ledger-moved": ["{file} was written by another process", "run one process a file"],
+  "ledger-missing": [
+    "there is no device in {file}",
+    "an installer makes it, once: Device.create(path, first_install=True)",
+  ],
+  "ledger-exists": ["{file} holds a device already", "open it: Device.open(path)"],
   "not-enrolled": ["{file} is not enrolled", "call enrol(url, stream, token) once"],
   unreachable: ["{url} does not answer: {what}", "check the address and the network"],
   "collector-refused": ["the collector refused {what}: {status} {code}", "{detail}"],
+  option: ["{option} is {given}", "give {expected}"],
 });
 
 /** Any error of a device: an entry of the catalogue and the facts of the case. */
@@ -59,9 +71,6 @@ export class TermsRefused extends DeviceError {}
 
 /** The ledger cannot be read or written, so the device keeps silent. */
 export class LedgerUnusable extends DeviceError {}
-
-/** Another page has written to the ledger since this one read it. */
-export class LedgerMoved extends DeviceError {}
 
 /** No answer. Whether the request arrived is not known. */
 export class Unreachable extends DeviceError {}

@@ -6,7 +6,7 @@ import { LATEST_MS, isObject, whole } from "./terms.js";
 
 const MOST_ROUNDS = 64;
 const ROUND = /^[a-z0-9][a-z0-9-]{0,63}$/;
-// Numbers beyond this are not exact in JavaScript; the Python SDK goes up to 2^63.
+// Numbers beyond this are not exact in JavaScript. Of a rate's, the Python SDK takes up to 2^63.
 const MOST = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -19,7 +19,14 @@ const MOST = Number.MAX_SAFE_INTEGER;
  * @property {[number, number]} rate
  */
 
-/** @typedef {{serial: number, pin: string, rounds: (Round | Refused)[]}} Announcement */
+/**
+ * The rounds that are open now, and what time it is by the collector's clock, if it says so.
+ * @typedef {object} Announcement
+ * @property {number} serial
+ * @property {string} pin
+ * @property {(Round | Refused)[]} rounds
+ * @property {number | null} nowMs says which timestamp it is; no budget depends on it
+ */
 
 /** @param {{t: number, name: string}} round @returns {string} what makes it the same round */
 export const keyOf = (round) => `${round.t} ${round.name}`;
@@ -66,5 +73,6 @@ export function readAnnouncement(sent) {
   ) {
     throw new Refused("answer-malformed", { what: "rounds", given: shown(sent) });
   }
-  return { serial: sent.serial, pin: sent.pin, rounds: sent.rounds.map(readRound) };
+  const nowMs = whole(sent.now_ms, 0, LATEST_MS) ? sent.now_ms : null;
+  return { serial: sent.serial, pin: sent.pin, rounds: sent.rounds.map(readRound), nowMs };
 }

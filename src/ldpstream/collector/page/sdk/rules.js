@@ -9,11 +9,14 @@ import { keyOf } from "./rounds.js";
 
 /** @typedef {import("./rounds.js").Round} Round */
 
+/** On average over a window: a mechanism asks twice at most, and each answer is stored. */
+const ANSWERS_PER_TIMESTAMP = 4;
+
 /** Reasons to send nothing that are nobody's fault. */
 export const Silence = Object.freeze({
   NOT_SELECTED: "the coin said no",
-  NO_VALUE: "there is no value to report",
   TOO_LATE: "the deadline has passed",
+  MOVED_ON: "its timestamp ended while the value was read",
   DELIVERED: "the report has arrived",
 });
 
@@ -23,55 +26,52 @@ export const Silence = Object.freeze({
  * @property {import("./terms.js").Terms} terms
  * @property {import("./ledger.js").Ledger} ledger
  * @property {Map<string, Uint8Array>} answered reports by `keyOf` their round
- * @property {number} lastT the latest timestamp with an entry
- * @property {Uint8Array} secret
- * @property {Held} value asked only if there is no other reason to be silent
+ * @property {boolean} selected what the coin says: `selects`
  */
-
-/** @typedef {() => number | null} Held the index of the label that the device holds, or null */
-/** @typedef {{fresh: number} | {repeat: Uint8Array} | {silence: string} | Refused} Decision */
 
 /**
- * What to do about a round that was announced under `pin`, at this moment of the own clock.
- * @param {string} pin @param {Round} asked @param {State} state @param {number} nowMs
- * @returns {Promise<Decision>}
+ * Draw a fresh report, send the same bytes again, wait so many ms, or send nothing.
+ * @typedef {{fresh: true} | {repeat: Uint8Array} | {waitMs: number} | {silence: string} | Refused} Decision
  */
-export async function decide(pin, asked, state, nowMs) {
+
+/**
+ * Decide about a round that was announced under `pin`, at this own time and label time.
+ * @param {string} pin @param {Round} asked @param {State} state
+ * @param {number} ownMs @param {number} labelMs @returns {Decision}
+ */
+export function decide(pin, asked, state, ownMs, labelMs) {
   if (pin !== state.terms.pin) {
     return new Refused("terms-differ", { given: shown(pin), expected: state.terms.pin });
   }
-  const before = state.answered.get(keyOf(asked));
-  if (before) return { repeat: before };
-  const fault = timeFault(asked, state, nowMs);
-  if (fault) return fault;
-  if (asked.deadlineMs <= nowMs) return { silence: Silence.TOO_LATE };
-  if (!(await selects(state.secret, asked))) return { silence: Silence.NOT_SELECTED };
-  const value = state.value();
-  if (value === null) return { silence: Silence.NO_VALUE };
-  if (!state.ledger.allows(asked.t, asked.epsilonNano)) {
-    return new Refused("budget-spent", {
-      round: asked.name,
-      t: asked.t,
-      asked: asked.epsilonNano,
-      left: state.ledger.left(asked.t),
-    });
+  const report = state.answered.get(keyOf(asked));
+  if (report) return { repeat: report };
+  const now = state.terms.timestampAt(labelMs);
+  if (asked.t !== now) {
+    const code = asked.t > now ? "round-ahead" : "round-past";
+    return new Refused(code, { round: asked.name, t: asked.t, now });
   }
-  return { fresh: value };
+  if (asked.deadlineMs <= labelMs) return { silence: Silence.TOO_LATE };
+  if (!state.selected) return { silence: Silence.NOT_SELECTED };
+  return withinBudget(asked, state, ownMs, labelMs);
 }
 
 /**
- * Time goes forward only, at the pace of the own clock: neither ahead of it nor far behind.
- * @param {Round} asked @param {State} state @param {number} nowMs @returns {Refused | null}
+ * @param {Round} asked @param {State} state @param {number} ownMs @param {number} labelMs
+ * @returns {Decision}
  */
-function timeFault(asked, { terms, lastT }, nowMs) {
-  const now = terms.timestampAt(nowMs);
-  if (asked.t > terms.timestampAt(nowMs + terms.slackMs)) {
-    return new Refused("round-ahead", { round: asked.name, t: asked.t, now });
+function withinBudget({ name: round, t, epsilonNano, deadlineMs }, state, ownMs, labelMs) {
+  const { terms } = state;
+  const ledger = state.ledger.forget(ownMs);
+  const most = ANSWERS_PER_TIMESTAMP * terms.window;
+  if (ledger.debits.length >= most) return new Refused("too-many-rounds", { round, most });
+  if (ledger.allows(ownMs, epsilonNano)) return { fresh: true };
+  const freeMs = ledger.freeFrom(epsilonNano);
+  if (freeMs !== null) {
+    const waitMs = freeMs - ownMs;
+    if (labelMs + waitMs < Math.min(deadlineMs, terms.endOf(t))) return { waitMs };
   }
-  if (asked.t < Math.max(now - 1, lastT)) {
-    return new Refused("round-past", { round: asked.name, t: asked.t, now: Math.max(now, lastT) });
-  }
-  return null;
+  const left = ledger.left(ownMs);
+  return new Refused("budget-spent", { round, t, asked: epsilonNano, left });
 }
 
 /**

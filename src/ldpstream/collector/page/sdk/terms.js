@@ -9,6 +9,7 @@ export const LATEST_MS = 2 ** 52;
 const LONGEST_WINDOW = 2 ** 31;
 const LONGEST_INTERVAL_MS = 2 ** 41;
 const MOST_LABELS = 2 ** 16;
+const LONGEST_LABEL = 1000;
 const STREAM = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /**
@@ -24,26 +25,45 @@ export const whole = (value, least, most) =>
 export const isObject = (value) =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** In the order of canonical JSON: sorted. @type {Record<string, (value: any) => boolean>} */
+/** In the order of canonical JSON: sorted. */
+/** @type {Record<string, (value: any, sent: Record<string, any>) => boolean>} */
 const CHECKS = {
   epsilon_nano: (nano) => whole(nano, 1, LARGEST_NANO),
   interval_ms: (ms) => whole(ms, 1, LONGEST_INTERVAL_MS),
   labels: areLabels,
   oracle: isOracle,
+  other: (label, { labels }) => typeof label === "string" && labels.includes(label),
   query: (query) => query === "histogram",
   start_ms: (ms) => whole(ms, 0, LATEST_MS),
-  stream: (name) => typeof name === "string" && STREAM.test(name),
+  stream: isStreamName,
   version: (version) => version === 1,
   window: (window) => whole(window, 1, LONGEST_WINDOW),
 };
 
-/** @param {any} labels strings, each once, and such as UTF-8 can write: no lone surrogates */
+const OPTIONAL = "other";
+
+/** @param {unknown} name @returns {name is string} */
+export function isStreamName(name) {
+  return typeof name === "string" && STREAM.test(name);
+}
+
+/** @param {any} labels strings, each once */
 function areLabels(labels) {
   return (
     Array.isArray(labels) &&
     whole(labels.length, 2, MOST_LABELS) &&
-    labels.every((label) => typeof label === "string" && !/\p{Surrogate}/u.test(label)) &&
+    labels.every(isLabel) &&
     new Set(labels).size === labels.length
+  );
+}
+
+/** @param {any} label no lone surrogates, which UTF-8 cannot write; its length is in code points */
+function isLabel(label) {
+  return (
+    typeof label === "string" &&
+    label.length <= 2 * LONGEST_LABEL &&
+    !/\p{Surrogate}/u.test(label) &&
+    [...label].length <= LONGEST_LABEL
   );
 }
 
@@ -59,6 +79,8 @@ export class Terms {
     /** @type {number} */ this.startMs = fields.start_ms;
     /** @type {keyof typeof import("./oracles.js").ORACLES} */
     this.oracle = fields.oracle;
+    /** @type {number | null} the index of the label to report when there is no usable value */
+    this.other = fields.other === undefined ? null : fields.labels.indexOf(fields.other);
     this.canonical = canonical;
     this.pin = pin;
     Object.freeze(this);
@@ -69,12 +91,13 @@ export class Terms {
    * @param {unknown} sent @returns {Promise<Terms>}
    */
   static async read(sent) {
-    const names = Object.keys(CHECKS);
-    if (!isObject(sent) || Object.keys(sent).sort().join() !== names.join()) {
+    const given = isObject(sent) ? Object.keys(sent) : [];
+    const names = Object.keys(CHECKS).filter((name) => name !== OPTIONAL || given.includes(name));
+    if (!isObject(sent) || given.sort().join() !== names.join()) {
       throw new TermsRefused("terms-malformed", { what: `the keys: ${shown(sent)}` });
     }
     for (const name of names) {
-      if (!CHECKS[name](sent[name])) {
+      if (!CHECKS[name](sent[name], sent)) {
         throw new TermsRefused("terms-malformed", { what: `${name}: ${shown(sent[name])}` });
       }
     }
@@ -82,13 +105,26 @@ export class Terms {
     return new Terms(sent, canonical, toHex(await sha256(utf8(canonical))));
   }
 
-  /** How far clocks may disagree before it matters: an eighth of an interval. */
-  get slackMs() {
-    return Math.floor(this.intervalMs / 8);
+  /** What the device keeps to: epsilon in any span of w intervals of its own time, in ms. */
+  /** @returns {import("./ledger.js").Promised} */
+  get promise() {
+    // Exact up to 2^53 ms; no difference of two moments reaches a longer span.
+    return { epsilonNano: this.epsilonNano, span: this.window * this.intervalMs };
+  }
+
+  /** @param {unknown} value a label by its name or index @returns {number | null} its index */
+  place(value) {
+    const index = typeof value === "string" ? this.labels.indexOf(value) : value;
+    return whole(index, 0, this.labels.length - 1) ? index : null;
   }
 
   /** @param {number} ms @returns {number} the timestamp of a moment; below 1 before the start */
   timestampAt(ms) {
     return Math.floor((ms - this.startMs) / this.intervalMs) + 1;
+  }
+
+  /** @param {number} t @returns {number} the moment at which it is over */
+  endOf(t) {
+    return this.startMs + t * this.intervalMs;
   }
 }

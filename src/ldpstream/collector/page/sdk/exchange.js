@@ -1,0 +1,124 @@
+/** Requests to a collector, and its answers. Nothing in an answer is trusted, not even its length. */
+
+import { fromHex } from "./bytes.js";
+import { Refused, Unreachable, shown } from "./problems.js";
+import { isObject } from "./terms.js";
+
+/** Bytes of an answer that are read at most: the terms of 65,536 labels fit. */
+const LARGEST_ANSWER = 8 << 20;
+const LONGEST_RETRY_SECONDS = 3600;
+
+/** @typedef {{status: number, retryAfterMs: number, text: string}} Answer */
+
+/**
+ * Send a request and read all of its answer, within a time; rejects with `Unreachable` otherwise.
+ * @param {typeof fetch} fetcher @param {string} url @param {string} path
+ * @param {RequestInit} request @param {number} patienceMs @param {AbortSignal} [signal] ends it early
+ * @returns {Promise<Answer>}
+ */
+export async function exchange(fetcher, url, path, request, patienceMs, signal) {
+  const tooLong = AbortSignal.timeout(Math.ceil(patienceMs));
+  try {
+    // No cookies, no cache, and no redirect that would carry the token elsewhere.
+    const response = await fetcher(url + path, {
+      ...request,
+      signal: signal ? AbortSignal.any([signal, tooLong]) : tooLong,
+      cache: "no-store",
+      credentials: "omit",
+      redirect: "error",
+      referrerPolicy: "no-referrer",
+    });
+    const seconds = response.headers.get("retry-after") ?? "";
+    return {
+      status: response.status,
+      retryAfterMs: /^\d+$/.test(seconds)
+        ? Math.min(Number(seconds), LONGEST_RETRY_SECONDS) * 1000
+        : 0,
+      text: await readText(response),
+    };
+  } catch (error) {
+    throw new Unreachable("unreachable", { url, what: String(error) });
+  }
+}
+
+/** @param {Response} response whose body may be much longer than what was sent of it */
+async function readText(response) {
+  const reader = response.body?.getReader();
+  let [bytes, size] = [new Uint8Array(1 << 14), 0];
+  while (reader) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    if (size + value.length > LARGEST_ANSWER) {
+      reader.cancel().catch(() => undefined);
+      throw new Error("its answer has no end");
+    }
+    if (size + value.length > bytes.length) {
+      const longer = new Uint8Array(2 * (size + value.length));
+      longer.set(bytes);
+      bytes = longer;
+    }
+    bytes.set(value, size);
+    size += value.length;
+  }
+  return new TextDecoder().decode(bytes.subarray(0, size));
+}
+
+/**
+ * Wait so long, or until the signal says stop.
+ * @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>}
+ */
+export function sleep(ms, signal) {
+  return new Promise((done) => {
+    if (signal?.aborted) return done();
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      done();
+    };
+    const timer = setTimeout(end, Math.ceil(ms));
+    signal?.addEventListener("abort", end);
+  });
+}
+
+/** @param {Answer} answer @param {string} what @returns {Record<string, any>} the object in it */
+export function readObject({ text }, what) {
+  try {
+    const answer = JSON.parse(text);
+    if (isObject(answer)) return answer;
+  } catch {
+    // told below
+  }
+  throw new Refused("answer-malformed", { what, given: shown(text.slice(0, 80)) });
+}
+
+/** @param {unknown} sent @returns {Uint8Array} a device's key */
+export function readKey(sent) {
+  if (typeof sent !== "string" || !/^[0-9a-fA-F]{64}$/.test(sent)) {
+    throw new Refused("answer-malformed", { what: "key", given: "not 64 hex digits" });
+  }
+  return fromHex(sent);
+}
+
+/** What a problem body (RFC 9457) says, as an error of this device's. */
+/** @param {Answer} answer @param {string} what */
+export function refusalIn({ status, retryAfterMs, text }, what) {
+  let [code, detail] = ["", ""];
+  try {
+    const body = JSON.parse(text);
+    // A type is a URI, by whichever scheme, that ends in the code.
+    if (body.type) code = String(body.type).split(/[/:#]/).pop() ?? "";
+    detail = String(body.detail ?? "");
+  } catch {
+    // a body that says nothing
+  }
+  return new Refused("collector-refused", {
+    what,
+    status,
+    code: unquoted(code),
+    detail: unquoted(detail) || "see the collector's log",
+    retryAfterMs,
+  });
+}
+
+/** @param {string} text */
+const unquoted = (text) => shown(text).replace(/^"|"$/g, "");

@@ -1,0 +1,66 @@
+/**
+ * From what an application hands over to the index of a label, whatever it hands over, as
+ * `device/values.py`. A device without a usable value reports the stream's `other` label or, where
+ * there is none, a label drawn uniformly: silence, or an old value, would tell something.
+ */
+
+import { DeviceError } from "./problems.js";
+
+/** @typedef {import("./terms.js").Terms} Terms */
+/** @typedef {(problem: DeviceError) => void} Warn told, once for each kind, what to mend */
+
+/** Reads the value that a device holds now; until it is told of one, the device has none. */
+export class HeldValue {
+  /** @type {() => unknown} */ #read = () => null;
+  /** @type {Set<string>} */ #told = new Set();
+
+  /** @param {Warn} [warn] */
+  constructor(warn = (problem) => console.warn(problem.message)) {
+    this.warn = warn;
+  }
+
+  /** @param {unknown} value held from now on: a label by its name or index */
+  observe(value) {
+    this.#read = () => value;
+  }
+
+  /** @param {() => unknown} read asked for the value whenever one is reported */
+  follow(read) {
+    this.#read = read;
+  }
+
+  /**
+   * Return the index of the value held now, or of what stands in for it.
+   * @param {Terms} terms @param {import("./randomness.js").Source} source
+   */
+  place(terms, source) {
+    // Drawn for every report, used or not: the draws of a report do not depend on its value.
+    const drawn = Number(source.below(BigInt(terms.labels.length)));
+    let what;
+    try {
+      const value = this.#read();
+      const place = terms.place(value);
+      if (place !== null) return place;
+      what = value === null || value === undefined ? "missing" : "none of the stream's";
+      // Of an asynchronous function: what becomes of it must not end the program.
+      if (value instanceof Promise) value.catch(() => undefined);
+    } catch {
+      what = "unknown: an exception was thrown";
+    }
+    this.#tell(terms, what);
+    return terms.other ?? drawn;
+  }
+
+  /** Tell, once, that there is no value, without showing the one that was given. */
+  /** @param {Terms} terms @param {string} what */
+  #tell(terms, what) {
+    if (this.#told.has(what)) return;
+    this.#told.add(what);
+    const instead = terms.other === null ? "a label drawn at random" : "the label for others";
+    try {
+      this.warn(new DeviceError("value-unusable", { what, instead }));
+    } catch {
+      // A report must not depend on who is told.
+    }
+  }
+}
