@@ -3,7 +3,7 @@
 import { Device, DeviceError, IndexedDbStore, TermsRefused } from "../ldpstream.js";
 import { base } from "./api.js";
 import { announce, fill, h } from "./dom.js";
-import { clock, epsilon, grouped } from "./format.js";
+import { clock, duration, epsilon, grouped } from "./format.js";
 
 const MOST_LINES = 50;
 const MOST_OPTIONS = 2000;
@@ -18,6 +18,8 @@ export class JoinPanel {
     /** Whether anyone may enrol, without a token. */
     this.open = stream.enrolment === "public";
     this.name = `ldpstream ${stream.terms.stream} ${stream.pin.slice(0, 16)}`;
+    /** As people read it: the time in which epsilon is spent at most once. */
+    this.span = duration(stream.terms.window * stream.terms.interval_ms);
     this.log = h("ol", { class: "log", "aria-label": "What this device did" });
     this.state = h("p", { class: "note", role: "status" });
     this.budget = h("div", { class: "budget", hidden: true });
@@ -43,16 +45,17 @@ export class JoinPanel {
         "p",
         {},
         "This browser can be a device of this stream. It randomises the value you choose before it sends anything, keeps its own " +
-          `account of what it has spent, and will not exceed ε = ${epsilon(terms.epsilon_nano)} in any ${grouped(terms.window)} timestamps, whatever the collector asks.`,
+          `account of what it has spent, and will not exceed ε = ${epsilon(terms.epsilon_nano)} in any ${this.span}, whatever the collector asks.`,
       ),
       this.open ? h("p", { class: "note" }, "This stream is open: no token is needed.") : null,
     ];
   }
 
   #form() {
-    const { labels } = this.stream.terms;
+    const { labels, other } = this.stream.terms;
+    const instead = other === undefined ? "a label drawn at random" : other;
     this.value = h("select", { id: "join-value", onchange: () => this.#observe() });
-    this.value.append(h("option", { value: "" }, "nothing, keep silent"));
+    this.value.append(h("option", { value: "" }, `nothing: ${instead} is reported`));
     labels
       .slice(0, MOST_OPTIONS)
       .forEach((label, at) => this.value?.append(h("option", { value: at }, label)));
@@ -65,7 +68,7 @@ export class JoinPanel {
     this.first = h("input", { id: "join-first", type: "checkbox" });
     this.go = h("button", { type: "submit", class: "main" }, "Join");
     this.stop = h("button", { type: "button", hidden: true, onclick: () => this.leave() }, "Stop");
-    const known = localStorage.getItem(this.name) !== null;
+    const known = Number(localStorage.getItem(this.name)) > 0;
     this.enrolling = h(
       "div",
       { class: "enrolling", hidden: known },
@@ -74,7 +77,7 @@ export class JoinPanel {
         "label",
         { class: "check", for: "join-first" },
         this.first,
-        `I have never taken part in this stream (otherwise this device first keeps silent for ${grouped(this.stream.terms.window)} timestamps)`,
+        `I have never taken part in this stream (otherwise this device first keeps silent for ${this.span})`,
       ),
     );
     if (known) this.go.textContent = "Go on as the device of before";
@@ -97,8 +100,7 @@ export class JoinPanel {
     this.#busy(true);
     this.#say("");
     try {
-      const device = await Device.open(new IndexedDbStore(this.name));
-      if (!device.terms) await this.#enrol(device);
+      const device = await this.#open();
       this.#device = device;
       this.#observe();
       this.#start(device);
@@ -111,18 +113,26 @@ export class JoinPanel {
     }
   }
 
-  /** @param {Device} device */
-  async #enrol(device) {
+  /** Open the device of this browser; make and enrol one if there is none. */
+  async #open() {
+    const store = new IndexedDbStore(this.name);
+    const device = await Device.open(store, { warn }).catch((error) => {
+      if (!isMissing(error)) throw error;
+      return null;
+    });
+    if (device?.terms) return device;
     const token = this.token?.value.trim() ?? "";
     if (!token && !this.open)
       throw new Error("Give the enrolment token that you have from whoever runs this stream.");
-    const { stream, pin } = { stream: this.stream.terms.stream, pin: this.stream.pin };
-    await device.enrol(location.origin + base(), stream, token, {
-      pin,
-      firstInstall: this.first?.checked ?? false,
-    });
+    // One that was never enrolled is made anew: what was said of the first time may have changed.
+    if (device) await store.discard();
+    const firstInstall = this.first?.checked ?? false;
+    const made = await Device.create(store, { warn, firstInstall });
+    const { terms, pin } = this.stream;
+    await made.enrol(location.origin + base(), terms.stream, token, { pin });
     if (this.token) this.token.value = "";
     await navigator.storage?.persist?.().catch(() => false);
+    return made;
   }
 
   /** @param {Device} device */
@@ -153,6 +163,7 @@ export class JoinPanel {
       this.go.textContent = "Go on as the device of before";
     }
     if (this.#device) this.#say("Stopped. The account is kept in this browser.");
+    this.#device?.close();
   }
 
   #observe() {
@@ -181,7 +192,7 @@ export class JoinPanel {
 
   #drawBudget() {
     if (!this.#device?.terms) return;
-    const { leftNano, t, fullAt, refusals } = this.#device.status();
+    const { leftNano, fullInMs, refusals } = this.#device.status();
     const limit = this.#device.terms.epsilonNano;
     const refused = refusals.reduce((sum, one) => sum + one.times, 0);
     this.budget.hidden = false;
@@ -196,9 +207,7 @@ export class JoinPanel {
       h(
         "p",
         { class: "note" },
-        fullAt > t
-          ? `All of it is there again at t ${grouped(fullAt)}; now it is t ${grouped(t)}. `
-          : "All of it is there. ",
+        fullInMs > 0 ? `All of it is there again in ${duration(fullInMs)}. ` : "All of it is there. ",
         refused ? `Refused so far: ${grouped(refused)}.` : "",
       ),
     );
@@ -228,6 +237,12 @@ export class JoinPanel {
 /** @param {string} id @param {string} name @param {HTMLElement} input */
 const field = (id, name, input) =>
   h("div", { class: "field" }, h("label", { for: id }, name), input);
+
+/** The form says what is reported where there is no value. */
+const warn = () => undefined;
+
+/** @param {unknown} error */
+const isMissing = (error) => error instanceof DeviceError && error.code === "ledger-missing";
 
 /** @param {unknown} error */
 function inWords(error) {
