@@ -230,7 +230,9 @@ def _own_time(rng: random.Random) -> dict[str, Any]:
     then, now = (
         Look(rng.randrange(10**6), rng.randrange(10**6), rng.choice(boots)) for _ in range(2)
     )
-    at = OwnTime(own_ms, then).at(now)
+    mark = OwnTime(own_ms, then)
+    same = now.boot is not None and now.boot == then.boot
+    at = mark.at(now) if same else mark.resumed(now).own_ms
     return {"own_ms": own_ms, "then": _look(then), "now": _look(now), "at": at}
 
 

@@ -56,17 +56,17 @@ export class OwnTime {
   }
 
   /**
-   * Return own time at a look. Within a boot the steady clock counts. After another boot it is the
-   * time since that boot, but no more than the wall clock says; after another page load it is the
-   * wall clock's. Where the boot is unknown, it may be the same.
+   * Return own time at a look. Within a boot the steady clock counts. Otherwise a steady clock that
+   * has gone back has started anew, and one that has not may be the same; and it is no more than
+   * the wall clock says. After another page load there is nothing but the wall clock.
    * @param {Look} now
    */
   at(now) {
     const steadyPassed = now.steadyMs - this.look.steadyMs;
     if (now.boot !== null && now.boot === this.look.boot) return this.ownMs + steadyPassed;
-    const unknown = now.boot === null || this.look.boot === null;
-    const sinceBoot = now.endsWithPage ? Infinity : now.steadyMs;
-    const passed = Math.min(unknown ? steadyPassed : sinceBoot, now.wallMs - this.look.wallMs);
+    const since = steadyPassed >= 0 ? steadyPassed : now.steadyMs;
+    const wallPassed = now.wallMs - this.look.wallMs;
+    const passed = now.endsWithPage ? wallPassed : Math.min(since, wallPassed);
     return this.ownMs + Math.max(0, passed);
   }
 }

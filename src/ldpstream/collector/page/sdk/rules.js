@@ -11,6 +11,8 @@ import { keyOf } from "./rounds.js";
 
 /** On average over a window: a mechanism asks twice at most, and each answer is stored. */
 const ANSWERS_PER_TIMESTAMP = 4;
+/** Before the deadline it is too late to wait: a report that comes too late is paid for in vain. */
+const MARGIN_MS = 1000;
 
 /** Reasons to send nothing that are nobody's fault. */
 export const Silence = Object.freeze({
@@ -68,7 +70,8 @@ function withinBudget({ name: round, t, epsilonNano, deadlineMs }, state, ownMs,
   const freeMs = ledger.freeFrom(epsilonNano);
   if (freeMs !== null) {
     const waitMs = freeMs - ownMs;
-    if (labelMs + waitMs < Math.min(deadlineMs, terms.endOf(t))) return { waitMs };
+    const marginMs = Math.min(MARGIN_MS, Math.floor(terms.intervalMs / 16));
+    if (labelMs + waitMs < Math.min(deadlineMs, terms.endOf(t)) - marginMs) return { waitMs };
   }
   const left = ledger.left(ownMs);
   return new Refused("budget-spent", { round, t, asked: epsilonNano, left });
