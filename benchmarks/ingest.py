@@ -198,15 +198,15 @@ async def send_all(port: int, requests: Iterator[bytes], connections: int) -> li
 
 def signed(stream: str, round_name: str, report_bytes: int, number: int, first: int) -> Any:
     """Records of devices first .. first + number - 1, each with a report of its own."""
-    from ldpstream.collector.announcement import reports_path
-    from ldpstream.collector.keys import DeviceKeys, report_prefix, report_words
+    from ldpstream.collector.keys import DeviceKeys, report_words
+    from ldpstream.protocol.authentication import report_prefix
 
     devices = np.zeros((number, 16), np.uint8)
     devices[:, 8:] = np.arange(first, first + number, dtype=">u8").view(np.uint8).reshape(-1, 8)
     rng = np.random.default_rng(first)
     reports = rng.integers(0, 2, (number, report_bytes), np.uint8)
     reports[:, 0] = 1
-    prefix = report_prefix(reports_path(stream, round_name), round_name)
+    prefix = report_prefix(stream, round_name)
     words = report_words(DeviceKeys(MASTER, stream), prefix, devices, reports)
     macs = np.ascontiguousarray(words.T, ">u4").view(np.uint8)
     return np.concatenate([devices, macs, reports], axis=1)

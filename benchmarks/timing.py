@@ -159,7 +159,7 @@ def whole_answers(answers: int) -> Comparison:
             sent = account.consider(pin, asked, value.place)
             took = clock() - began
             assert isinstance(sent, Submission)
-            times[turn].setdefault(sent.report, []).append(took)
+            times[turn].setdefault(sent.message.report, []).append(took)
     return compare(Oracle.GRR, "whole answer", times, None)
 
 

@@ -25,7 +25,7 @@ LAYERS = (  # from the top
     {"audit"},
     {"fleet", "bridges"},
     {"collector", "device", "lab", "engines"},
-    {"mechanisms", "refine", "streams"},
+    {"mechanisms", "refine", "streams", "protocol"},
     {"oracles", "numeric", "privacy"},
     {"domain", "compiled", "durations", "errors", "open_files"},
 )
@@ -41,6 +41,7 @@ SIDEWAYS = {
 
 ON_THE_DEVICE = (
     "device*",
+    "protocol*",
     "oracles.*device*",
     "oracles.hashing",
     "numeric.*device*",

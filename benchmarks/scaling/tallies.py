@@ -19,9 +19,10 @@ from ldpstream.collector.config import Database
 from ldpstream.collector.log.counts import LogCounts, LogTally
 from ldpstream.collector.log.jetstream import JetStreamLog
 from ldpstream.collector.log.messages import LoggedRound
-from ldpstream.collector.records import HEAD_BYTES, Records
+from ldpstream.collector.records import Records
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.limits import HEAD_BYTES
 from scaling.servers import Servers, cpu_seconds, memory_mb
 
 LABELS = 128

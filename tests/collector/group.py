@@ -20,14 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.collector.announcement import OpenRound, reports_path
+from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.config import Config, load
 from ldpstream.collector.keys import DeviceKeys
 from ldpstream.collector.records import Records
 from ldpstream.collector.starting import open_round_of
 from ldpstream.collector.store.contract import Release, Round, RoundState
 from ldpstream.collector.store.postgres.store import PostgresStore
-from ldpstream.collector.terms import Terms
+from ldpstream.protocol.messages import reports_path
+from ldpstream.protocol.terms import Terms
 from tests.collector.driving import counts_of
 from tests.collector.helpers import SECRETS, Signer, device_of, report_of
 
@@ -192,7 +193,7 @@ class Crowd:
         self.config = self.group.config.streams[0]
         stored = self.store.stream("a")
         assert stored is not None
-        self.terms = Terms.from_json(stored.terms)
+        self.terms = Terms.read(stored.terms)
         self.keys = DeviceKeys(SECRETS.master, "a")
         self.random = random.Random(self.seed)
         self._thread = threading.Thread(target=self._live)

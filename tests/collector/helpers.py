@@ -8,10 +8,11 @@ from pathlib import Path
 
 from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.config import Config, StreamConfig, parse
-from ldpstream.collector.keys import DeviceKeys, report_mac
+from ldpstream.collector.keys import DeviceKeys
 from ldpstream.collector.records import Records
 from ldpstream.collector.secrets import Secrets
 from ldpstream.collector.store.contract import NewRound
+from ldpstream.protocol.authentication import report_mac
 
 SECRETS = Secrets(b"master secret of the tests", b"enrolment token!", b"admin token here")
 START_MS = 1_700_000_000_000

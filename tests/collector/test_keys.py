@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ldpstream.collector.kernels.device_table import DeviceTable
 from ldpstream.collector.kernels.sha256 import INITIAL, absorb, as_words, padding
-from ldpstream.collector.keys import SIDE_BY_SIDE, DeviceKeys, authentic, report_mac
+from ldpstream.collector.keys import SIDE_BY_SIDE, DeviceKeys, authentic
+from ldpstream.protocol.authentication import report_mac
 
 
 def codes(

@@ -16,9 +16,10 @@ from typing import Any
 from ldpstream.collector.clock import SystemClock
 from ldpstream.collector.config import load
 from ldpstream.collector.coordinator import Coordinator
-from ldpstream.collector.keys import DeviceKeys, report_mac, report_prefix
+from ldpstream.collector.keys import DeviceKeys
 from ldpstream.collector.secrets import Secrets
 from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.protocol.authentication import report_mac, report_prefix
 from tests.collector.helpers import device_of
 
 SERVE = [sys.executable, "-c", "from ldpstream.cli import main; main()", "serve"]
@@ -71,7 +72,7 @@ def call(port: int, method: str, path: str, body: bytes = b"", **headers: str) -
 
 def report(port: int, keys: DeviceKeys, number: int) -> tuple[int, Any]:
     device, content = device_of(number), bytes([1, number % 3])
-    mac = report_mac(keys.of(device), report_prefix(PATH, "1-publication"), content)
+    mac = report_mac(keys.of(device), report_prefix("a", "1-publication"), content)
     return call(port, "POST", PATH, content, Ldp_Device=device.hex(), Ldp_Mac=mac.hex())
 
 

@@ -11,12 +11,11 @@ import pytest
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
-from ldpstream.collector.terms import Terms
-from ldpstream.device.terms import Terms as DeviceTerms
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.terms import Terms
 from tests.collector.api import ENROL, STREAM, running
 from tests.collector.helpers import START_MS, stream_config
 
@@ -43,20 +42,18 @@ def terms_of(other: str | None) -> Terms:
 
 
 def test_terms_of_before_have_the_pin_that_they_had() -> None:
-    terms = Terms.from_json(FIXED)
+    terms = Terms.read(FIXED)
     assert terms.other is None
     assert terms.to_json() == FIXED
-    assert terms.pin == DeviceTerms.read(FIXED).pin == PIN
+    assert terms.pin == PIN
 
 
 @pytest.mark.parametrize("other", [None, *LABELS])
-def test_device_and_collector_pin_the_same_other_label(other: str | None) -> None:
+def test_the_other_label_is_part_of_the_terms(other: str | None) -> None:
     terms = terms_of(other)
-    assert Terms.from_json(json.loads(terms.canonical)) == terms
+    assert Terms.read(json.loads(terms.canonical)) == terms
     assert ("other" in terms.to_json()) == (other is not None)
-    agreed = DeviceTerms.read(terms.to_json())
-    assert (agreed.canonical, agreed.pin) == (terms.canonical, terms.pin)
-    assert agreed.other == (None if other is None else LABELS.index(other))
+    assert terms.other == other
 
 
 def test_every_other_label_has_a_pin_of_its_own() -> None:

@@ -17,9 +17,9 @@ from unittest.mock import patch
 from ldpstream.device import Device, LedgerUnusable, SystemSource, Witness
 from ldpstream.device.exchange import Request, Response, Stop, unreachable
 from ldpstream.device.store import Change, Entry
-from ldpstream.device.terms import Terms
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.randomness import Source
+from ldpstream.protocol.terms import Terms
 
 URL = "http://collector.invalid"
 MASTER = b"master secret of the tests"

@@ -254,7 +254,9 @@ def _raise() -> str:
 class Test7ValuesThatAreNone:
     WRONG = ("nowhere", None, float("nan"), -1, 4, 1.5, True, b"north", ["north"])
 
-    @pytest.mark.parametrize("wrong", [*WRONG, _raise], ids=repr)
+    @pytest.mark.parametrize(
+        "wrong", [*WRONG, _raise], ids=lambda one: getattr(one, "__name__", repr(one))
+    )
     def test_silence_that_depends_on_the_value(self, bench: Bench, wrong: Any) -> None:
         """`follow()` with what is no label ended `run()`."""
         device = bench.enrolled()

@@ -14,9 +14,10 @@ from ldpstream.collector.log.contract import ReportLog
 from ldpstream.collector.log.counts import LogCounts, LogTally
 from ldpstream.collector.log.jetstream import JetStreamLog
 from ldpstream.collector.log.messages import LoggedRound
-from ldpstream.collector.records import HEAD_BYTES, Records
+from ldpstream.collector.records import Records
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.limits import HEAD_BYTES
 from tests.jetstream import NatsServer
 
 LABELS = 16

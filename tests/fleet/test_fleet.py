@@ -29,6 +29,7 @@ from ldpstream.fleet.weather import Line, Weather
 from ldpstream.lab.simulation import simulate
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.messages import SubmitReport
 from ldpstream.streams.synthetic import constant, sin
 from tests.fleet.serving import TOKEN, serving, stream_table
 
@@ -137,13 +138,18 @@ class Losing(Counting):
         self.bodies: list[bytes] = []
 
 
+def submission(device: AsyncDevice, asked: Round) -> Submission:
+    number = device.session.account.number
+    return Submission(asked, SubmitReport("s", asked.name, number, bytes(16), b"AB"))
+
+
 def test_a_gateway_sends_the_same_bytes_again(tmp_path: Path) -> None:
     transport = Losing()
     device = AsyncDevice.create(tmp_path / "one.ldp", first_install=True, transport=transport)
     gateway = Gateway(transport, "http://x", "s", lambda: [device])
     deadline_ms = device.session.account.label.now_ms() + 60_000
     asked = Round("1-publication", 1, 10**9, deadline_ms, (1, 1))
-    report = Submission(asked, "/v1/streams/s/rounds/1-publication/reports", b"AB", bytes(16))
+    report = submission(device, asked)
     asyncio.run(gateway.pass_on([(device, report)]))
     assert transport.bodies == 2 * [device.session.account.number + bytes(16) + b"AB"]
     assert (gateway.delivered, gateway.undelivered) == (1, 0)
@@ -154,7 +160,7 @@ def test_a_gateway_gives_up_when_the_round_is_over(tmp_path: Path) -> None:
     device = AsyncDevice.create(tmp_path / "one.ldp", first_install=True, transport=transport)
     gateway = Gateway(transport, "http://x", "s", lambda: [device])
     over = Round("1-publication", 1, 10**9, 0, (1, 1))
-    report = Submission(over, "/v1/streams/s/rounds/1-publication/reports", b"AB", bytes(16))
+    report = submission(device, over)
     asyncio.run(gateway.pass_on([(device, report)]))
     assert len(transport.bodies) == 1
     assert (gateway.delivered, gateway.undelivered) == (0, 1)
@@ -175,7 +181,7 @@ def test_a_gateway_sends_apart_what_is_too_large_together(tmp_path: Path) -> Non
     device = AsyncDevice.create(tmp_path / "one.ldp", first_install=True, transport=transport)
     gateway = Gateway(transport, "http://x", "s", lambda: [device])
     asked = Round("1-publication", 1, 10**9, 0, (1, 1))
-    report = Submission(asked, "/v1/streams/s/rounds/1-publication/reports", b"AB", bytes(16))
+    report = submission(device, asked)
     asyncio.run(gateway.pass_on([(device, report)] * 5))
     assert (gateway.delivered, gateway.undelivered) == (5, 0)
     assert transport.arrived == 7  # 5 and 2 are too many

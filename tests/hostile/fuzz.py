@@ -24,11 +24,10 @@ from ldpstream.collector.alerts.webhook import check_url
 from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.ingest import _mac
 from ldpstream.collector.api.limits import has_token
-from ldpstream.collector.api.lookup import device_number
 from ldpstream.collector.config import parse
 from ldpstream.collector.judge import judge
 from ldpstream.collector.keys import DeviceKeys
-from ldpstream.collector.records import HEAD_BYTES, Records
+from ldpstream.collector.records import Records
 from ldpstream.collector.selection import OpenSelection
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.collector.verdicts import Verdict
@@ -37,12 +36,14 @@ from ldpstream.device.answers import read_key, read_object, refusal_in, retry_af
 from ldpstream.device.exchange import Address, Response
 from ldpstream.device.http1 import AnswerReader, BadAnswer
 from ldpstream.device.rounds import Announcement, Refused
-from ldpstream.device.terms import Terms, TermsRefused
 from ldpstream.errors import MalformedReport, Mistake
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.numeric import Numeric
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import SystemSource
+from ldpstream.protocol.limits import HEAD_BYTES
+from ldpstream.protocol.names import device_number
+from ldpstream.protocol.terms import Terms, TermsRefused
 from ldpstream.streams.counts import read_counts
 from ldpstream.streams.longform import Columns, read_events
 from tests.collector.helpers import new_round

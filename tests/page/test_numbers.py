@@ -13,8 +13,8 @@ from playwright.sync_api import Page, expect
 
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
-from ldpstream.collector.terms import Terms
 from ldpstream.mechanisms.registry import build
+from ldpstream.protocol.terms import Terms
 from tests.page.conftest import Watched
 from tests.page.scene import Scene
 from tests.page.test_page import AXE, open_stream

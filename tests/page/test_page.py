@@ -10,7 +10,7 @@ import httpx2 as httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from ldpstream.device.terms import Terms
+from ldpstream.protocol.terms import Terms
 from tests.page.conftest import Watched
 from tests.page.scene import ADMIN, ENROLMENT, XSS, Crowd, Scene, stream_table
 

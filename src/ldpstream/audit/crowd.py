@@ -9,10 +9,12 @@ import secrets
 from collections.abc import Iterator
 
 from ldpstream.collector.announcement import OpenRound
-from ldpstream.collector.keys import DEVICE_BYTES, DeviceKeys, report_mac
+from ldpstream.collector.keys import DeviceKeys
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger, Promise
 from ldpstream.privacy.randomness import SystemSource
+from ldpstream.protocol.authentication import report_mac
+from ldpstream.protocol.limits import DEVICE_BYTES
 
 
 class Crowd:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ldpstream.device.store import COLUMNS, FORMAT, OLD, Entry
-from ldpstream.device.terms import Terms, TermsRefused
 from ldpstream.durations import spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.fleet.evidence.databases import reading
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.terms import Terms, TermsRefused
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING, Any
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
 from ldpstream.device.batches import BATCH, pass_on
-from ldpstream.device.exchange import Request, Response, Transport, Unreachable, drive
-from ldpstream.device.mqtt import AT_LEAST_ONCE, Broker, reports_topic, rounds_topic
-from ldpstream.device.rounds import Announcement, Refused, is_round_name
+from ldpstream.device.exchange import PATIENCE, Request, Response, Transport, Unreachable, drive
+from ldpstream.device.mqtt import AT_LEAST_ONCE, Broker
+from ldpstream.device.rounds import Announcement, Refused
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.limits import HEAD_BYTES
+from ldpstream.protocol.messages import ListRounds, reports_topic, rounds_topic
+from ldpstream.protocol.names import is_round_name
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
@@ -31,7 +34,6 @@ LONGEST_POLL = 20
 BREATH_SECONDS = 0.05
 """How long reports gather before they are passed on."""
 LONGEST_PAUSE = 5.0
-HEAD_BYTES = 32
 
 
 @dataclass
@@ -68,7 +70,7 @@ class MqttBridge:
             client_id=f"ldpstream-bridge-{self._stream}", clean_session=False, manual_ack=True
         )
         client.on_message = lambda _, __, message: self._waiting.put(message)
-        topic = reports_topic(self._stream, "+")
+        topic = reports_topic(self._stream, "+")  # of any round
         self._broker.connect(client, heard=lambda client: client.subscribe(topic, AT_LEAST_ONCE))
         announcing = threading.Thread(target=self._announce, args=(client,), daemon=True)
         announcing.start()
@@ -108,8 +110,8 @@ class MqttBridge:
             client.publish(rounds_topic(self._stream), response.body, AT_LEAST_ONCE, retain=True)
 
     def _ask_rounds(self, transport: HttpTransport, after: int, wait: int) -> Response:
-        path = f"/v1/streams/{self._stream}/rounds?after={after}&wait={wait}"
-        return transport.send(self._url, Request("GET", path, patience=wait + 10.0))
+        message = ListRounds(self._stream, after, wait)
+        return transport.send(self._url, Request.of(message, wait + PATIENCE))
 
     # Reports
 
@@ -141,10 +143,9 @@ class MqttBridge:
 
     def _deliver(self, transport: Transport, round_name: str, messages: list[MQTTMessage]) -> bool:
         """Send reports until the collector has decided on them; False if told to stop before."""
-        path = f"/v1/streams/{self._stream}/rounds/{round_name}/batch"
         records = [bytes(message.payload) for message in messages]
         decided = drive(
-            pass_on(path, records, _pause, self._stopping.is_set),
+            pass_on(self._stream, round_name, records, _pause, self._stopping.is_set),
             partial(transport.send, self._url),
             lambda seconds, stop: self._stopping.wait(seconds),
         )

@@ -69,9 +69,10 @@ def _from_collector(
 ) -> tuple[list[str], list[Release]]:
     """All pages: a collector gives so many releases at once and no more."""
     from ldpstream.device.transport import HttpTransport
+    from ldpstream.protocol.messages import releases_path
 
     with closing(HttpTransport()) as transport:
-        path = f"/v1/streams/{quote(stream, safe='')}/releases"
+        path = releases_path(quote(stream, safe=""))
         first = f"{path}?since={since}&limit=1&format=json"
         labels: list[str] = _ask(transport, url, first, token)["labels"]
         most = max(PAGE_NUMBERS // len(labels), 1)

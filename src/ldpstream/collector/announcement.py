@@ -10,16 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.collector.keys import report_prefix, report_prefix_1
-from ldpstream.collector.records import HEAD_BYTES
 from ldpstream.collector.selection import Asked
 from ldpstream.collector.store.contract import NewRound
 from ldpstream.collector.terms import Half
-
-
-def reports_path(stream: str, round_name: str) -> str:
-    """The path that a report is sent to, and that its code covers."""
-    return f"/v1/streams/{stream}/rounds/{round_name}/reports"
+from ldpstream.protocol.authentication import report_prefix, report_prefix_1
+from ldpstream.protocol.limits import HEAD_BYTES
 
 
 @dataclass(frozen=True)
@@ -41,12 +36,12 @@ class OpenRound:
 
     @cached_property
     def prefix(self) -> bytes:
-        return report_prefix(reports_path(self.stream, self.name), self.name)
+        return report_prefix(self.stream, self.name)
 
     @cached_property
     def prefix_1(self) -> bytes:
         """The prefix of devices of release 0.1.0, which are refused."""
-        return report_prefix_1(reports_path(self.stream, self.name), self.name)
+        return report_prefix_1(self.stream, self.name)
 
     @cached_property
     def asked_mask(self) -> NDArray[np.bool_]:

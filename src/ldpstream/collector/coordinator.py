@@ -21,13 +21,14 @@ from ldpstream.collector.selection import Asked, remember_all
 from ldpstream.collector.starting import open_round_of, selection_of, terms_of
 from ldpstream.collector.store.contract import NewRound, Release, Round, RoundState, Store
 from ldpstream.collector.suspicion import Suspects
-from ldpstream.collector.terms import Terms
+from ldpstream.collector.terms import half_of
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.mechanism import Mechanism, Step
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.messages import Release as Released
 from ldpstream.mechanisms.registry import build
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.terms import Terms
 
 MOST_CARRIED = 10_000
 """Of a longer absence only the last timestamps get a release: all would get the same one."""
@@ -181,7 +182,7 @@ class Coordinator:
             epsilon_nano=ask.epsilon.nano,
             users=ask.users,
             rate=choice.rate,
-            report_bytes=self.terms.half(ask.epsilon).device.report_bytes,
+            report_bytes=half_of(self.terms, ask.epsilon).device.report_bytes,
             opened_ms=self._clock.now_ms(),
             deadline_ms=self._deadline(now.t, ask.purpose),
             roster_size=choice.asked.roster_size if choice.asked is not None else 0,
@@ -209,7 +210,7 @@ class Coordinator:
         epsilon = Epsilon(stored.epsilon_nano)
         support = stored.support if isinstance(stored, Round) else None
         if support is None:
-            half = self.terms.half(epsilon)
+            half = half_of(self.terms, epsilon)
             shape = self._suspects.watch(half)
             see = None if shape is None else shape.see
             support = self._store.count(self.config.name, stored.name, half, see)

@@ -18,9 +18,9 @@ from ldpstream.collector.kernels.sha256 import (
     as_words,
     padding,
 )
+from ldpstream.protocol.authentication import device_key, key_prefix, report_mac
+from ldpstream.protocol.limits import DEVICE_BYTES, MAC_BYTES
 
-DEVICE_BYTES = 16
-MAC_BYTES = 16
 SIDE_BY_SIDE = 16
 """From this many records on, the vectorised hash is faster than a loop over `hmac.digest`."""
 
@@ -39,34 +39,20 @@ class DeviceKeys:
 
     def __init__(self, master: bytes, stream: str) -> None:
         self._master = master
-        self._prefix = f"ldpstream device key 1\n{stream}\n".encode()
+        self._prefix = key_prefix(stream)
+        self._stream = stream
         key = hashlib.sha256(master).digest() if len(master) > BLOCK_BYTES else master
         block = np.frombuffer(key.ljust(BLOCK_BYTES, b"\0"), np.uint8).reshape(1, BLOCK_BYTES)
         self._inner = absorb(INITIAL, as_words(block) ^ _INNER)[:, 0]
         self._outer = absorb(INITIAL, as_words(block) ^ _OUTER)[:, 0]
 
     def of(self, device: bytes) -> bytes:
-        return hmac.digest(self._master, self._prefix + device.hex().encode(), "sha256")
+        return device_key(self._master, self._stream, device)
 
     def of_many(self, devices: Bytes) -> Words:
         """The keys of devices that stand one a row, as words: a column a key."""
         digits = _HEX[devices].view(np.uint8)
         return _both_passes(self._inner, self._outer, _message(self._prefix, digits))
-
-
-def report_prefix(path: str, round_name: str) -> bytes:
-    """What precedes a report's bytes in the message that is authenticated."""
-    return f"ldpstream report 2\n{path}\n{round_name}\n".encode()
-
-
-def report_prefix_1(path: str, round_name: str) -> bytes:
-    """The prefix that devices of release 0.1.0 use, to tell them from forgers: both are refused."""
-    return f"POST\n{path}\n{round_name}\n".encode()
-
-
-def report_mac(key: bytes, prefix: bytes, report: bytes) -> bytes:
-    """The code of one report: what a device sends."""
-    return hmac.digest(key, prefix + report, "sha256")[:MAC_BYTES]
 
 
 def authentic(

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.collector.keys import DEVICE_BYTES, MAC_BYTES
+from ldpstream.protocol.limits import DEVICE_BYTES, HEAD_BYTES
 
 Bytes = NDArray[np.uint8]
-
-HEAD_BYTES = DEVICE_BYTES + MAC_BYTES
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from ldpstream.collector.follower import POLL_MS
 from ldpstream.collector.selection import Selection
 from ldpstream.collector.store.contract import Lease, Store
 from ldpstream.collector.tenure import Tenure
-from ldpstream.collector.terms import Terms
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.terms import Terms
 
 
 class Part(Protocol):

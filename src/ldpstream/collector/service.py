@@ -29,8 +29,8 @@ from ldpstream.collector.selection import RosterSelection
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.opening import open_store
 from ldpstream.collector.tenure import Tenure
-from ldpstream.collector.terms import Terms
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.terms import Terms
 
 LEASES_OF_SILENCE = 3
 """After so many a collector that hears nothing from a shared store is not ready."""

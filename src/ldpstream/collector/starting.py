@@ -8,16 +8,17 @@ from ldpstream.collector.config import Selection as Kind
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.selection import Asked, OpenSelection, RosterSelection, Selection
 from ldpstream.collector.store.contract import NewRound, Store, Stream
-from ldpstream.collector.terms import Terms
+from ldpstream.collector.terms import half_of
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.registry import build
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.terms import Terms
 
 
 def terms_of(config: StreamConfig, store: Store, clock: Clock) -> tuple[Terms, Stream]:
     """The stream's terms: those stored, which the configuration must not contradict."""
     stored = store.stream(config.name) or _created(config, store, clock)
-    terms = Terms.from_json(stored.terms)
+    terms = Terms.read(stored.terms)
     for name in ("values", "epsilon", "window", "interval_ms", "start_ms", "oracle"):
         given, kept = getattr(config, name), getattr(terms, name)
         if given is not None and given != kept:
@@ -76,6 +77,6 @@ def open_round_of(config: StreamConfig, terms: Terms, stored: NewRound) -> OpenR
     return OpenRound(
         config.name,
         stored,
-        terms.half(Epsilon(stored.epsilon_nano)),
+        half_of(terms, Epsilon(stored.epsilon_nano)),
         Asked.of(stored) if config.selection is Kind.ROSTER else None,
     )

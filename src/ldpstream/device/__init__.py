@@ -13,11 +13,11 @@ from ldpstream.device.rounds import Refused
 from ldpstream.device.session import Heard
 from ldpstream.device.status import Status, read_status
 from ldpstream.device.store import LedgerUnusable
-from ldpstream.device.terms import Terms, TermsRefused
 from ldpstream.device.witness import ChangeTime, CounterFile, Witness
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import SystemSource
+from ldpstream.protocol.terms import Terms, TermsRefused
 
 __all__ = [
     "AsyncDevice",

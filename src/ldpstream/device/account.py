@@ -5,8 +5,6 @@ No network here. What `consider` returns to be sent is on disk, with its debit.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,12 +14,14 @@ from ldpstream.device.clock import LabelTime, Look
 from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.rules import Decision, Fresh, Repeat, Silence, State, TooEarly, decide
 from ldpstream.device.store import Change, Enrolment, Entry, LedgerUnusable, RefusalCount, Store
-from ldpstream.device.terms import Terms, TermsRefused
 from ldpstream.durations import spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.privacy.randomness import Source
+from ldpstream.protocol.authentication import report_mac, report_prefix
+from ldpstream.protocol.messages import SubmitReport
+from ldpstream.protocol.terms import Terms, TermsRefused
 
 Reading = Callable[[Terms, Source], int]
 """Reads the value that the device holds now and returns its place (`values.py`)."""
@@ -39,9 +39,7 @@ class Submission:
     """A report that is on disk, and may leave."""
 
     round: Round
-    path: str
-    report: bytes
-    mac: bytes
+    message: SubmitReport
 
 
 Outcome = Submission | TooEarly | Silence | Refused
@@ -190,10 +188,9 @@ class Account:
                 change.mark_time()
 
     def _submission(self, asked: Round, report: bytes) -> Submission:
-        path = f"/v1/streams/{self.enrolled.terms.stream}/rounds/{asked.name}/reports"
-        message = f"ldpstream report 2\n{path}\n{asked.name}\n".encode() + report
-        mac = hmac.digest(self.enrolled.key, message, hashlib.sha256)[:16]
-        return Submission(asked, path, report, mac)
+        stream = self.enrolled.terms.stream
+        mac = report_mac(self.enrolled.key, report_prefix(stream, asked.name), report)
+        return Submission(asked, SubmitReport(stream, asked.name, self.number, mac, report))
 
     def arrived(self, asked: Round) -> None:
         """Remember that the collector has the report of this round: it is not sent again."""

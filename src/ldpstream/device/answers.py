@@ -8,8 +8,8 @@ from typing import Any
 
 from ldpstream.device.exchange import Response
 from ldpstream.device.rounds import Refused
-from ldpstream.device.terms import shown
 from ldpstream.errors import Problem
+from ldpstream.protocol.names import shown
 
 LONGEST_RETRY_SECONDS = 3600.0
 

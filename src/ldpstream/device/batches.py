@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import count
 
 from ldpstream.device.exchange import Conversation, Pause, Request, Response, Unreachable
+from ldpstream.protocol.messages import SubmitBatch
 
 BATCH = 1000
 """Records that are sent at once; fewer where the collector finds so many too large."""
-KIND = {"Content-Type": "application/vnd.ldpstream.batch"}
 TOO_LARGE = 413
 
 
@@ -23,7 +23,8 @@ class Decided:
 
 
 def pass_on(
-    path: str,
+    stream: str,
+    round_name: str,
     records: Sequence[bytes],
     pause: Callable[[int], float],
     give_up: Callable[[], bool],
@@ -37,7 +38,8 @@ def pass_on(
     first, most = 0, len(records)
     while first < len(records):
         part = records[first : first + most]
-        response = yield from _insist(Request("POST", path, KIND, b"".join(part)), pause, give_up)
+        request = Request.of(SubmitBatch(stream, round_name, b"".join(part)))
+        response = yield from _insist(request, pause, give_up)
         if response is None:
             break
         if response.status == TOO_LARGE and len(part) > 1:

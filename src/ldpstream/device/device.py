@@ -26,14 +26,15 @@ from ldpstream.device.exchange import (
     sleep_async,
     sleep_blocking,
 )
-from ldpstream.device.session import LONGEST_WAIT, Heard, Session
+from ldpstream.device.session import Heard, Session
 from ldpstream.device.store import Store
-from ldpstream.device.terms import Terms, Value
 from ldpstream.device.transport import HttpTransport
 from ldpstream.device.values import Warn, log_warning
 from ldpstream.device.witness import Witness
 from ldpstream.errors import Mistake, Problem
 from ldpstream.privacy.randomness import Source
+from ldpstream.protocol.limits import LONGEST_WAIT
+from ldpstream.protocol.terms import Terms, Value
 
 T = TypeVar("T")
 

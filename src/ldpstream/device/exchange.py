@@ -16,9 +16,12 @@ from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.protocol.messages import Message
 
 LARGEST_ANSWER = 8 << 20
 """Bytes of a response that are read at most: the terms of 65,536 labels fit."""
+PATIENCE = 10.0
+"""Seconds for a whole request, apart from what a collector is asked to hold back."""
 LOOK_SECONDS = 0.2
 """The longest time between two looks at a `Stop`."""
 
@@ -40,11 +43,19 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Not shown: a token may be among them."""
     body: bytes = b""
-    patience: float = 10.0
+    patience: float = PATIENCE
     """Seconds for all of it: to connect, to send, to wait, to read the last byte of the answer, and
     to send again where a connection that was kept alive turns out to be closed."""
     stop: Stop = field(default=never, repr=False, compare=False)
     """When it says true, the request ends as `Unreachable`, within `LOOK_SECONDS`."""
+    message: Message | None = field(default=None, repr=False, compare=False)
+    """What HTTP carries here, for carriers other than HTTP."""
+
+    @classmethod
+    def of(cls, message: Message, patience: float = PATIENCE, stop: Stop = never) -> Request:
+        """Return the request that carries a message of the protocol."""
+        http = message.http
+        return cls(http.method, http.path, http.headers, http.body, patience, stop, message)
 
 
 @dataclass(frozen=True)

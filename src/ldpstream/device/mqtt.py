@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from ldpstream.device.exchange import (
     LARGEST_ANSWER,
@@ -26,10 +26,11 @@ from ldpstream.device.exchange import (
     unreachable,
 )
 from ldpstream.device.patience import Patience
-from ldpstream.device.rounds import LARGEST_SERIAL
-from ldpstream.device.terms import whole
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.limits import LARGEST_SERIAL
+from ldpstream.protocol.messages import ListRounds, SubmitReport, rounds_topic
+from ldpstream.protocol.names import whole
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
@@ -38,14 +39,6 @@ AT_LEAST_ONCE = 1
 """Quality of service: what a broker has acknowledged arrives, perhaps twice. Twice counts once."""
 CONNECTING_SECONDS = 10.0
 PORTS = {"mqtt": 1883, "mqtts": 8883}
-
-
-def rounds_topic(stream: str) -> str:
-    return f"ldpstream/1/{stream}/rounds"
-
-
-def reports_topic(stream: str, round_name: str) -> str:
-    return f"{rounds_topic(stream)}/{round_name}/reports"
 
 
 @dataclass(frozen=True)
@@ -172,15 +165,12 @@ class MqttTransport:
 
     def send(self, url: str, request: Request) -> Response:
         patience = Patience(request.patience, request.stop)
-        parts = urlsplit(request.path)
         try:
-            match parts.path.split("/")[3:]:
-                case [stream, "rounds"] if request.method == "GET":
-                    asked = parse_qs(parts.query)
-                    after, wait = (int(asked.get(name, ["0"])[0]) for name in ("after", "wait"))
+            match request.message:
+                case ListRounds(stream, after, wait):
                     return self._wait_for_rounds(stream, after, wait, patience)
-                case [stream, "rounds", name, "reports"] if request.method == "POST":
-                    return self._publish(stream, name, request, patience)
+                case SubmitReport() as report:
+                    return self._publish(report, patience)
         except TimeoutError as fault:
             raise unreachable(self._broker.url, fault) from fault
         return self._http.send(url, request)
@@ -198,13 +188,9 @@ class MqttTransport:
                 raise unreachable(self._broker.url, "no round was ever announced; is a bridge up?")
             return Response(200, {}, self._announcement if live else self._undated)
 
-    def _publish(
-        self, stream: str, round_name: str, request: Request, patience: Patience
-    ) -> Response:
-        client = self._connected(stream, patience)
-        head = bytes.fromhex(request.headers["Ldp-Device"] + request.headers["Ldp-Mac"])
-        topic = reports_topic(stream, round_name)
-        sending = client.publish(topic, head + request.body, AT_LEAST_ONCE)
+    def _publish(self, message: SubmitReport, patience: Patience) -> Response:
+        client = self._connected(message.stream, patience)
+        sending = client.publish(message.topic, message.record, AT_LEAST_ONCE)
         try:
             while not sending.is_published():
                 sending.wait_for_publish(patience.left())

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
-from ldpstream.device.terms import LATEST_MS, shown, whole
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.epsilon import LARGEST_NANO
-
-MOST_ROUNDS = 64
-"""In one announcement: a timestamp has two or three."""
-LARGEST_SERIAL = (1 << 53) - 1
-"""The largest integer that JavaScript holds exactly with all below it."""
-
-_ROUND = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
-
-
-def is_round_name(name: object) -> bool:
-    return isinstance(name, str) and _ROUND.fullmatch(name) is not None
+from ldpstream.protocol.limits import LARGEST_SERIAL, LATEST_MS, MOST_ROUNDS
+from ldpstream.protocol.names import is_round_name, shown, whole
 
 
 class Refused(LdpStreamError):

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ldpstream.device.rounds import Refused, Round
-from ldpstream.device.terms import Terms, shown
 from ldpstream.errors import Problem
 from ldpstream.privacy.ledger import Ledger
+from ldpstream.protocol.names import shown
+from ldpstream.protocol.terms import Terms
 
 ANSWERS_PER_TIMESTAMP = 4
 """On average over a window: a mechanism asks twice at most, and each answer is stored."""

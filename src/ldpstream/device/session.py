@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -11,6 +10,7 @@ from ldpstream.device.account import Account, Outcome, Submission
 from ldpstream.device.answers import read_key, read_object, refusal_in, retry_after
 from ldpstream.device.backoff import Jitter, pause_after, system_jitter
 from ldpstream.device.exchange import (
+    PATIENCE,
     Conversation,
     Pause,
     Request,
@@ -22,22 +22,14 @@ from ldpstream.device.exchange import (
 from ldpstream.device.rounds import Announcement, Refused, Round
 from ldpstream.device.rules import Silence, TooEarly
 from ldpstream.device.store import Enrolment, LedgerUnusable, Store
-from ldpstream.device.terms import (
-    LATEST_MS,
-    Terms,
-    TermsRefused,
-    is_stream_name,
-    shown,
-    whole,
-)
 from ldpstream.device.values import HeldValue, Warn, log_warning
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.randomness import Source, SystemSource
+from ldpstream.protocol.limits import LATEST_MS, LONGEST_WAIT
+from ldpstream.protocol.messages import Enrol, ListRounds
+from ldpstream.protocol.names import STREAM_NAME, is_stream_name, shown, whole
+from ldpstream.protocol.terms import Terms, TermsRefused
 
-LONGEST_WAIT = 30
-"""Seconds that a collector holds a question for rounds back until there is news."""
-PATIENCE = 10.0
-"""Seconds for a whole request, apart from what a collector is asked to hold back."""
 ENROLMENT_TRIES = 6
 FIRST_PAUSE = 1.0
 
@@ -77,7 +69,7 @@ class Session:
         The token is empty where the stream lets anyone enrol.
         """
         if not is_stream_name(stream):
-            expected = "a stream's name: letters, digits, '.', '_' and '-'"
+            expected = f"a stream's name: {STREAM_NAME}"
             raise Mistake(
                 Problem.OPTION, option="the stream", given=shown(stream), expected=expected
             )
@@ -86,14 +78,8 @@ class Session:
             raise Mistake(
                 Problem.OPTION, option="the token", given="unprintable", expected="plain ASCII"
             )
-        authorised = {"Authorization": f"Bearer {token}"} if token else {}
         response = yield from self._insist(
-            self._request(
-                "POST",
-                f"/v1/streams/{stream}/devices",
-                authorised | {"Content-Type": "application/json"},
-                json.dumps({"device": self.account.number.hex(), "version": 2}).encode(),
-            ),
+            Request.of(Enrol(stream, token, self.account.number), stop=self._stop),
             give_up=lambda failures, pause: failures == ENROLMENT_TRIES,
         )
         if response.status not in (200, 201):
@@ -119,15 +105,9 @@ class Session:
         """Ask for rounds, waiting up to so many seconds for news, and answer them."""
         enrolment = self.account.enrolled
         # Where everyone is asked alike, who listens is nobody's business.
-        anonymous = enrolment.selection == "open"
-        response = yield from _ask(
-            self._request(
-                "GET",
-                f"/v1/streams/{enrolment.terms.stream}/rounds?after={self._serial}&wait={wait}",
-                {} if anonymous else {"Ldp-Device": self.account.number.hex()},
-                patience=wait + PATIENCE,
-            )
-        )
+        number = None if enrolment.selection == "open" else self.account.number
+        message = ListRounds(enrolment.terms.stream, self._serial, wait, number)
+        response = yield from _ask(Request.of(message, wait + PATIENCE, self._stop))
         if response.status != 200:
             if 400 <= response.status < 500 and response.status != 429:
                 self._serial = 0  # it may be what the collector does not take
@@ -212,17 +192,8 @@ class Session:
         over_ms = min(asked.deadline_ms, self.account.enrolled.terms.end_of(asked.t))
         left = max(0, over_ms - self.account.label.now_ms()) / 1000
         give_up_ms = self._clock.steady_ms() + 1000 * left
-        request = self._request(
-            "POST",
-            submission.path,
-            {
-                "Content-Type": "application/octet-stream",
-                "Ldp-Device": self.account.number.hex(),
-                "Ldp-Mac": submission.mac.hex(),
-            },
-            submission.report,
-            patience=min(PATIENCE, max(left, FIRST_PAUSE)),
-        )
+        patience = min(PATIENCE, max(left, FIRST_PAUSE))
+        request = Request.of(submission.message, patience, self._stop)
 
         def is_over(failures: int, pause: float) -> bool:
             return self._clock.steady_ms() + 1000 * pause >= give_up_ms
@@ -257,16 +228,6 @@ class Session:
                 raise fault
             yield pause
         raise AssertionError("counting has no end")
-
-    def _request(
-        self,
-        method: str,
-        path: str,
-        headers: dict[str, str],
-        body: bytes = b"",
-        patience: float = PATIENCE,
-    ) -> Request:
-        return Request(method, path, headers, body, patience, self._stop)
 
     def _pause(self, failures: int, at_least: float) -> Pause:
         """Of a tenth of a timestamp at first, so that there is time to try again within it."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ldpstream.device.clock import Clock, Look, SystemClock
 from ldpstream.device.store import Entry, Memory, RefusalCount, Store
-from ldpstream.device.terms import Terms
 from ldpstream.errors import Mistake, Problem
 from ldpstream.privacy.ledger import Ledger
+from ldpstream.protocol.terms import Terms
 
 
 @dataclass(frozen=True)

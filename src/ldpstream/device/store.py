@@ -19,9 +19,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from ldpstream.device.clock import Clock, Look, OwnTime, SystemClock
-from ldpstream.device.terms import Terms, TermsRefused
 from ldpstream.device.witness import ChangeTime, Witness
 from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.protocol.terms import Terms, TermsRefused
 
 FORMAT = 2
 """PRAGMA user_version of the file; raised when the schema changes."""

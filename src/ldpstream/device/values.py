@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from ldpstream.device.terms import Terms, Value
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.randomness import Source
+from ldpstream.protocol.terms import Terms, Value
 
 Warn = Callable[[LdpStreamError], None]
 """Told, once for each kind, what the application should mend."""
@@ -46,7 +46,7 @@ class HeldValue:
         # Drawn for every report, used or not: the draws of a report do not depend on its value.
         instead = source.below(len(terms.values))
         if terms.other is not None:
-            instead = terms.other
+            instead = terms.place(terms.other)
         try:
             value = self._read()
             return self._without(terms, "missing", instead) if value is None else terms.place(value)

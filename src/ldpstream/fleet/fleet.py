@@ -17,7 +17,6 @@ from ldpstream.device import AsyncDevice, Refused, Terms, Unreachable
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.exchange import AsyncTransport
 from ldpstream.device.session import Heard
-from ldpstream.device.terms import Value
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.folders import memory_folder
@@ -29,6 +28,7 @@ from ldpstream.lab.metrics import Metrics
 from ldpstream.mechanisms.queries import HISTOGRAM, Mean
 from ldpstream.numeric import Range
 from ldpstream.open_files import allow_connections
+from ldpstream.protocol.terms import Value
 from ldpstream.streams.stream import Stream
 
 ENROLLING_AT_ONCE = 64

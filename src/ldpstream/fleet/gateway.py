@@ -20,6 +20,7 @@ from ldpstream.device.backoff import pause_after, system_jitter
 from ldpstream.device.batches import BATCH, pass_on
 from ldpstream.device.clock import SystemClock
 from ldpstream.device.exchange import (
+    PATIENCE,
     AsyncTransport,
     Request,
     Response,
@@ -29,6 +30,7 @@ from ldpstream.device.exchange import (
 from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.messages import ListRounds
 
 CHECKS = 20
 """Times that the gateway asks before it believes that nobody is there."""
@@ -92,8 +94,8 @@ class Gateway:
         return await self._ask(wait=0)
 
     async def _ask(self, wait: int) -> Response:
-        path = f"/v1/streams/{self.stream}/rounds?after={self._serial}&wait={wait}"
-        return await self.transport.send(self.url, Request("GET", path, patience=wait + 10.0))
+        message = ListRounds(self.stream, self._serial, wait)
+        return await self.transport.send(self.url, Request.of(message, wait + PATIENCE))
 
     async def _answer(self, announcement: Announcement, heard_ms: int) -> None:
         """Let every device decide; those for whom it is too early again, when it is not."""
@@ -134,15 +136,14 @@ class Gateway:
 
     async def pass_on(self, reports: list[tuple[AsyncDevice, Submission]]) -> None:
         """Send reports of one round, until they have arrived or the round is over."""
-        path = reports[0][1].path.removesuffix("reports") + "batch"
-        records = [device.session.account.number + one.mac + one.report for device, one in reports]
+        records = [one.message.record for _, one in reports]
         device, one = reports[0]
 
         def round_is_over() -> bool:
             return device.session.account.label.now_ms() >= one.round.deadline_ms
 
         decided = await drive_async(
-            pass_on(path, records, _pause, round_is_over),
+            pass_on(self.stream, one.round.name, records, _pause, round_is_over),
             partial(self.transport.send, self.url),
             sleep_async,
         )

@@ -14,6 +14,7 @@ from ldpstream.device.exchange import AsyncTransport, Request
 from ldpstream.fleet.users import Users
 from ldpstream.lab.metrics import Metrics, measure
 from ldpstream.mechanisms.queries import HISTOGRAM, Query
+from ldpstream.protocol.messages import releases_path
 from ldpstream.refine.intervals import normal_interval
 
 PAGE = 1000
@@ -49,7 +50,7 @@ class Reader:
 
     async def read(self) -> list[Judged]:
         """The releases that came since the last call."""
-        path = f"/v1/streams/{self.stream}/releases?since={self._next}&limit={PAGE}&format=json"
+        path = f"{releases_path(self.stream)}?since={self._next}&limit={PAGE}&format=json"
         response = await self.transport.send(self.url, Request("GET", path))
         if response.status != 200:
             raise refusal_in(response, "to show releases")

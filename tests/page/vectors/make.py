@@ -17,15 +17,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ldpstream.collector.keys import report_mac, report_prefix
 from ldpstream.device.clock import Look, OwnTime
 from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.rules import Fresh, Repeat, Silence, State, TooEarly, decide, selects
-from ldpstream.device.terms import Terms
 from ldpstream.errors import Problem
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import LARGEST_NANO, Epsilon, Odds
 from ldpstream.privacy.ledger import Ledger, Promise
+from ldpstream.protocol.authentication import report_mac, report_prefix
+from ldpstream.protocol.messages import reports_path
+from ldpstream.protocol.terms import Terms
 
 FILE = Path(__file__).with_name("vectors.json")
 NANOS = [1, 2, 10, 10**3, 10**6, 25_000_000, 10**8, 5 * 10**8, 693_147_180, 693_147_181]
@@ -148,7 +149,7 @@ def _terms_given() -> list[dict[str, Any]]:
         TERMS,
         TERMS | {"labels": [*odd, "\u2028 \u2029", " ", "\u00e9", "e\u0301"]},
         TERMS | {"oracle": "hadamard", "epsilon_nano": LARGEST_NANO, "window": 1 << 31},
-        TERMS | {"start_ms": 1 << 52, "interval_ms": 1 << 41, "stream": "A.b_c-9"},
+        TERMS | {"start_ms": 1 << 52, "interval_ms": 1 << 41, "stream": "a_c-9"},
         TERMS | {"labels": [str(number) for number in range(300)], "epsilon_nano": 1},
         TERMS | {"other": "south"},
     ]
@@ -209,9 +210,9 @@ def _coin(rng: random.Random) -> dict[str, Any]:
 
 def _mac(rng: random.Random) -> dict[str, Any]:
     key, report, name = rng.randbytes(32), rng.randbytes(11), f"{rng.randrange(99)}-publication"
-    path = f"/v1/streams/regions/rounds/{name}/reports"
-    mac = report_mac(key, report_prefix(path, name), report)
-    message = report_prefix(path, name) + report
+    path = reports_path("regions", name)
+    mac = report_mac(key, report_prefix("regions", name), report)
+    message = report_prefix("regions", name) + report
     assert mac == hmac.digest(key, message, "sha256")[:16]
     return {
         "key": key.hex(),

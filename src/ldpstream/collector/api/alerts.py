@@ -1,4 +1,4 @@
-"""/v1/streams/{stream}/alerts: what is pending, firing and resolved; and the rules, for admins."""
+"""Alerts of a stream: what is pending, firing and resolved; and the rules, for admins."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ldpstream.collector.api.limits import check_token
 from ldpstream.collector.api.lookup import find_stream, readable_stream
 from ldpstream.collector.api.openapi import problems
 from ldpstream.collector.service import Service
+from ldpstream.protocol.messages import PREFIX
 
 RULES = "/streams/{stream}/alerts/rules"
 RULE_SCHEMA: dict[str, Any] = {
@@ -49,7 +50,7 @@ Given = Annotated[dict[str, Any], Body()]
 
 
 def alerts(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/v1")
+    router = APIRouter(prefix=PREFIX)
     router.include_router(_states(service))
     router.include_router(_rules(service))
     return router

@@ -34,6 +34,7 @@ from ldpstream.collector.api.rounds import CurrentRounds, enrolment
 from ldpstream.collector.api.status import status
 from ldpstream.collector.service import Service
 from ldpstream.errors import LdpStreamError
+from ldpstream.protocol.messages import BATCH, PREFIX, REPORTS, ROUNDS
 
 
 def build_app(service: Service) -> FastAPI:
@@ -58,9 +59,9 @@ def build_app(service: Service) -> FastAPI:
     app.add_middleware(BodyLimit, limit=service.config.limits.body_bytes)
     # The hot routes stand first: routes are tried in order.
     app.router.routes[:0] = [
-        Route(f"{ROUNDS}/{{round}}/reports", SingleReport(service), methods=["POST"]),
-        Route(f"{ROUNDS}/{{round}}/batch", Batch(service), methods=["POST"]),
-        Route(ROUNDS, CurrentRounds(service).answer, methods=["GET"]),
+        Route(PREFIX + REPORTS, SingleReport(service), methods=["POST"]),
+        Route(PREFIX + BATCH, Batch(service), methods=["POST"]),
+        Route(PREFIX + ROUNDS, CurrentRounds(service).answer, methods=["GET"]),
     ]
     for routes in (enrolment, releases, alerts, status, metrics):
         app.include_router(routes(service))
@@ -73,9 +74,6 @@ def build_app(service: Service) -> FastAPI:
     app.add_exception_handler(Exception, on_anything_else)
     describe(app)
     return app
-
-
-ROUNDS = "/v1/streams/{stream}/rounds"
 
 
 async def _on_refused(request: Request, error: Exception) -> Response:

@@ -12,13 +12,16 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from ldpstream.collector.api.limits import limited, read_body
-from ldpstream.collector.api.lookup import device_number, find_round, find_stream
-from ldpstream.collector.keys import MAC_BYTES
+from ldpstream.collector.api.lookup import find_round, find_stream
 from ldpstream.collector.service import Service
 from ldpstream.collector.verdicts import Verdict, count
 from ldpstream.errors import MalformedReport, Mistake, Problem
 from ldpstream.oracles.device_half import WIRE_VERSION
+from ldpstream.protocol.limits import MAC_BYTES
+from ldpstream.protocol.messages import DEVICE_HEADER, MAC_HEADER
+from ldpstream.protocol.names import device_number
 
+_DEVICE_HEADER, _MAC_HEADER = (name.lower().encode() for name in (DEVICE_HEADER, MAC_HEADER))
 _JSON = (b"content-type", b"application/json")
 _SINGLE_BODIES = {
     Verdict.ACCEPTED: b'{"status":"accepted"}',
@@ -27,7 +30,7 @@ _SINGLE_BODIES = {
 
 
 class SingleReport:
-    """POST /v1/streams/{stream}/rounds/{round}/reports."""
+    """The route of `SubmitReport`."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -51,7 +54,7 @@ class SingleReport:
 
 
 class Batch:
-    """POST /v1/streams/{stream}/rounds/{round}/batch."""
+    """The route of `SubmitBatch`."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -93,9 +96,9 @@ def summary(outcomes: Mapping[Verdict, int]) -> dict[str, Any]:
 def _headers(scope: Scope) -> tuple[bytes | None, bytes | None]:
     device = mac = None
     for name, value in scope["headers"]:
-        if name == b"ldp-device":
+        if name == _DEVICE_HEADER:
             device = value
-        elif name == b"ldp-mac":
+        elif name == _MAC_HEADER:
             mac = value
     return device, mac
 

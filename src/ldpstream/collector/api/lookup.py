@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from starlette.requests import Request
 
 from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.limits import has_token
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.intake import RETRY_SECONDS
-from ldpstream.collector.keys import DEVICE_BYTES
 from ldpstream.collector.service import Service, StreamService
 from ldpstream.collector.sharing import read_token
 from ldpstream.errors import Mistake, Problem
-
-_DEVICE_DIGITS = re.compile(f"[0-9a-fA-F]{{{2 * DEVICE_BYTES}}}")
 
 
 def find_stream(service: Service, name: str) -> StreamService:
@@ -65,11 +60,3 @@ async def find_round(service: Service, stream: StreamService, name: str) -> Open
     if not service.sees(stream.config.name, asked):
         raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
     raise Mistake(Problem.ROUND_UNKNOWN, given=name)
-
-
-def device_number(digits: str | bytes | None) -> bytes:
-    """The 16 bytes that a device calls itself, from 32 hex digits."""
-    text = digits.decode("latin-1") if isinstance(digits, bytes) else digits or ""
-    if _DEVICE_DIGITS.fullmatch(text) is None:  # fromhex alone would skip blanks between digits
-        raise Mistake(Problem.DEVICE_NUMBER, given=repr(text[:40]))
-    return bytes.fromhex(text)

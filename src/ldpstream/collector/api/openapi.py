@@ -7,6 +7,18 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from ldpstream.protocol.limits import LONGEST_WAIT
+from ldpstream.protocol.messages import (
+    BATCH,
+    BATCH_TYPE,
+    DEVICE_HEADER,
+    MAC_HEADER,
+    PREFIX,
+    REPORT_TYPE,
+    REPORTS,
+    ROUNDS,
+)
+
 _PROBLEM = {
     "description": "refused: an RFC 9457 problem body",
     "content": {"application/problem+json": {"schema": {"type": "object"}}},
@@ -42,7 +54,7 @@ def _answers(*known: tuple[int, str]) -> dict[str, Any]:
 
 
 PLAIN_PATHS: dict[str, Any] = {
-    "/v1/streams/{stream}/rounds": {
+    PREFIX + ROUNDS: {
         "get": {
             "summary": "The current rounds, by long poll",
             "operationId": "current_rounds",
@@ -50,13 +62,15 @@ PLAIN_PATHS: dict[str, Any] = {
             "parameters": [
                 _STREAM,
                 _parameter("after", "query", "integer", "the last serial seen", False),
-                _parameter("wait", "query", "integer", "seconds to wait, at most 30", False),
-                _parameter("Ldp-Device", "header", "string", f"{_DEVICE}; with a roster", False),
+                _parameter(
+                    "wait", "query", "integer", f"seconds to wait, at most {LONGEST_WAIT}", False
+                ),
+                _parameter(DEVICE_HEADER, "header", "string", f"{_DEVICE}; with a roster", False),
             ],
             "responses": _answers((200, "the announcement")),
         }
     },
-    "/v1/streams/{stream}/rounds/{round}/reports": {
+    PREFIX + REPORTS: {
         "post": {
             "summary": "Submit one report",
             "operationId": "submit_report",
@@ -64,20 +78,20 @@ PLAIN_PATHS: dict[str, Any] = {
             "parameters": [
                 _STREAM,
                 _ROUND,
-                _parameter("Ldp-Device", "header", "string", _DEVICE, True),
-                _parameter("Ldp-Mac", "header", "string", "32 hex digits: the code", True),
+                _parameter(DEVICE_HEADER, "header", "string", _DEVICE, True),
+                _parameter(MAC_HEADER, "header", "string", "32 hex digits: the code", True),
             ],
-            "requestBody": _body("application/octet-stream"),
+            "requestBody": _body(REPORT_TYPE),
             "responses": _answers((202, "stored durably, to be counted once")),
         }
     },
-    "/v1/streams/{stream}/rounds/{round}/batch": {
+    PREFIX + BATCH: {
         "post": {
             "summary": "Submit many reports",
             "operationId": "submit_batch",
             "tags": ["devices"],
             "parameters": [_STREAM, _ROUND],
-            "requestBody": _body("application/vnd.ldpstream.batch"),
+            "requestBody": _body(BATCH_TYPE),
             "responses": _answers((200, "how many were accepted, repeated, refused by reason")),
         }
     },

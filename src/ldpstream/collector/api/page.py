@@ -19,6 +19,7 @@ from ldpstream.collector.api.limits import check_token
 from ldpstream.collector.api.lookup import find_stream
 from ldpstream.collector.service import Service
 from ldpstream.collector.sharing import read_token
+from ldpstream.protocol.messages import PREFIX
 
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -114,7 +115,7 @@ def _answering(asset: Asset) -> Any:
 
 
 def _sharing(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["releases"])
+    router = APIRouter(prefix=PREFIX, tags=["releases"])
 
     @router.get("/streams/{stream}/share")
     def share(stream: str, request: Request) -> dict[str, str]:

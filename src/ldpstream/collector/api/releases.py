@@ -19,6 +19,7 @@ from ldpstream.collector.formats import MEDIA_TYPES, line, write
 from ldpstream.collector.paging import at_once
 from ldpstream.collector.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.messages import PREFIX
 
 _QUALITY = re.compile(r"[01](\.[0-9]*)?")
 KEEP_ALIVE_SECONDS = 15
@@ -31,7 +32,7 @@ RECENT_CHANGES = 20
 
 
 def releases(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["releases"])
+    router = APIRouter(prefix=PREFIX, tags=["releases"])
 
     @router.get("/streams/{stream}/releases")
     def list_releases(

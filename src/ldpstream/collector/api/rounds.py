@@ -11,18 +11,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ldpstream.collector.api.limits import AddressBuckets, TokenBucket, has_token, is_number
-from ldpstream.collector.api.lookup import device_number, find_stream
+from ldpstream.collector.api.lookup import find_stream
 from ldpstream.collector.service import Service
-from ldpstream.collector.terms import PROTOCOL_VERSION
 from ldpstream.errors import Mistake, Problem
-
-LONGEST_WAIT_SECONDS = 30
-LARGEST_SERIAL = (1 << 53) - 1
-"""The largest serial that devices take: JavaScript holds no larger integer exactly."""
+from ldpstream.protocol.limits import LARGEST_SERIAL, LONGEST_WAIT, VERSION
+from ldpstream.protocol.messages import DEVICE_HEADER, DEVICES, PREFIX
+from ldpstream.protocol.names import device_number
 
 
 def enrolment(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/v1")
+    router = APIRouter(prefix=PREFIX)
     limits, clock = service.config.limits, service.clock
     bucket = TokenBucket(limits.enrolments_per_second, clock)
     visitors = AddressBuckets(limits.public_enrolments_per_minute, clock, period_ms=60_000)
@@ -39,7 +37,7 @@ def enrolment(service: Service) -> APIRouter:
             raise Mistake(Problem.RATE_LIMITED, what="enrolments from one address", seconds=60)
 
     @router.post(
-        "/streams/{stream}/devices",
+        DEVICES,
         status_code=201,
         tags=["devices"],
         dependencies=[Depends(authorised)],
@@ -55,7 +53,7 @@ def enrolment(service: Service) -> APIRouter:
         if not bucket.take():
             raise Mistake(Problem.RATE_LIMITED, what="enrolments", seconds=1)
         found = find_stream(service, stream)
-        if type(version) is not int or version != PROTOCOL_VERSION:
+        if type(version) is not int or version != VERSION:
             raise Mistake(Problem.DEVICE_VERSION)
         number = device_number(device)
         if found.roster is not None:
@@ -72,7 +70,7 @@ def enrolment(service: Service) -> APIRouter:
 
 
 class CurrentRounds:
-    """GET /v1/streams/{stream}/rounds: plain Starlette, since devices come by all the time."""
+    """The route of `ListRounds`: plain Starlette, since devices come by all the time."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -80,10 +78,10 @@ class CurrentRounds:
     async def answer(self, request: Request) -> Response:
         stream = find_stream(self._service, request.path_params["stream"])
         after = _number(request, "after", 0, LARGEST_SERIAL)
-        wait = _number(request, "wait", 0, LONGEST_WAIT_SECONDS)
+        wait = _number(request, "wait", 0, LONGEST_WAIT)
         place = None
         if stream.roster is not None:
-            device = device_number(request.headers.get("ldp-device"))
+            device = device_number(request.headers.get(DEVICE_HEADER))
             found = stream.roster.numbers_of(np.frombuffer(device, np.uint8).reshape(1, 16))
             place = int(found[0])
         announcement = await stream.board.after(after, wait)

@@ -13,10 +13,11 @@ from ldpstream.collector.api.ingest import summary
 from ldpstream.collector.api.limits import check_token
 from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.service import Service, StreamService
+from ldpstream.protocol.messages import PREFIX
 
 
 def status(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["status"])
+    router = APIRouter(prefix=PREFIX, tags=["status"])
 
     # These two wait for no thread, which others may keep waiting for the store.
 

@@ -10,7 +10,6 @@ from enum import StrEnum
 from ldpstream.collector.alerts.rules import Rule, read_rules
 from ldpstream.collector.config.table import Table
 from ldpstream.collector.suspicion import Suspicion
-from ldpstream.collector.terms import names_of
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.mechanisms.queries import HISTOGRAM, Mean, Query
@@ -19,8 +18,9 @@ from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import choose_robust
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.names import STREAM_NAME, is_stream_name
+from ldpstream.protocol.terms import names_of
 
-NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 BEST, ROBUST = "auto", "robust"
 """Instead of an oracle's name: the one with the least noise, or that fakes can bend least."""
 LEAST_INTERVAL_MS = 100
@@ -89,8 +89,8 @@ class StreamConfig:
 
 def read_stream(table: Table) -> StreamConfig:
     name = table.text("name")
-    if not name or not set(name) <= NAME_CHARACTERS or len(name) > 64:
-        table.refuse("name", f"name is {name!r}", "give up to 64 of a-z, 0-9, - and _")
+    if not is_stream_name(name):
+        table.refuse("name", f"name is {name!r}", f"give {STREAM_NAME}")
     values = _values(table)
     labels = list(names_of(values))
     mechanism = table.text("mechanism", "lpf")

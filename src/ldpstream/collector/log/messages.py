@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from functools import lru_cache
 
-from ldpstream.collector.records import HEAD_BYTES, Records
+from ldpstream.collector.records import Records
 from ldpstream.collector.terms import Half
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.limits import HEAD_BYTES
 
 VERSION = 1
 _FRAME = struct.Struct("<BBH")

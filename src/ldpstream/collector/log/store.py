@@ -9,9 +9,10 @@ from ldpstream.collector.log.jetstream import JetStreamLog
 from ldpstream.collector.log.messages import LoggedRound
 from ldpstream.collector.records import Records
 from ldpstream.collector.store.postgres.store import PostgresStore
-from ldpstream.collector.terms import Half, Terms
+from ldpstream.collector.terms import Half
 from ldpstream.collector.verdicts import Verdict, Verdicts, all_of
 from ldpstream.oracles.collector_half import See, Support
+from ldpstream.protocol.terms import Terms
 
 ROUNDS_REMEMBERED = 1000
 
@@ -79,7 +80,7 @@ class LoggedStore(PostgresStore):
     def _look_up(self, stream: str, round_name: str) -> LoggedRound:
         known = self.stream(stream)
         assert known is not None
-        terms = Terms.from_json(known.terms)
+        terms = Terms.read(known.terms)
         t = int(round_name.partition("-")[0])
         stored = next(one for one in self.rounds(stream, t - 1) if one.name == round_name)
         return LoggedRound(

@@ -13,10 +13,11 @@ from enum import StrEnum
 from typing import Any
 
 from ldpstream.collector.records import Records
-from ldpstream.collector.terms import Half, Terms
+from ldpstream.collector.terms import Half
 from ldpstream.collector.verdicts import Verdicts
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
+from ldpstream.protocol.terms import Terms
 
 Change = Callable[[dict[str, Any] | None], dict[str, Any]]
 """What is to be kept, given what is kept so far."""
@@ -243,4 +244,4 @@ class Archive(ABC):
         terms = self.terms()
         if stream not in terms:
             raise Mistake(Problem.STREAM_UNKNOWN, given=stream, known=", ".join(terms))
-        return list(Terms.from_json(terms[stream]).names)
+        return list(Terms.read(terms[stream]).names)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldpstream.device.store import COLUMNS, Entry, Store
-from ldpstream.device.terms import Terms
 from ldpstream.fleet.evidence.databases import reading
+from ldpstream.protocol.terms import Terms
 
 
 def make_with_history(path: Path) -> None:
@@ -21,7 +21,7 @@ def make_with_history(path: Path) -> None:
         connection.executescript(
             f"CREATE TABLE history ({COLUMNS});"
             "CREATE TRIGGER keep AFTER DELETE ON ledger BEGIN INSERT INTO history"
-            f" VALUES ({old}); END;"  # noqa: S608
+            f" VALUES ({old}); END;"
         )
 
 

@@ -10,7 +10,7 @@ const LONGEST_WINDOW = 2 ** 31;
 const LONGEST_INTERVAL_MS = 2 ** 41;
 const MOST_LABELS = 2 ** 16;
 const LONGEST_LABEL = 1000;
-const STREAM = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+const STREAM = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 
 /**
  * @param {unknown} value @param {number} least @param {number} most

@@ -12,7 +12,6 @@ import psycopg
 from psycopg import errors, sql
 
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable, Numbers
-from ldpstream.collector.keys import DEVICE_BYTES
 from ldpstream.collector.records import Bytes, Records
 from ldpstream.collector.store.postgres.connections import Connections, Transaction
 from ldpstream.collector.store.postgres.copying import (
@@ -22,6 +21,7 @@ from ldpstream.collector.store.postgres.copying import (
     in_order,
 )
 from ldpstream.collector.verdicts import Verdict, Verdicts, all_of
+from ldpstream.protocol.limits import DEVICE_BYTES
 
 ACCEPT = Transaction("accept", again=True)
 

@@ -1,4 +1,4 @@
-"""What a device agreed to at enrolment: the terms of one stream, and the pin that names them."""
+"""The terms of a stream: what is public about it, and pinned by every device at enrolment."""
 
 from __future__ import annotations
 
@@ -16,33 +16,25 @@ from ldpstream.oracles import Oracle
 from ldpstream.oracles.device_half import Randomiser
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Promise
+from ldpstream.protocol.limits import LATEST_MS
+from ldpstream.protocol.names import is_stream_name, shown, whole
 
 VERSION = 1
+"""Of the form of the terms. It is pinned with them."""
 LONGEST_WINDOW = 1 << 31
 LONGEST_INTERVAL_MS = 1 << 41
 """About 70 years."""
-LATEST_MS = 1 << 52
+MEAN = "mean"
+"""The query of a stream of numbers, and what its one figure is called."""
 
 Value = str | float
 """A label by its name or index; of a stream of numbers, a number."""
 
-_STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _END = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
-def shown(value: object) -> str:
-    """What a stranger sent, short and printable, for a message."""
-    text = ascii(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def whole(value: object, least: int, most: int) -> bool:
-    """Whether it is an integer in this range. JSON's true is no number here, though Python's is."""
-    return type(value) is int and least <= value <= most
-
-
 class TermsRefused(LdpStreamError):
-    """The collector wants something that this device did not, or cannot, agree to."""
+    """They are none, or not those that were agreed to."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +52,13 @@ class Terms:
     stream: str
     values: Domain | Range
     """What the device may hold: one of these labels, or a number of this range."""
-    epsilon_nano: int
+    epsilon: Epsilon
     window: int
     interval_ms: int
     start_ms: int
     oracle: Oracle | Numeric
-    other: int | None = None
-    """The index of the label to report when there is no usable value, if the stream has one."""
+    other: str | None = None
+    """The label that a device reports when it has no usable value, if the stream has one."""
 
     @classmethod
     def read(cls, sent: object) -> Terms:
@@ -86,34 +78,40 @@ class Terms:
         _check("oracle", sent, isinstance(sent["oracle"], str))
         try:
             epsilon = Epsilon(sent["epsilon_nano"])
-            values, oracle = _numbers(sent) if sent["query"] == "mean" else _labels(sent)
+            values, oracle = _numbers(sent) if sent["query"] == MEAN else _labels(sent)
         except (Mistake, ValueError) as error:
             raise TermsRefused(Problem.TERMS_MALFORMED, what=shown(str(error))) from None
         times = (sent["interval_ms"], sent["start_ms"])
         other = _other(sent, values)
-        return cls(sent["stream"], values, epsilon.nano, sent["window"], *times, oracle, other)
+        return cls(sent["stream"], values, epsilon, sent["window"], *times, oracle, other)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `read` reads."""
+        if isinstance(self.values, Range):
+            query: dict[str, Any] = {"query": MEAN, **self.values.to_json()}
+        else:
+            query = {"query": "histogram", "labels": list(self.values.labels)}
+        return {
+            "version": VERSION,
+            "stream": self.stream,
+            **query,
+            "epsilon_nano": self.epsilon.nano,
+            "window": self.window,
+            "interval_ms": self.interval_ms,
+            "start_ms": self.start_ms,
+            "oracle": self.oracle.value,
+            **({} if self.other is None else {"other": self.other}),
+        }
 
     @cached_property
     def canonical(self) -> str:
         """JSON with sorted keys, no spaces, and no escapes that JSON does not demand."""
-        if isinstance(self.values, Range):
-            query = {"query": "mean", **self.values.to_json()}
-        else:
-            query = {"query": "histogram", "labels": self.values.labels}
-            if self.other is not None:
-                query["other"] = self.values.labels[self.other]
-        fields = {
-            "version": VERSION,
-            "stream": self.stream,
-            **query,
-            "epsilon_nano": self.epsilon_nano,
-            "window": self.window,
-            "interval_ms": self.interval_ms,
-            "start_ms": self.start_ms,
-            "oracle": self.oracle,
-        }
         return json.dumps(
-            fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+            self.to_json(),
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
+            allow_nan=False,
         )
 
     @cached_property
@@ -122,11 +120,16 @@ class Terms:
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
     @property
-    def epsilon(self) -> Epsilon:
-        return Epsilon(self.epsilon_nano)
+    def epsilon_nano(self) -> int:
+        return self.epsilon.nano
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is released, by name and in order."""
+        return names_of(self.values)
 
     def place(self, value: Value) -> int:
-        """Which value it is, from 0: of a label, its name or index; of a number, its level."""
+        """Return which value it is, from 0: a label by name or index, or the level of a number."""
         if isinstance(self.values, Range):
             return self.values.level(value)
         index = self.values.index(value) if isinstance(value, str) else value
@@ -136,7 +139,7 @@ class Terms:
         return index
 
     def randomiser(self, epsilon: Epsilon) -> Randomiser[Any]:
-        """What makes a report of a value at this cost."""
+        """Return what makes a report of a value at this cost."""
         return self.oracle.device(len(self.values), epsilon)
 
     @property
@@ -148,9 +151,18 @@ class Terms:
         """Return the timestamp that this moment belongs to; below 1 before the stream starts."""
         return (ms - self.start_ms) // self.interval_ms + 1
 
+    def start_of(self, t: int) -> int:
+        """Return the moment at which timestamp t begins."""
+        return self.start_ms + (t - 1) * self.interval_ms
+
     def end_of(self, t: int) -> int:
         """Return the moment at which timestamp t is over."""
-        return self.start_ms + t * self.interval_ms
+        return self.start_of(t + 1)
+
+
+def names_of(values: Domain | Range) -> tuple[str, ...]:
+    """Return what is released of these values, by name and in order."""
+    return (MEAN,) if isinstance(values, Range) else values.labels
 
 
 _COMMON_KEYS = frozenset(
@@ -158,9 +170,8 @@ _COMMON_KEYS = frozenset(
 )
 _OWN_KEYS = {
     "histogram": frozenset({"labels"}),
-    "mean": frozenset({"low", "high", "steps"}),
+    MEAN: frozenset({"low", "high", "steps"}),
 }
-
 _OPTIONAL_KEYS = {"histogram": frozenset({"other"})}
 
 
@@ -179,15 +190,12 @@ def _numbers(sent: dict[str, Any]) -> tuple[Range, Numeric]:
     return values, Numeric(sent["oracle"])
 
 
-def _other(sent: dict[str, Any], values: Domain | Range) -> int | None:
+def _other(sent: dict[str, Any], values: Domain | Range) -> str | None:
     if isinstance(values, Range) or "other" not in sent:
         return None
-    _check("other", sent, isinstance(sent["other"], str) and sent["other"] in values.labels)
-    return values.index(sent["other"])
-
-
-def is_stream_name(name: object) -> bool:
-    return isinstance(name, str) and _STREAM.fullmatch(name) is not None
+    other = sent["other"]
+    _check("other", sent, isinstance(other, str) and other in values.labels)
+    return str(other)
 
 
 def _are_labels(labels: object) -> bool:

@@ -1,0 +1,141 @@
+"""What is said, as values; how HTTP and MQTT carry it.
+
+>>> ListRounds("regions", after=7, wait=30).http.path
+'/v1/streams/regions/rounds?after=7&wait=30'
+>>> SubmitReport("regions", "2-publication", bytes(16), bytes(16), b"AB").topic
+'ldpstream/1/regions/rounds/2-publication/reports'
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ldpstream.protocol.limits import VERSION
+
+PREFIX = "/v1"
+"""Of every path."""
+STREAM = "/streams/{stream}"
+DEVICES = f"{STREAM}/devices"
+ROUNDS = f"{STREAM}/rounds"
+REPORTS = f"{ROUNDS}/{{round}}/reports"
+BATCH = f"{ROUNDS}/{{round}}/batch"
+RELEASES = f"{STREAM}/releases"
+"""Routes, below the prefix."""
+
+DEVICE_HEADER = "Ldp-Device"
+MAC_HEADER = "Ldp-Mac"
+REPORT_TYPE = "application/octet-stream"
+BATCH_TYPE = "application/vnd.ldpstream.batch"
+
+
+def reports_path(stream: str, round_name: str) -> str:
+    """Return the path that a report is sent to, and that its code covers."""
+    return PREFIX + REPORTS.format(stream=stream, round=round_name)
+
+
+def releases_path(stream: str) -> str:
+    """Return the path of a stream's releases; the name must be safe in a path."""
+    return PREFIX + RELEASES.format(stream=stream)
+
+
+def rounds_topic(stream: str) -> str:
+    """Return the MQTT topic on which announcements are retained."""
+    return f"ldpstream/1/{stream}/rounds"
+
+
+def reports_topic(stream: str, round_name: str) -> str:
+    """Return the MQTT topic to which the reports of a round are published."""
+    return f"{rounds_topic(stream)}/{round_name}/reports"
+
+
+@dataclass(frozen=True)
+class HttpForm:
+    """A message as HTTP carries it."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Not shown: a token may be among them."""
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class Enrol:
+    """Join a stream under a number; the token is empty where anyone may."""
+
+    stream: str
+    token: str = field(repr=False)
+    number: bytes
+
+    @property
+    def http(self) -> HttpForm:
+        authorised = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        body = json.dumps({"device": self.number.hex(), "version": VERSION}).encode()
+        path = PREFIX + DEVICES.format(stream=self.stream)
+        return HttpForm("POST", path, authorised | {"Content-Type": "application/json"}, body)
+
+
+@dataclass(frozen=True)
+class ListRounds:
+    """Ask for the rounds that are open, if there is news after a serial, or after a while."""
+
+    stream: str
+    after: int
+    wait: int
+    """Seconds that the answer may be held back."""
+    number: bytes | None = None
+    """Of the device, where each is asked by itself (a roster)."""
+
+    @property
+    def http(self) -> HttpForm:
+        headers = {} if self.number is None else {DEVICE_HEADER: self.number.hex()}
+        path = PREFIX + ROUNDS.format(stream=self.stream)
+        return HttpForm("GET", f"{path}?after={self.after}&wait={self.wait}", headers)
+
+
+@dataclass(frozen=True)
+class SubmitReport:
+    """Submit one report."""
+
+    stream: str
+    round: str
+    number: bytes
+    mac: bytes
+    report: bytes
+
+    @property
+    def http(self) -> HttpForm:
+        headers = {
+            "Content-Type": REPORT_TYPE,
+            DEVICE_HEADER: self.number.hex(),
+            MAC_HEADER: self.mac.hex(),
+        }
+        return HttpForm("POST", reports_path(self.stream, self.round), headers, self.report)
+
+    @property
+    def record(self) -> bytes:
+        """The report as a record of a batch, and as a payload of MQTT."""
+        return self.number + self.mac + self.report
+
+    @property
+    def topic(self) -> str:
+        return reports_topic(self.stream, self.round)
+
+
+@dataclass(frozen=True)
+class SubmitBatch:
+    """Submit the records of many devices' reports of one round."""
+
+    stream: str
+    round: str
+    records: bytes
+
+    @property
+    def http(self) -> HttpForm:
+        path = PREFIX + BATCH.format(stream=self.stream, round=self.round)
+        return HttpForm("POST", path, {"Content-Type": BATCH_TYPE}, self.records)
+
+
+Message = Enrol | ListRounds | SubmitReport | SubmitBatch

@@ -1,0 +1,47 @@
+"""Which names streams, rounds and devices may have, and how a stranger's words are checked."""
+
+from __future__ import annotations
+
+import re
+
+from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.limits import DEVICE_BYTES
+
+STREAM_NAME = "1 to 64 of a-z, 0-9, - and _, the first of them a letter or a digit"
+
+_STREAM = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_ROUND = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+_DEVICE = re.compile(f"[0-9a-fA-F]{{{2 * DEVICE_BYTES}}}")
+
+
+def is_stream_name(name: object) -> bool:
+    """Return whether a stream may have this name.
+
+    >>> is_stream_name("regions"), is_stream_name("_a"), is_stream_name("a/b")
+    (True, False, False)
+    """
+    return isinstance(name, str) and _STREAM.fullmatch(name) is not None
+
+
+def is_round_name(name: object) -> bool:
+    """Return whether a round may have this name."""
+    return isinstance(name, str) and _ROUND.fullmatch(name) is not None
+
+
+def device_number(digits: str | bytes | None) -> bytes:
+    """Return the bytes of a device's number, from its hexadecimal digits."""
+    text = digits.decode("latin-1") if isinstance(digits, bytes) else digits or ""
+    if _DEVICE.fullmatch(text) is None:  # `fromhex` alone would skip blanks between digits
+        raise Mistake(Problem.DEVICE_NUMBER, given=repr(text[:40]))
+    return bytes.fromhex(text)
+
+
+def shown(value: object) -> str:
+    """Return what a stranger sent, short and printable, for a message."""
+    text = ascii(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def whole(value: object, least: int, most: int) -> bool:
+    """Return whether it is an integer in this range; JSON's true is none, though Python's is."""
+    return type(value) is int and least <= value <= most
