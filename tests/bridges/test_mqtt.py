@@ -28,6 +28,7 @@ from ldpstream.device.batches import BATCH
 from ldpstream.device.exchange import Request, Response
 from ldpstream.device.mqtt import Broker, MqttTransport, hang_up
 from ldpstream.errors import Mistake
+from ldpstream.protocol.messages import ListRounds, SubmitReport
 from tests.device.scripted import JOIN_SECONDS, Script, ScriptedServer, Talk
 from tests.fleet.serving import TOKEN, serving, stream_table
 from tests.programs import free_port, program, wait_for_port
@@ -215,7 +216,7 @@ def test_a_report_waits_at_the_broker_while_no_bridge_is_there(tmp_path: Path, b
             other.close()
         with closing(device):
             listener = MqttTransport(Broker.of(broker))
-            listener.send(collector, Request("GET", "/v1/streams/s/rounds?after=0&wait=20"))
+            listener.send(collector, Request.of(ListRounds("s", after=0, wait=20)))
             listener.close()
             bridging.kill()  # the round is announced, and retained by the broker
             bridging.communicate()
@@ -261,14 +262,8 @@ def saying(packet: bytes) -> Script:
     return script
 
 
-LISTEN = Request("GET", "/v1/streams/s/rounds?after=0&wait=3600", patience=0.5)
-REPORT = Request(
-    "POST",
-    "/v1/streams/s/rounds/1-publication/reports",
-    {"Ldp-Device": "00" * 16, "Ldp-Mac": "00" * 16},
-    b"x",
-    patience=0.5,
-)
+LISTEN = Request.of(ListRounds("s", after=0, wait=3600), patience=0.5)
+REPORT = Request.of(SubmitReport("s", "1-publication", bytes(16), bytes(16), b"x"), patience=0.5)
 ACCEPTED = b"\x20\x02\x00\x00"
 NOT_AUTHORIZED = b"\x20\x02\x00\x05"
 

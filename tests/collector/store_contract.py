@@ -18,6 +18,7 @@ from ldpstream.oracles.collector_half import Support
 from tests.collector.helpers import device_of, new_round, unsigned
 
 TERMS = {
+    "version": 1,
     "stream": "a",
     "query": "histogram",
     "labels": ["x", "y"],

@@ -65,7 +65,7 @@ def test_an_enrolment_tells_of_the_other_label(tmp_path: Path) -> None:
         body = {"device": "00" * 16, "version": 2}
         answer = api.client.post(f"{STREAM}/devices", json=body, headers=ENROL).json()
         assert answer["terms"]["other"] == "z"
-        assert DeviceTerms.read(answer["terms"]).pin == answer["pin"]
+        assert Terms.read(answer["terms"]).pin == answer["pin"]
         assert api.client.get(STREAM).json()["terms"]["other"] == "z"
 
 

@@ -4,8 +4,8 @@ A device enrols over HTTP, once. From then on it hears rounds on a retained topi
 reports, through a broker that `ldpstream bridge mqtt` connects with the collector. Only the carrier
 is another: the conversations, and every rule of the device, are those of HTTP.
 
-    ldpstream/1/{stream}/rounds                    retained; an announcement, as over HTTP
-    ldpstream/1/{stream}/rounds/{round}/reports    device, code and report, one after the other
+Topics are those of `protocol/messages.py`: an announcement is retained on that of the rounds, and
+a report goes to that of its round, as a record of a batch.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from ldpstream.device.exchange import AsyncTransport, Request, Response
+from ldpstream.protocol.messages import DEVICE_HEADER
 
 SENT = 0
 """The status of a line that is written before the first byte leaves."""
@@ -59,7 +60,7 @@ class WireLog:
 
     def _write(self, request: Request, status: int) -> None:
         name = request.path.split("/")[-2]
-        device = request.headers["Ldp-Device"]
+        device = request.headers[DEVICE_HEADER]
         self._file.write(
             f"{device} {name} {request.body.hex()} {status} {time.time_ns() // 10**6}\n"
         )
