@@ -15,6 +15,8 @@ from ldpstream.privacy.randomness import Source
 
 Key = tuple[int, str]
 """A round: the timestamp as it was asked, and the name."""
+OnDisk = Callable[[Key, bytes], bool]
+"""Whether these bytes are on disk for this round now."""
 
 
 @dataclass(eq=False)
@@ -48,7 +50,9 @@ class Transcript:
         self.draws.append(draw)
         self.by_key[draw.key].append(draw)
 
-    def departed(self, key: Key, report: bytes, fresh: Draw | None, on_disk: bool) -> Draw | None:
+    def departed(
+        self, key: Key, report: bytes, fresh: Draw | None, on_disk: OnDisk
+    ) -> Draw | None:
         """Note bytes on the wire: of the draw just made, of one that left before, or of one that
         a fault kept back."""
         ours = self.by_key[key]
@@ -62,7 +66,7 @@ class Transcript:
                 self.strays.append(f"round {key}: bytes left that nothing was drawn for")
             return None
         if not draw.left:
-            draw.report, draw.on_disk = report, on_disk
+            draw.report, draw.on_disk = report, on_disk(key, report)
         return draw
 
     @property
@@ -136,7 +140,6 @@ class Watch:
             self._fresh = Draw(self.key, self._nano, self._read_us)
             self._transcript.drawn(self._fresh)
 
-    def departs(self, report: bytes, on_disk: Callable[[Key, bytes], bool]) -> Draw | None:
-        return self._transcript.departed(
-            self.key, report, self._fresh, on_disk(self.key, report)
-        )
+    def departs(self, report: bytes, on_disk: OnDisk) -> Draw | None:
+        """Note bytes that leave for the round that is considered."""
+        return self._transcript.departed(self.key, report, self._fresh, on_disk)

@@ -91,14 +91,14 @@ class Machine:
 
     def _wall_us(self) -> int:
         passed = self.true.us - self._set_at_us
-        return self._set_to_us + passed + int(passed * self._drift)
+        return self._set_to_us + passed + _part(passed, self._drift)
 
     def steady_ms(self) -> int:
         self._look()
         counted = self.true.us - self._booted_us
         if not self._counts_sleep:
             counted -= self._slept_us
-        return int(counted * self._pace) // 1000
+        return _part(counted, self._pace) // 1000
 
     def boot(self) -> str | None:
         return self._boot
@@ -137,3 +137,7 @@ class Machine:
     def restart_container(self) -> None:
         """Give the boot another name, on the same kernel: systemd-nspawn and LXC do so."""
         self._boot = self._new_name()
+
+
+def _part(us: int, share: Fraction) -> int:
+    return us * share.numerator // share.denominator
