@@ -78,7 +78,11 @@ class Transcript:
         """Return a line for each breach of: at most epsilon in any half-open span of true time."""
         span_us = 1000 * span_ms
         found = [*self._fullest(epsilon_nano, span_us), *self._drawn_twice(span_us), *self.strays]
-        found += [f"round {one.key} left before it was on disk" for one in self.sent if not one.on_disk]
+        found += [
+            f"round {one.key} left before it was on disk"
+            for one in self.sent
+            if not one.on_disk and one.key not in self.altered
+        ]
         return found
 
     def _fullest(self, epsilon_nano: int, span_us: int) -> Iterator[str]:

@@ -72,6 +72,8 @@ class Life:
         self._files: dict[Machine, FileSystem] = {}
         self._copies = count(1)
         self.process: Process | None = None
+        self.faults: list[str] = []
+        """Of the disk, while rounds were answered."""
 
     # --- processes --------------------------------------------------------------------------------
 
@@ -102,8 +104,10 @@ class Life:
         self.process = None
         try:
             self.process = self.another()
-        except (Mistake, LedgerUnusable):
+        except Mistake:  # there is no file, and an application makes none
             return None
+        except LedgerUnusable as fault:
+            self.faults.append(str(fault))
         return self.process
 
     def another(self) -> Process:
@@ -149,8 +153,10 @@ class Life:
         self.asker.rounds = list(rounds) or [self.asker.a_round()]
         try:
             process.device.poll()
-        except (Unreachable, LedgerUnusable):
+        except Unreachable:
             pass
+        except LedgerUnusable as fault:
+            self.faults.append(str(fault))
         return self.asker.departed[before:]
 
     # --- what happens to the machine and its file -------------------------------------------------
