@@ -13,7 +13,8 @@ import ldpstream
 from ldpstream.audit.attacker import evidence, ratios
 from ldpstream.audit.empirical import Campaign, Size, Trial, all_trials
 from ldpstream.audit.machine import START_MS
-from ldpstream.audit.planted import BUGS, Bug
+from ldpstream.audit.planted import BUGS
+from ldpstream.audit.planted.bug import Bug
 from ldpstream.audit.planted.mechanisms import MECHANISMS
 from ldpstream.audit.world import INTERVAL_MS, Scenario, Sent, World
 from ldpstream.collector import coordinator, starting

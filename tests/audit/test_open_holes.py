@@ -59,7 +59,10 @@ def test_a_file_goes_back_and_forth_between_two_machines_whose_wall_clocks_diffe
 ) -> None:
     """A shared volume and a witness that moves along: each turn gains the difference."""
     true = TrueTime()
-    slow, fast = Machine(true, up_ms=24 * HOUR_MS), Machine(true, up_ms=24 * HOUR_MS, skew_ms=HOUR_MS)
+    slow, fast = (
+        Machine(true, up_ms=24 * HOUR_MS),
+        Machine(true, up_ms=24 * HOUR_MS, skew_ms=HOUR_MS),
+    )
     life = a_life(memory, slow, witness=lambda _: CounterFile(memory / "counter"))
     for turn in range(6):
         life.ask()

@@ -16,6 +16,9 @@ from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.device.witness import CounterFile
 from ldpstream.errors import LdpStreamError
 
+Drill = Callable[[Path], list[str]]
+"""A hostile scenario, played in an empty folder; it returns the violations that were found."""
+
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 WINDOW = 20
@@ -33,7 +36,7 @@ def _installed(folder: Path, window: int = WINDOW, machine: Machine | None = Non
 
 
 def edge_of_a_timestamp(folder: Path) -> list[str]:
-    """w = 1: asked 0.1 s before a timestamp ends and 0.1 s after, again and again."""
+    """W = 1: asked 0.1 s before a timestamp ends and 0.1 s after, again and again."""
     life = _installed(folder, window=1)
     for _ in range(3):
         life.machine.wait(59.9)
@@ -45,7 +48,7 @@ def edge_of_a_timestamp(folder: Path) -> list[str]:
 
 
 def neighbours_of_now(folder: Path) -> list[str]:
-    """w = 1: asked for the timestamps before, at and after now, near an edge."""
+    """W = 1: asked for the timestamps before, at and after now, near an edge."""
     life = _installed(folder, window=1)
     life.machine.wait(595)
     now = life.asker.t
@@ -101,7 +104,7 @@ def marks_and_reboots(folder: Path) -> list[str]:
 
 
 def long_reading(folder: Path) -> list[str]:
-    """w = 1: the application takes 50 s to look at the value, and is asked again 10 s later."""
+    """W = 1: the application takes 50 s to look at the value, and is asked again 10 s later."""
     life = _installed(folder, window=1)
     for _ in range(3):
         life.dawdle_before = 50
@@ -114,7 +117,7 @@ def long_reading(folder: Path) -> list[str]:
 
 
 def moved_to_a_machine_that_is_up_for_long(folder: Path) -> list[str]:
-    """The file moves, with its witness, to a machine that has been up for days; clocks are right."""
+    """The file moves, with its witness, to a machine that is up for days; clocks are right."""
     true = TrueTime()
     machines = [Machine(true, up_ms=days * DAY_MS) for days in (1, 9)]
     life = Life(
@@ -173,15 +176,17 @@ def two_processes_on_one_file(folder: Path) -> list[str]:
         share = life.asker.a_round(epsilon_nano=NANO // WINDOW)
         sent += len(life.ask(share, by=processes[turn % 2]))
         life.machine.wait(60)
-    lost = [] if sent == asked else [f"only {sent} of {asked} reports that epsilon allows were sent"]
+    lost = (
+        [] if sent == asked else [f"only {sent} of {asked} reports that epsilon allows were sent"]
+    )
     return life.violations + lost
 
 
 # --- values ---------------------------------------------------------------------------------------
 
 SEEDS = 12
-"""Pairs of lives: a report that depends on a value differs in a pair with a chance of 0.46 (GRR, two
-labels, epsilon 1: the coin keeps the value), so it is missed with one of 0.0006."""
+"""Pairs of lives: a report that depends on a value differs in a pair with a chance of 0.46 (GRR,
+two labels, epsilon 1). The draws are the same in every run, so nothing is left to chance."""
 
 
 class SeededSource:
@@ -212,9 +217,7 @@ def _twins(folder: Path, this: Values, that: Values) -> list[str]:
         if lives[0].keys() != lives[1].keys():
             return ["whether the device speaks depends on its value"]
         depend |= {
-            key: nano
-            for key, (nano, report) in lives[0].items()
-            if lives[1][key] != (nano, report)
+            key: nano for key, (nano, report) in lives[0].items() if lives[1][key] != (nano, report)
         }
     spent = sum(depend.values())
     return [f"{spent} nano-epsilon depend on the values of one window"] if spent > NANO else []
@@ -233,7 +236,9 @@ def _spoken(folder: Path, seed: int, value: Values) -> dict[tuple[int, str], tup
             break
         life.machine.wait(60)
     return {
-        draw.key: (draw.nano, draw.report) for draw in life.transcript.sent if draw.report is not None
+        draw.key: (draw.nano, draw.report)
+        for draw in life.transcript.sent
+        if draw.report is not None
     }
 
 

@@ -20,7 +20,8 @@ from pathlib import Path
 from ldpstream.audit import planted
 from ldpstream.audit.attacker import evidence
 from ldpstream.audit.bounds import Score, score
-from ldpstream.audit.planted.bug import Bug, Drill
+from ldpstream.audit.drills import Drill
+from ldpstream.audit.planted.bug import Bug
 from ldpstream.audit.world import Scenario, World
 from ldpstream.collector.config import Selection
 from ldpstream.fleet.folders import memory_folder

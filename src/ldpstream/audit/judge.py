@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ldpstream.audit.machine import TrueTime
 from ldpstream.privacy.randomness import Source
@@ -50,11 +51,10 @@ class Transcript:
         self.draws.append(draw)
         self.by_key[draw.key].append(draw)
 
-    def departed(
-        self, key: Key, report: bytes, fresh: Draw | None, on_disk: OnDisk
-    ) -> Draw | None:
+    def departed(self, key: Key, report: bytes, fresh: Draw | None, on_disk: OnDisk) -> Draw | None:
         """Note bytes on the wire: of the draw just made, of one that left before, or of one that
-        a fault kept back."""
+        a fault kept back.
+        """
         ours = self.by_key[key]
         if fresh is not None and fresh.report not in (None, report):
             fresh = None
@@ -105,7 +105,7 @@ class Transcript:
     def _drawn_twice(self, span_us: int) -> Iterator[str]:
         for key, ours in self.by_key.items():
             left = sorted(one.read_us for one in ours if one.left)
-            if any(b - a < span_us for a, b in zip(left, left[1:], strict=False)):
+            if any(b - a < span_us for a, b in pairwise(left)):
                 yield f"round {key} was drawn again while its debit was kept"
 
 

@@ -40,10 +40,11 @@ class Audit:
             for one in self.exact
             if not one.holds
         ]
-        for one in self.findings:
-            if not one.as_it_should_be:
-                wrong.append(f"{one.trial.name}: {_what_failed(one)}")
-        return wrong
+        return wrong + [
+            f"{one.trial.name}: {_what_failed(one)}"
+            for one in self.findings
+            if not one.as_it_should_be
+        ]
 
     @property
     def complaints(self) -> list[str]:

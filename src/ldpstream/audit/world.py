@@ -104,7 +104,7 @@ class Target:
         self.session = Session(store, self.watch)
 
     def consider(self, pin: str, asked: Round) -> tuple[Outcome, int | None]:
-        """Return what the device makes of a round and, if bytes leave, when their value was read."""
+        """Return what comes of a round and, if bytes leave, when their value was read."""
         self.watch.considers(asked.key, asked.epsilon_nano)
         outcome = self.session.consider(pin, asked)
         if not isinstance(outcome, Submission):

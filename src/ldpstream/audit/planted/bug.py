@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 
+from ldpstream.audit.drills import Drill
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.randomness import Source, SystemSource
 
 Plant = Callable[[], AbstractContextManager[object]]
-Drill = Callable[[Path], list[str]]
-"""A hostile scenario, played in an empty folder; it returns the violations that were found."""
 
 
 @dataclass(frozen=True)

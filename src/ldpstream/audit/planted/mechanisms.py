@@ -103,9 +103,7 @@ class GenerousLedger(Ledger):
     """Allows twice the limit."""
 
     def _left_of(self, promise: Promise, moment: int) -> int:
-        return super()._left_of(
-            replace(promise, epsilon_nano=2 * promise.epsilon_nano), moment
-        )
+        return super()._left_of(replace(promise, epsilon_nano=2 * promise.epsilon_nano), moment)
 
 
 DOUBLED = "lba-doubled"
