@@ -82,7 +82,7 @@ class Life:
         return self._files.setdefault(self.machine, FileSystem(self.machine))
 
     def _parts(self, watch: Watch) -> dict[str, Any]:
-        witness = self._witness or (lambda machine: SimulatedChangeTime(self.files))
+        witness = self._witness or (lambda machine: SimulatedChangeTime(self.files, self.path))
         return {
             "witness": witness(self.machine),
             "clock": self.machine,

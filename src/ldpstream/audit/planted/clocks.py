@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
 from ldpstream.audit import drills
-from ldpstream.audit.planted.bug import Bug
+from ldpstream.audit.planted.bug import Bug, Plant
 from ldpstream.device import account, rules
 from ldpstream.device.account import Account
 from ldpstream.device.clock import Look, OwnTime
 from ldpstream.device.rounds import Round
 from ldpstream.device.rules import Decision, State
-from ldpstream.device.store import Change
+from ldpstream.device.store import Change, Store
 
 # --- Budgets by the timestamp that was asked for --------------------------------------------------
 
@@ -32,7 +32,10 @@ def _by_asked_timestamps(reach: int) -> Iterator[None]:
 
     def draw(self: Account, pin: str, asked: Round, *rest: Any) -> Decision:
         aligned_ms = asked.t * self.enrolled.terms.interval_ms
-        with patch.object(OwnTime, "at", lambda self, now: aligned_ms):
+        with (
+            patch.object(OwnTime, "at", lambda self, other: aligned_ms),
+            patch.object(Account, "own_ms", lambda self: aligned_ms - 1),
+        ):
             return honest_draw(self, pin, asked, *rest)
 
     with patch.object(account, "decide", decide), patch.object(Account, "_draw", draw):
@@ -50,52 +53,57 @@ def _neighbours() -> AbstractContextManager[object]:
 # --- Own time that is not the steady clock's ------------------------------------------------------
 
 
-def _by_the_wall_clock() -> AbstractContextManager[object]:
-    def at(self: OwnTime, now: Look) -> int:
-        return self.own_ms + max(0, now.wall_ms - self.look.wall_ms)
+def _resumed_by_the_wall_clock(self: OwnTime, now: Look) -> OwnTime:
+    return OwnTime(self.own_ms + max(0, now.wall_ms - self.look.wall_ms), now)
 
-    return patch.object(OwnTime, "at", at)
+
+@contextmanager
+def _by_the_wall_clock() -> Iterator[None]:
+    def at(self: OwnTime, other: Look) -> int:
+        return self.own_ms + other.wall_ms - self.look.wall_ms
+
+    with (
+        patch.object(OwnTime, "at", at),
+        patch.object(OwnTime, "resumed", _resumed_by_the_wall_clock),
+    ):
+        yield
 
 
 def _by_the_wall_clock_while_closed() -> AbstractContextManager[object]:
-    honest = Account._recall
+    honest = Store._begin
 
-    def recall(self: Account, change: Change) -> None:
-        honest(self, change)
-        if "_closed_ms" not in vars(self):  # the first look at the file in this process
-            mark, now = self._own, Look.at(self._clock)
-            wall_ms = now.wall_ms - mark.look.wall_ms
-            vars(self)["_closed_ms"] = max(0, wall_ms - (mark.at(now) - mark.own_ms))
-        self._own = OwnTime(self._own.own_ms + vars(self)["_closed_ms"], self._own.look)
+    def begin(self: Store, *arguments: Any) -> Change:
+        if self._left is not None:
+            return honest(self, *arguments)
+        with patch.object(OwnTime, "resumed", _resumed_by_the_wall_clock):
+            change = honest(self, *arguments)
+        change.mark_time()
+        return change
 
-    return patch.object(Account, "_recall", recall)
-
-
-def _by_the_wall_clock_between_boots() -> AbstractContextManager[object]:
-    honest = OwnTime.at
-
-    def at(self: OwnTime, now: Look) -> int:
-        if now.boot == self.look.boot:
-            return honest(self, now)
-        return self.own_ms + max(0, now.wall_ms - self.look.wall_ms)
-
-    return patch.object(OwnTime, "at", at)
+    return patch.object(Store, "_begin", begin)
 
 
-def _all_of_the_uptime() -> AbstractContextManager[object]:
-    honest = OwnTime.at
+def _after_another_boot(otherwise: Callable[[OwnTime, Look], OwnTime]) -> Plant:
+    honest = OwnTime.resumed
 
-    def at(self: OwnTime, now: Look) -> int:
-        return honest(self, now) if now.boot == self.look.boot else self.own_ms + now.steady_ms
+    def resumed(self: OwnTime, now: Look) -> OwnTime:
+        return honest(self, now) if now.boot == self.look.boot else otherwise(self, now)
 
-    return patch.object(OwnTime, "at", at)
+    return lambda: patch.object(OwnTime, "resumed", resumed)
+
+
+def _all_of_the_uptime(self: OwnTime, now: Look) -> OwnTime:
+    return OwnTime(self.own_ms + now.steady_ms, now)
 
 
 def _counted_twice() -> AbstractContextManager[object]:
-    def moved_to(self: OwnTime, now: Look) -> OwnTime:
-        return OwnTime(max(self.own_ms, self.at(now)), self.look)
+    honest = OwnTime.resumed
 
-    return patch.object(OwnTime, "moved_to", moved_to)
+    def resumed(self: OwnTime, now: Look) -> OwnTime:
+        own_ms = honest(self, now).own_ms
+        return OwnTime(own_ms + own_ms - self.own_ms, now)
+
+    return patch.object(OwnTime, "resumed", resumed)
 
 
 # --- A debit that is entered before the reading ---------------------------------------------------
@@ -104,9 +112,9 @@ def _counted_twice() -> AbstractContextManager[object]:
 def _entered_before_the_reading() -> AbstractContextManager[object]:
     honest = Account._draw
 
-    def draw(self: Account, *arguments: Any) -> Decision:
-        with patch.object(Account, "own_ms", lambda self: 0):
-            return honest(self, *arguments)
+    def draw(self: Account, pin: str, asked: Round, before: Look, value: int) -> Decision:
+        with patch.object(Account, "own_ms", lambda self: self._own.at(before) - 1):
+            return honest(self, pin, asked, before, value)
 
     return patch.object(Account, "_draw", draw)
 
@@ -140,18 +148,18 @@ CLOCKS = (
     Bug(
         "own time by the wall clock between boots",
         "own time follows the wall clock while the machine is off",
-        on_device=_by_the_wall_clock_between_boots,
+        on_device=_after_another_boot(_resumed_by_the_wall_clock),
         drill=drills.wall_clock_between_boots,
     ),
     Bug(
         "the uptime of another machine",
         "after another boot all of its uptime counts, even if the file came from elsewhere",
-        on_device=_all_of_the_uptime,
+        on_device=_after_another_boot(_all_of_the_uptime),
         drill=drills.moved_to_a_machine_that_is_up_for_long,
     ),
     Bug(
         "time that is counted twice",
-        "own time is put on disk, and what the clocks said then is not",
+        "what passed since own time was put on disk is added, and added again",
         on_device=_counted_twice,
         drill=drills.marks_and_reboots,
     ),
