@@ -29,11 +29,28 @@ from ldpstream.privacy.randomness import Source, SystemSource
 # --- Recycling one step early ---------------------------------------------------------------------
 
 
-class HastyLedger(Ledger):
+class LaxLedger(Ledger):
+    """Goes by looser promises than those that were made."""
+
+    def lax(self, promise: Promise) -> Promise:
+        raise NotImplementedError
+
+    @property
+    def _believed(self) -> Ledger:
+        return Ledger(tuple(map(self.lax, self.promises)), self.debits, self.forgotten)
+
+    def left(self, moment: int) -> int:
+        return self._believed.left(moment)
+
+    def free_from(self, nano: int) -> int | None:
+        return self._believed.free_from(nano)
+
+
+class HastyLedger(LaxLedger):
     """Forgets one interval early."""
 
-    def _left_of(self, promise: Promise, moment: int) -> int:
-        return super()._left_of(replace(promise, span=promise.span - INTERVAL_MS), moment)
+    def lax(self, promise: Promise) -> Promise:
+        return replace(promise, span=promise.span - INTERVAL_MS)
 
 
 def _hasty_roster() -> AbstractContextManager[object]:
@@ -99,11 +116,11 @@ class DoubledAbsorption(Absorption):
         self.unit = self.division.share(self.window)
 
 
-class GenerousLedger(Ledger):
+class GenerousLedger(LaxLedger):
     """Allows twice the limit."""
 
-    def _left_of(self, promise: Promise, moment: int) -> int:
-        return super()._left_of(replace(promise, epsilon_nano=2 * promise.epsilon_nano), moment)
+    def lax(self, promise: Promise) -> Promise:
+        return replace(promise, epsilon_nano=2 * promise.epsilon_nano)
 
 
 DOUBLED = "lba-doubled"
