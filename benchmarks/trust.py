@@ -83,9 +83,9 @@ def planted(audit: Audit) -> Grid:
         (
             bug.name,
             bug.words,
-            bug.mechanism.upper(),
+            one.under,
             bug.epsilon,
-            f"{one.lower_bound:.2f}",
+            one.proof,
             "yes" if one.exceeds else "**no**",
         )
         for one in audit.planted

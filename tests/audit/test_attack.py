@@ -12,12 +12,19 @@ import pytest
 import ldpstream
 from ldpstream.audit.attacker import evidence, ratios
 from ldpstream.audit.empirical import Campaign, Size, Trial, all_trials
-from ldpstream.audit.planted import BUGS, Bug
-from ldpstream.audit.world import Scenario, Sent, World
+from ldpstream.audit.machine import START_MS
+from ldpstream.audit.planted import BUGS
+from ldpstream.audit.planted.bug import Bug
+from ldpstream.audit.planted.mechanisms import MECHANISMS
+from ldpstream.audit.world import INTERVAL_MS, Scenario, Sent, World
 from ldpstream.collector import coordinator, starting
 from ldpstream.collector.config import Selection
 from ldpstream.collector.selection import RosterSelection
-from ldpstream.device import account
+from ldpstream.device import account, rules
+from ldpstream.device.account import Account
+from ldpstream.device.clock import OwnTime
+from ldpstream.device.values import HeldValue
+from ldpstream.device.witness import ChangeTime
 from ldpstream.mechanisms.registry import names
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.oue.device import Device as Oue
@@ -25,7 +32,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 
 SMALL = Size(targets=12, crowd=40, windows=4)
-RECYCLED, *_, DOUBLED = BUGS
+RECYCLED, *_, DOUBLED = MECHANISMS
 
 
 def live(trial: Trial, folder: Path, number: int, *, device_too: bool) -> World:
@@ -39,18 +46,15 @@ def live(trial: Trial, folder: Path, number: int, *, device_too: bool) -> World:
 
 
 def most_in_a_window(world: World) -> int:
-    """Nano-epsilon on the wire, of one device, in the fullest w consecutive timestamps."""
-    spent: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)
+    """Nano-epsilon on the wire, of one device, in the fullest span of w intervals of true time."""
+    readings: defaultdict[int, dict[tuple[int, str, bytes], tuple[int, int]]] = defaultdict(dict)
     for one in world.wire:
-        spent[one.target, one.t][one.round] = one.epsilon_nano
-    window = world.scenario.window
+        readings[one.target][one.read_ms, one.round, one.report] = one.read_ms, one.epsilon_nano
+    span = world.scenario.window * INTERVAL_MS
     return max(
-        sum(
-            sum(spent[target, t].values())
-            for t in range(start, start + window)
-            if (target, t) in spent
-        )
-        for target, start in list(spent)
+        sum(nano for at, nano in ours.values() if start <= at < start + span)
+        for ours in readings.values()
+        for start, _ in ours.values()
     )
 
 
@@ -65,8 +69,10 @@ def test_a_broken_collector_alone_gets_no_more_than_epsilon(
     (memory / "broken").mkdir()
     honest = live(trial, memory / "honest", number, device_too=False)
     assert most_in_a_window(honest) <= trial.epsilon.nano
+    assert honest.violations == []
     broken = live(trial, memory / "broken", number, device_too=True)
     assert most_in_a_window(broken) > trial.epsilon.nano
+    assert broken.violations
 
 
 def test_the_wire_has_every_answer_twice_and_in_the_same_bytes(memory: Path) -> None:
@@ -87,15 +93,20 @@ def test_evidence_is_worth_epsilon_and_falls_into_its_window() -> None:
     )
     yes, no = sorted(ratios(Oracle.GRR, 10**9), reverse=True)
     wire = [
-        Sent(0, 1, "1-publication", 10**9, yes),  # before any secret
-        Sent(0, 2, "2-publication", 10**9, yes),
-        Sent(0, 2, "2-publication", 10**9, yes),  # the same bytes again say nothing new
-        Sent(1, 5, "5-publication", 10**9, no),
+        Sent(0, 1, "1-publication", 10**9, yes, moment(0)),  # before any secret
+        Sent(0, 2, "2-publication", 10**9, yes, moment(1)),
+        Sent(0, 2, "2-publication", 10**9, yes, moment(1)),  # the same bytes say nothing new
+        Sent(1, 2, "5-publication", 10**9, no, moment(4)),  # whatever t it was asked for
+        Sent(1, 5, "6-publication", 10**9, no, moment(5)),  # after all secrets
     ]
     assert evidence(scenario, wire) == [
         [pytest.approx(1.0), 0.0],
         [0.0, pytest.approx(-1.0)],
     ]
+
+
+def moment(interval: int) -> int:
+    return START_MS + interval * INTERVAL_MS
 
 
 def test_time_runs_out_and_says_so() -> None:
@@ -124,12 +135,17 @@ def _interrupted(trial: Trial) -> None:
 
 
 def test_bugs_are_gone_when_their_world_is() -> None:
-    honest = (RosterSelection._forget, account.Account._consider, Oue._perturb)
+    def now() -> list[object]:
+        honest = (RosterSelection, Account, Oue, OwnTime, ChangeTime, HeldValue)
+        return [dict(vars(one)) for one in honest]
+
+    before = now()
     for bug in BUGS:
         with bug.planted():
             pass
     assert vars(account)["Ledger"] is Ledger
-    assert (RosterSelection._forget, account.Account._consider, Oue._perturb) == honest
+    assert vars(account)["decide"] is rules.decide
+    assert now() == before
     assert vars(coordinator)["selection_of"] is starting.selection_of
     assert DOUBLED.mechanism not in names()
 
@@ -139,6 +155,7 @@ def test_nothing_but_the_audit_can_reach_planted_bugs() -> None:
     importers = {
         file.relative_to(package).as_posix()
         for file in package.rglob("*.py")
+        if file.parent.name != "planted"
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Import | ast.ImportFrom) and "planted" in ast.unparse(node)
     }

@@ -44,6 +44,12 @@ def test_the_quick_audit_passes_and_prints_what_programs_expect(
     near = {row["mechanism"]: row["lower_bound"] for row in found["empirical"]}
     assert min(near[name] for name in ("lsp", "lpu", "lpf")) > 0.5
     assert found["planted"] == [{"bug": bug.name, "found": True} for bug in BUGS]
+    details = json.loads((tmp_path / "audit.json").read_text())["attacks"]
+    attacked = {bug.name for bug in BUGS if bug.drill is None}
+    for row in details:  # those who see the wire only find what the judge finds
+        assert row["lower_bound"] > row["epsilon"] or row["name"] not in attacked
+        assert bool(row["violations"]) or row["name"] in {*attacked, *MECHANISMS}
+        assert not row["violations"] or row["planted"]
     page = (tmp_path / "audit.html").read_text()
     assert "Passed." in page
     assert "http" not in page.replace("http://www.w3.org", "")  # nothing has to be fetched
@@ -55,6 +61,12 @@ KEPT = Finding(Trial("lpa"), Score(70, 100, 200), 0.4, 1.0)
 FOUND = Finding(Trial("lsp", BUGS[1]), Score(99, 100, 200), 2.5, 1.0)
 BROKEN = Finding(Trial("lpa"), Score(99, 100, 200), 2.5, 1.0)
 MISSED = Finding(Trial("lsp", BUGS[1]), Score(70, 100, 200), 0.4, 1.0)
+DRILL = next(bug for bug in BUGS if bug.drill is not None)
+NOTHING = Score(0, 0, 0)
+SHOWN = Finding(Trial("", DRILL), NOTHING, 0.0, 1.0, ("it leaked",))
+UNSEEN = Finding(Trial("", DRILL), NOTHING, 0.0, 1.0)
+ACCUSED = Finding(Trial("", DRILL), NOTHING, 0.0, 1.0, ("it leaked",), ("it leaks anyway",))
+JUDGED = Finding(Trial("lpa"), Score(70, 100, 200), 0.4, 1.0, ("target 3: too much",))
 
 
 @pytest.mark.parametrize(
@@ -63,6 +75,10 @@ MISSED = Finding(Trial("lsp", BUGS[1]), Score(70, 100, 200), 0.4, 1.0)
         (Audit([GOOD], [KEPT, FOUND]), 0, ""),
         (Audit([GOOD], [BROKEN, FOUND]), 1, "lpa: epsilon is at least 2.500, and 1 is promised"),
         (Audit([GOOD], [KEPT, MISSED]), 1, "re-drawn retries: epsilon is at least 0.400"),
+        (Audit([GOOD], [KEPT, SHOWN]), 0, ""),
+        (Audit([GOOD], [KEPT, UNSEEN]), 1, "no violation: the bug is not found"),
+        (Audit([GOOD], [KEPT, ACCUSED]), 1, "the same drill without the bug: it leaks anyway"),
+        (Audit([GOOD], [JUDGED, FOUND]), 1, "lpa: target 3: too much"),
         (Audit([GOOD], [KEPT], unfinished=["lpu"]), 1, "not finished: lpu"),
         (Audit([GOOD], [KEPT], unfinished=["lpu"], stopped=True), 130, "not finished: lpu"),
         (Audit([GOOD], [BROKEN], unfinished=["lpu"], stopped=True), 1, "lpa: epsilon is at least"),

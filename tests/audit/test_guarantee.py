@@ -12,9 +12,9 @@ import pytest
 
 from ldpstream.audit.empirical import MECHANISMS
 from ldpstream.audit.planted import BUGS
-from ldpstream.device.account import Account, Submission
+from ldpstream.device.account import Account, Outcome, Reading
 from ldpstream.device.rounds import Refused, Round
-from ldpstream.device.rules import Held, Silence
+from ldpstream.device.rules import Silence
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from tests.device.collectors import NANO, Bench, a_round
@@ -62,11 +62,10 @@ def test_the_trust_page_has_every_randomiser_mechanism_and_bug() -> None:
 def spoken(folder: Path, value: str) -> list[tuple[int, str]]:
     """The rounds that a device answers when it holds this value; all have the same secret."""
     bench = Bench(folder / f"{value}.ldp")
-    bench.open().close()
+    device = bench.enrolled()
     with closing(sqlite3.connect(bench.path)) as connection:
         connection.execute("UPDATE device SET secret = zeroblob(32)")
         connection.commit()
-    device = bench.enrolled()
     device.observe(value)
     for t in range(1, 41):
         bench.clock.pass_timestamps(t - bench.t)
@@ -84,10 +83,11 @@ def test_whether_a_device_speaks_does_not_depend_on_its_value(memory: Path) -> N
 def test_a_device_that_speaks_by_its_value_would_be_noticed(
     memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = Account._consider
+    honest = Account.consider
 
-    def shy(self: Account, pin: str, asked: Round, value: Held) -> Submission | Silence | Refused:
-        return honest(self, pin, asked, lambda: value() or None)
+    def shy(self: Account, pin: str, asked: Round | Refused, reading: Reading) -> Outcome:
+        held = reading(self.enrolled.terms, self._source)
+        return honest(self, pin, asked, reading) if held else Silence.NOT_SELECTED
 
-    monkeypatch.setattr(Account, "_consider", shy)
+    monkeypatch.setattr(Account, "consider", shy)
     assert spoken(memory, "north") != spoken(memory, "east")

@@ -28,6 +28,11 @@ class Fault(StrEnum):
     CORRUPT = "corrupt or truncated file"
     BROUGHT_BACK = "older copy brought back"
     LIES = "terms or parameters that lie"
+    TIME_LIES = "time that lies"
+    ASLEEP = "machine asleep"
+    REBOOTED = "machine rebooted"
+    SHARED = "several processes on one file"
+    SLOW = "value read slowly"
 
 
 @dataclass

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ldpstream.audit.asker import make_terms
+from ldpstream.audit.life import Life
+from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.collector.config import parse
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.device import LedgerUnusable
@@ -17,34 +20,35 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.streams.counts import read_counts
 from tests.device.collectors import NANO, Bench, a_round
 from tests.hostile.fuzz import CONFIG
-from tests.hostile.test_bad_disks import Noticing
 
 
-def without_debits(bench: Bench) -> bytes:
-    """The device's file as it was before its first report, but with the commits counted."""
-    with closing(sqlite3.connect(bench.path)) as connection:
+def without_debits(path: Path) -> bytes:
+    """The device's file as it was before its first report, but with the last stamp."""
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM ledger")
         connection.commit()
-    return bench.path.read_bytes()
+    return path.read_bytes()
 
 
-def test_a_file_changed_under_a_running_device_is_not_written_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_file_changed_under_a_running_device_is_not_written_over(
+    tmp_path: Path, restarted: bool
+) -> None:
     """It committed on top, the witness vouched for the result, and a restart spent again."""
-    witness = Noticing()
-    bench = Bench(tmp_path / "device.ldp", witness=witness)
-    device = bench.enrolled()
+    life = Life(tmp_path, Machine(TrueTime()), make_terms(window=4))
+    life.install()
     half = NANO // 2
-    assert len(bench.ask(device, a_round(1, "1-a", epsilon_nano=half))) == 1
-    bench.path.write_bytes(without_debits(bench))
-    witness.trusts = False
-    bench.ask(device, a_round(1, "1-b", epsilon_nano=half))
-    again = bench.open()
-    again.observe("south")
-    bench.ask(again, a_round(1, "1-c", epsilon_nano=half))
-    assert sum(sent.nano for sent in bench.collector.sent) <= NANO
+    assert len(life.ask(life.asker.a_round(epsilon_nano=half))) == 1
+    life.machine.wait(6)
+    life.write_over(without_debits(life.path))
+    for _ in range(3):
+        life.ask(life.asker.a_round(epsilon_nano=half))
+        if restarted:
+            life.start()
+    assert life.violations == []
 
 
-def test_the_default_witness_notices_it_too(tmp_path: Path) -> None:
+def test_the_real_file_system_notices_it_too(tmp_path: Path) -> None:
     class Impatient(ChangeTime):
         """5 s would be long for a test."""
 
@@ -54,7 +58,7 @@ def test_the_default_witness_notices_it_too(tmp_path: Path) -> None:
     device = bench.enrolled()
     assert len(bench.ask(device, a_round(1, "1-a", epsilon_nano=NANO // 2))) == 1
     time.sleep(1)
-    bench.path.write_bytes(without_debits(bench))
+    bench.path.write_bytes(without_debits(bench.path))
     assert bench.ask(device, a_round(1, "1-b", epsilon_nano=NANO // 2)) == []
 
 

@@ -23,7 +23,7 @@ def evidence(scenario: Scenario, wire: Sequence[Sent]) -> list[list[float]]:
     """
     answers: defaultdict[tuple[int, int, str], list[float]] = defaultdict(list)
     for one in wire:
-        window = scenario.window_of(one.t)
+        window = scenario.window_of(one.read_ms)
         if window is not None:
             told = ratios(scenario.oracle, one.epsilon_nano)[one.report]
             answers[one.target, window, one.round].append(told)

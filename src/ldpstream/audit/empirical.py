@@ -1,5 +1,9 @@
 """The attack: many secrets, whole transcripts, guesses, and what they prove about epsilon.
 
+Beside the attacker, who sees the wire only, stands the judge, who knows when each value was read
+(`judge.py`): what it finds is an exact violation. Bugs of clocks, files and values are shown by
+hostile scenarios with one device (`drills.py`), with the bug and without it.
+
 Results are looked at once, when the running is over: how long it ran never depends on them.
 """
 
@@ -16,7 +20,8 @@ from pathlib import Path
 from ldpstream.audit import planted
 from ldpstream.audit.attacker import evidence
 from ldpstream.audit.bounds import Score, score
-from ldpstream.audit.planted import Bug
+from ldpstream.audit.drills import Drill
+from ldpstream.audit.planted.bug import Bug
 from ldpstream.audit.world import Scenario, World
 from ldpstream.collector.config import Selection
 from ldpstream.fleet.folders import memory_folder
@@ -47,7 +52,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Trial:
-    """A mechanism to attack as it is, or with a bug."""
+    """A mechanism to attack as it is, or with a bug; or a bug to be shown by a drill."""
 
     mechanism: str
     bug: Bug | None = None
@@ -59,6 +64,11 @@ class Trial:
     @property
     def epsilon(self) -> Epsilon:
         return Epsilon.of(self.bug.epsilon if self.bug else EPSILON)
+
+    @property
+    def attacked(self) -> bool:
+        """Whether it takes guesses, and is not shown by a drill."""
+        return self.bug is None or self.bug.drill is None
 
     @property
     def worlds(self) -> int:
@@ -97,16 +107,30 @@ class Finding:
     score: Score
     lower_bound: float
     seconds: float
+    violations: tuple[str, ...] = ()
+    """What the judge found, exactly."""
+    without_bug: tuple[str, ...] = ()
+    """What it found in the same drill without the bug."""
 
     @property
     def exceeds(self) -> bool:
-        """Whether epsilon is proven to be larger than it should be."""
-        return self.lower_bound > float(self.trial.epsilon)
+        """Whether the promise is proven to be broken."""
+        return self.lower_bound > float(self.trial.epsilon) or bool(self.violations)
 
     @property
     def as_it_should_be(self) -> bool:
-        """A bug is found; a mechanism without one is not accused."""
-        return self.exceeds == (self.trial.bug is not None)
+        """A bug is found; a mechanism or a device without one is not accused."""
+        return self.exceeds == (self.trial.bug is not None) and not self.without_bug
+
+    @property
+    def under(self) -> str:
+        """Under which mechanism it was attacked; or that it was a drill."""
+        return self.trial.mechanism.upper() if self.trial.attacked else "a drill"
+
+    @property
+    def proof(self) -> str:
+        """What epsilon is at least; or that the violation is exact."""
+        return f"{self.lower_bound:.2f}" if self.trial.attacked else "exact"
 
 
 @dataclass(frozen=True)
@@ -117,6 +141,8 @@ class _Notes:
     truth: tuple[bool, ...] = ()
     worlds: int = 0
     seconds: float = 0.0
+    violations: tuple[str, ...] = ()
+    without_bug: tuple[str, ...] = ()
 
 
 class Campaign:
@@ -159,8 +185,14 @@ class Campaign:
         return not self.stopped
 
     def _attack(self, trial: Trial) -> None:
-        notes = self._notes[trial]
-        began = time.monotonic()
+        notes, began = self._notes[trial], time.monotonic()
+        if trial.bug is not None and trial.bug.drill is not None:
+            with trial.planting():
+                violations = _played(trial.bug.drill)
+            without = _played(trial.bug.drill)
+            seconds = notes.seconds + time.monotonic() - began
+            self._notes[trial] = _Notes((), (), 1, seconds, violations, without)
+            return
         scenario = trial.scenario(self.size, notes.worlds)
         with tempfile.TemporaryDirectory(dir=memory_folder()) as folder, trial.planting():
             world = World(scenario, Path(folder), trial.bug.source() if trial.bug else None)
@@ -170,6 +202,7 @@ class Campaign:
             (*notes.truth, *map(bool, chain(*world.bits))),
             notes.worlds + 1,
             notes.seconds + time.monotonic() - began,
+            (*notes.violations, *world.violations),
         )
 
     @property
@@ -179,10 +212,24 @@ class Campaign:
 
     def findings(self) -> list[Finding]:
         """Of the others. The chance of a wrong bound is shared among all."""
-        error = ERROR / len(self._trials)
+        error = ERROR / max(1, sum(trial.attacked for trial in self._trials))
         found = []
         for trial, notes in self._notes.items():
             if notes.worlds >= trial.worlds:
                 result = score(notes.evidence, notes.truth, error)
-                found.append(Finding(trial, result, result.lower_bound(error), notes.seconds))
+                found.append(
+                    Finding(
+                        trial,
+                        result,
+                        result.lower_bound(error),
+                        notes.seconds,
+                        notes.violations,
+                        notes.without_bug,
+                    )
+                )
         return found
+
+
+def _played(drill: Drill) -> tuple[str, ...]:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+        return tuple(drill(Path(folder)))

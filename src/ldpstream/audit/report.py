@@ -42,7 +42,8 @@ ATTACK = (
 PLANTED = (
     "An attack that finds nothing proves little, unless it would have found something. So each of"
     " these bugs was planted, one at a time, in the code under attack. Finding one means: epsilon"
-    " is proven to exceed the promised one."
+    " is proven to exceed the promised one, by the attack; or, in a drill, a judge who knows when"
+    " each value was read has seen the promise broken, and kept when the bug was taken out again."
 )
 
 
@@ -116,15 +117,16 @@ def _planted_parts(findings: Sequence[Finding]) -> tuple[Html, ...]:
         (
             bug.name,
             bug.words,
-            bug.mechanism.upper(),
+            one.under,
             float(one.trial.epsilon),
-            one.lower_bound,
+            one.proof,
             _mark(one.exceeds, "found", "NOT FOUND"),
         )
         for one in findings
         if (bug := one.trial.bug) is not None
     ]
-    return paragraph(PLANTED), _bars(findings), table(Grid(columns, rows))
+    attacked = [one for one in findings if one.trial.attacked]
+    return paragraph(PLANTED), _bars(attacked), table(Grid(columns, rows))
 
 
 def _fractions(exact: Sequence[Exact]) -> Grid:

@@ -40,12 +40,11 @@ class Audit:
             for one in self.exact
             if not one.holds
         ]
-        for one in self.findings:
-            if not one.as_it_should_be:
-                found = f"epsilon is at least {one.lower_bound:.3f}, and {one.trial.epsilon} is"
-                more = "promised" if one.trial.bug is None else "not exceeded: the bug is not found"
-                wrong.append(f"{one.trial.name}: {found} {more}")
-        return wrong
+        return wrong + [
+            f"{one.trial.name}: {_what_failed(one)}"
+            for one in self.findings
+            if not one.as_it_should_be
+        ]
 
     @property
     def complaints(self) -> list[str]:
@@ -99,12 +98,24 @@ class Audit:
                     "epsilon": float(one.trial.epsilon),
                     "lower_bound": one.lower_bound,
                     **vars(one.score),
+                    "violations": list(one.violations),
                     "seconds": round(one.seconds, 1),
                     "as_it_should_be": one.as_it_should_be,
                 }
                 for one in self.findings
             ],
         }
+
+
+def _what_failed(one: Finding) -> str:
+    if one.without_bug:
+        return f"the same drill without the bug: {one.without_bug[0]}"
+    if one.trial.bug is None and one.violations:
+        return one.violations[0]
+    if not one.trial.attacked:
+        return "no violation: the bug is not found"
+    more = "promised" if one.trial.bug is None else "not exceeded: the bug is not found"
+    return f"epsilon is at least {one.lower_bound:.3f}, and {one.trial.epsilon} is {more}"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""A collector and its devices in one process, on one clock that is moved by hand.
+"""A collector and its devices in one process, in one true time that is moved by hand.
 
 Real: the collector's application, intake, store, coordinator and mechanism; the targets' sessions,
 ledgers (files in memory) and randomisers, with the operating system's randomness. Stood in for: the
-sockets, the passing of time, and the rest of the fleet (`crowd.py`).
+sockets, the passing of time, each target's machine with clocks of its own (`machine.py`), and the
+rest of the fleet (`crowd.py`). A hostile collector is in `asker.py`.
 """
 
 from __future__ import annotations
@@ -11,21 +12,25 @@ import asyncio
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
+from ldpstream.audit.asker import report_on_disk
 from ldpstream.audit.collector_calls import call
 from ldpstream.audit.crowd import Crowd
+from ldpstream.audit.judge import Transcript, Watch
+from ldpstream.audit.machine import START_MS, Machine, TrueTime
 from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.app import build_app
-from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import Config, Limits, Selection, StreamConfig
 from ldpstream.collector.coordinator import Coordinator
 from ldpstream.collector.secrets import Secrets
 from ldpstream.collector.service import Service
-from ldpstream.device.account import Submission
+from ldpstream.device.account import Outcome, Submission
 from ldpstream.device.answers import read_object
 from ldpstream.device.exchange import Request, Response, drive_async
-from ldpstream.device.rounds import Announcement
+from ldpstream.device.rounds import Announcement, Round
+from ldpstream.device.rules import TooEarly
 from ldpstream.device.session import Session
 from ldpstream.device.store import Store
 from ldpstream.domain import Domain
@@ -36,20 +41,22 @@ from ldpstream.privacy.randomness import Source, SystemSource
 
 STREAM = "audit"
 LABELS = ("no", "yes")
-START_MS = 1_700_000_000_000
 INTERVAL_MS = 10_000
 ASKED = 2
 """How often the network makes each device answer each round, as if the first answer was lost."""
 TOKEN = b"enrolment token of the audit"
+MOST_SKEWED = 3
+"""Timestamps by which a target's wall clock is wrong at most, ahead or behind."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A stream, and how its secrets lie in time.
+    """A stream, and how its secrets lie in true time.
 
-    After `offset` timestamps in which everyone's value is the same, each target has a secret bit
-    for each of `windows` windows: its value in all w timestamps. So two streams that differ in one
-    bit are w-neighbouring, in the worst way, and windows lie anywhere in a mechanism's cycle.
+    After `offset` intervals in which everyone's value is the same, each target has a secret bit
+    for each of `windows` spans of w intervals: its value in all of the span. So two histories that
+    differ in one bit are w-neighbouring, in the worst way, and spans lie anywhere in a mechanism's
+    cycle. A value is read when it is read, whichever timestamp it is reported for.
     """
 
     mechanism: str
@@ -66,20 +73,47 @@ class Scenario:
     def timestamps(self) -> int:
         return self.offset + self.windows * self.window
 
-    def window_of(self, t: int) -> int | None:
-        """The place of the window that t lies in, if it is one with a secret."""
-        return None if t <= self.offset else (t - 1 - self.offset) // self.window
+    def window_of(self, moment_ms: int) -> int | None:
+        """Return the place of the window that this moment lies in, if it is one with a secret."""
+        since = moment_ms - START_MS - self.offset * INTERVAL_MS
+        place = since // (self.window * INTERVAL_MS)
+        return place if 0 <= place < self.windows else None
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A report on the wire."""
+    """A report on the wire, and the true moment at which its value was read."""
 
     target: int
     t: int
     round: str
     epsilon_nano: int
     report: bytes
+    read_ms: int
+
+
+class Target:
+    """A device under attack: its session, its machine, and what leaves it."""
+
+    def __init__(self, path: Path, machine: Machine, source: Source) -> None:
+        self.path, self.machine = path, machine
+        self.transcript = Transcript(machine.true)
+        self.watch = Watch(self.transcript, source)
+        store = Store(path, clock=machine)
+        store.create(first_install=True)
+        self.session = Session(store, self.watch)
+
+    def consider(self, pin: str, asked: Round) -> tuple[Outcome, int | None]:
+        """Return what comes of a round and, if bytes leave, when their value was read."""
+        self.watch.considers(asked.key, asked.epsilon_nano)
+        outcome = self.session.consider(pin, asked)
+        if not isinstance(outcome, Submission):
+            return outcome, None
+        draw = self.watch.departs(outcome.report, self._is_on_disk)
+        return outcome, draw.read_us // 1000 if draw else self.machine.true.now_ms()
+
+    def _is_on_disk(self, key: tuple[int, str], report: bytes) -> bool:
+        return report_on_disk(self.path, key) == report
 
 
 class World:
@@ -87,17 +121,17 @@ class World:
 
     def __init__(self, scenario: Scenario, folder: Path, source: Source | None = None) -> None:
         self.scenario = scenario
-        self.clock = ManualClock(START_MS)
+        self.true = TrueTime(START_MS)
         self.bits = [
             [secrets.randbits(1) for _ in range(scenario.windows)] for _ in range(scenario.targets)
         ]
         self.wire: list[Sent] = []
         secret = Secrets(secrets.token_bytes(32), TOKEN, secrets.token_hex(16).encode())
-        self._service = Service(_config(scenario, folder), secret, self.clock)
+        self._service = Service(_config(scenario, folder), secret, self.true)
         self._app = build_app(self._service)
         self._crowd = Crowd(scenario.crowd, scenario.epsilon, scenario.window)
-        self._sessions = [
-            self._session(number, folder, source or SystemSource())
+        self.targets = [
+            self._target(number, folder, source or SystemSource())
             for number in range(scenario.targets)
         ]
 
@@ -127,24 +161,38 @@ class World:
                 answered = asking.name
                 await self._answer(asking)
             else:
-                self.clock.advance_to(max(wake, self.clock.now_ms()))
+                self.true.advance_to(wake)
 
-    def _session(self, number: int, folder: Path, source: Source) -> Session:
-        session = Session(Store(folder / f"{number}.ldp"), _DeviceClock(self.clock), source)
+    def _target(self, number: int, folder: Path, source: Source) -> Target:
+        """A device whose wall clock is wrong, and drifts."""
+        wrong = number % (2 * MOST_SKEWED + 1) - MOST_SKEWED
+        machine = Machine(
+            self.true, skew_ms=wrong * INTERVAL_MS, drift=Fraction(wrong, 1000), up_ms=1000 * number
+        )
+        target = Target(folder / f"{number}.ldp", machine, source)
         bits, window_of = self.bits[number], self.scenario.window_of
 
-        def value(t: int) -> int:
-            place = window_of(t)
+        def value() -> int:
+            target.watch.reads()
+            place = window_of(self.true.now_ms())
             return 0 if place is None else bits[place]
 
-        session.follow(value)
-        return session
+        target.session.value.follow(value)
+        return target
+
+    @property
+    def violations(self) -> list[str]:
+        """What the judge finds wrong with any target."""
+        promise = self.scenario.epsilon.nano, self.scenario.window * INTERVAL_MS
+        return [
+            f"target {number}: {found}"
+            for number, target in enumerate(self.targets)
+            for found in target.transcript.violations(*promise)
+        ]
 
     async def _enrol(self) -> None:
-        for session in self._sessions:
-            conversation = session.enrol(
-                STREAM, "http://127.0.0.1", TOKEN.decode(), None, first_install=True
-            )
+        for target in self.targets:
+            conversation = target.session.enrol(STREAM, "http://127.0.0.1", TOKEN.decode(), None)
             await drive_async(conversation, self._send)
         if self.scenario.selection is Selection.ROSTER:
             for number in self._crowd.numbers:
@@ -154,35 +202,62 @@ class World:
         return await call(self._app, request)
 
     async def _answer(self, asking: OpenRound) -> None:
-        """Everyone answers; targets as often as the network makes them."""
+        """Everyone answers; targets as often as the network makes them, and when it is time."""
         heard = await self._listen()
-        for _ in range(ASKED):
-            await self._pass_on(asking, self._answers_of_targets(heard))
         keys = self._service.streams[STREAM].desk.keys
         await self._pass_on(asking, self._crowd.records(asking, keys, self.scenario.targets))
+        waiting = set(range(len(self.targets)))
+        while waiting:
+            for _ in range(ASKED):
+                records, early = self._answers_of(waiting, heard)
+                await self._pass_on(asking, records)
+            if early:
+                self.true.advance_ms(min(early.values()))
+            waiting = set(early)
 
-    def _answers_of_targets(self, heard: list[Announcement]) -> list[bytes]:
-        """What they have to send now, as records of a batch; all of it is seen on the wire."""
-        records = []
-        for number, (session, told) in enumerate(zip(self._sessions, heard, strict=True)):
+    def _answers_of(
+        self, waiting: Iterable[int], heard: list[Announcement]
+    ) -> tuple[list[bytes], dict[int, int]]:
+        """Return what they have to send now, as records of a batch, and who has to wait how long.
+
+        All that is sent is seen on the wire.
+        """
+        records, early = [], {}
+        for number in sorted(waiting):
+            target, told = self.targets[number], heard[number]
             for asked in told.rounds:
-                outcome = session.consider(told.pin, asked)
+                assert isinstance(asked, Round)
+                outcome, read_ms = target.consider(told.pin, asked)
+                if isinstance(outcome, TooEarly):
+                    early[number] = outcome.wait_ms
                 if isinstance(outcome, Submission):
-                    one = outcome.round
+                    assert read_ms is not None
                     self.wire.append(
-                        Sent(number, one.t, one.name, one.epsilon_nano, outcome.report)
+                        Sent(
+                            number,
+                            asked.t,
+                            asked.name,
+                            asked.epsilon_nano,
+                            outcome.report,
+                            read_ms,
+                        )
                     )
-                    records.append(session.account.number + outcome.mac + outcome.report)
-        return records
+                    number_of = target.session.account.number
+                    records.append(number_of + outcome.mac + outcome.report)
+        return records, early
 
     async def _listen(self) -> list[Announcement]:
         """What each target is told: on a roster one by one, else all the same."""
         if self.scenario.selection is Selection.OPEN:
-            return [await self._rounds({})] * len(self._sessions)
-        return [
-            await self._rounds({"Ldp-Device": session.account.number.hex()})
-            for session in self._sessions
-        ]
+            heard = [await self._rounds({})] * len(self.targets)
+        else:
+            heard = [
+                await self._rounds({"Ldp-Device": target.session.account.number.hex()})
+                for target in self.targets
+            ]
+        for target, told in zip(self.targets, heard, strict=True):
+            target.session.hear(told)
+        return heard
 
     async def _rounds(self, headers: dict[str, str]) -> Announcement:
         path = f"/v1/streams/{STREAM}/rounds?after=0&wait=0"
@@ -195,19 +270,6 @@ class World:
             path = f"/v1/streams/{STREAM}/rounds/{asking.name}/batch"
             response = await self._send(Request("POST", path, {}, body))
             assert response.status == 200, response.body
-
-
-@dataclass(frozen=True)
-class _DeviceClock:
-    """The world's clock, as a device reads it."""
-
-    clock: ManualClock
-
-    def wall_ms(self) -> int:
-        return self.clock.now_ms()
-
-    def steady_ms(self) -> int:
-        return self.clock.now_ms()
 
 
 def _config(scenario: Scenario, folder: Path) -> Config:

@@ -112,9 +112,9 @@ def _print(done: Audit) -> None:
         [
             {
                 "bug": one.trial.name,
-                "under": one.trial.mechanism,
+                "under": one.under.lower(),
                 "promised": str(one.trial.epsilon),
-                "at least": one.lower_bound,
+                "at least": one.proof,
                 "found": "yes" if one.exceeds else "NO",
             }
             for one in done.planted

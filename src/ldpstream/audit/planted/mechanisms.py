@@ -1,24 +1,21 @@
-"""Bugs that are planted for the length of one audit world, to show that the audit would find them.
-
-A device does not trust its collector, so a bug of the collector alone leaks nothing: the ledger
-refuses. Where a bug concerns both sides it is planted on both. Nothing but the audit imports this.
-"""
+"""Bugs of mechanisms, randomisers and ledgers, which an attacker finds from the wire alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 from ldpstream.audit import crowd
+from ldpstream.audit.planted.bug import Bug
+from ldpstream.audit.world import INTERVAL_MS
 from ldpstream.collector import coordinator, starting
 from ldpstream.collector.selection import RosterSelection
 from ldpstream.device import account
-from ldpstream.device.account import Account, Submission
+from ldpstream.device.account import Account, Outcome, Reading, Submission
 from ldpstream.device.rounds import Refused, Round
-from ldpstream.device.rules import Held, Silence
 from ldpstream.mechanisms.absorption import Absorption
 from ldpstream.mechanisms.division import BudgetDivision
 from ldpstream.mechanisms.registry import register, unregister
@@ -26,46 +23,34 @@ from ldpstream.oracles import Oracle
 from ldpstream.oracles.bitmap_device import coins
 from ldpstream.oracles.oue.device import Device as Oue
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.privacy.ledger import Ledger
+from ldpstream.privacy.ledger import Ledger, Promise
 from ldpstream.privacy.randomness import Source, SystemSource
-
-Plant = Callable[[], AbstractContextManager[object]]
-
-
-@dataclass(frozen=True)
-class Bug:
-    """What is wrong, in words, and how each side is made to do it."""
-
-    name: str
-    words: str
-    mechanism: str
-    """Under which it is attacked."""
-    on_collector: Plant = nullcontext
-    on_device: Plant = nullcontext
-    oracle: Oracle = Oracle.GRR
-    source: Callable[[], Source] = SystemSource
-    epsilon: str = "1"
-    """Promised, and exceeded. A leak in many small reports is clearer at a larger one."""
-    worlds: int = 1
-    """Worlds a pass: more for a leak that few reports show."""
-
-    @contextmanager
-    def planted(self) -> Iterator[None]:
-        """On both sides."""
-        with ExitStack() as both:
-            both.enter_context(self.on_collector())
-            both.enter_context(self.on_device())
-            yield
-
 
 # --- Recycling one step early ---------------------------------------------------------------------
 
 
-class HastyLedger(Ledger):
-    """Forgets one timestamp early."""
+class LaxLedger(Ledger):
+    """Goes by looser promises than those that were made."""
 
-    def most(self, t: int) -> int:
-        return Ledger(self.limit, self.window - 1, self.spends).most(t)
+    def lax(self, promise: Promise) -> Promise:
+        raise NotImplementedError
+
+    @property
+    def _believed(self) -> Ledger:
+        return Ledger(tuple(map(self.lax, self.promises)), self.debits, self.forgotten)
+
+    def left(self, moment: int) -> int:
+        return self._believed.left(moment)
+
+    def free_from(self, nano: int) -> int | None:
+        return self._believed.free_from(nano)
+
+
+class HastyLedger(LaxLedger):
+    """Forgets one interval early."""
+
+    def lax(self, promise: Promise) -> Promise:
+        return replace(promise, span=promise.span - INTERVAL_MS)
 
 
 def _hasty_roster() -> AbstractContextManager[object]:
@@ -85,21 +70,19 @@ def _hasty_device() -> AbstractContextManager[object]:
 
 
 def _redrawing_device() -> AbstractContextManager[object]:
-    honest = Account._consider
+    honest = Account.consider
 
-    def consider(
-        self: Account, pin: str, asked: Round, value: Held
-    ) -> Submission | Silence | Refused:
-        again = asked.key in self._answered
-        outcome = honest(self, pin, asked, value)
-        held = value()
-        if not again or held is None or not isinstance(outcome, Submission):
+    def consider(self: Account, pin: str, asked: Round | Refused, reading: Reading) -> Outcome:
+        again = isinstance(asked, Round) and asked.key in self._answered
+        outcome = honest(self, pin, asked, reading)
+        if not again or not isinstance(outcome, Submission):
             return outcome
-        terms = self.enrolled.terms
-        half = terms.randomiser(Epsilon(asked.epsilon_nano))
-        return self._submission(asked, half.encode(half.perturb(held, self._source)))
+        terms, asked = self.enrolled.terms, outcome.round
+        randomiser = terms.randomiser(Epsilon(asked.epsilon_nano))
+        drawn = randomiser.perturb(reading(terms, self._source), self._source)
+        return self._submission(asked, randomiser.encode(drawn))
 
-    return patch.object(Account, "_consider", consider)
+    return patch.object(Account, "consider", consider)
 
 
 # --- A biased coin --------------------------------------------------------------------------------
@@ -133,11 +116,11 @@ class DoubledAbsorption(Absorption):
         self.unit = self.division.share(self.window)
 
 
-class GenerousLedger(Ledger):
+class GenerousLedger(LaxLedger):
     """Allows twice the limit."""
 
-    def left(self, t: int) -> int:
-        return max(0, 2 * self.limit - self.most(t))
+    def lax(self, promise: Promise) -> Promise:
+        return replace(promise, epsilon_nano=2 * promise.epsilon_nano)
 
 
 DOUBLED = "lba-doubled"
@@ -167,7 +150,7 @@ def _generous_device() -> AbstractContextManager[object]:
     return patch.object(account, "Ledger", GenerousLedger)
 
 
-BUGS = (
+MECHANISMS = (
     Bug(
         "recycled one step early",
         "who has reported is free again after w-1 timestamps, for the roster and for the ledger",

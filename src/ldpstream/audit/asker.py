@@ -1,0 +1,130 @@
+"""A hostile collector: it asks whatever it is told to ask, and lies about the time if told to."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ldpstream.audit.judge import Draw, Key, Watch
+from ldpstream.audit.machine import START_MS, TrueTime
+from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.terms import Terms
+from ldpstream.fleet.evidence.databases import reading
+
+NANO = 10**9
+URL = "http://collector.invalid"
+
+
+def make_terms(window: int = 1, interval_ms: int = 60_000, **changes: Any) -> Terms:
+    """Return the terms of a stream with two labels."""
+    return Terms.read(
+        {
+            "version": 1,
+            "stream": "hostile",
+            "query": "histogram",
+            "labels": ["no", "yes"],
+            "epsilon_nano": NANO,
+            "window": window,
+            "interval_ms": interval_ms,
+            "start_ms": START_MS,
+            "oracle": "grr",
+            **changes,
+        }
+    )
+
+
+@dataclass
+class Asker:
+    """What the collector says; the lines to it are one for each process."""
+
+    true: TrueTime
+    terms: Terms
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+    now_ms: Callable[[], int | None] | None = None
+    """What it says the time is: None for the true time, or a lie."""
+    pin: str | None = None
+    serial: int = 0
+    named: int = 0
+    loses: Callable[[Request], bool] = lambda request: False
+    """Whether an exchange is lost: on the way here or on the way back, a device cannot tell."""
+    on_wire: list[tuple[Key, bytes]] = field(default_factory=list)
+    departed: list[Draw] = field(default_factory=list)
+
+    @property
+    def t(self) -> int:
+        """The timestamp that it is in truth."""
+        return self.terms.timestamp_at(self.true.now_ms())
+
+    def a_round(
+        self, t: int | None = None, name: str | None = None, **changes: Any
+    ) -> dict[str, Any]:
+        """Return a round of t, with a name that was never asked before unless one is given."""
+        t = self.t if t is None else t
+        self.named += 1
+        return {
+            "round": name or f"{max(t, 0)}-{self.named}",
+            "t": t,
+            "epsilon_nano": NANO,
+            "purpose": "publication",
+            "deadline_ms": self.terms.end_of(max(t, 1)) + self.terms.interval_ms,
+            "rate": [1, 1],
+            **changes,
+        }
+
+    def says_ms(self) -> int | None:
+        return self.true.now_ms() if self.now_ms is None else self.now_ms()
+
+
+class Line:
+    """The transport of one process: everything that leaves by it is looked at."""
+
+    def __init__(self, asker: Asker, watch: Watch, path: Path) -> None:
+        self._asker, self._watch, self._path = asker, watch, path
+
+    def send(self, url: str, request: Request) -> Response:
+        response = self._respond(request)
+        if self._asker.loses(request):
+            raise unreachable(url, "the exchange was lost")
+        return response
+
+    def close(self) -> None: ...
+
+    def _respond(self, request: Request) -> Response:
+        asker = self._asker
+        if request.path.endswith("/devices"):
+            told = {"terms": json.loads(asker.terms.canonical), "pin": asker.terms.pin}
+            return _json(told | {"key": "00" * 32, "selection": "open", "now_ms": asker.says_ms()})
+        if request.method == "GET":
+            asker.serial += 1
+            pin = asker.terms.pin if asker.pin is None else asker.pin
+            told = {"serial": asker.serial, "pin": pin, "rounds": asker.rounds}
+            return _json(told | {"now_ms": asker.says_ms()})
+        asker.on_wire.append((self._watch.key, request.body))
+        draw = self._watch.departs(request.body, self._is_on_disk)
+        if draw is not None:
+            asker.departed.append(draw)
+        return Response(202, {}, b"{}")
+
+    def _is_on_disk(self, key: Key, report: bytes) -> bool:
+        """Look into the file as another process would."""
+        return report_on_disk(self._path, key) == report
+
+
+def report_on_disk(path: Path, key: Key) -> bytes | None:
+    """Return what the file holds for this round; None if it cannot be seen."""
+    try:
+        with reading(path) as connection:
+            found = connection.execute(
+                "SELECT report FROM ledger WHERE t = ? AND round = ?", key
+            ).fetchone()
+    except (sqlite3.Error, OSError, ValueError):  # damaged or gone: nothing can be seen in it
+        return None
+    return found[0] if found else None
+
+
+def _json(answer: object) -> Response:
+    return Response(200, {}, json.dumps(answer).encode())

@@ -1,0 +1,149 @@
+"""What left a person's devices, judged in true time.
+
+It knows when each value was read, since the world's own callback read it, and when each report was
+drawn, since the world's own source was asked for the coins. It shares no arithmetic with a device.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ldpstream.audit.machine import TrueTime
+from ldpstream.privacy.randomness import Source
+
+Key = tuple[int, str]
+"""A round: the timestamp as it was asked, and the name."""
+OnDisk = Callable[[Key, bytes], bool]
+"""Whether these bytes are on disk for this round now."""
+
+
+@dataclass(eq=False)
+class Draw:
+    """A report that was drawn of a value that was read at a moment; it may never have left."""
+
+    key: Key
+    nano: int
+    read_us: int
+    report: bytes | None = None
+    on_disk: bool = True
+
+    @property
+    def left(self) -> bool:
+        return self.report is not None
+
+
+@dataclass
+class Transcript:
+    """All that one person's devices drew and sent, by whichever process, file or machine."""
+
+    true: TrueTime
+    draws: list[Draw] = field(default_factory=list)
+    strays: list[str] = field(default_factory=list)
+    """Bytes that left and that nothing was drawn for."""
+    altered: set[Key] = field(default_factory=set)
+    """Rounds whose bytes on disk were damaged: what is sent again may be a function of them."""
+    by_key: defaultdict[Key, list[Draw]] = field(default_factory=lambda: defaultdict(list))
+
+    def drawn(self, draw: Draw) -> None:
+        self.draws.append(draw)
+        self.by_key[draw.key].append(draw)
+
+    def departed(self, key: Key, report: bytes, fresh: Draw | None, on_disk: OnDisk) -> Draw | None:
+        """Note bytes on the wire: of the draw just made, of one that left before, or of one that
+        a fault kept back.
+        """
+        ours = self.by_key[key]
+        if fresh is not None and fresh.report not in (None, report):
+            fresh = None
+        known = next((one for one in reversed(ours) if one.report == report), None)
+        waiting = next((one for one in reversed(ours) if not one.left), None)
+        draw = fresh or known or waiting
+        if draw is None:
+            if key not in self.altered:
+                self.strays.append(f"round {key}: bytes left that nothing was drawn for")
+            return None
+        if not draw.left:
+            draw.report, draw.on_disk = report, on_disk(key, report)
+        return draw
+
+    @property
+    def sent(self) -> list[Draw]:
+        """The distinct reports that left, in the order of their readings."""
+        return sorted((one for one in self.draws if one.left), key=lambda one: one.read_us)
+
+    def violations(self, epsilon_nano: int, span_ms: int) -> list[str]:
+        """Return a line for each breach of: at most epsilon in any half-open span of true time."""
+        span_us = 1000 * span_ms
+        found = [*self._fullest(epsilon_nano, span_us), *self._drawn_twice(span_us), *self.strays]
+        found += [
+            f"round {one.key} left before it was on disk"
+            for one in self.sent
+            if not one.on_disk and one.key not in self.altered
+        ]
+        return found
+
+    def _fullest(self, epsilon_nano: int, span_us: int) -> Iterator[str]:
+        """The span that holds most begins with a reading; only the worst one is told."""
+        sent = self.sent
+        most, most_at, held, end = 0, 0, 0, 0
+        for first in sent:
+            while end < len(sent) and sent[end].read_us < first.read_us + span_us:
+                held += sent[end].nano
+                end += 1
+            if held > most:
+                most, most_at = held, first.read_us
+            held -= first.nano
+        if most > epsilon_nano:
+            yield (
+                f"{most} nano-epsilon in the {span_us / 1e6:g} s of true time from"
+                f" {(most_at - sent[0].read_us) / 1e6:g} s on, and {epsilon_nano} are promised"
+            )
+
+    def _drawn_twice(self, span_us: int) -> Iterator[str]:
+        for key, ours in self.by_key.items():
+            left = sorted(one.read_us for one in ours if one.left)
+            if any(b - a < span_us for a, b in pairwise(left)):
+                yield f"round {key} was drawn again while its debit was kept"
+
+
+class Watch:
+    """One process of a device, watched: which round it considers, when it reads, when it draws.
+
+    It is the process's source of randomness too.
+    """
+
+    def __init__(self, transcript: Transcript, source: Source) -> None:
+        self._transcript, self._source = transcript, source
+        self.key: Key = (0, "")
+        self._nano = 0
+        self._read_us: int | None = None
+        self._fresh: Draw | None = None
+
+    def considers(self, key: Key, nano: int) -> None:
+        self.key, self._nano = key, nano
+        self._read_us = self._fresh = None
+
+    def reads(self) -> None:
+        """The callback takes the value at this moment."""
+        self._read_us, self._fresh = self._transcript.true.us, None
+
+    def coin(self, favour: int, total: int) -> bool:
+        self._draws()
+        return self._source.coin(favour, total)
+
+    def below(self, bound: int) -> int:
+        self._draws()
+        return self._source.below(bound)
+
+    def _draws(self) -> None:
+        """The first coin after a reading is the first of a report."""
+        if self._read_us is not None and self._fresh is None:
+            self._fresh = Draw(self.key, self._nano, self._read_us)
+            self._transcript.drawn(self._fresh)
+
+    def departs(self, report: bytes, on_disk: OnDisk) -> Draw | None:
+        """Note bytes that leave for the round that is considered."""
+        return self._transcript.departed(self.key, report, self._fresh, on_disk)

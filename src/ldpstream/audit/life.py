@@ -1,0 +1,213 @@
+"""The life of one person's device in a simulated world: installs, restarts, reboots, lost files.
+
+Real: the device, its file, its rules, its conversations. Stood in for: clocks, change times of
+files, the passing of time, and the collector, which is hostile (`asker.py`).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from ldpstream.audit.asker import URL, Asker, Line, make_terms
+from ldpstream.audit.disk import FileSystem, SimulatedChangeTime
+from ldpstream.audit.judge import Draw, Transcript, Watch
+from ldpstream.audit.machine import Machine
+from ldpstream.device import Device, LedgerUnusable, Unreachable
+from ldpstream.device.rounds import Refused, Round
+from ldpstream.device.session import Session
+from ldpstream.device.terms import Terms, Value
+from ldpstream.device.witness import Witness
+from ldpstream.errors import LdpStreamError, Mistake
+from ldpstream.privacy.randomness import Source, SystemSource
+
+Values = Callable[[int], Value | None]
+"""The person's value at a moment of true time, in microseconds."""
+
+
+def ignore(problem: LdpStreamError) -> None:
+    """Take a warning for read."""
+
+
+@dataclass
+class Process:
+    """A running program with the device in it."""
+
+    device: Device
+    watch: Watch
+
+
+class Life:
+    """One person, whose device may be installed anew or moved, and all that ever left it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        machine: Machine,
+        terms: Terms | None = None,
+        *,
+        source: Source | None = None,
+        witness: Callable[[Machine], Witness] | None = None,
+        value: Values = lambda us: 0,
+        warn: Callable[[LdpStreamError], None] = ignore,
+    ) -> None:
+        self.machine = machine
+        self.true = machine.true
+        self.home = folder / "home"
+        self.home.mkdir()
+        self.path = self.home / "device.ldp"
+        self.value = value
+        self.dawdle_before = self.dawdle_after = 0.0
+        """Seconds that the application takes before and after it looks at the value."""
+        self.terms = terms or make_terms()
+        self.asker = Asker(self.true, self.terms)
+        self.transcript = Transcript(self.true)
+        self._source = source or SystemSource()
+        self._warn = warn
+        self._witness = witness
+        self._files: dict[Machine, FileSystem] = {}
+        self._copies = count(1)
+        self.process: Process | None = None
+        self.faults: list[str] = []
+        """Of the disk, while rounds were answered."""
+
+    # --- processes --------------------------------------------------------------------------------
+
+    @property
+    def files(self) -> FileSystem:
+        return self._files.setdefault(self.machine, FileSystem(self.machine))
+
+    def _parts(self, watch: Watch) -> dict[str, Any]:
+        witness = self._witness or (lambda machine: SimulatedChangeTime(self.files, self.path))
+        return {
+            "witness": witness(self.machine),
+            "clock": self.machine,
+            "source": watch,
+            "jitter": lambda most: most,
+            "warn": self._warn,
+            "transport": Line(self.asker, watch, self.path),
+            "sleep": self.machine.wait,
+        }
+
+    def install(self, *, first: bool = True) -> Process:
+        """Make the file, as an installer does, enrol and start."""
+        self.process = self._started(Device.create, first_install=first)
+        self.process.device.enrol(URL, self.terms.stream, "")
+        return self.process
+
+    def start(self) -> Process | None:
+        """Start the application: it opens the device, and enrols it if it is not. It makes none."""
+        self.process = None
+        try:
+            self.process = self.another()
+        except Mistake:  # there is no file, and an application makes none
+            return None
+        except LedgerUnusable as fault:
+            self.faults.append(str(fault))
+        return self.process
+
+    def another(self) -> Process:
+        """Start one more process on the same file."""
+        process = self._started(Device.open)
+        if process.device.terms is None:
+            process.device.enrol(URL, self.terms.stream, "")
+        return process
+
+    def _started(self, make: Callable[..., Device], **options: Any) -> Process:
+        watch = Watch(self.transcript, self._source)
+        device = make(self.path, **options, **self._parts(watch))
+        process = Process(device, watch)
+        self._watch(device.session, watch)
+        device.follow(lambda: self._read(watch))
+        return process
+
+    def _watch(self, session: Session, watch: Watch) -> None:
+        honest = session.consider
+
+        def consider(pin: str, asked: Round | Refused) -> Any:
+            if isinstance(asked, Round):
+                watch.considers(asked.key, asked.epsilon_nano)
+            return honest(pin, asked)
+
+        session.consider = consider  # type: ignore[method-assign]
+
+    def _read(self, watch: Watch) -> Value | None:
+        self.machine.wait(self.dawdle_before)
+        watch.reads()
+        value = self.value(self.true.us)
+        self.machine.wait(self.dawdle_after)
+        return value
+
+    # --- what the collector does ------------------------------------------------------------------
+
+    def ask(self, *rounds: dict[str, Any], by: Process | None = None) -> list[Draw]:
+        """Announce rounds, and return what left for them; by default one for all of epsilon now."""
+        process = by or self.process
+        if process is None:
+            return []
+        before = len(self.asker.departed)
+        self.asker.rounds = list(rounds) or [self.asker.a_round()]
+        try:
+            process.device.poll()
+        except Unreachable:
+            pass
+        except LedgerUnusable as fault:
+            self.faults.append(str(fault))
+        return self.asker.departed[before:]
+
+    # --- what happens to the machine and its file -------------------------------------------------
+
+    def reboot(self, down_seconds: float = 0) -> None:
+        """Turn the machine off and on, and start the application again."""
+        self.machine.reboot(down_seconds)
+        self.start()
+
+    def copy(self) -> Path:
+        """Copy the file into a folder of its own, as a backup does."""
+        folder = self.home.with_name(f"copy{next(self._copies)}")
+        folder.mkdir()
+        copied = folder / self.path.name
+        shutil.copy(self.path, copied)
+        self.files.touch(copied)
+        return copied
+
+    def rename_back(self, copied: Path) -> None:
+        """Put a copy in the file's place by renaming its folder, which no file's time shows."""
+        self.home.rename(self.home.with_name(f"old{next(self._copies)}"))
+        copied.parent.rename(self.home)
+
+    def link_to(self, copied: Path) -> None:
+        """Put a copy in the file's place by switching a symbolic link to its folder."""
+        if self.home.is_symlink():
+            self.home.unlink()
+        else:
+            self.home.rename(self.home.with_name(f"old{next(self._copies)}"))
+        self.home.symlink_to(copied.parent)
+
+    def write_over(self, content: bytes) -> None:
+        """Write other bytes into the file itself."""
+        self.path.write_bytes(content)
+        self.files.touch(self.path)
+
+    def lose(self) -> None:
+        """Lose the file."""
+        self.path.unlink()
+
+    def move_to(self, machine: Machine) -> None:
+        """Move the file to another machine, on which it is another file."""
+        content = self.path.read_bytes()
+        self.path.unlink()
+        self.machine = machine
+        self.path.write_bytes(content)
+        self.files.touch(self.path)
+
+    # --- the judgement ----------------------------------------------------------------------------
+
+    @property
+    def violations(self) -> list[str]:
+        promise = self.terms.promise
+        return self.transcript.violations(promise.epsilon_nano, promise.span)

@@ -1,0 +1,13 @@
+"""Bugs that are planted for the length of one audit world, to show that the audit would find them.
+
+A device does not trust its collector, so a bug of the collector alone leaks nothing: the ledger
+refuses. Where a bug concerns both sides it is planted on both. Nothing but the audit imports this.
+"""
+
+from ldpstream.audit.planted.bug import Bug
+from ldpstream.audit.planted.clocks import CLOCKS
+from ldpstream.audit.planted.files import FILES
+from ldpstream.audit.planted.mechanisms import MECHANISMS
+from ldpstream.audit.planted.values import VALUES
+
+BUGS: tuple[Bug, ...] = (*MECHANISMS, *CLOCKS, *FILES, *VALUES)

@@ -1,0 +1,172 @@
+"""Bugs of time: budgets that are kept in another time than the one in which a person lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from ldpstream.audit import drills
+from ldpstream.audit.planted.bug import Bug, Plant
+from ldpstream.device import account, rules
+from ldpstream.device.account import Account
+from ldpstream.device.clock import Look, OwnTime
+from ldpstream.device.rounds import Round
+from ldpstream.device.rules import Decision, State
+from ldpstream.device.store import Change, Store
+
+# --- Budgets by the timestamp that was asked for --------------------------------------------------
+
+
+@contextmanager
+def _by_asked_timestamps(reach: int) -> Iterator[None]:
+    """Enter debits at the timestamp as it was asked, and answer for neighbours within `reach`."""
+    honest_decide, honest_draw = rules.decide, Account._draw
+
+    def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:
+        interval, now = state.terms.interval_ms, state.terms.timestamp_at(label_ms)
+        if abs(asked.t - now) <= reach:
+            label_ms += (asked.t - now) * interval
+        return honest_decide(pin, asked, state, asked.t * interval, label_ms)
+
+    def draw(self: Account, pin: str, asked: Round, *rest: Any) -> Decision:
+        aligned_ms = asked.t * self.enrolled.terms.interval_ms
+        with (
+            patch.object(OwnTime, "at", lambda self, other: aligned_ms),
+            patch.object(Account, "own_ms", lambda self: aligned_ms - 1),
+        ):
+            return honest_draw(self, pin, asked, *rest)
+
+    with patch.object(account, "decide", decide), patch.object(Account, "_draw", draw):
+        yield
+
+
+def _aligned_windows() -> AbstractContextManager[object]:
+    return _by_asked_timestamps(reach=0)
+
+
+def _neighbours() -> AbstractContextManager[object]:
+    return _by_asked_timestamps(reach=1)
+
+
+# --- Own time that is not the steady clock's ------------------------------------------------------
+
+
+def _resumed_by_the_wall_clock(self: OwnTime, now: Look) -> OwnTime:
+    return OwnTime(self.own_ms + max(0, now.wall_ms - self.look.wall_ms), now)
+
+
+@contextmanager
+def _by_the_wall_clock() -> Iterator[None]:
+    def at(self: OwnTime, other: Look) -> int:
+        return self.own_ms + other.wall_ms - self.look.wall_ms
+
+    with (
+        patch.object(OwnTime, "at", at),
+        patch.object(OwnTime, "resumed", _resumed_by_the_wall_clock),
+    ):
+        yield
+
+
+def _by_the_wall_clock_while_closed() -> AbstractContextManager[object]:
+    honest = Store._begin
+
+    def begin(self: Store, *arguments: Any) -> Change:
+        if self._left is not None:
+            return honest(self, *arguments)
+        with patch.object(OwnTime, "resumed", _resumed_by_the_wall_clock):
+            change = honest(self, *arguments)
+        change.mark_time()
+        return change
+
+    return patch.object(Store, "_begin", begin)
+
+
+def _after_another_boot(otherwise: Callable[[OwnTime, Look], OwnTime]) -> Plant:
+    honest = OwnTime.resumed
+
+    def resumed(self: OwnTime, now: Look) -> OwnTime:
+        return honest(self, now) if now.boot == self.look.boot else otherwise(self, now)
+
+    return lambda: patch.object(OwnTime, "resumed", resumed)
+
+
+def _all_of_the_uptime(self: OwnTime, now: Look) -> OwnTime:
+    return OwnTime(self.own_ms + now.steady_ms, now)
+
+
+def _counted_twice() -> AbstractContextManager[object]:
+    honest = OwnTime.resumed
+
+    def resumed(self: OwnTime, now: Look) -> OwnTime:
+        own_ms = honest(self, now).own_ms
+        return OwnTime(own_ms + own_ms - self.own_ms, now)
+
+    return patch.object(OwnTime, "resumed", resumed)
+
+
+# --- A debit that is entered before the reading ---------------------------------------------------
+
+
+def _entered_before_the_reading() -> AbstractContextManager[object]:
+    honest = Account._draw
+
+    def draw(self: Account, pin: str, asked: Round, before: Look, value: int) -> Decision:
+        with patch.object(Account, "own_ms", lambda self: self._own.at(before) - 1):
+            return honest(self, pin, asked, before, value)
+
+    return patch.object(Account, "_draw", draw)
+
+
+CLOCKS = (
+    Bug(
+        "windows of asked timestamps",
+        "debits count by the timestamp that was asked for: two readings 0.2 s apart, at an edge,"
+        " are in two windows",
+        on_device=_aligned_windows,
+        drill=drills.edge_of_a_timestamp,
+    ),
+    Bug(
+        "answers for neighbours of t",
+        "the timestamps before and after are answered for too, each with the value held now",
+        on_device=_neighbours,
+        drill=drills.neighbours_of_now,
+    ),
+    Bug(
+        "own time by the wall clock",
+        "own time follows the wall clock while the device runs",
+        on_device=_by_the_wall_clock,
+        drill=drills.wall_clock_while_running,
+    ),
+    Bug(
+        "own time by the wall clock while closed",
+        "own time follows the wall clock between two processes",
+        on_device=_by_the_wall_clock_while_closed,
+        drill=drills.wall_clock_between_restarts,
+    ),
+    Bug(
+        "own time by the wall clock between boots",
+        "own time follows the wall clock while the machine is off",
+        on_device=_after_another_boot(_resumed_by_the_wall_clock),
+        drill=drills.wall_clock_between_boots,
+    ),
+    Bug(
+        "the uptime of another machine",
+        "after another boot all of its uptime counts, even if the file came from elsewhere",
+        on_device=_after_another_boot(_all_of_the_uptime),
+        drill=drills.moved_to_a_machine_that_is_up_for_long,
+    ),
+    Bug(
+        "time that is counted twice",
+        "what passed since own time was put on disk is added, and added again",
+        on_device=_counted_twice,
+        drill=drills.marks_and_reboots,
+    ),
+    Bug(
+        "a debit from before the reading",
+        "the debit of a long reading is entered at the moment at which the reading began",
+        on_device=_entered_before_the_reading,
+        drill=drills.long_reading,
+    ),
+)
