@@ -12,8 +12,9 @@ from typing import Any
 from ldpstream.audit.judge import Draw, Key, Watch
 from ldpstream.audit.machine import START_MS, TrueTime
 from ldpstream.device.exchange import Request, Response, unreachable
-from ldpstream.device.terms import Terms
 from ldpstream.fleet.evidence.databases import reading
+from ldpstream.protocol.messages import Enrol, ListRounds
+from ldpstream.protocol.terms import Terms
 
 NANO = 10**9
 URL = "http://collector.invalid"
@@ -95,10 +96,10 @@ class Line:
 
     def _respond(self, request: Request) -> Response:
         asker = self._asker
-        if request.path.endswith("/devices"):
+        if isinstance(request.message, Enrol):
             told = {"terms": json.loads(asker.terms.canonical), "pin": asker.terms.pin}
             return _json(told | {"key": "00" * 32, "selection": "open", "now_ms": asker.says_ms()})
-        if request.method == "GET":
+        if isinstance(request.message, ListRounds):
             asker.serial += 1
             pin = asker.terms.pin if asker.pin is None else asker.pin
             told = {"serial": asker.serial, "pin": pin, "rounds": asker.rounds}

@@ -20,10 +20,10 @@ from ldpstream.audit.machine import Machine
 from ldpstream.device import Device, LedgerUnusable, Unreachable
 from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.session import Session
-from ldpstream.device.terms import Terms, Value
 from ldpstream.device.witness import Witness
 from ldpstream.errors import LdpStreamError, Mistake
 from ldpstream.privacy.randomness import Source, SystemSource
+from ldpstream.protocol.terms import Terms, Value
 
 Values = Callable[[int], Value | None]
 """The person's value at a moment of true time, in microseconds."""

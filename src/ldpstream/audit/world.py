@@ -38,6 +38,7 @@ from ldpstream.mechanisms.messages import Purpose
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import Source, SystemSource
+from ldpstream.protocol.messages import ListRounds, SubmitBatch
 
 STREAM = "audit"
 LABELS = ("no", "yes")
@@ -109,7 +110,7 @@ class Target:
         outcome = self.session.consider(pin, asked)
         if not isinstance(outcome, Submission):
             return outcome, None
-        draw = self.watch.departs(outcome.report, self._is_on_disk)
+        draw = self.watch.departs(outcome.message.report, self._is_on_disk)
         return outcome, draw.read_us // 1000 if draw else self.machine.true.now_ms()
 
     def _is_on_disk(self, key: tuple[int, str], report: bytes) -> bool:
@@ -238,37 +239,32 @@ class World:
                             asked.t,
                             asked.name,
                             asked.epsilon_nano,
-                            outcome.report,
+                            outcome.message.report,
                             read_ms,
                         )
                     )
-                    number_of = target.session.account.number
-                    records.append(number_of + outcome.mac + outcome.report)
+                    records.append(outcome.message.record)
         return records, early
 
     async def _listen(self) -> list[Announcement]:
         """What each target is told: on a roster one by one, else all the same."""
         if self.scenario.selection is Selection.OPEN:
-            heard = [await self._rounds({})] * len(self.targets)
+            heard = [await self._rounds(None)] * len(self.targets)
         else:
-            heard = [
-                await self._rounds({"Ldp-Device": target.session.account.number.hex()})
-                for target in self.targets
-            ]
+            heard = [await self._rounds(target.session.account.number) for target in self.targets]
         for target, told in zip(self.targets, heard, strict=True):
             target.session.hear(told)
         return heard
 
-    async def _rounds(self, headers: dict[str, str]) -> Announcement:
-        path = f"/v1/streams/{STREAM}/rounds?after=0&wait=0"
-        response = await self._send(Request("GET", path, headers))
+    async def _rounds(self, number: bytes | None) -> Announcement:
+        response = await self._send(Request.of(ListRounds(STREAM, 0, 0, number)))
         return Announcement.read(read_object(response, "rounds"))
 
     async def _pass_on(self, asking: OpenRound, records: Iterable[bytes]) -> None:
         body = b"".join(records)
         if body and self.coordinator.open is asking:
-            path = f"/v1/streams/{STREAM}/rounds/{asking.name}/batch"
-            response = await self._send(Request("POST", path, {}, body))
+            message = SubmitBatch(STREAM, asking.name, body)
+            response = await self._send(Request.of(message))
             assert response.status == 200, response.body
 
 

@@ -7,9 +7,9 @@ from unittest.mock import patch
 
 from ldpstream.audit import drills
 from ldpstream.audit.planted.bug import Bug
-from ldpstream.device.terms import Terms
 from ldpstream.device.values import HeldValue
 from ldpstream.privacy.randomness import Source
+from ldpstream.protocol.terms import Terms
 
 
 def _last_known() -> AbstractContextManager[object]:

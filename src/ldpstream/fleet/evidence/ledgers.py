@@ -18,11 +18,10 @@ def make_with_history(path: Path) -> None:
     Store(path).create(first_install=True)
     with closing(sqlite3.connect(path)) as connection:
         old = ", ".join(f"old.{name}" for name in COLUMNS.split(", "))
-        connection.executescript(
-            f"CREATE TABLE history ({COLUMNS});"
-            "CREATE TRIGGER keep AFTER DELETE ON ledger BEGIN INSERT INTO history"
-            f" VALUES ({old}); END;"
-        )
+        kept = f"INSERT INTO history VALUES ({old})"  # noqa: S608
+        connection.execute(f"CREATE TABLE history ({COLUMNS})")
+        connection.execute(f"CREATE TRIGGER keep AFTER DELETE ON ledger BEGIN {kept}; END")
+        connection.commit()
 
 
 @dataclass(frozen=True)
