@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accuracy_streams import GRID, SMOOTH, Row
+from ldpstream.arrays import Floats
 from ldpstream.lab.simulation import Fleet, run, settings_for
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.registry import Settings, build
@@ -20,7 +20,6 @@ from ldpstream.streams.stream import Stream
 
 HINDSIGHT_REPEATS = 40
 """A difference of a few percent is to be seen."""
-Floats = NDArray[np.float64]
 
 
 def against_hindsight() -> Iterator[Row]:

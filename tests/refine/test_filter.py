@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.refine.filter import LAYOUT, Filter
 from ldpstream.refine.levels import LevelBank
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.refine.weights import Weights
-
-Floats = NDArray[np.float64]
 
 NOISE = 1e-4
 

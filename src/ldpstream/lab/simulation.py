@@ -11,6 +11,7 @@ from typing import Protocol, Required, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats, UserIndexes
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.metrics import Metrics, measure
 from ldpstream.lab.roster import Roster
@@ -21,8 +22,7 @@ from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.mechanisms.registry import Settings, build
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
-from ldpstream.oracles.collector_half import Floats
-from ldpstream.privacy.accountant import Accountant, Users
+from ldpstream.privacy.accountant import Accountant
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.consistency import Consistency
 from ldpstream.streams.stream import Snapshot, Stream
@@ -80,7 +80,7 @@ class Fleet:
 
         return answer
 
-    def _select(self, t: int, size: int) -> Users | None:
+    def _select(self, t: int, size: int) -> UserIndexes | None:
         """Everyone (None), or a sample of those who have not reported in this window."""
         return None if size == self._noise.population else self._roster.sample(t, size)
 
@@ -89,13 +89,13 @@ class Fleet:
 class Run:
     """What one run released, beside the truth."""
 
-    truth: NDArray[np.float64]
+    truth: Floats
     """T x d true frequencies; or what else was asked for, in its own unit."""
-    released: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    low: NDArray[np.float64]
+    released: Floats
+    variance: Floats
+    low: Floats
     """Lower ends of the intervals."""
-    high: NDArray[np.float64]
+    high: Floats
     fresh: NDArray[np.bool_]
     metrics: Metrics
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from ldpstream.arrays import Counts, Floats
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.cover_noise import CoverNoise, merged
 from ldpstream.mechanisms.mean_noise import MeanNoise
@@ -19,7 +20,6 @@ from ldpstream.mechanisms.noise import Noise, NoiseModel
 from ldpstream.numeric import Numeric, Range, choose_mean
 from ldpstream.numeric.square_wave.device import best_width
 from ldpstream.oracles import Oracle, choose
-from ldpstream.oracles.collector_half import Counts, Floats
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.consistency import Consistency
 

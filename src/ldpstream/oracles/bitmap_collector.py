@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts
 from ldpstream.errors import MalformedReport, Problem
-from ldpstream.oracles.collector_half import CollectorHalf, Counts, Reports
+from ldpstream.oracles.collector_half import CollectorHalf, Reports
 from ldpstream.oracles.kernels.bitmaps import bit_counts, words_for
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts
 from ldpstream.errors import Mistake, Problem
-from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.oracles.collector_half import Reports, Support
 from ldpstream.oracles.device_half import DeviceHalf
 
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.oracles.collector_half import (
-    CollectorHalf,
-    Counts,
-    Reports,
-    check_all_below,
-    little_endian,
-)
+from ldpstream.arrays import Counts
+from ldpstream.oracles.collector_half import CollectorHalf, Reports, check_all_below, little_endian
 from ldpstream.oracles.kernels.local_hash import hashed_counts
 from ldpstream.oracles.local_hash_device import LocalHashDevice
 

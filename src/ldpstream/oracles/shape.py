@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.oracles.collector_half import Counts, Floats, Reports
+from ldpstream.arrays import Counts, Floats
+from ldpstream.oracles.collector_half import Reports
 from ldpstream.oracles.device_half import DeviceHalf, Randomiser
 from ldpstream.oracles.local_hash_device import LocalHashDevice
 from ldpstream.oracles.oue.device import Device as OueDevice

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.refine.intervals import mixture_interval
 from ldpstream.refine.levels import PROCESS_NOISES, LevelBank
 from ldpstream.refine.linear import (
@@ -20,8 +20,6 @@ from ldpstream.refine.linear import (
 from ldpstream.refine.packing import pack, unpack
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.refine.weights import Weights
-
-Floats = NDArray[np.float64]
 
 TREND_PRIOR = 0.6
 SEASON_PRIOR = 0.03

@@ -12,11 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts, UserIndexes
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
-
-Counts = NDArray[np.int64]
-Users = NDArray[np.uint32]
 
 
 def index_type(labels: int) -> type[np.uint8 | np.uint16]:
@@ -33,7 +31,7 @@ class Snapshot(ABC):
         """How many users hold each label."""
 
     @abstractmethod
-    def counts_of(self, users: Users, rng: np.random.Generator) -> Counts:
+    def counts_of(self, users: UserIndexes, rng: np.random.Generator) -> Counts:
         """How many of `users` hold each label. Nobody is asked for twice in one snapshot."""
 
 
@@ -48,7 +46,7 @@ class CountsSnapshot(Snapshot):
     def counts(self) -> Counts:
         return self._counts
 
-    def counts_of(self, users: Users, rng: np.random.Generator) -> Counts:
+    def counts_of(self, users: UserIndexes, rng: np.random.Generator) -> Counts:
         drawn: Counts = rng.multivariate_hypergeometric(self._left, len(users), method="marginals")
         self._left = self._left - drawn
         return drawn
@@ -70,7 +68,7 @@ class ValuesSnapshot(Snapshot):
     def counts(self) -> Counts:
         return np.bincount(self._values, minlength=self._labels)
 
-    def counts_of(self, users: Users, rng: np.random.Generator) -> Counts:
+    def counts_of(self, users: UserIndexes, rng: np.random.Generator) -> Counts:
         return np.bincount(self._values[users], minlength=self._labels)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ldpstream.arrays import Counts
 from ldpstream.device.terms import Terms
 from ldpstream.fleet.evidence.databases import reading
-from ldpstream.oracles.collector_half import Counts
 from ldpstream.privacy.epsilon import Epsilon
 
 HEAD_BYTES = 32

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ldpstream.arrays import Floats
 from ldpstream.mechanisms.mean_noise import MeanNoise
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.noise import Noise, NoiseModel
 from ldpstream.oracles import Oracle
-from ldpstream.oracles.collector_half import Floats
 from ldpstream.privacy.epsilon import Epsilon
 
 ALL_SUPPORT_ALIKE = {Oracle.GRR, Oracle.SUBSET}

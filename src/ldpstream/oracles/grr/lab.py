@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.arrays import Counts
+from ldpstream.oracles.collector_half import Reports, Support
 from ldpstream.oracles.kernels.labels import randomised_labels
 from ldpstream.oracles.lab_half import LabHalf, draw_seed, threshold
 

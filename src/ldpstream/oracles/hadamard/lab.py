@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.arrays import Counts
+from ldpstream.oracles.collector_half import Reports, Support
 from ldpstream.oracles.hadamard.collector import column_support
 from ldpstream.oracles.hadamard.device import Device
 from ldpstream.oracles.kernels.labels import drawn_columns
