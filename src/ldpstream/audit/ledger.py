@@ -14,7 +14,7 @@ from typing import Any
 from ldpstream.device.store import FORMAT, Entry
 from ldpstream.device.terms import Terms, TermsRefused
 from ldpstream.errors import LdpStreamError, Mistake, Problem
-from ldpstream.fleet.evidence.databases import reading
+from ldpstream.fleet.databases import reading
 from ldpstream.privacy.epsilon import Epsilon
 
 

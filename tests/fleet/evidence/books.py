@@ -13,7 +13,7 @@ import numpy as np
 
 from ldpstream.arrays import Counts
 from ldpstream.device.terms import Terms
-from ldpstream.fleet.evidence.databases import reading
+from ldpstream.fleet.databases import reading
 from ldpstream.privacy.epsilon import Epsilon
 
 HEAD_BYTES = 32

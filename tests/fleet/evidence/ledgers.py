@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ldpstream.device.store import Entry, Store
 from ldpstream.device.terms import Terms
-from ldpstream.fleet.evidence.databases import reading
+from ldpstream.fleet.databases import reading
 
 
 def make_with_history(path: Path) -> None:
@@ -41,7 +41,7 @@ def read_account(path: Path) -> Account:
         ((number,),) = connection.execute("SELECT number FROM device")
         ((terms,),) = connection.execute("SELECT terms FROM enrolment")
         rows = connection.execute(
-            f"SELECT {columns} FROM history UNION ALL SELECT {columns} FROM ledger"  # nosec B608 # noqa: S608
+            f"SELECT {columns} FROM history UNION ALL SELECT {columns} FROM ledger"  # nosec B608
         ).fetchall()
     entries = tuple(Entry(*row) for row in sorted(rows, key=lambda row: (row[0], row[1])))
     return Account(number.hex(), Terms.read(json.loads(terms)), entries)
