@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ldpstream.lab.files import write_whole
 from ldpstream.lab.metrics import ROC_RATES, auc, events, roc
 from ldpstream.lab.simulation import Run, run, settings_for
-from ldpstream.mechanisms.queries import HISTOGRAM, Mean, Query
+from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
 from ldpstream.mechanisms.registry import PAPER, build
 from ldpstream.refine.sureness import Belief
 from ldpstream.streams.stream import Stream
@@ -44,7 +44,7 @@ EVENTFUL = ("sin", "log", "lns", "step", "zipf", "meter", "meter-bins")
 high mean; meter-bins asks for the histogram of its 1025 levels instead."""
 MANY_LABELS = 100
 """From here on OUE is used: nearly the least variance, and the fastest to simulate."""
-QUERIES: dict[str, Query] = {"meter": Mean(0.0, 1.0)}
+QUERIES: dict[str, Query] = {"meter": MeanQuery(0.0, 1.0)}
 """All others ask for a histogram."""
 TIE = 0.0005
 """Areas that differ by less are shown as the same."""

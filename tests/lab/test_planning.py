@@ -28,7 +28,7 @@ from ldpstream.lab.planning.subject import Subject
 from ldpstream.lab.planning.target import enough_epsilon, enough_users, read_goal
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.messages import Ask, Purpose
-from ldpstream.mechanisms.queries import Mean
+from ldpstream.mechanisms.queries import MeanQuery
 from ldpstream.mechanisms.registry import Settings, recipe
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
@@ -81,7 +81,7 @@ def test_predictions_come_true(case: str, mechanism: str) -> None:
 
 @pytest.mark.parametrize("mechanism", ["lbu", "lpu", "lpa", "lpf"])
 def test_predictions_of_a_mean_come_true(mechanism: str) -> None:
-    query = Mean(-20, 60)
+    query = MeanQuery(-20, 60)
     settings = Settings(65, 20_000, Epsilon.of(1), 8, query=query)
     predicted = Prediction(40)(mechanism, settings)
     simulated = Sample(still(20_000, even(65), 40), 60)(mechanism, settings)

@@ -67,7 +67,7 @@ class Query(Protocol):
 
 
 @dataclass(frozen=True)
-class Histogram:
+class HistogramQuery:
     """The share of users that hold each label."""
 
     @property
@@ -95,10 +95,10 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Mean:
+class MeanQuery:
     """The mean of a number from `low` to `high`; the stream's labels are its levels, in order.
 
-    >>> Mean(-20, 60).truth(np.array([1, 0, 3])).tolist()
+    >>> MeanQuery(-20, 60).truth(np.array([1, 0, 3])).tolist()
     [40.0]
     """
 
@@ -144,13 +144,13 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Distribution:
+class DistributionQuery:
     """The shares of `bins` equal parts of a number's range; the labels are its levels, in order.
 
     What is shown is reconstructed by EM with smoothing. It has no variance that could be stated
     honestly, so it states none (NaN).
 
-    >>> Distribution(0, 10, bins=2).truth(np.array([1, 0, 3, 4])).tolist()
+    >>> DistributionQuery(0, 10, bins=2).truth(np.array([1, 0, 3, 4])).tolist()
     [0.125, 0.875]
     """
 
@@ -203,4 +203,4 @@ class Distribution:
         return replace(release, values=shares, variance=np.full(self.bins, np.nan), bounds=None)
 
 
-HISTOGRAM = Histogram()
+HISTOGRAM = HistogramQuery()

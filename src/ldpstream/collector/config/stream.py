@@ -13,7 +13,7 @@ from ldpstream.collector.suspicion import Suspicion
 from ldpstream.collector.terms import names_of
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
-from ldpstream.mechanisms.queries import HISTOGRAM, Mean, Query
+from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
 from ldpstream.mechanisms.registry import Settings, build, report_epsilon
 from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
@@ -69,7 +69,7 @@ class StreamConfig:
     @property
     def query(self) -> Query:
         if isinstance(self.values, Range):
-            return Mean(self.values.low, self.values.high)
+            return MeanQuery(self.values.low, self.values.high)
         return HISTOGRAM
 
     @property

@@ -17,7 +17,7 @@ from ldpstream.lab.planning.target import (
     enough_users,
     unreachable,
 )
-from ldpstream.mechanisms.queries import Mean, Query
+from ldpstream.mechanisms.queries import MeanQuery, Query
 from ldpstream.mechanisms.registry import PAPER, Settings
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
@@ -142,7 +142,7 @@ def make_plan(wish: Wish, judge: Judge, done: Callable[[int], None] = lambda _: 
 
 def oracles_for(query: Query) -> Iterable[AnyOracle]:
     """All that can serve a query."""
-    return Numeric if isinstance(query, Mean) else Oracle
+    return Numeric if isinstance(query, MeanQuery) else Oracle
 
 
 def _found(wish: Wish, judge: Judge) -> Settings:
