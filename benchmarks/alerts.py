@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from ldpstream.lab.files import write_whole
 from ldpstream.lab.metrics import ROC_RATES, auc, events, roc
-from ldpstream.lab.simulation import Run, run, settings_for
+from ldpstream.lab.simulation import Run, run, settings_of
 from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
 from ldpstream.mechanisms.registry import PAPER, build
+from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.refine.sureness import Belief
 from ldpstream.streams.stream import Stream
 from ldpstream.streams.synthetic import STREAMS
@@ -53,7 +54,7 @@ Ranking = tuple[NDArray[np.bool_], NDArray[np.float64]]
 
 def released(stream: Stream, query: Query, mechanism: str, seed: int) -> Run:
     oracle = "oue" if query is HISTOGRAM and len(stream.domain) > MANY_LABELS else "auto"
-    settings = settings_for(stream, epsilon=EPSILON, window=WINDOW, oracle=oracle, query=query)
+    settings = settings_of(stream, EPSILON, WINDOW, RunOptions.read(oracle=oracle, query=query))
     return run(stream, build(mechanism, settings), np.random.default_rng(seed), query=query)
 
 

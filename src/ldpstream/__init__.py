@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ldpstream.lab.experiment import Experiment
     from ldpstream.lab.simulation import simulate
     from ldpstream.mechanisms.queries import DistributionQuery, MeanQuery
+    from ldpstream.mechanisms.settings import RunOptions
     from ldpstream.oracles import Oracle
     from ldpstream.privacy.epsilon import Epsilon
     from ldpstream.streams.stream import CountsStream
@@ -34,6 +35,7 @@ _HOMES = {
     "Experiment": "ldpstream.lab.experiment",
     "MeanQuery": "ldpstream.mechanisms.queries",
     "Oracle": "ldpstream.oracles",
+    "RunOptions": "ldpstream.mechanisms.settings",
     "constant": "ldpstream.streams.synthetic",
     "lns": "ldpstream.streams.synthetic",
     "log": "ldpstream.streams.synthetic",
@@ -52,6 +54,7 @@ __all__ = [
     "Experiment",
     "MeanQuery",
     "Oracle",
+    "RunOptions",
     "constant",
     "lns",
     "log",

@@ -16,7 +16,8 @@ from ldpstream.lab.simulation import Fleet
 from ldpstream.mechanisms.mechanism import Mechanism, Step
 from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally
 from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
-from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.accountant import Accountant
 from ldpstream.privacy.epsilon import NANO, Epsilon

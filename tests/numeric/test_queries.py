@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from ldpstream.errors import Mistake
-from ldpstream.lab.simulation import Run, Simulation, simulate
+from ldpstream.lab.simulation import Run, Simulation, settings_of, simulate
 from ldpstream.lab.tasks import perform, task
 from ldpstream.mechanisms.mean_noise import MeanNoise
 from ldpstream.mechanisms.messages import Tally
 from ldpstream.mechanisms.noise import Evidence, VarianceRule
 from ldpstream.mechanisms.queries import HISTOGRAM, DistributionQuery, MeanQuery
-from ldpstream.mechanisms.registry import PAPER, Settings, build, names
+from ldpstream.mechanisms.registry import PAPER, build, names
+from ldpstream.mechanisms.settings import RunOptions, Settings
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.collector_half import Support
@@ -110,8 +111,8 @@ def test_users_with_values_of_their_own_are_as_good() -> None:
 
 
 def test_experiments_take_queries() -> None:
-    asked = task(STREAM, "lpu", epsilon=1, window=10, query=VOLTS)
-    other = task(STREAM, "lpu", epsilon=1, window=10)
+    asked = task(STREAM, "lpu", settings_of(STREAM, 1, 10, RunOptions(query=VOLTS)))
+    other = task(STREAM, "lpu", settings_of(STREAM, 1, 10, RunOptions()))
     assert asked.key != other.key
     assert perform(asked, STREAM)["oracle"] == "hybrid"
 
@@ -212,7 +213,7 @@ def test_bad_queries_are_refused_in_one_line() -> None:
     with pytest.raises(Mistake, match="there is no oracle"):
         build("lpu", settings(oracle=Oracle.GRR))
     with pytest.raises(Mistake, match="central-ba is for numbers; give it with labels"):
-        task(STREAM, "central-ba", epsilon=1, window=10, query=VOLTS).check()
+        task(STREAM, "central-ba", settings_of(STREAM, 1, 10, RunOptions(query=VOLTS))).check()
     with pytest.raises(Mistake, match="there is no oracle 'duchi'"):
         simulated("lpu", DistributionQuery(0, 5, 16), "duchi")
     with pytest.raises(Mistake, match="there is no oracle 'duchi'"):

@@ -24,14 +24,17 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.consistency import Consistency
 
 if TYPE_CHECKING:
-    from ldpstream.mechanisms.registry import Settings
+    from ldpstream.mechanisms.settings import Settings
 
 FINEST = 256
 """Cells that a distribution is reconstructed in, or a few more: smoothing blurs cells, not bins."""
 
 
 class Query(Protocol):
-    """What is asked of a stream whose users hold one of `labels` values."""
+    """What is asked of a stream whose users hold one of `labels` values.
+
+    Tables of results tell queries apart by their text, `str(query)`.
+    """
 
     @property
     def unit(self) -> float:
@@ -70,6 +73,9 @@ class Query(Protocol):
 class HistogramQuery:
     """The share of users that hold each label."""
 
+    def __str__(self) -> str:
+        return "histogram"
+
     @property
     def unit(self) -> float:
         return 1.0
@@ -107,6 +113,9 @@ class MeanQuery:
 
     def __post_init__(self) -> None:
         Range(self.low, self.high)
+
+    def __str__(self) -> str:
+        return f"mean of {float(self.low)} to {float(self.high)}"
 
     @property
     def unit(self) -> float:
@@ -162,6 +171,9 @@ class DistributionQuery:
         Range(self.low, self.high)
         if not 2 <= self.bins <= FINEST:
             self._refuse(f"in {self.bins} bins", f"2 to {FINEST}")
+
+    def __str__(self) -> str:
+        return f"distribution of {float(self.low)} to {float(self.high)} in {self.bins} bins"
 
     def _refuse(self, given: str, expected: str) -> None:
         raise Mistake(Problem.OPTION, option="the distribution", given=given, expected=expected)

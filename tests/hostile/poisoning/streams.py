@@ -8,7 +8,8 @@ import numpy as np
 
 from ldpstream.domain import Domain
 from ldpstream.lab.simulation import run
-from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsStream

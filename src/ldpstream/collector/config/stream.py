@@ -14,7 +14,8 @@ from ldpstream.collector.terms import names_of
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
-from ldpstream.mechanisms.registry import Settings, build, report_epsilon
+from ldpstream.mechanisms.registry import build, report_epsilon
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import choose_robust

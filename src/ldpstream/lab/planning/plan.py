@@ -18,7 +18,8 @@ from ldpstream.lab.planning.target import (
     unreachable,
 )
 from ldpstream.mechanisms.queries import MeanQuery, Query
-from ldpstream.mechanisms.registry import PAPER, Settings
+from ldpstream.mechanisms.registry import PAPER
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 

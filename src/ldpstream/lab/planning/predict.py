@@ -25,8 +25,9 @@ from ldpstream.lab.planning.still import Still
 from ldpstream.mechanisms.filtered import Filtered
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Release, Tally
-from ldpstream.mechanisms.registry import Settings, recipe
+from ldpstream.mechanisms.registry import recipe
 from ldpstream.mechanisms.sampling import Sampling
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.uniform import Uniform
 
 HORIZON = 5

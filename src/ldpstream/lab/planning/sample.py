@@ -11,7 +11,8 @@ from ldpstream.lab.planning.outcome import AskLog, Errors, How, Outcome, outcome
 from ldpstream.lab.planning.predict import report_bytes
 from ldpstream.lab.simulation import Fleet, Progress, run
 from ldpstream.mechanisms.messages import Ask, Tally
-from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.streams.stream import CountsStream, Snapshot, Stream
 
 

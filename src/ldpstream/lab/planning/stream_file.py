@@ -11,7 +11,7 @@ from ldpstream.durations import spelled
 from ldpstream.lab.planning.outcome import Outcome
 from ldpstream.lab.planning.subject import Subject
 from ldpstream.mechanisms.queries import MeanQuery
-from ldpstream.mechanisms.registry import Settings
+from ldpstream.mechanisms.settings import Settings
 
 WIDTH = 100
 
