@@ -20,7 +20,7 @@ from ldpstream.collector.selection import RosterSelection
 from ldpstream.device import account
 from ldpstream.mechanisms.registry import names
 from ldpstream.oracles import Oracle
-from ldpstream.oracles.oue.device import Device as Oue
+from ldpstream.oracles.unary.device import OueDevice as Oue
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 

@@ -1,4 +1,4 @@
-"""What the oracles whose report is a set of labels share on the collector: SUE, OUE, subset."""
+"""What the oracles whose report is a set of labels share on the collector."""
 
 from __future__ import annotations
 
