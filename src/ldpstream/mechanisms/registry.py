@@ -73,9 +73,18 @@ def names() -> tuple[str, ...]:
     return tuple(_RECIPES)
 
 
-def register(name: str, allocation: type[Mechanism], division: type[Division]) -> None:
-    """Make a mechanism known under `name`, to the simulator, the command line and the tests."""
-    _RECIPES[name.lower()] = Recipe(allocation, division)
+def register(
+    name: str,
+    allocation: type[Mechanism],
+    division: type[Division],
+    *,
+    filtered: bool = False,
+) -> None:
+    """Make a mechanism known under `name`, to the simulator, the command line and the tests.
+
+    With `filtered`, it releases what a filter makes of all its tallies, as LPF does.
+    """
+    _RECIPES[name.lower()] = Recipe(allocation, division, filtered)
 
 
 def unregister(name: str) -> None:
