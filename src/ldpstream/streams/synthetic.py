@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from ldpstream.arrays import Floats
 from ldpstream.domain import MOST_LABELS, Domain
 from ldpstream.errors import Mistake, Problem
-from ldpstream.streams.stream import CountsStream
+from ldpstream.streams.stream import MOST_USERS, CountsStream
 
 USERS = 200_000
 TIMESTAMPS = 800
 
 LEAST = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0, "day": 1}
 """The least value of the parameters that have one."""
-MOST = {"users": 10**12, "timestamps": 10**7, "labels": MOST_LABELS, "steps": MOST_LABELS - 1}
+MOST = {"users": MOST_USERS, "timestamps": 10**7, "labels": MOST_LABELS, "steps": MOST_LABELS - 1}
 """The most: a table of counts has to fit into memory."""
 
 

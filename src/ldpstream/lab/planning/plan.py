@@ -85,8 +85,8 @@ class Plan:
                 "±": "" if not row["rmse_doubt"] else f"{row['rmse_doubt'] / row['rmse']:.0%}",
                 "last window": row["rmse_settled"],
                 "by": row["how"],
-                "reports/device/day": row["reports_per_device_day"],
-                "kB/device/day": row["bytes_per_device_day"] / 1000,
+                "reports / device / day": row["reports_per_device_day"],
+                "kB / device / day": row["bytes_per_device_day"] / 1000,
                 "peak reports/s": row["peak_reports_per_second"],
             }
             for row in self.rows()
