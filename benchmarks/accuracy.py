@@ -36,10 +36,11 @@ from accuracy_page import (
 from accuracy_streams import GRID, MOVING, NUMBER, SMOOTH, UNSEEN, WIDE, Named, Row, real_sets
 from ldpstream.lab.cache import ResultCache
 from ldpstream.lab.experiment import Experiment
-from ldpstream.lab.simulation import run, settings_for
+from ldpstream.lab.simulation import run, settings_of
 from ldpstream.mechanisms.filtered import Filtered
 from ldpstream.mechanisms.queries import HISTOGRAM
 from ldpstream.mechanisms.registry import PAPER, build
+from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.filter import Filter
 from ldpstream.refine.levels import LevelBank
@@ -71,9 +72,8 @@ class Bench:
     ) -> Row:
         """The mean figures of one mechanism on one stream."""
         repeats = options.pop("repeats", self.repeats_of(stream))
-        experiment = Experiment(
-            [stream], [mechanism], [epsilon], [window], repeats=repeats, **options
-        )
+        how = RunOptions.read(**options)
+        experiment = Experiment([stream], [mechanism], [epsilon], [window], repeats, how)
         return experiment.run(cache=self._cache).summary()[0]
 
 
@@ -154,7 +154,7 @@ class PlainFilter(Filter):
 
 def bank_mse(bench: Bench, stream: Stream, epsilon: float, window: int) -> float:
     """MSE of LPF with the plain bank."""
-    settings = settings_for(stream, epsilon=epsilon, window=window)
+    settings = settings_of(stream, epsilon, window, RunOptions())
     errors = []
     for repeat in range(bench.repeats):
         mechanism = build("lpf", settings)

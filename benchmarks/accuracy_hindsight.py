@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accuracy_streams import GRID, SMOOTH, Row
-from ldpstream.lab.simulation import Fleet, run, settings_for
+from ldpstream.arrays import Floats
+from ldpstream.lab.simulation import Fleet, run, settings_of
 from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.settings import RunOptions, Settings
 from ldpstream.refine.filter import Filter
 from ldpstream.refine.levels import LevelBank
 from ldpstream.refine.linear import LinearBank, trend
@@ -20,14 +21,13 @@ from ldpstream.streams.stream import Stream
 
 HINDSIGHT_REPEATS = 40
 """A difference of a few percent is to be seen."""
-Floats = NDArray[np.float64]
 
 
 def against_hindsight() -> Iterator[Row]:
     """LPF against the one Kalman filter that the truth shows to be best for the stream."""
     for named in (SMOOTH[0], SMOOTH[2]):
         for epsilon, window in GRID:
-            settings = settings_for(named.stream, epsilon=epsilon, window=window)
+            settings = settings_of(named.stream, epsilon, window, RunOptions())
             records = [_tallies(named.stream, settings, seed) for seed in range(HINDSIGHT_REPEATS)]
             all_at_once = _side_by_side(records)
             best, which = min(

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from ldpstream.lab.files import write_whole
 from ldpstream.lab.metrics import ROC_RATES, auc, events, roc
-from ldpstream.lab.simulation import Run, run, settings_for
-from ldpstream.mechanisms.queries import HISTOGRAM, Mean, Query
+from ldpstream.lab.simulation import Run, run, settings_of
+from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
 from ldpstream.mechanisms.registry import PAPER, build
+from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.refine.sureness import Belief
 from ldpstream.streams.stream import Stream
 from ldpstream.streams.synthetic import STREAMS
@@ -44,7 +45,7 @@ EVENTFUL = ("sin", "log", "lns", "step", "zipf", "meter", "meter-bins")
 high mean; meter-bins asks for the histogram of its 1025 levels instead."""
 MANY_LABELS = 100
 """From here on OUE is used: nearly the least variance, and the fastest to simulate."""
-QUERIES: dict[str, Query] = {"meter": Mean(0.0, 1.0)}
+QUERIES: dict[str, Query] = {"meter": MeanQuery(0.0, 1.0)}
 """All others ask for a histogram."""
 TIE = 0.0005
 """Areas that differ by less are shown as the same."""
@@ -53,7 +54,7 @@ Ranking = tuple[NDArray[np.bool_], NDArray[np.float64]]
 
 def released(stream: Stream, query: Query, mechanism: str, seed: int) -> Run:
     oracle = "oue" if query is HISTOGRAM and len(stream.domain) > MANY_LABELS else "auto"
-    settings = settings_for(stream, epsilon=EPSILON, window=WINDOW, oracle=oracle, query=query)
+    settings = settings_of(stream, EPSILON, WINDOW, RunOptions.read(oracle=oracle, query=query))
     return run(stream, build(mechanism, settings), np.random.default_rng(seed), query=query)
 
 

@@ -22,8 +22,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.fleet.demo import Demo, running_collector
 from ldpstream.fleet.fleet import Fleet, Outcome, Plan
 from ldpstream.lab.metrics import MRE_FLOOR
@@ -40,7 +40,6 @@ COVERED = 0.95
 ENROLLING_PER_SECOND = 80
 """On both streams together; on a roster each is a commit."""
 
-Floats = NDArray[np.float64]
 
 HEAD = """
 [collector]

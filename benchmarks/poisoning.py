@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,14 +17,18 @@ import numpy as np
 
 from ldpstream.collector.config import Limits
 from ldpstream.lab.files import write_section
-from ldpstream.lab.poisoning.attacks import Attack
-from ldpstream.lab.poisoning.fleet import Campaign, Plan
-from ldpstream.lab.poisoning.rounds import Outcome, Setting, poison
-from ldpstream.lab.poisoning.streams import LABELS, StreamOutcome, poison_stream
 from ldpstream.mechanisms.registry import PAPER
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.choice import choose
 from ldpstream.oracles.gain import Gain, choose_robust
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.hostile.poisoning.attacks import Attack
+from tests.hostile.poisoning.fleet import Campaign, Plan
+from tests.hostile.poisoning.rounds import Outcome, Setting, poison
+from tests.hostile.poisoning.streams import LABELS, StreamOutcome, poison_stream
+
 from sections import TRUST, table
 
 COMMAND = ".venv/bin/python benchmarks/poisoning.py --write"

@@ -6,7 +6,7 @@ A real `ldpstream serve` with its store on disk; thousands of real devices in on
 a ledger and a connection of its own, on loopback; 5 % of requests and 5 % of responses lost. About
 every 30 s the collector is killed (SIGKILL) at a random instant and started again on the same port
 and store, every fourth time after more than a whole timestamp. When all have stopped, files alone
-are judged, by `ldpstream.fleet.evidence`: every ledger, the store, a log of the wire, and a diary
+are judged, by `tests/fleet/evidence`: every ledger, the store, a log of the wire, and a diary
 of when the collector was up. Exit status 1 if a promise was broken.
 """
 
@@ -31,15 +31,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ldpstream.device.async_transport import AsyncHttpTransport
-from ldpstream.fleet.evidence.books import read_releases
-from ldpstream.fleet.evidence.diary import Life, write_diary
-from ldpstream.fleet.evidence.judgement import Evidence, Findings
-from ldpstream.fleet.evidence.ledgers import make_with_history
-from ldpstream.fleet.evidence.wire import WireLog
 from ldpstream.fleet.fleet import Fleet, Outcome, Plan, file_name
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.weather import Weather
 from ldpstream.streams.synthetic import named
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.fleet.evidence.books import read_releases
+from tests.fleet.evidence.diary import Life, write_diary
+from tests.fleet.evidence.judgement import Evidence, Findings
+from tests.fleet.evidence.ledgers import make_with_history
+from tests.fleet.evidence.wire import WireLog
 
 PAGE = Path(__file__).parents[1] / "docs" / "soak.md"
 STREAM = "soak"
@@ -378,7 +381,7 @@ without their debit, or in other bytes the second time | {found.violations} |
 | releases | {found.releases:,} |
 | of them carried over, as the collector was away | {found.missed} |
 
-How it is judged (`src/ldpstream/fleet/evidence/`; `tests/fleet/test_soak_checks.py` plants each
+How it is judged (`tests/fleet/evidence/`; `tests/fleet/test_soak_checks.py` plants each
 of these faults and sees that it is found):
 
 - A trigger in each device's file keeps what the ledger forgets after w timestamps, so that all

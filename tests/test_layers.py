@@ -27,7 +27,7 @@ LAYERS = (  # from the top
     {"collector", "device", "lab", "engines"},
     {"mechanisms", "refine", "streams", "protocol"},
     {"oracles", "numeric", "privacy"},
-    {"domain", "compiled", "durations", "errors", "open_files"},
+    {"arrays", "domain", "compiled", "durations", "errors", "open_files"},
 )
 SIDEWAYS = {
     ("engines", "collector"),
@@ -339,3 +339,19 @@ def test_light_device_code_passes(plant: Plant) -> None:
         }
     )
     assert heavy_imports(tree, tree.on_the_device("device*")) == []
+
+
+def test_array_types_have_one_home(package: Tree) -> None:
+    """Two names for one type drift apart; `arrays` has those that more than one room uses."""
+    shared = {"Floats", "Counts", "UserIndexes", "Words"}
+    home = f"{PACKAGE}.arrays"
+    elsewhere = [
+        f"{module} defines {target.id}"
+        for module, text in package.texts.items()
+        if module != home and not module.startswith(f"{PACKAGE}.collector.")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id in shared
+    ]
+    assert elsewhere == []

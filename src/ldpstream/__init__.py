@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from ldpstream.domain import Domain
     from ldpstream.lab.experiment import Experiment
     from ldpstream.lab.simulation import simulate
-    from ldpstream.mechanisms.queries import Distribution, Mean
+    from ldpstream.mechanisms.queries import DistributionQuery, MeanQuery
+    from ldpstream.mechanisms.settings import RunOptions
     from ldpstream.oracles import Oracle
     from ldpstream.privacy.epsilon import Epsilon
     from ldpstream.streams.stream import CountsStream
@@ -28,12 +29,13 @@ __version__ = "0.2.0.dev0"
 
 _HOMES = {
     "CountsStream": "ldpstream.streams.stream",
-    "Distribution": "ldpstream.mechanisms.queries",
+    "DistributionQuery": "ldpstream.mechanisms.queries",
     "Domain": "ldpstream.domain",
     "Epsilon": "ldpstream.privacy.epsilon",
     "Experiment": "ldpstream.lab.experiment",
-    "Mean": "ldpstream.mechanisms.queries",
+    "MeanQuery": "ldpstream.mechanisms.queries",
     "Oracle": "ldpstream.oracles",
+    "RunOptions": "ldpstream.mechanisms.settings",
     "constant": "ldpstream.streams.synthetic",
     "lns": "ldpstream.streams.synthetic",
     "log": "ldpstream.streams.synthetic",
@@ -46,12 +48,13 @@ _HOMES = {
 
 __all__ = [
     "CountsStream",
-    "Distribution",
+    "DistributionQuery",
     "Domain",
     "Epsilon",
     "Experiment",
-    "Mean",
+    "MeanQuery",
     "Oracle",
+    "RunOptions",
     "constant",
     "lns",
     "log",

@@ -27,7 +27,7 @@ from ldpstream.device.values import HeldValue
 from ldpstream.device.witness import ChangeTime
 from ldpstream.mechanisms.registry import names
 from ldpstream.oracles import Oracle
-from ldpstream.oracles.oue.device import Device as Oue
+from ldpstream.oracles.unary.device import OueDevice as Oue
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 

@@ -12,10 +12,10 @@ from ldpstream.audit.exact import QUICK, Method, _from_ratios, check, exp_below
 from ldpstream.audit.results import by_oracle
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
-from ldpstream.oracles.bitmap_device import coins
 from ldpstream.oracles.device_half import Randomiser
 from ldpstream.oracles.grr.device import Device as Grr
-from ldpstream.oracles.oue.device import Device as Oue
+from ldpstream.oracles.unary.device import OueDevice as Oue
+from ldpstream.oracles.unary.device import coins
 from ldpstream.privacy.epsilon import Epsilon, Odds
 from ldpstream.privacy.randomness import Source
 

@@ -13,8 +13,8 @@ import pytest
 
 from ldpstream.audit.ledger import check_ledger
 from ldpstream.cli import run
-from ldpstream.fleet.evidence.ledgers import make_with_history
 from tests.device.collectors import NANO, Bench, Vouching, a_round
+from tests.fleet.evidence.ledgers import make_with_history
 
 
 @pytest.fixture

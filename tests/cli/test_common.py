@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from ldpstream import __version__
-from ldpstream.cli import run
+from ldpstream.cli import app, run
 
 SMALL = ["--users", "2000", "--timestamps", "40"]
 
@@ -25,6 +31,38 @@ def test_without_a_command_there_is_help_and_no_complaint(
     said = capsys.readouterr()
     assert "simulate" in said.out
     assert not said.err
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Each command and each group of them, as the words that name it."""
+    yield path
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(commands(typer.main.get_command(app))), ids=" ".join)
+def test_help_is_short_and_long(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*path, "--help"]) == 0
+    long = capsys.readouterr()
+    assert run([*path, "-h"]) == 0
+    assert capsys.readouterr() == long
+    assert "Usage: ldpstream" in long.out
+
+
+def test_shells_can_complete() -> None:
+    completing = {
+        "_LDPSTREAM_COMPLETE": "complete_bash",
+        "COMP_WORDS": "ldpstream sim",
+        "COMP_CWORD": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "from ldpstream.cli import main; main()"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | completing,
+    )
+    assert done.stdout.split() == ["simulate"]
 
 
 def test_a_single_row_is_whole(capsys: pytest.CaptureFixture[str]) -> None:

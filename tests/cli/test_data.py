@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from ldpstream.cli import run
+from ldpstream.cli.sources import Source
+from ldpstream.streams.stream import CountsStream
 
 SEQUENCES = (
     "% Categories\n\nfrontpage news tech\n\n% Sequences:\n\n" + "1 2 3 \n2 2 \n3 \n1 1 1 1 \n" * 20
@@ -67,6 +69,51 @@ def test_a_file_of_events_is_a_stream(log: Path, capsys: pytest.CaptureFixture[s
     assert (row["stream"], row["users"], row["timestamps"], row["labels"]) == ("log", 20, 5, 3)
 
 
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    path = tmp_path / "counts.csv"
+    path.write_text("a,b,c\n" + "".join(f"{10 + t},{50 - t},40\n" for t in range(30)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("given", "shape"),
+    [
+        ([], (100, 30)),
+        (["--timestamps", "7"], (100, 7)),
+        (["--users", "5000"], (5000, 30)),
+        (["--users", "80", "--timestamps", "30"], (80, 30)),
+    ],
+)
+def test_counts_are_cut_and_rescaled(
+    counts: Path, capsys: pytest.CaptureFixture[str], given: list[str], shape: tuple[int, int]
+) -> None:
+    assert run(["simulate", "--counts", str(counts), *given, "--window", "2", *MECHANISM]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["users"], row["timestamps"]) == shape
+
+
+def test_rescaled_counts_keep_their_shares(counts: Path) -> None:
+    stream = Source(counts=counts).open(users=10_000, timestamps=2)
+    assert isinstance(stream, CountsStream)
+    assert stream.table.tolist() == [[1000, 5000, 4000], [1100, 4900, 4000]]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--timestamps", "31"], "counts stream: timestamps is 31; give 1 to 30"),
+        (["--timestamps", "0"], "counts stream: timestamps is 0; give 1 to 30"),
+        (["--users", "0"], "counts stream: users is 0; give 1 to 1,000,000,000,000"),
+    ],
+)
+def test_counts_that_cannot_be_cut_are_refused(
+    counts: Path, capsys: pytest.CaptureFixture[str], given: list[str], said: str
+) -> None:
+    assert run(["simulate", "--counts", str(counts), *given]) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -79,7 +126,7 @@ def test_a_file_of_events_is_a_stream(log: Path, capsys: pytest.CaptureFixture[s
         (["--data", "LOG", *COLUMNS, "--window", "11"], "20 users are too few for a window of 11"),
         (["--every", "1h"], "--every is 1h; give it with --data only"),
         (["--bins", "0,1"], "--bins is 0,1; give it with --data only"),
-        (["--counts", "c.csv", "--users", "9"], "--users is 9; give either it or --counts"),
+        (["--counts", "c.csv", "--stream", "sin"], "--stream is sin; give either it or --counts"),
         (["--counts", "gone.csv"], "gone.csv: No such file or directory; give a readable CSV"),
         (["--data", "gone.csv", *COLUMNS], "gone.csv: no such file; give a .csv or .parquet"),
     ],

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from ldpstream.cli import run
+from ldpstream.cli import output, run
 from ldpstream.collector.config import load
 from ldpstream.lab.files import write_whole
 
@@ -34,7 +35,27 @@ def test_a_table_and_a_recommendation(capsys: pytest.CaptureFixture[str]) -> Non
     said = capsys.readouterr().out
     assert "Use LPF with " in said
     assert "rehearsal" in said
-    assert "reports/device/day" in said
+    assert "reports / device / day" in said
+
+
+def test_numbers_are_readable_and_whole_on_a_narrow_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "console", lambda **_: Console(width=80))
+    given = ["--users", "10000", "--labels", "4", "--epsilon", "1", "--interval", "2s"]
+    assert run(["plan", *given, "--window", "20", "--mechanism", "lbu,lpu,lpf"]) == 0
+    said = capsys.readouterr().out
+    assert "…" not in said
+    assert "e+0" not in said
+    (lbu,) = (line.split() for line in said.splitlines() if line.split()[:1] == ["lbu"])
+    assert "43,200" in lbu
+    assert "hadamard" in said
+
+
+def test_the_words_have_readable_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--users", "10000", "--labels", "4", "--epsilon", "1", "--interval", "2s"]
+    because = planned(capsys, *given, "--window", "20", "--mechanism", "lpu")["because"]
+    assert any("A device sends 2,160 reports a day" in sentence for sentence in because)
 
 
 def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,6 +139,8 @@ def test_a_sample_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert len(said["outcomes"]) == 3
     assert (said["users"], said["labels"], said["timestamps"]) == (1000, 2, 40)
     assert 'labels = ["yes", "no"]' in said["stream_toml"]
+    cut = planned(capsys, *given, "--timestamps", "10", "--users", "5000")
+    assert (cut["users"], cut["timestamps"]) == (5000, 10)
     larger = planned(capsys, *given, "--users", "50000")
     assert larger["users"] == 50_000
     best = [min(row["rmse"] for row in one["outcomes"]) for one in (said, larger)]

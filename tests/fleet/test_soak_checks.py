@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 
 from ldpstream.device.store import Entry
-from ldpstream.fleet.evidence.books import Books, StoredRound
-from ldpstream.fleet.evidence.diary import Life, read_diary, write_diary
-from ldpstream.fleet.evidence.judgement import (
+from ldpstream.fleet.folders import memory_folder
+from tests.device.collectors import make_terms
+from tests.fleet.evidence.books import Books, StoredRound
+from tests.fleet.evidence.diary import Life, read_diary, write_diary
+from tests.fleet.evidence.judgement import (
     HEAD_START_MS,
     Evidence,
     Findings,
@@ -27,11 +29,9 @@ from ldpstream.fleet.evidence.judgement import (
     lost,
     missing_releases,
 )
-from ldpstream.fleet.evidence.ledgers import Account, overspent
-from ldpstream.fleet.evidence.sendings import Sendings
-from ldpstream.fleet.evidence.wire import ACKNOWLEDGED, SENT, Event, read_wire
-from ldpstream.fleet.folders import memory_folder
-from tests.device.collectors import make_terms
+from tests.fleet.evidence.ledgers import Account, overspent
+from tests.fleet.evidence.sendings import Sendings
+from tests.fleet.evidence.wire import ACKNOWLEDGED, SENT, Event, read_wire
 
 SOAK = Path(__file__).parents[2] / "benchmarks" / "soak.py"
 FAULTS = ("violations", "lost", "double_counted", "missing_releases", "changed_releases")

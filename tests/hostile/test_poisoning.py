@@ -18,10 +18,6 @@ from ldpstream.collector.coordinator import Coordinator
 from ldpstream.collector.records import Records
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.collector.suspicion import Suspicion
-from ldpstream.lab.poisoning.attacks import Attack, Attacker
-from ldpstream.lab.poisoning.fleet import Campaign, Plan
-from ldpstream.lab.poisoning.rounds import Setting, poison
-from ldpstream.lab.poisoning.streams import poison_stream
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import Gain, choose_robust
 from ldpstream.oracles.shape import BitCount, FreshSeeds, bit_count_distribution, shape_of
@@ -29,6 +25,10 @@ from ldpstream.privacy.enumeration import distribution
 from ldpstream.privacy.epsilon import Epsilon
 from tests.collector.api import eventually, running
 from tests.collector.helpers import START_MS, device_of, stream_config
+from tests.hostile.poisoning.attacks import Attack, Attacker
+from tests.hostile.poisoning.fleet import Campaign, Plan
+from tests.hostile.poisoning.rounds import Setting, poison
+from tests.hostile.poisoning.streams import poison_stream
 
 EPSILON = Epsilon.of(1)
 LABELS = 32

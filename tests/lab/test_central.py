@@ -16,7 +16,7 @@ from ldpstream.mechanisms import registry
 from ldpstream.mechanisms.division import BudgetDivision
 from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally
-from ldpstream.mechanisms.registry import Settings
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsStream
 from ldpstream.streams.synthetic import log, sin

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import pickle
 import sqlite3
 import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars
@@ -24,8 +26,9 @@ from ldpstream.lab.plugins import load_plugins
 from ldpstream.lab.results import METRICS, Results
 from ldpstream.lab.simulation import simulate
 from ldpstream.lab.tasks import Task
-from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.mechanisms.queries import DistributionQuery, MeanQuery
 from ldpstream.mechanisms.registry import recipe, unregister
+from ldpstream.mechanisms.settings import OPTIONS, RunOptions
 from ldpstream.streams.stream import CountsStream, ShuffledUsers
 from ldpstream.streams.synthetic import sin
 from tests.lab.grids import (
@@ -91,6 +94,54 @@ def test_streams_of_one_name_are_kept_apart() -> None:
     assert figures(Results.joined(apart)) == figures(results)
 
 
+OTHER_OPTIONS: dict[str, Any] = {
+    "oracle": "oue",
+    "variance": "paper",
+    "pool": True,
+    "consistency": "clip",
+    "intervals": True,
+    "query": MeanQuery(0, 1),
+}
+
+
+def test_every_option_is_tried() -> None:
+    assert tuple(OTHER_OPTIONS) == OPTIONS
+
+
+@pytest.mark.parametrize("name", OTHER_OPTIONS)
+def test_runs_with_different_options_are_not_averaged(name: str) -> None:
+    usual = RunOptions()
+    other = RunOptions.read(**{name: OTHER_OPTIONS[name]})
+    parts = [
+        Experiment([sin(2000, 40)], ["lpd"], windows=[5], repeats=2, options=options).run()
+        for options in (usual, other)
+    ]
+    joined = Results.joined(parts).summary()
+    assert [row["repeats"] for row in joined] == [2, 2]
+    assert joined[0][name] != joined[1][name]
+    assert [row["mse"] for row in joined] == [part.summary()[0]["mse"] for part in parts]
+    json.dumps(joined)
+
+
+def test_means_over_different_ranges_are_not_averaged() -> None:
+    queries = (MeanQuery(0, 1), MeanQuery(0, 2), DistributionQuery(0, 1, 2))
+    parts = [
+        Experiment([sin(2000, 20)], ["lpu"], repeats=1, options=RunOptions(query=query)).run()
+        for query in queries
+    ]
+    assert len(Results.joined(parts).summary()) == 3
+
+
+def test_options_that_cannot_be_read_are_refused() -> None:
+    for written, line in (
+        ({"oracle": "nope"}, "no oracle 'nope'"),
+        ({"variance": "best"}, "the variance rule is best"),
+        ({"oracle": "grr", "query": MeanQuery(0, 1)}, "no oracle 'grr'"),
+    ):
+        with pytest.raises(Mistake, match=line):
+            RunOptions.read(**written)
+
+
 def test_the_roc_rises_to_one() -> None:
     for row in small_grid().run().rows:
         assert len(row["roc"]) == 101
@@ -113,7 +164,6 @@ def test_to_polars() -> None:
         ({"mechanisms": ["central-nope"]}, "no mechanism 'central-nope'"),
         ({"windows": [5, 2000]}, "too few for a window of 2000"),
         ({"epsilons": [1, -1]}, "epsilon is -1"),
-        ({"oracle": "nope"}, "no oracle 'nope'"),
         ({"repeats": 0}, "repeats is 0"),
         ({"seed": -1}, "seed is -1"),
     ],
@@ -203,9 +253,10 @@ class TestKey:
             self.key(mechanisms=["central-ba"]),
             self.key(epsilons=[2]),
             self.key(windows=[6]),
-            self.key(oracle="oue"),
-            self.key(variance=VarianceRule.PAPER),
-            self.key(pool=True),
+            *(
+                self.key(mechanisms=["lpa"], options=RunOptions.read(**{name: other}))
+                for name, other in OTHER_OPTIONS.items()
+            ),
             self.key(seed=1),
             small_grid().tasks()[1].key,
         ]

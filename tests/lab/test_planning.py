@@ -28,8 +28,9 @@ from ldpstream.lab.planning.subject import Subject
 from ldpstream.lab.planning.target import enough_epsilon, enough_users, read_goal
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.messages import Ask, Purpose
-from ldpstream.mechanisms.queries import Mean
-from ldpstream.mechanisms.registry import Settings, recipe
+from ldpstream.mechanisms.queries import MeanQuery
+from ldpstream.mechanisms.registry import recipe
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsStream
@@ -67,7 +68,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_predictions_come_true(case: str, mechanism: str) -> None:
     users, shares, epsilon, window, oracle, runs = CASES[case]
-    settings = Settings(len(shares), users, Epsilon.of(epsilon), window, oracle)
+    settings = Settings(len(shares), users, Epsilon.of(epsilon), window, oracle=oracle)
     predicted = Prediction(5 * window)(mechanism, settings)
     if mechanism == "lpf" and len(shares) > 2:
         runs //= 2  # takes long, and errs about the same in every run
@@ -81,7 +82,7 @@ def test_predictions_come_true(case: str, mechanism: str) -> None:
 
 @pytest.mark.parametrize("mechanism", ["lbu", "lpu", "lpa", "lpf"])
 def test_predictions_of_a_mean_come_true(mechanism: str) -> None:
-    query = Mean(-20, 60)
+    query = MeanQuery(-20, 60)
     settings = Settings(65, 20_000, Epsilon.of(1), 8, query=query)
     predicted = Prediction(40)(mechanism, settings)
     simulated = Sample(still(20_000, even(65), 40), 60)(mechanism, settings)
@@ -102,7 +103,7 @@ def test_copies_of_a_filter_err_as_the_filter_does() -> None:
 
 @pytest.mark.parametrize("oracle", Oracle)
 def test_drawn_tallies_have_the_stated_moments(oracle: Oracle) -> None:
-    settings = Settings(4, 10_000, Epsilon.of(1), 10, oracle)
+    settings = Settings(4, 10_000, Epsilon.of(1), 10, oracle=oracle)
     stream = Still.under(recipe("lpu").build(settings).noise)
     ask = Ask(1000, settings.epsilon, Purpose.PUBLICATION)
     drawn = stream.draw_many(ask, 20_000, np.random.default_rng(0))
@@ -287,7 +288,9 @@ def test_on_a_sample_that_moves_the_blind_do_not_win() -> None:
     ],
 )
 def test_the_collector_accepts_the_file(labels: tuple[str, ...]) -> None:
-    settings = Settings(len(labels), 12_345, Epsilon.of("0.25"), 7, Oracle.OUE, intervals=True)
+    settings = Settings(
+        len(labels), 12_345, Epsilon.of("0.25"), 7, oracle=Oracle.OUE, intervals=True
+    )
     subject = Subject.of_domain(Domain.of(labels))
     file = StreamFile(subject, settings, 90_000, outcome("lpf", "oue", 0.1), ["Because."])
     config = parse(file.text(), Path("stream.toml"))

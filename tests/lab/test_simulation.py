@@ -10,7 +10,8 @@ import pytest
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake
 from ldpstream.lab.simulation import Run, Simulation, run, simulate
-from ldpstream.mechanisms.registry import Settings, build, names
+from ldpstream.mechanisms.registry import build, names
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsStream, ShuffledUsers, Stream
@@ -167,7 +168,7 @@ def test_progress_is_told_of_every_timestamp() -> None:
 
 def test_a_run_carries_on_from_where_the_mechanism_stands() -> None:
     """A mechanism that has been through a run does not take its timestamps again."""
-    settings = Settings(2, SMALL.users, Epsilon.of(1), 5, Oracle.GRR)
+    settings = Settings(2, SMALL.users, Epsilon.of(1), 5, oracle=Oracle.GRR)
     mechanism = build("lpa", settings)
     run(SMALL, mechanism, np.random.default_rng(0))
     with pytest.raises(Mistake, match="go forward only"):

@@ -10,14 +10,16 @@ from itertools import accumulate
 import numpy as np
 from hypothesis import strategies as st
 
+from ldpstream.arrays import UserIndexes
 from ldpstream.lab.roster import Roster
 from ldpstream.lab.simulation import Fleet
 from ldpstream.mechanisms.mechanism import Mechanism, Step
 from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally
 from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
-from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.oracles import Oracle
-from ldpstream.privacy.accountant import Accountant, Users
+from ldpstream.privacy.accountant import Accountant
 from ldpstream.privacy.epsilon import NANO, Epsilon
 from ldpstream.streams.stream import CountsSnapshot
 
@@ -219,7 +221,7 @@ class BookkeepingAccountant(Accountant):
         self.book: list[Charge] = []
         self._everyone = tuple(range(users))
 
-    def charge(self, t: int, users: Users | None, epsilon: Epsilon) -> None:
+    def charge(self, t: int, users: UserIndexes | None, epsilon: Epsilon) -> None:
         reporting = self._everyone if users is None else tuple(users.tolist())
         self.book.append((t, reporting, epsilon.nano))
         super().charge(t, users, epsilon)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ldpstream.arrays import UserIndexes
 from ldpstream.errors import GuaranteeBroken, Problem
 from ldpstream.lab.roster import Roster
 from ldpstream.lab.simulation import Fleet
@@ -19,7 +20,7 @@ from ldpstream.mechanisms.messages import Tally
 from ldpstream.mechanisms.noise import NoiseModel
 from ldpstream.mechanisms.sampling import Sampling
 from ldpstream.oracles import Oracle
-from ldpstream.privacy.accountant import Accountant, Users
+from ldpstream.privacy.accountant import Accountant
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsSnapshot
 from tests.mechanisms.driving import (
@@ -160,7 +161,7 @@ class HastyRoster(Roster):
 class StutteringRoster(Roster):
     """Hands out one user twice in one ask."""
 
-    def sample(self, t: int, size: int) -> Users:
+    def sample(self, t: int, size: int) -> UserIndexes:
         drawn = super().sample(t, size)
         drawn[-1] = drawn[0]
         return drawn
@@ -169,7 +170,7 @@ class StutteringRoster(Roster):
 class ForgetfulRoster(Roster):
     """Puts users back at once."""
 
-    def sample(self, t: int, size: int) -> Users:
+    def sample(self, t: int, size: int) -> UserIndexes:
         drawn = super().sample(t, size)
         self._recycle(t)
         return drawn

@@ -7,14 +7,16 @@ from functools import partial
 import numpy as np
 import pytest
 
+from ldpstream.arrays import Floats
 from ldpstream.domain import Domain
 from ldpstream.lab.simulation import Run, simulate
 from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Tally
-from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.carried import Carried
-from ldpstream.refine.filter import Filter, Floats
+from ldpstream.refine.filter import Filter
 from ldpstream.refine.intervals import normal_variance
 from ldpstream.streams.stream import CountsStream
 from ldpstream.streams.synthetic import lns

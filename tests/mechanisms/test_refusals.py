@@ -6,7 +6,8 @@ import pytest
 
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.division import PopulationDivision
-from ldpstream.mechanisms.registry import Settings, build, names, register, unregister
+from ldpstream.mechanisms.registry import build, names, register, unregister
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.uniform import Uniform
 from ldpstream.privacy.epsilon import Epsilon
 from tests.mechanisms.driving import Case

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from ldpstream.errors import Mistake
-from ldpstream.lab.simulation import Run, Simulation, simulate
+from ldpstream.lab.simulation import Run, Simulation, settings_of, simulate
 from ldpstream.lab.tasks import perform, task
 from ldpstream.mechanisms.mean_noise import MeanNoise
 from ldpstream.mechanisms.messages import Tally
 from ldpstream.mechanisms.noise import Evidence, VarianceRule
-from ldpstream.mechanisms.queries import HISTOGRAM, Distribution, Mean
-from ldpstream.mechanisms.registry import PAPER, Settings, build, names
+from ldpstream.mechanisms.queries import HISTOGRAM, DistributionQuery, MeanQuery
+from ldpstream.mechanisms.registry import PAPER, build, names
+from ldpstream.mechanisms.settings import RunOptions, Settings
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.collector_half import Support
@@ -24,17 +25,19 @@ from ldpstream.streams.stream import ShuffledUsers
 from ldpstream.streams.synthetic import meter
 
 STREAM = meter(users=40_000, timestamps=120, steps=256)
-VOLTS = Mean(0, 5)
+VOLTS = MeanQuery(0, 5)
 
 
 @cache
 def simulated(
-    mechanism: str, query: Mean | Distribution = VOLTS, oracle: str = "auto"
+    mechanism: str, query: MeanQuery | DistributionQuery = VOLTS, oracle: str = "auto"
 ) -> Simulation:
     return simulate(STREAM, mechanism, epsilon=1, window=10, query=query, oracle=oracle)
 
 
-def only_run(mechanism: str, query: Mean | Distribution = VOLTS, oracle: str = "auto") -> Run:
+def only_run(
+    mechanism: str, query: MeanQuery | DistributionQuery = VOLTS, oracle: str = "auto"
+) -> Run:
     (run,) = simulated(mechanism, query, oracle).runs
     return run
 
@@ -52,10 +55,10 @@ def test_every_mechanism_publishes_a_mean(mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", names())
-@pytest.mark.parametrize("query", [VOLTS, Distribution(0, 5, 8)], ids=["mean", "distribution"])
+@pytest.mark.parametrize("query", [VOLTS, DistributionQuery(0, 5, 8)], ids=["mean", "distribution"])
 @pytest.mark.parametrize("variance", list(VarianceRule))
 def test_the_accountant_is_content(
-    mechanism: str, query: Mean | Distribution, variance: VarianceRule
+    mechanism: str, query: MeanQuery | DistributionQuery, variance: VarianceRule
 ) -> None:
     stream = meter(users=400, timestamps=25, steps=16)
     simulate(stream, mechanism, epsilon=2, window=3, query=query, variance=variance, pool=True)
@@ -93,7 +96,7 @@ def test_the_oracle_is_chosen_for_the_epsilon_of_a_report() -> None:
 def test_means_do_not_depend_on_the_unit() -> None:
     """The same seed on another range: the same releases, on that range."""
     for mechanism in ("lpa", "lpf"):
-        volts, celsius = only_run(mechanism), only_run(mechanism, Mean(-20, 60))
+        volts, celsius = only_run(mechanism), only_run(mechanism, MeanQuery(-20, 60))
         np.testing.assert_allclose(celsius.released, 16 * volts.released - 20, rtol=1e-12)
         np.testing.assert_allclose(celsius.variance, 256 * volts.variance, rtol=1e-12)
         np.testing.assert_allclose(celsius.low, 16 * volts.low - 20, rtol=1e-9)
@@ -108,8 +111,8 @@ def test_users_with_values_of_their_own_are_as_good() -> None:
 
 
 def test_experiments_take_queries() -> None:
-    asked = task(STREAM, "lpu", epsilon=1, window=10, query=VOLTS)
-    other = task(STREAM, "lpu", epsilon=1, window=10)
+    asked = task(STREAM, "lpu", settings_of(STREAM, 1, 10, RunOptions(query=VOLTS)))
+    other = task(STREAM, "lpu", settings_of(STREAM, 1, 10, RunOptions()))
     assert asked.key != other.key
     assert perform(asked, STREAM)["oracle"] == "hybrid"
 
@@ -160,7 +163,7 @@ def test_no_answer_is_an_empty_tally() -> None:
 
 @pytest.mark.parametrize("mechanism", ["lpu", "lpa", "lpf"])
 def test_a_distribution_is_published(mechanism: str) -> None:
-    run = only_run(mechanism, Distribution(0, 5, 16))
+    run = only_run(mechanism, DistributionQuery(0, 5, 16))
     assert run.released.shape == run.truth.shape == (120, 16)
     np.testing.assert_allclose(run.released.sum(axis=1), 1)
     assert (run.released >= 0).all()
@@ -172,14 +175,14 @@ def test_a_distribution_is_published(mechanism: str) -> None:
 
 
 def test_a_distribution_states_no_error() -> None:
-    result = simulated("lpu", Distribution(0, 5, 16))
+    result = simulated("lpu", DistributionQuery(0, 5, 16))
     assert np.isnan(result.runs[0].variance).all()
     assert result.row()["covered"] is None
 
 
 def test_the_truth_of_a_distribution_is_its_histogram() -> None:
     counts = np.arange(1025)
-    truth = Distribution(0, 1, 10).truth(counts)
+    truth = DistributionQuery(0, 1, 10).truth(counts)
     by_hand = np.bincount(np.arange(1025) * 10 // 1025, weights=counts) / counts.sum()
     np.testing.assert_allclose(truth, by_hand)
 
@@ -187,7 +190,7 @@ def test_the_truth_of_a_distribution_is_its_histogram() -> None:
 @pytest.mark.parametrize("bins", [2, 3, 7, 16])
 def test_devices_merge_levels_as_bins_do(bins: int) -> None:
     counts = np.arange(1, 18)
-    query = Distribution(0, 1, bins)
+    query = DistributionQuery(0, 1, bins)
     noise = query.noise(settings(query=query), EPSILON)
     inputs = noise.inputs(counts)
     np.testing.assert_allclose(
@@ -200,18 +203,18 @@ def test_devices_merge_levels_as_bins_do(bins: int) -> None:
 
 def test_bad_queries_are_refused_in_one_line() -> None:
     with pytest.raises(Mistake, match=r"the range is 5 to 0; give two finite numbers"):
-        Mean(5, 0)
+        MeanQuery(5, 0)
     with pytest.raises(Mistake, match="the distribution is in 1 bins; give 2 to 256"):
-        Distribution(0, 1, 1)
+        DistributionQuery(0, 1, 1)
     with pytest.raises(Mistake, match="in 32 bins of 17 levels; give at most one bin a level"):
-        build("lpu", settings(query=Distribution(0, 1, 32)))
+        build("lpu", settings(query=DistributionQuery(0, 1, 32)))
     with pytest.raises(Mistake, match="there is no oracle 'grr'"):
         simulated("lpu", VOLTS, "grr")
     with pytest.raises(Mistake, match="there is no oracle"):
         build("lpu", settings(oracle=Oracle.GRR))
     with pytest.raises(Mistake, match="central-ba is for numbers; give it with labels"):
-        task(STREAM, "central-ba", epsilon=1, window=10, query=VOLTS).check()
+        task(STREAM, "central-ba", settings_of(STREAM, 1, 10, RunOptions(query=VOLTS))).check()
     with pytest.raises(Mistake, match="there is no oracle 'duchi'"):
-        simulated("lpu", Distribution(0, 5, 16), "duchi")
+        simulated("lpu", DistributionQuery(0, 5, 16), "duchi")
     with pytest.raises(Mistake, match="there is no oracle 'duchi'"):
         simulate(STREAM, "lpu", epsilon=1, window=10, oracle="duchi", query=HISTOGRAM)

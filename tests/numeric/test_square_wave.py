@@ -6,8 +6,8 @@ from math import exp
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.numeric import Numeric
 from ldpstream.numeric.square_wave.collector import Collector
 from ldpstream.numeric.square_wave.device import Device, best_width
@@ -17,7 +17,6 @@ from ldpstream.privacy.epsilon import Epsilon
 from tests.oracles.test_contract import MOST_SIGMAS, worst_sigma
 
 CELLS = 128
-Floats = NDArray[np.float64]
 
 
 def two_humps(cells: int = CELLS) -> Floats:

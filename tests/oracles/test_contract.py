@@ -29,11 +29,10 @@ from ldpstream.oracles.device_half import WIRE_VERSION, DeviceHalf
 from ldpstream.oracles.grr.device import Device as GrrDevice
 from ldpstream.oracles.hashing import MultiplyShift
 from ldpstream.oracles.lab_half import LabHalf
-from ldpstream.oracles.local_hash_device import Hashed, LocalHashDevice
-from ldpstream.oracles.oue.device import Device as OueDevice
+from ldpstream.oracles.local_hash.device import Hashed, LocalHashDevice
 from ldpstream.oracles.subset.device import Device as SubsetDevice
-from ldpstream.oracles.sue.device import Device as SueDevice
-from ldpstream.oracles.unary_lab import UnaryLab
+from ldpstream.oracles.unary.device import OueDevice, SueDevice
+from ldpstream.oracles.unary.lab import Lab as UnaryLab
 from ldpstream.privacy.enumeration import distribution
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import Source
@@ -103,6 +102,30 @@ def exp_below(epsilon: Epsilon) -> Fraction:
         term = term * exponent / step
         total += term
     return total
+
+
+@every_oracle
+def test_reports_support_equally_many_labels_if_it_says_so(oracle: Oracle) -> None:
+    device = enumerable(oracle.device(4, Epsilon.of(1)))
+    sizes = {
+        sum(device.supports(report, label) for label in range(4))
+        for output in outputs(device)
+        for report in output
+    }
+    assert (len(sizes) == 1) == oracle.device(4, Epsilon.of(1)).supports_equally_many
+
+
+@every_oracle
+@pytest.mark.parametrize("labels", [2, 5, 70])
+def test_fakes_send_reports_that_the_collector_takes(oracle: Oracle, labels: int) -> None:
+    lab, collector = oracle.lab(labels, EPSILON), oracle.collector(labels, EPSILON)
+    rng, target = np.random.default_rng(1), labels - 1
+    targets = np.full(50, target)
+    honest = lab.perturb(targets, rng)
+    for fake in (lab.supporting(targets, rng), lab.crafted(targets, rng)):
+        assert fake.shape == honest.shape
+        assert collector.support(fake).counts[target] == 50
+    assert lab.arbitrary(50, rng).shape == honest.shape
 
 
 @every_oracle

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
+from ldpstream.errors import Mistake
 from ldpstream.refine.filter import LAYOUT, Filter
 from ldpstream.refine.levels import LevelBank
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.refine.weights import Weights
-
-Floats = NDArray[np.float64]
 
 NOISE = 1e-4
 
@@ -139,6 +138,14 @@ def test_a_state_of_another_layout_is_not_read() -> None:
     restored = Filter(labels=2)
     restored.restore(smooth.save() | {"layout": LAYOUT - 1})
     assert restored.save() == Filter(labels=2).save()
+
+
+def test_a_filter_of_other_labels_is_refused() -> None:
+    ours = Filter(labels=2)
+    before = ours.save()
+    with pytest.raises(Mistake, match="labels 3, not of labels 2"):
+        ours.restore(Filter(labels=3).save())
+    assert ours.save() == before
 
 
 def test_without_measurements_it_becomes_less_certain_but_stays_finite() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from ldpstream.audit.judge import Draw, Key, Watch
 from ldpstream.audit.machine import START_MS, TrueTime
 from ldpstream.device.exchange import Request, Response, unreachable
-from ldpstream.fleet.evidence.databases import reading
+from ldpstream.fleet.databases import reading
 from ldpstream.protocol.messages import Enrol, ListRounds
 from ldpstream.protocol.terms import Terms
 

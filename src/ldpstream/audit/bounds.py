@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ldpstream.arrays import Floats
+
 DIGITS = 9
 """Strengths of evidence that agree to this many decimals are the same."""
 

@@ -7,7 +7,7 @@ code draws with, by the structure of the oracle.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -18,9 +18,12 @@ from typing import Any
 from ldpstream.numeric import Numeric
 from ldpstream.numeric.device_half import NumericDevice
 from ldpstream.oracles import Oracle
-from ldpstream.oracles.device_half import DeviceHalf, Randomiser
-from ldpstream.oracles.local_hash_device import LocalHashDevice
+from ldpstream.oracles.device_half import Randomiser
+from ldpstream.oracles.grr.device import Device as GrrDevice
+from ldpstream.oracles.hadamard.device import Device as HadamardDevice
+from ldpstream.oracles.local_hash.device import LocalHashDevice
 from ldpstream.oracles.subset.device import Device as SubsetDevice
+from ldpstream.oracles.unary.device import UnaryDevice
 from ldpstream.privacy.enumeration import distribution
 from ldpstream.privacy.epsilon import NANO, Epsilon, log_ceiling
 from ldpstream.privacy.randomness import Source
@@ -200,34 +203,21 @@ def _from_ratios(device: Randomiser[Any]) -> Fraction:
     """The worst ratio, by structure: two values differ in the chances of two labels at most."""
     if isinstance(device, NumericDevice):
         return _of_levels(device)
-    assert isinstance(device, DeviceHalf)
-    by_oracle: Mapping[Oracle, Callable[[DeviceHalf[Any]], Fraction]] = {
-        Oracle.GRR: lambda one: one.p / one.q,
-        Oracle.SUE: _two_bits,
-        Oracle.OUE: _two_bits,
-        Oracle.HADAMARD: lambda one: one.p / (1 - one.p),
-        Oracle.SUBSET: _subset,
-        Oracle.OLH: _bucket,
-        Oracle.BLH: _bucket,
-    }
-    return by_oracle[Oracle(type(device).__module__.split(".")[-2])](device)
-
-
-def _two_bits(device: DeviceHalf[Any]) -> Fraction:
-    """The bit of one value is set and that of the other is not: p(1-q) against q(1-p)."""
-    return device.p * (1 - device.q) / (device.q * (1 - device.p))
-
-
-def _subset(device: DeviceHalf[Any]) -> Fraction:
-    """A set with the value, one of C(d-1, k-1), against one without it, one of C(d-1, k)."""
-    assert isinstance(device, SubsetDevice)
-    return device.p / (1 - device.p) * Fraction(device.labels - device.size, device.size)
-
-
-def _bucket(device: DeviceHalf[Any]) -> Fraction:
-    """The bucket of the value against any one of the other g-1."""
-    assert isinstance(device, LocalHashDevice)
-    return device.p / (1 - device.p) * (device.buckets - 1)
+    match device:
+        case GrrDevice():
+            return device.p / device.q
+        case UnaryDevice():
+            # The bit of one value is set and that of the other is not.
+            return device.p * (1 - device.q) / (device.q * (1 - device.p))
+        case HadamardDevice():
+            return device.p / (1 - device.p)
+        case SubsetDevice():
+            # A set with the value, one of C(d-1, k-1), against one without it, one of C(d-1, k).
+            return device.p / (1 - device.p) * Fraction(device.labels - device.size, device.size)
+        case LocalHashDevice():
+            # The bucket of the value against any one of the other g-1.
+            return device.p / (1 - device.p) * (device.buckets - 1)
+    raise TypeError(f"the structure of {type(device).__name__} is not known to the audit")
 
 
 def _of_levels(device: NumericDevice) -> Fraction:

@@ -28,8 +28,8 @@ from ldpstream.errors import LdpStreamError, Mistake
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of all commands below, too
 )
 
 

@@ -54,7 +54,7 @@ def command(
     from ldpstream.lab.plugins import load_plugins
     from ldpstream.lab.recommendation import recommend
     from ldpstream.lab.report.comparison import write_comparison
-    from ldpstream.mechanisms.noise import VarianceRule
+    from ldpstream.mechanisms.settings import RunOptions
     from ldpstream.streams.extras import need_matplotlib
 
     check_folder("--out", out)
@@ -68,11 +68,8 @@ def command(
             numbers("--epsilons", epsilons),
             whole_numbers("--windows", windows),
             repeats,
-            oracle,
-            VarianceRule(variance),
-            pool,
+            RunOptions.read(oracle=oracle, variance=variance, pool=pool, query=query),
             seed,
-            query,
         )
         experiment = comparison.experiment()
         with progress(f"comparing on {comparison.stream.name}", len(experiment.tasks())) as advance:

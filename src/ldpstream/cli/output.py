@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from ldpstream.lab.numbers import readable
 
 Row = dict[str, Any]
 
@@ -28,10 +31,20 @@ def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
     title = "  ".join(f"{name} {_cell(rows[0][name])}" for name in shared)
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
     for name in columns:
-        table.add_column(name, justify="left" if isinstance(rows[0][name], str) else "right")
+        cells = [_cell(row[name]) for row in rows]
+        longest = max(len(word) for text in (name, *cells) for word in text.split() or [""])
+        justify: Literal["left", "right"] = "left" if isinstance(rows[0][name], str) else "right"
+        table.add_column(name, justify=justify, min_width=longest)
     for row in rows:
         table.add_row(*(_cell(row[name]) for name in columns))
-    console(as_json=False).print(table)
+    _print_whole(table)
+
+
+def _print_whole(table: Table) -> None:
+    """Print a table with no word or number cut, even if its lines are longer than the screen's."""
+    out = console(as_json=False)
+    out.width = max(out.width, Measurement.get(out, out.options, table).minimum)
+    out.print(table)
 
 
 def _upright(row: Row) -> Table:
@@ -84,5 +97,7 @@ def console(*, as_json: bool) -> Console:
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return readable(value, digits=4)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
     return "" if value is None else str(value)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ldpstream.lab.planning.plan import AnyOracle, Plan
     from ldpstream.lab.planning.subject import Subject
     from ldpstream.lab.planning.target import Judge
-    from ldpstream.mechanisms.registry import Settings
+    from ldpstream.mechanisms.settings import Settings
     from ldpstream.streams import stream as streams
 
 GUESSED_USERS = 100_000
@@ -161,7 +161,7 @@ def _settings(
     subject: Subject, users: int | None, epsilon: str | None, window: int, *, searching: bool
 ) -> tuple[Settings, str | None]:
     """The settings, and which of them is a guess that the target is to replace."""
-    from ldpstream.mechanisms.registry import Settings
+    from ldpstream.mechanisms.settings import Settings
     from ldpstream.privacy.epsilon import Epsilon
 
     missing = [name for name, one in (("users", users), ("epsilon", epsilon)) if one is None]

@@ -33,7 +33,7 @@ def query_of(mean: str | None, distribution: str | None) -> Query:
     """What `--mean` and `--distribution` ask for.
 
     >>> query_of("-20:60", None)
-    Mean(low=-20.0, high=60.0)
+    MeanQuery(low=-20.0, high=60.0)
     >>> query_of(None, "0:1:16").length(labels=1025)
     16
     """
@@ -42,13 +42,13 @@ def query_of(mean: str | None, distribution: str | None) -> Query:
     if mean is not None and distribution is not None:
         raise _wrong("--mean", mean, "either it or --distribution")
     if mean is not None:
-        return queries.Mean(*_numbers("--mean", mean, "LOW:HIGH, as in --mean=-20:60", 2))
+        return queries.MeanQuery(*_numbers("--mean", mean, "LOW:HIGH, as in --mean=-20:60", 2))
     if distribution is not None:
         expected = "LOW:HIGH:BINS, as in 0:10:32"
         low, high, bins = _numbers("--distribution", distribution, expected, 3)
         if not bins.is_integer():
             raise _wrong("--distribution", distribution, expected)
-        return queries.Distribution(low, high, int(bins))
+        return queries.DistributionQuery(low, high, int(bins))
     return queries.HISTOGRAM
 
 

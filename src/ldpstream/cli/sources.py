@@ -25,7 +25,11 @@ Labels = Annotated[
     ),
 ]
 Users = Annotated[
-    int | None, typer.Option(help="fleet size of a built-in stream", rich_help_panel=_GROUP)
+    int | None,
+    typer.Option(
+        help="fleet size of a built-in stream; of --counts: rescale its rows to so many users",
+        rich_help_panel=_GROUP,
+    ),
 ]
 Timestamps = Annotated[
     int | None,
@@ -112,11 +116,8 @@ class Source:
         only_of_data = of_data | {"--labels": labels, "--bins": self.bins}
         _only("--data", only_of_data, expected="it with --data only")
         if self.counts is not None:
-            others = {"--stream": self.stream, "--users": users, "--timestamps": timestamps}
-            _only("--counts", others)
-            from ldpstream.streams.counts import read_counts
-
-            return read_counts(self.counts)
+            _only("--counts", {"--stream": self.stream})
+            return _counts(self.counts, users, timestamps)
         return _named(self._name, users, timestamps, seed)
 
     def _of_data(self) -> dict[str, str | None]:
@@ -126,6 +127,14 @@ class Source:
             "--value": self.value,
             "--every": self.every,
         }
+
+
+def _counts(path: Path, users: int | None, timestamps: int | None) -> streams.Stream:
+    from ldpstream.streams.counts import read_counts
+
+    stream = read_counts(path)
+    stream = stream if timestamps is None else stream.first(timestamps)
+    return stream if users is None else stream.held_by(users)
 
 
 def _named(name: str, users: int | None, timestamps: int | None, seed: int) -> streams.Stream:

@@ -25,7 +25,7 @@ from ldpstream.fleet.reader import Judged, Reader
 from ldpstream.fleet.users import Users
 from ldpstream.fleet.weather import Line, Weather
 from ldpstream.lab.metrics import Metrics
-from ldpstream.mechanisms.queries import HISTOGRAM, Mean
+from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery
 from ldpstream.numeric import Range
 from ldpstream.open_files import allow_connections
 from ldpstream.protocol.terms import Value
@@ -129,7 +129,7 @@ class Fleet:
             self._folder = stack.enter_context(_folder(self._plan.folder))
             terms = await self._enrol_all()
             started = time.monotonic()
-            query = Mean(self._levels.low, self._levels.high) if self._levels else HISTOGRAM
+            query = MeanQuery(self._levels.low, self._levels.high) if self._levels else HISTOGRAM
             reader = Reader(self._transport, self._plan.url, self._plan.stream, self._users, query)
             await self._take_part(terms, reader)
             seconds = time.monotonic() - started

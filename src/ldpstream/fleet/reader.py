@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.device.answers import refusal_in
 from ldpstream.device.exchange import AsyncTransport, Request
 from ldpstream.fleet.users import Users
@@ -25,9 +25,9 @@ class Judged:
     """A release, and how far it is from the truth."""
 
     t: int
-    values: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    truth: NDArray[np.float64]
+    values: Floats
+    variance: Floats
+    truth: Floats
     fresh: bool
     received: int
 

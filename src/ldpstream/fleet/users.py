@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts
 from ldpstream.errors import Mistake, Problem
 from ldpstream.streams.stream import CountsStream, ShuffledUsers, Stream, ValuesSnapshot
-
-Counts = NDArray[np.int64]
 
 REMEMBERED = 3
 """Timestamps whose values are kept: a round may be answered a little late."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median_low
 
 from ldpstream.lab.experiment import Experiment
 from ldpstream.lab.figures.charts import Axis, Chart, Panel, Row
 from ldpstream.lab.reproduction.studies import BARS, CFPU, EPSILON, HITS, MRE, WINDOW
-from ldpstream.mechanisms.noise import VarianceRule
-from ldpstream.mechanisms.queries import HISTOGRAM, Query
+from ldpstream.mechanisms.queries import HISTOGRAM
+from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.streams.stream import Stream
 
 
@@ -29,11 +29,8 @@ class Comparison:
     epsilons: Sequence[float] = (0.5, 1.0, 2.0)
     windows: Sequence[int] = (10, 20, 40)
     repeats: int = 3
-    oracle: str = "auto"
-    variance: VarianceRule = field(default=VarianceRule.CORRECTED)
-    pool: bool = False
+    options: RunOptions = RunOptions()  # noqa: RUF009 - frozen
     seed: int = 0
-    query: Query = HISTOGRAM
 
     def experiment(self) -> Experiment:
         return Experiment(
@@ -42,16 +39,13 @@ class Comparison:
             self.epsilons,
             self.windows,
             repeats=self.repeats,
-            oracle=self.oracle,
-            variance=self.variance,
-            pool=self.pool,
+            options=self.options,
             seed=self.seed,
-            query=self.query,
         )
 
     @property
     def _value(self) -> str:
-        histogram = self.query is HISTOGRAM
+        histogram = self.options.query == HISTOGRAM
         return "a label's frequency (all labels pooled)" if histogram else "the mean"
 
     def charts(self, rows: Sequence[Row]) -> list[Chart]:

@@ -13,11 +13,11 @@ from ldpstream.lab.cache import ResultCache
 from ldpstream.lab.central import CENTRAL
 from ldpstream.lab.engines import Engine, engine_for
 from ldpstream.lab.results import Results, Row
+from ldpstream.lab.simulation import check_repeats, settings_of
 from ldpstream.lab.tasks import Figures, Task, task
-from ldpstream.mechanisms.noise import VarianceRule
-from ldpstream.mechanisms.queries import HISTOGRAM, Query
+from ldpstream.mechanisms.queries import HISTOGRAM
 from ldpstream.mechanisms.registry import names
-from ldpstream.refine.consistency import Consistency
+from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.streams.stream import Stream
 
 __all__ = ["Experiment", "ResultCache", "Results", "Task"]
@@ -43,13 +43,8 @@ class Experiment:
     epsilons: Sequence[float | str] = (1,)
     windows: Sequence[int] = (20,)
     repeats: int = 3
-    oracle: str = "auto"
-    variance: VarianceRule = VarianceRule.CORRECTED
-    pool: bool = False
-    consistency: Consistency | None = None
-    intervals: bool = False
+    options: RunOptions = RunOptions()  # noqa: RUF009 - frozen
     seed: int = 0
-    query: Query = HISTOGRAM
 
     def tasks(self) -> list[Task]:
         """The runs, checked: what cannot be run is refused before anything is."""
@@ -96,27 +91,13 @@ class Experiment:
                 yield task.key, figures
 
     def _runs(self) -> Iterator[tuple[Stream, Task]]:
-        for name, given, least in (("repeats", self.repeats, 1), ("seed", self.seed, 0)):
-            if given < least:
-                raise Mistake(Problem.OPTION, option=name, given=given, expected=f"{least} or more")
+        check_repeats(self.repeats, self.seed)
         self._refuse_central()
         grid = product(self.streams, self.mechanisms, self.epsilons, self.windows)
         for stream, mechanism, epsilon, window in grid:
+            settings = settings_of(stream, epsilon, window, self.options)
             for repeat in range(self.repeats):
-                one = task(
-                    stream,
-                    mechanism,
-                    epsilon=epsilon,
-                    window=window,
-                    oracle=self.oracle,
-                    variance=self.variance,
-                    pool=self.pool,
-                    consistency=self.consistency,
-                    intervals=self.intervals,
-                    query=self.query,
-                    seed=self.seed,
-                    repeat=repeat,
-                )
+                one = task(stream, mechanism, settings, seed=self.seed, repeat=repeat)
                 if repeat == 0:
                     one.check()
                 yield stream, one
@@ -124,7 +105,7 @@ class Experiment:
     def _refuse_central(self) -> None:
         """The references of `lab.central` answer histograms only."""
         central = [name for name in self.mechanisms if name.lower() in CENTRAL]
-        if central and self.query is not HISTOGRAM:
+        if central and self.options.query != HISTOGRAM:
             raise Mistake(
                 Problem.OPTION,
                 option="the mechanism",
@@ -139,10 +120,7 @@ def _row(stream: Stream, task: Task, figures: Figures) -> Row:
         "stream": stream.name,
         "fingerprint": task.stream,
         "mechanism": task.mechanism,
-        "oracle": figures["oracle"],
-        "variance": settings.variance.value,
-        "pool": settings.pool,
-        "consistency": settings.consistency,
+        **settings.columns(),  # the oracle is then replaced by the one of the figures
         "epsilon": float(settings.epsilon),
         "window": settings.window,
         "users": settings.users,

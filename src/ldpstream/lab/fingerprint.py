@@ -17,6 +17,7 @@ import numpy as np
 
 PACKAGE = Path(__file__).parents[1]
 COUNTS_FOR_RESULTS = (
+    "arrays.py",
     "domain.py",
     "compiled.py",
     "privacy",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ldpstream.arrays import Floats
 
 MRE_FLOOR = 0.001
 """The relative error of a frequency below this is taken relative to this (NOTES 12)."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.settings import OPTIONS
 
 if TYPE_CHECKING:
     import polars
@@ -19,16 +20,15 @@ PARAMETERS = (
     "stream",
     "fingerprint",
     "mechanism",
-    "oracle",
-    "variance",
-    "pool",
+    *OPTIONS,
     "epsilon",
     "window",
     "users",
     "timestamps",
     "labels",
 )
-"""What tells one setting from another. Streams of one name may differ, hence the fingerprint."""
+"""What tells one setting from another: all options of a run, so that none can be forgotten. Of
+oracles it is the one that was used. Streams of one name may differ, hence the fingerprint."""
 METRICS = ("mre", "mae", "mse", "cfpu", "auc", "publications", "covered", "seconds")
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats, UserIndexes
 from ldpstream.compiled import compiled
 from ldpstream.errors import GuaranteeBroken, Problem
-from ldpstream.privacy.accountant import Users
 
 
 class Roster:
@@ -32,9 +31,9 @@ class Roster:
         self._available = users
         self._window = window
         self._rng = rng
-        self._out: deque[tuple[int, Users]] = deque()
+        self._out: deque[tuple[int, UserIndexes]] = deque()
 
-    def sample(self, t: int, size: int) -> Users:
+    def sample(self, t: int, size: int) -> UserIndexes:
         """Draw `size` available users, all subsets alike, and take them off until t + w."""
         self._recycle(t - self._window)
         if size > self._available:
@@ -59,7 +58,7 @@ class Roster:
 
 
 @compiled()
-def _draw_to_back(order: Users, available: int, draws: NDArray[np.float64]) -> None:
+def _draw_to_back(order: UserIndexes, available: int, draws: Floats) -> None:
     """Fisher-Yates from the back of the available part, one draw in [0, 1) a step."""
     for step in range(len(draws)):
         last = available - 1 - step

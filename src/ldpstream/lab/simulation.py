@@ -6,25 +6,25 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, Required, TypedDict, Unpack
+from typing import Protocol, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats, UserIndexes
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.metrics import Metrics, measure
 from ldpstream.lab.roster import Roster
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Tally
-from ldpstream.mechanisms.noise import Noise, VarianceRule
+from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.queries import HISTOGRAM, Query
-from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.settings import RunOptions, Settings, WrittenOptions
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
-from ldpstream.oracles.collector_half import Floats
-from ldpstream.privacy.accountant import Accountant, Users
+from ldpstream.privacy.accountant import Accountant
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.refine.consistency import Consistency
 from ldpstream.streams.stream import Snapshot, Stream
 
 Progress = Callable[[int], None]
@@ -80,7 +80,7 @@ class Fleet:
 
         return answer
 
-    def _select(self, t: int, size: int) -> Users | None:
+    def _select(self, t: int, size: int) -> UserIndexes | None:
         """Everyone (None), or a sample of those who have not reported in this window."""
         return None if size == self._noise.population else self._roster.sample(t, size)
 
@@ -89,13 +89,13 @@ class Fleet:
 class Run:
     """What one run released, beside the truth."""
 
-    truth: NDArray[np.float64]
+    truth: Floats
     """T x d true frequencies; or what else was asked for, in its own unit."""
-    released: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    low: NDArray[np.float64]
+    released: Floats
+    variance: Floats
+    low: Floats
     """Lower ends of the intervals."""
-    high: NDArray[np.float64]
+    high: Floats
     fresh: NDArray[np.bool_]
     metrics: Metrics
 
@@ -176,59 +176,40 @@ def _or_none(figure: float) -> float | None:
     return None if math.isnan(figure) else figure
 
 
-class Parameters(TypedDict, total=False):
-    """The parameters of a stream as people write them: numbers, names and "auto"."""
-
-    epsilon: Required[Epsilon | float | str]
-    window: Required[int]
-    oracle: Oracle | Numeric | str
-    variance: VarianceRule | str
-    pool: bool
-    consistency: Consistency | str | None
-    intervals: bool
-    query: Query
+def settings_of(
+    stream: Stream, epsilon: Epsilon | float | str, window: int, options: RunOptions
+) -> Settings:
+    """Return the settings of a run on this stream, checked."""
+    return options.at(len(stream.domain), stream.users, Epsilon.of(epsilon), window)
 
 
-def settings_for(stream: Stream, **given: Unpack[Parameters]) -> Settings:
-    """What people write, read and checked."""
-    oracle, query = given.get("oracle", "auto"), given.get("query", HISTOGRAM)
-    consistency = given.get("consistency")
-    return Settings(
-        labels=len(stream.domain),
-        users=stream.users,
-        epsilon=Epsilon.of(given["epsilon"]),
-        window=given["window"],
-        oracle=None if oracle == "auto" else query.oracle(oracle),
-        variance=VarianceRule(given.get("variance", VarianceRule.CORRECTED)),
-        pool=given.get("pool", False),
-        consistency=None if consistency is None else Consistency(consistency),
-        intervals=given.get("intervals", False),
-        query=query,
-    )
+def check_repeats(repeats: int, seed: int) -> None:
+    """Refuse numbers of repeats and seeds that cannot be used."""
+    for name, given, least in (("repeats", repeats, 1), ("seed", seed, 0)):
+        if given < least:
+            raise Mistake(Problem.OPTION, option=name, given=given, expected=f"{least} or more")
 
 
 def simulate(
     stream: Stream,
     mechanism: str,
     *,
+    epsilon: Epsilon | float | str,
+    window: int,
     repeats: int = 1,
     seed: int = 0,
     progress: Progress | None = None,
-    **parameters: Unpack[Parameters],
+    **options: Unpack[WrittenOptions],
 ) -> Simulation:
     """Simulate a named mechanism; everything follows from `seed`.
-
-    Of the parameters, epsilon and window are needed.
 
     >>> from ldpstream.streams.synthetic import sin
     >>> result = simulate(sin(users=20_000, timestamps=100), "lpa", epsilon=1, window=10)
     >>> result.mean("cfpu") <= 1 / 10
     True
     """
-    settings = settings_for(stream, **parameters)
-    for name, given, least in (("repeats", repeats, 1), ("seed", seed, 0)):
-        if given < least:
-            raise Mistake(Problem.OPTION, option=name, given=given, expected=f"{least} or more")
+    settings = settings_of(stream, epsilon, window, RunOptions.read(**options))
+    check_repeats(repeats, seed)
     started = time.perf_counter()
     runs = []
     for sequence in np.random.SeedSequence(seed).spawn(repeats):

@@ -7,15 +7,16 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ldpstream.lab import fingerprint
 from ldpstream.lab.central import CENTRAL, LAPLACE, TrustedFleet, build_central
 from ldpstream.lab.metrics import events, roc
-from ldpstream.lab.simulation import Parameters, Run, run, settings_for
-from ldpstream.mechanisms.registry import Recipe, Settings, recipe
+from ldpstream.lab.simulation import Run, run
+from ldpstream.mechanisms.registry import Recipe, recipe
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.streams.stream import Stream
 
 Figures: TypeAlias = dict[str, Any]
@@ -52,6 +53,7 @@ class Task:
                     "filtered": self.recipe is not None and self.recipe.filtered,
                     "their code": [fingerprint.of_class(kind) for kind in self.classes],
                     "settings": asdict(self.settings),
+                    "query": _full_name(type(self.settings.query)),
                     "seed": self.seed,
                     "repeat": self.repeat,
                 },
@@ -79,16 +81,10 @@ class Task:
 
 
 def task(
-    stream: Stream,
-    mechanism: str,
-    *,
-    seed: int = 0,
-    repeat: int = 0,
-    **parameters: Unpack[Parameters],
+    stream: Stream, mechanism: str, settings: Settings, *, seed: int = 0, repeat: int = 0
 ) -> Task:
-    """The task of these parameters, as `simulate` takes them."""
+    """Return the task of a named mechanism on a stream."""
     name = mechanism.lower()
-    settings = settings_for(stream, **parameters)
     made_of = None if name in CENTRAL else recipe(name)
     return Task(stream.fingerprint, name, made_of, settings, seed, repeat)
 

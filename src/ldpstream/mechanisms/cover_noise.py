@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ldpstream.arrays import Counts, Floats
 from ldpstream.mechanisms.noise import (
     Evidence,
     PureNoise,
@@ -16,7 +17,7 @@ from ldpstream.numeric import Numeric
 from ldpstream.numeric.square_wave.collector import Collector
 from ldpstream.numeric.square_wave.device import Device
 from ldpstream.numeric.square_wave.lab import Lab
-from ldpstream.oracles.collector_half import Counts, Floats, Pure, sampling
+from ldpstream.oracles.collector_half import Pure, sampling
 from ldpstream.privacy.epsilon import Epsilon
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ldpstream.arrays import Floats
 from ldpstream.mechanisms.mechanism import Mechanism, Publication, Step
 from ldpstream.mechanisms.messages import Ask, Release, Tally, pooled_tally
 from ldpstream.refine.carried import Carried
 from ldpstream.refine.consistency import Consistency
-from ldpstream.refine.filter import Filter, Floats
+from ldpstream.refine.filter import Filter
 from ldpstream.refine.intervals import normal_interval
 
 

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldpstream.arrays import Counts, Floats
 from ldpstream.mechanisms.messages import Tally
 from ldpstream.mechanisms.noise import Evidence, Sampler, VarianceRule
 from ldpstream.numeric import Numeric
 from ldpstream.numeric.collector_half import NumericCollector
-from ldpstream.oracles.collector_half import Counts, Floats, Support
+from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 
 

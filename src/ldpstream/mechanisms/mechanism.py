@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.division import Division
+from ldpstream.mechanisms.memory import check_pattern, restore_memory, save_memory
 from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally, pooled_tally
 from ldpstream.mechanisms.noise import Noise
 from ldpstream.refine.consistency import Consistency, consistent
@@ -31,7 +32,7 @@ class Publication:
 
 @dataclass(frozen=True)
 class State:
-    """All that a mechanism remembers from one timestamp to the next."""
+    """What every mechanism remembers from one timestamp to the next."""
 
     t: int
     release: Release
@@ -40,7 +41,7 @@ class State:
 
 
 class Mechanism(ABC):
-    """The common part of all mechanisms: memory, and the two ways to release.
+    """The common part of all mechanisms: state, memory, and the two ways to release.
 
     A subclass is an *allocation*: `decide` says how much of the division's resource to use when.
     """
@@ -59,6 +60,16 @@ class Mechanism(ABC):
         self.pool = pool
         self.consistency = consistency
         self.state = State(t=0, release=Release.unknown(noise.labels), publications=())
+        self.memory = check_pattern(self.first_memory())
+
+    def first_memory(self) -> Any:
+        """Return what a subclass remembers besides `state`, before the first timestamp.
+
+        A frozen dataclass of numbers, texts and arrays (`memory.py`), or None. `decide` sets
+        `self.memory` to the next one; it is saved and restored with the state. Any other attribute
+        is lost when the process ends.
+        """
+        return None
 
     def step(self, t: int) -> Step:
         """One timestamp. Timestamps may be missed; none is taken twice.
@@ -125,7 +136,11 @@ class Mechanism(ABC):
             "t": self.state.t,
             "release": self.state.release.to_json(),
             "publications": [[spent.t, spent.amount] for spent in self.state.publications],
-        }
+        } | self._saved_memory()
+
+    def _saved_memory(self) -> dict[str, Any]:
+        pattern = self.first_memory()
+        return {} if pattern is None else {"memory": save_memory(self.memory, pattern)}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Take up a state that `save` gave, here or in another process."""
@@ -137,6 +152,8 @@ class Mechanism(ABC):
                     found=f"{name} {saved[name]}",
                     expected=f"{name} {expected[name]}",
                 )
+        pattern = self.first_memory()
+        self.memory = None if pattern is None else restore_memory(saved.get("memory"), pattern)
         self.state = State(
             saved["t"],
             Release.from_json(saved["release"]),

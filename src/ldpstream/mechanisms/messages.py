@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.oracles.collector_half import Floats, Pure, Support
+from ldpstream.arrays import Floats
+from ldpstream.oracles.collector_half import Pure, Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.intervals import normal_interval
 

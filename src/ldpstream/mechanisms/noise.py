@@ -9,11 +9,12 @@ from typing import Protocol
 
 import numpy as np
 
+from ldpstream.arrays import Counts, Floats
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.messages import Release, Tally
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
-from ldpstream.oracles.collector_half import CollectorHalf, Counts, Floats, Pure, Support
+from ldpstream.oracles.collector_half import CollectorHalf, Pure, Support
 from ldpstream.privacy.epsilon import Epsilon
 
 

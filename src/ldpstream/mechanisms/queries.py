@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from ldpstream.arrays import Counts, Floats
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.cover_noise import CoverNoise, merged
 from ldpstream.mechanisms.mean_noise import MeanNoise
@@ -19,19 +20,21 @@ from ldpstream.mechanisms.noise import Noise, NoiseModel
 from ldpstream.numeric import Numeric, Range, choose_mean
 from ldpstream.numeric.square_wave.device import best_width
 from ldpstream.oracles import Oracle, choose
-from ldpstream.oracles.collector_half import Counts, Floats
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.consistency import Consistency
 
 if TYPE_CHECKING:
-    from ldpstream.mechanisms.registry import Settings
+    from ldpstream.mechanisms.settings import Settings
 
 FINEST = 256
 """Cells that a distribution is reconstructed in, or a few more: smoothing blurs cells, not bins."""
 
 
 class Query(Protocol):
-    """What is asked of a stream whose users hold one of `labels` values."""
+    """What is asked of a stream whose users hold one of `labels` values.
+
+    Tables of results tell queries apart by their text, `str(query)`.
+    """
 
     @property
     def unit(self) -> float:
@@ -67,8 +70,11 @@ class Query(Protocol):
 
 
 @dataclass(frozen=True)
-class Histogram:
+class HistogramQuery:
     """The share of users that hold each label."""
+
+    def __str__(self) -> str:
+        return "histogram"
 
     @property
     def unit(self) -> float:
@@ -95,10 +101,10 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Mean:
+class MeanQuery:
     """The mean of a number from `low` to `high`; the stream's labels are its levels, in order.
 
-    >>> Mean(-20, 60).truth(np.array([1, 0, 3])).tolist()
+    >>> MeanQuery(-20, 60).truth(np.array([1, 0, 3])).tolist()
     [40.0]
     """
 
@@ -107,6 +113,9 @@ class Mean:
 
     def __post_init__(self) -> None:
         Range(self.low, self.high)
+
+    def __str__(self) -> str:
+        return f"mean of {float(self.low)} to {float(self.high)}"
 
     @property
     def unit(self) -> float:
@@ -144,13 +153,13 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Distribution:
+class DistributionQuery:
     """The shares of `bins` equal parts of a number's range; the labels are its levels, in order.
 
     What is shown is reconstructed by EM with smoothing. It has no variance that could be stated
     honestly, so it states none (NaN).
 
-    >>> Distribution(0, 10, bins=2).truth(np.array([1, 0, 3, 4])).tolist()
+    >>> DistributionQuery(0, 10, bins=2).truth(np.array([1, 0, 3, 4])).tolist()
     [0.125, 0.875]
     """
 
@@ -162,6 +171,9 @@ class Distribution:
         Range(self.low, self.high)
         if not 2 <= self.bins <= FINEST:
             self._refuse(f"in {self.bins} bins", f"2 to {FINEST}")
+
+    def __str__(self) -> str:
+        return f"distribution of {float(self.low)} to {float(self.high)} in {self.bins} bins"
 
     def _refuse(self, given: str, expected: str) -> None:
         raise Mistake(Problem.OPTION, option="the distribution", given=given, expected=expected)
@@ -203,4 +215,4 @@ class Distribution:
         return replace(release, values=shares, variance=np.full(self.bins, np.nan), bounds=None)
 
 
-HISTOGRAM = Histogram()
+HISTOGRAM = HistogramQuery()

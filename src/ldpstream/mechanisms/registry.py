@@ -13,19 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ldpstream.domain import check_labels
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.absorption import Absorption
 from ldpstream.mechanisms.distribution import Distribution
 from ldpstream.mechanisms.division import BudgetDivision, Division, PopulationDivision
 from ldpstream.mechanisms.filtered import Filtered, Observed
 from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.noise import VarianceRule
-from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.mechanisms.sampling import Sampling
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.uniform import Uniform
-from ldpstream.numeric import Numeric
-from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.consistency import Consistency
 
@@ -55,35 +51,6 @@ class Recipe:
         return Consistency.NORM_SUB if self.filtered else Consistency.NONE
 
 
-@dataclass(frozen=True)
-class Settings:
-    """A stream's public parameters, checked once.
-
-    `oracle` None means the one with the least variance at the epsilon of a single report.
-    """
-
-    labels: int
-    users: int
-    epsilon: Epsilon
-    window: int
-    oracle: Oracle | Numeric | None = None
-    variance: VarianceRule = VarianceRule.CORRECTED
-    pool: bool = False
-    consistency: Consistency | None = None
-    """None means the usual one of the mechanism."""
-    intervals: bool = False
-    """Whether carried-over releases get errors and intervals that hold now (`Observed`)."""
-    query: Query = HISTOGRAM
-    """What is asked of the stream. For a number, `labels` counts its levels."""
-
-    def __post_init__(self) -> None:
-        check_labels(self.labels)
-        if self.window < 1:
-            raise Mistake(Problem.WINDOW_RANGE, given=self.window)
-        if self.users < 1:
-            raise Mistake(Problem.TOO_FEW_USERS, users=self.users, window=self.window, needed=1)
-
-
 _RECIPES: dict[str, Recipe] = {
     "lbu": Recipe(Uniform, BudgetDivision),
     "lsp": Recipe(Sampling, PopulationDivision),
@@ -106,9 +73,18 @@ def names() -> tuple[str, ...]:
     return tuple(_RECIPES)
 
 
-def register(name: str, allocation: type[Mechanism], division: type[Division]) -> None:
-    """Make a mechanism known under `name`, to the simulator, the command line and the tests."""
-    _RECIPES[name.lower()] = Recipe(allocation, division)
+def register(
+    name: str,
+    allocation: type[Mechanism],
+    division: type[Division],
+    *,
+    filtered: bool = False,
+) -> None:
+    """Make a mechanism known under `name`, to the simulator, the command line and the tests.
+
+    With `filtered`, it releases what a filter makes of all its tallies, as LPF does.
+    """
+    _RECIPES[name.lower()] = Recipe(allocation, division, filtered)
 
 
 def unregister(name: str) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts
 from ldpstream.numeric.band_device import BandDevice
 from ldpstream.numeric.lab_half import NumericLab
-from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.oracles.collector_half import Reports, Support
 
 
 class BandLab(NumericLab):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.numeric.device_half import NumericDevice
 from ldpstream.oracles.collector_half import (
-    Floats,
     Reader,
     Reports,
     Support,

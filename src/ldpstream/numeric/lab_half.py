@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts
 from ldpstream.numeric.device_half import NumericDevice
-from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.oracles.collector_half import Reports, Support
 from ldpstream.oracles.lab_half import check_values
 
 

@@ -1,12 +1,13 @@
-"""What the oracles whose report is a set of labels share on the collector: SUE, OUE, subset."""
+"""What the oracles whose report is a set of labels share on the collector."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts
 from ldpstream.errors import MalformedReport, Problem
-from ldpstream.oracles.collector_half import CollectorHalf, Counts, Reports
+from ldpstream.oracles.collector_half import CollectorHalf, Reports
 from ldpstream.oracles.kernels.bitmaps import bit_counts, words_for
 
 

@@ -1,11 +1,10 @@
-"""What the oracles whose report is a set of labels share on the device: SUE, OUE, subset."""
+"""What the oracles whose report is a set of labels share on the device: `unary` and `subset`."""
 
 from __future__ import annotations
 
 from ldpstream.errors import MalformedReport, Problem
 from ldpstream.oracles.device_half import DeviceHalf
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.privacy.randomness import Source
 
 
 class BitmapDevice(DeviceHalf[int]):
@@ -38,9 +37,3 @@ class BitmapDevice(DeviceHalf[int]):
                 Problem.REPORT_RANGE, field="padding", given=padding, expected="zero"
             )
         return packed
-
-
-def coins(source: Source, number: int, favour: int, total: int) -> int:
-    """A bitmap of independent coins."""
-    # Through text, which takes linear time; setting bits of an integer one by one is quadratic.
-    return int("".join("01"[source.coin(favour, total)] for _ in range(number)), 2)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts, Floats
 from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
 from ldpstream.oracles.device_half import WIRE_VERSION, DeviceHalf
 
@@ -18,8 +19,6 @@ Reports = NDArray[Any]
 """A batch of decoded reports, first axis = report; the dtype and the rest are the oracle's own."""
 See = Callable[[Reports], None]
 """Somebody who wants to see reports while they are counted."""
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

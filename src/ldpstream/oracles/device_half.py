@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from decimal import Decimal
 from fractions import Fraction
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from ldpstream.domain import check_labels
 from ldpstream.errors import MalformedReport, Mistake, Problem
@@ -87,6 +87,8 @@ class DeviceHalf(Randomiser[Report]):
     """Pr[a report supports the true label]."""
     q: Fraction
     """Pr[a report supports a given other label]."""
+    supports_equally_many: ClassVar[bool] = False
+    """Whether all reports support equally many labels, so that estimates always sum to 1."""
 
     @abstractmethod
     def supports(self, report: Report, label: int) -> bool:

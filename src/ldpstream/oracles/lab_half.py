@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts
 from ldpstream.errors import Mistake, Problem
-from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.oracles.collector_half import Reports, Support
 from ldpstream.oracles.device_half import DeviceHalf
 
 
@@ -41,8 +42,27 @@ class LabHalf(ABC):
         others = truth.sum() - truth
         return Support(rng.binomial(truth, self.p) + rng.binomial(others, self.q), int(truth.sum()))
 
+    def supporting(self, targets: NDArray[Any], rng: np.random.Generator) -> Reports:
+        """Reports of devices that hold these values and whose coin for them always shows heads."""
+        return self._supporting(targets.astype(np.uint16), draw_seed(rng))
+
+    def crafted(self, targets: NDArray[Any], rng: np.random.Generator) -> Reports:
+        """The reports of fakes that raise each target as far as they can (maximal gain).
+
+        Cao, Jia and Gong, USENIX Security 2021. Oracles whose reports leave a choice besides the
+        target override it.
+        """
+        return self.supporting(targets, rng)
+
+    @abstractmethod
+    def arbitrary(self, number: int, rng: np.random.Generator) -> Reports:
+        """Any reports that the collector takes, all alike."""
+
     @abstractmethod
     def _perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports: ...
+
+    @abstractmethod
+    def _supporting(self, values: NDArray[Any], seed: np.uint64) -> Reports: ...
 
 
 def check_values(values: NDArray[Any], labels: int) -> None:
@@ -60,3 +80,6 @@ def draw_seed(rng: np.random.Generator) -> np.uint64:
 def threshold(probability: float) -> np.uint64:
     """The 64-bit number below which a uniform draw falls with this probability."""
     return np.uint64(min(int(probability * 2.0**64), 2**64 - 1))
+
+
+NEVER, ALWAYS = threshold(0.0), threshold(1.0)

@@ -17,19 +17,31 @@ if TYPE_CHECKING:
 
 
 class Oracle(StrEnum):
-    """The oracles by name; the value is the name of the folder.
+    """The oracles by name, each with its folder and the name of its device half there.
+
+    Those of one family share a folder: they differ in the device half alone.
 
     >>> Oracle.named("olh").device(128, Epsilon.of(1)).report_bytes
     10
     """
 
-    GRR = "grr"
-    SUE = "sue"
-    OUE = "oue"
-    BLH = "blh"
-    OLH = "olh"
-    SUBSET = "subset"
-    HADAMARD = "hadamard"
+    folder: str
+    device_class: str
+
+    GRR = "grr", "grr", "Device"
+    SUE = "sue", "unary", "SueDevice"
+    OUE = "oue", "unary", "OueDevice"
+    BLH = "blh", "local_hash", "BlhDevice"
+    OLH = "olh", "local_hash", "OlhDevice"
+    SUBSET = "subset", "subset", "Device"
+    HADAMARD = "hadamard", "hadamard", "Device"
+
+    # The defaults are for type checkers, who take a look-up, Oracle("grr"), for a call of this.
+    def __new__(cls, name: str, folder: str = "", device_class: str = "") -> Oracle:
+        oracle = str.__new__(cls, name)
+        oracle._value_ = name
+        oracle.folder, oracle.device_class = folder, device_class
+        return oracle
 
     @classmethod
     def named(cls, name: str) -> Oracle:
@@ -51,7 +63,8 @@ class Oracle(StrEnum):
 # The halves hold no state, and budget division asks for the same few again and again.
 @lru_cache(maxsize=1024)
 def _device(oracle: Oracle, labels: int, epsilon: Epsilon) -> DeviceHalf[Any]:
-    return cast("DeviceHalf[Any]", _module(oracle, "device").Device(labels, epsilon))
+    half = getattr(_module(oracle, "device"), oracle.device_class)(labels, epsilon)
+    return cast("DeviceHalf[Any]", half)
 
 
 @lru_cache(maxsize=1024)
@@ -66,4 +79,4 @@ def _lab(oracle: Oracle, labels: int, epsilon: Epsilon) -> LabHalf:
 
 
 def _module(oracle: Oracle, half: str) -> Any:
-    return import_module(f"ldpstream.oracles.{oracle.value}.{half}")
+    return import_module(f"ldpstream.oracles.{oracle.folder}.{half}")

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.oracles.collector_half import Counts, Floats, Reports
+from ldpstream.arrays import Counts, Floats
+from ldpstream.oracles.collector_half import Reports
 from ldpstream.oracles.device_half import DeviceHalf, Randomiser
-from ldpstream.oracles.local_hash_device import LocalHashDevice
-from ldpstream.oracles.oue.device import Device as OueDevice
-from ldpstream.oracles.sue.device import Device as SueDevice
+from ldpstream.oracles.local_hash.device import LocalHashDevice
+from ldpstream.oracles.unary.device import UnaryDevice
 
 CELLS = 12
 """Numbers of bits are judged in so many groups at most: more would each need more evidence."""
@@ -105,7 +105,7 @@ class FreshSeeds(Shape):
 
 def shape_of(device: Randomiser[Any]) -> Shape | None:
     """What there is to look at in the reports of this oracle, if anything."""
-    if isinstance(device, OueDevice | SueDevice):
+    if isinstance(device, UnaryDevice):
         return BitCount(device)
     if isinstance(device, LocalHashDevice):
         return FreshSeeds(device)

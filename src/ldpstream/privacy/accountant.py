@@ -12,17 +12,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import UserIndexes
 from ldpstream.compiled import compiled
 from ldpstream.errors import GuaranteeBroken, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 
-Users = NDArray[np.uint32]
 NEVER = np.iinfo(np.int32).min
 
 
 class _Charge(NamedTuple):
     t: int
-    users: Users | None
+    users: UserIndexes | None
     nano: int
 
 
@@ -53,7 +53,7 @@ timestamps up to t=4; the limit is 1000000000: the mechanism breaks its guarante
         self._of_some = 0
         """How many charges of this window are of some users only."""
 
-    def charge(self, t: int, users: Users | None, epsilon: Epsilon) -> None:
+    def charge(self, t: int, users: UserIndexes | None, epsilon: Epsilon) -> None:
         """Charge one report at t to each of `users`, or to everyone."""
         if self._charges and t < self._charges[-1].t:
             raise Mistake(Problem.TIMESTAMP_ORDER, given=t, last=self._charges[-1].t)
@@ -79,7 +79,7 @@ timestamps up to t=4; the limit is 1000000000: the mechanism breaks its guarante
         else:
             self._of_some += times
 
-    def _most_spent(self, t: int, users: Users | None, nano: int) -> tuple[int, int]:
+    def _most_spent(self, t: int, users: UserIndexes | None, nano: int) -> tuple[int, int]:
         """Who of the users just charged has spent most in this window, and how much."""
         if users is None:
             if not self._of_some:
@@ -106,7 +106,7 @@ timestamps up to t=4; the limit is 1000000000: the mechanism breaks its guarante
 
 
 @compiled()
-def _mark_reports(last_report: NDArray[np.int32], users: Users, t: int, before: int) -> bool:
+def _mark_reports(last_report: NDArray[np.int32], users: UserIndexes, t: int, before: int) -> bool:
     """Note a report of each user at t; whether any of them had reported after `before`."""
     again = False
     for user in users:

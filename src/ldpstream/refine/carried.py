@@ -6,13 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.refine.filter import Filter
 from ldpstream.refine.intervals import normal_variance
 from ldpstream.refine.packing import pack, unpack
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

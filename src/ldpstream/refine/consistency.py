@@ -5,11 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.errors import Mistake, Problem
-
-Floats = NDArray[np.float64]
 
 
 class Consistency(StrEnum):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
+from ldpstream.errors import Mistake, Problem
 from ldpstream.refine.intervals import mixture_interval
 from ldpstream.refine.levels import PROCESS_NOISES, LevelBank
 from ldpstream.refine.linear import (
@@ -20,8 +21,6 @@ from ldpstream.refine.linear import (
 from ldpstream.refine.packing import pack, unpack
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.refine.weights import Weights
-
-Floats = NDArray[np.float64]
 
 TREND_PRIOR = 0.6
 SEASON_PRIOR = 0.03
@@ -48,6 +47,11 @@ class Filter:
 
     def __init__(self, labels: int) -> None:
         self.labels = labels
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Forget all tallies."""
+        labels = self.labels
         self._scale: float | None = None
         """Variance of the first tally, the unit of all process noises."""
         self._period: float | None = None
@@ -170,10 +174,16 @@ class Filter:
     def restore(self, saved: dict[str, Any]) -> None:
         """Take up a state that `save` gave.
 
-        One that an older version gave is not read: the filter begins anew, which costs accuracy
-        for a while and no privacy.
+        One of another number of labels is refused. One that an older version gave is not read: the
+        filter begins anew, which costs accuracy for a while and no privacy.
         """
-        self.__init__(saved["labels"])  # type: ignore[misc]
+        if saved["labels"] != self.labels:
+            raise Mistake(
+                Problem.STATE_MISMATCH,
+                found=f"labels {saved['labels']}",
+                expected=f"labels {self.labels}",
+            )
+        self._begin_anew()
         if saved.get("layout") != LAYOUT:
             return
         self._begin(saved["scale"])

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.refine.levels import log_density
-
-Floats = NDArray[np.float64]
 
 TREND_NOISES = (1e-6, 3.2e-6, 1e-5, 3.2e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Variance of a slope's change in one timestamp, in units of a tally's variance.

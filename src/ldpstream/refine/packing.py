@@ -6,9 +6,8 @@ import base64
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ldpstream.arrays import Floats
 
 
 def pack(array: Floats) -> dict[str, Any]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.refine.intervals import normal_variance
-
-Floats = NDArray[np.float64]
 
 LEAST_ERROR = 1e-9
 """An interval without width is not taken at its word."""

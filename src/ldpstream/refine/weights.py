@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ldpstream.arrays import Floats
 
 SHARE = 5e-4
 """Evidence that flows back at each timestamp, so that no member is ever lost (the fixed share of

@@ -12,16 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.streams.home import fingerprint
-from ldpstream.streams.stream import (
-    Counts,
-    Snapshot,
-    ValuesSnapshot,
-    fingerprint_of,
-    index_type,
-)
+from ldpstream.streams.stream import Snapshot, ValuesSnapshot, fingerprint_of, index_type
 
 NONE = "none"
 """The label of a user before the first value (NOTES 14)."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts, UserIndexes
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 
-Counts = NDArray[np.int64]
-Users = NDArray[np.uint32]
+MOST_USERS = 10**12
+"""Of any stream: sums of counts stay exact, as integers and as floats."""
 
 
 def index_type(labels: int) -> type[np.uint8 | np.uint16]:
@@ -33,7 +34,7 @@ class Snapshot(ABC):
         """How many users hold each label."""
 
     @abstractmethod
-    def counts_of(self, users: Users, rng: np.random.Generator) -> Counts:
+    def counts_of(self, users: UserIndexes, rng: np.random.Generator) -> Counts:
         """How many of `users` hold each label. Nobody is asked for twice in one snapshot."""
 
 
@@ -48,7 +49,7 @@ class CountsSnapshot(Snapshot):
     def counts(self) -> Counts:
         return self._counts
 
-    def counts_of(self, users: Users, rng: np.random.Generator) -> Counts:
+    def counts_of(self, users: UserIndexes, rng: np.random.Generator) -> Counts:
         drawn: Counts = rng.multivariate_hypergeometric(self._left, len(users), method="marginals")
         self._left = self._left - drawn
         return drawn
@@ -70,7 +71,7 @@ class ValuesSnapshot(Snapshot):
     def counts(self) -> Counts:
         return np.bincount(self._values, minlength=self._labels)
 
-    def counts_of(self, users: Users, rng: np.random.Generator) -> Counts:
+    def counts_of(self, users: UserIndexes, rng: np.random.Generator) -> Counts:
         return np.bincount(self._values[users], minlength=self._labels)
 
 
@@ -150,6 +151,26 @@ class CountsStream:
     def fingerprint(self) -> str:
         table = np.ascontiguousarray(self.table, "<i8")
         return fingerprint_of("counts", self.domain, table.shape, table.tobytes())
+
+    def first(self, timestamps: int) -> CountsStream:
+        """The same stream, cut after so many timestamps."""
+        if not 1 <= timestamps <= self.timestamps:
+            self._refuse("timestamps", timestamps, f"1 to {self.timestamps}")
+        return replace(self, table=self.table[:timestamps])
+
+    def held_by(self, users: int) -> CountsStream:
+        """The same histograms, held by another number of users.
+
+        >>> small = CountsStream("small", Domain.numbered(2), np.array([[3, 1], [1, 3]]))
+        >>> small.held_by(1000).table.tolist()
+        [[750, 250], [250, 750]]
+        """
+        if not 1 <= users <= MOST_USERS:
+            self._refuse("users", users, f"1 to {MOST_USERS:,}")
+        # Running totals are rounded, not counts: so that they still sum to all users.
+        totals = np.cumsum(self.table, axis=1)
+        scaled = np.rint(totals * (users / self.users)).astype(np.int64)
+        return replace(self, table=np.diff(scaled, axis=1, prepend=0))
 
     def snapshots(self, rng: np.random.Generator) -> Iterator[Snapshot]:
         for row in self.table:

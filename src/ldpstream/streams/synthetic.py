@@ -9,16 +9,17 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.domain import MOST_LABELS, Domain
 from ldpstream.errors import Mistake, Problem
-from ldpstream.streams.stream import CountsStream
+from ldpstream.streams.stream import MOST_USERS, CountsStream
 
 USERS = 200_000
 TIMESTAMPS = 800
 
 LEAST = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0, "day": 1}
 """The least value of the parameters that have one."""
-MOST = {"users": 10**12, "timestamps": 10**7, "labels": MOST_LABELS, "steps": MOST_LABELS - 1}
+MOST = {"users": MOST_USERS, "timestamps": 10**7, "labels": MOST_LABELS, "steps": MOST_LABELS - 1}
 """The most: a table of counts has to fit into memory."""
 
 
@@ -123,7 +124,7 @@ _ALIKE = 8.0
 """How much alike households are: the two parameters of their beta distribution sum to this."""
 
 
-def _weather(timestamps: int, sd: float, seed: int) -> NDArray[np.float64]:
+def _weather(timestamps: int, sd: float, seed: int) -> Floats:
     """A level that wanders around 0 and is pulled back, by 1 % a timestamp."""
     pull = 0.01
     kicks = np.random.default_rng(seed).normal(0, sd * math.sqrt(2 * pull), timestamps)
@@ -184,11 +185,11 @@ def _check(stream: str, key: str, number: float) -> None:
         raise _wrong(stream, key, number, f"{MOST[key]} or less")
 
 
-def _times(timestamps: int) -> NDArray[np.float64]:
+def _times(timestamps: int) -> Floats:
     return np.arange(1, timestamps + 1, dtype=np.float64)
 
 
-def _binary(name: str, users: int, shares: NDArray[np.float64]) -> CountsStream:
+def _binary(name: str, users: int, shares: Floats) -> CountsStream:
     """Two labels, the second held by p_t of the users."""
     if not len(shares):
         raise _wrong(name, "timestamps", 0, "1 or more")
@@ -201,7 +202,7 @@ def _binary(name: str, users: int, shares: NDArray[np.float64]) -> CountsStream:
     return CountsStream(name, Domain.numbered(2), np.column_stack([users - ones, ones]))
 
 
-def _whole(users: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+def _whole(users: int, weights: Floats) -> NDArray[np.int64]:
     """Whole counts in proportion to each row of weights: running totals, rounded."""
     shares = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
     counts: NDArray[np.int64] = np.diff(np.rint(shares * users).astype(np.int64), axis=1, prepend=0)

@@ -20,8 +20,8 @@ from ldpstream.mechanisms.absorption import Absorption
 from ldpstream.mechanisms.division import BudgetDivision
 from ldpstream.mechanisms.registry import register, unregister
 from ldpstream.oracles import Oracle
-from ldpstream.oracles.bitmap_device import coins
-from ldpstream.oracles.oue.device import Device as Oue
+from ldpstream.oracles.unary.device import OueDevice as Oue
+from ldpstream.oracles.unary.device import coins
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger, Promise
 from ldpstream.privacy.randomness import Source, SystemSource

@@ -12,8 +12,9 @@ from ldpstream.collector.config.table import Table
 from ldpstream.collector.suspicion import Suspicion
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
-from ldpstream.mechanisms.queries import HISTOGRAM, Mean, Query
-from ldpstream.mechanisms.registry import Settings, build, report_epsilon
+from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
+from ldpstream.mechanisms.registry import build, report_epsilon
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import choose_robust
@@ -71,7 +72,7 @@ class StreamConfig:
     @property
     def query(self) -> Query:
         if isinstance(self.values, Range):
-            return Mean(self.values.low, self.values.high)
+            return MeanQuery(self.values.low, self.values.high)
         return HISTOGRAM
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,6 +18,8 @@ MOST_MS = 1 << 41
 """About 70 years: devices refuse a longer interval, too."""
 MOST_WHOLE = (1 << 31) - 1
 """Of any number in the file: what stores, arrays and devices hold."""
+ALIKE = 0.75
+"""How much a key must be like another (`difflib`) to be taken for a slip in writing it."""
 MOST_BITS = 1000
 """Of any whole number: a float holds no more, and Python does not even print a long one."""
 
@@ -70,6 +73,9 @@ class Table:
     def get(self, name: str, default: Any = ...) -> Any:
         self.asked.add(name)
         if name not in self.values and default is ...:
+            unknown = sorted(self.values.keys() - self.asked)
+            for typo in get_close_matches(name, unknown, 1, ALIKE):
+                self.refuse(typo, f"there is no key {typo!r} here", f"did you mean {name}?")
             self.refuse(None, f"{name} is missing", "add it")
         value = self.values.get(name, default)
         for one in value if isinstance(value, list) else (value,):
@@ -159,7 +165,10 @@ class Table:
         """Refuse the first key that has no meaning."""
         for name in self.values:
             if name not in self.asked:
-                known = ", ".join(sorted(self.asked))
-                self.refuse(name, f"there is no key {name!r} here", f"use one of: {known}")
+                known = sorted(self.asked)
+                meant = get_close_matches(name, known, 1, ALIKE)
+                near = f"did you mean {meant[0]}? " if meant else ""
+                fix = f"{near}use one of: {', '.join(known)}"
+                self.refuse(name, f"there is no key {name!r} here", fix)
         for table in self.inner:
             table.finish()

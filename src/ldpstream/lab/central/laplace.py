@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ldpstream.oracles.collector_half import Floats
+from ldpstream.arrays import Floats
 from ldpstream.privacy.epsilon import Epsilon
 
 LAPLACE = "laplace"

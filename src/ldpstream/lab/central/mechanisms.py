@@ -16,8 +16,8 @@ from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.messages import Release, Tally
 from ldpstream.mechanisms.noise import NoiseModel
 from ldpstream.mechanisms.queries import HISTOGRAM
-from ldpstream.mechanisms.registry import Settings
 from ldpstream.mechanisms.sampling import Sampling
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.uniform import Uniform
 from ldpstream.privacy.epsilon import Epsilon
 

@@ -145,11 +145,3 @@ class Chart:
 
     def write_csv(self, folder: Path) -> Path:
         return write_whole(folder / f"{self.name}.csv", self.to_csv())
-
-
-def shared_repeats(charts: Sequence[Chart]) -> int:
-    """How many repeats every point rests on: the least of them."""
-    return min(
-        (point.repeats for chart in charts for panel in chart.panels for point in panel.points),
-        default=0,
-    )

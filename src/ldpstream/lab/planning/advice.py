@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ldpstream.lab.numbers import readable
 from ldpstream.lab.planning.costs import Cost, wire_bytes
 from ldpstream.lab.planning.outcome import How, Outcome
 from ldpstream.lab.planning.target import Target
@@ -128,7 +129,7 @@ class Advice:
     def _cost(self) -> str:
         cost = self.cost
         return (
-            f"A device sends {cost.reports_per_day:.3g} reports a day, "
+            f"A device sends {readable(cost.reports_per_day)} reports a day, "
             f"{_size(cost.bytes_per_day)}, and takes about {_size(cost.listening_bytes_per_day)} "
             f"to hear of rounds; the collector gets up to {cost.peak_per_second:,.0f} reports/s."
         )
@@ -156,4 +157,4 @@ def _size(size: float) -> str:
     """
     if size < 1e6:
         return f"{size / 1e3:.2g} kB" if size < 1e5 else f"{size / 1e3:.0f} kB"
-    return f"{size / 1e6:.1f} MB"
+    return f"{size / 1e6:,.1f} MB"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldpstream.oracles.collector_half import Floats
+from ldpstream.arrays import Floats
 from ldpstream.refine.consistency import Consistency, consistent
 from ldpstream.refine.filter import Filter
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Floats
 from ldpstream.mechanisms.messages import Ask
 
 
@@ -69,11 +69,11 @@ class Outcome:
 class Errors:
     """Squared errors, averaged over bins and runs: of each run, and of each timestamp."""
 
-    of_runs: NDArray[np.float64]
-    of_timestamps: NDArray[np.float64]
+    of_runs: Floats
+    of_timestamps: Floats
 
     @classmethod
-    def of(cls, table: Sequence[NDArray[np.float64]]) -> Errors:
+    def of(cls, table: Sequence[Floats]) -> Errors:
         """From a row a run and a column a timestamp."""
         stacked = np.stack(table)
         return cls(stacked.mean(axis=1), stacked.mean(axis=0))

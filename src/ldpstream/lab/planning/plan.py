@@ -17,8 +17,9 @@ from ldpstream.lab.planning.target import (
     enough_users,
     unreachable,
 )
-from ldpstream.mechanisms.queries import Mean, Query
-from ldpstream.mechanisms.registry import PAPER, Settings
+from ldpstream.mechanisms.queries import MeanQuery, Query
+from ldpstream.mechanisms.registry import PAPER
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 
@@ -84,8 +85,8 @@ class Plan:
                 "±": "" if not row["rmse_doubt"] else f"{row['rmse_doubt'] / row['rmse']:.0%}",
                 "last window": row["rmse_settled"],
                 "by": row["how"],
-                "reports/device/day": row["reports_per_device_day"],
-                "kB/device/day": row["bytes_per_device_day"] / 1000,
+                "reports / device / day": row["reports_per_device_day"],
+                "kB / device / day": row["bytes_per_device_day"] / 1000,
                 "peak reports/s": row["peak_reports_per_second"],
             }
             for row in self.rows()
@@ -142,7 +143,7 @@ def make_plan(wish: Wish, judge: Judge, done: Callable[[int], None] = lambda _: 
 
 def oracles_for(query: Query) -> Iterable[AnyOracle]:
     """All that can serve a query."""
-    return Numeric if isinstance(query, Mean) else Oracle
+    return Numeric if isinstance(query, MeanQuery) else Oracle
 
 
 def _found(wish: Wish, judge: Judge) -> Settings:

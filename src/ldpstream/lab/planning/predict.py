@@ -18,16 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from ldpstream.arrays import Floats
 from ldpstream.lab.planning.copies import Copies
 from ldpstream.lab.planning.outcome import AskLog, Errors, How, Outcome, outcome
 from ldpstream.lab.planning.still import Still
 from ldpstream.mechanisms.filtered import Filtered
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Release, Tally
-from ldpstream.mechanisms.registry import Settings, recipe
+from ldpstream.mechanisms.registry import recipe
 from ldpstream.mechanisms.sampling import Sampling
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.uniform import Uniform
-from ldpstream.oracles.collector_half import Floats
 
 HORIZON = 5
 """Windows that a prediction is made for, from the first timestamp on."""

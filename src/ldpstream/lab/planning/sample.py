@@ -11,7 +11,8 @@ from ldpstream.lab.planning.outcome import AskLog, Errors, How, Outcome, outcome
 from ldpstream.lab.planning.predict import report_bytes
 from ldpstream.lab.simulation import Fleet, Progress, run
 from ldpstream.mechanisms.messages import Ask, Tally
-from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.streams.stream import CountsStream, Snapshot, Stream
 
 
@@ -71,17 +72,9 @@ class Watched:
 
 
 def resized(stream: Stream, users: int, seed: int = 0) -> Stream:
-    """The same histograms, held by another number of users.
-
-    >>> from ldpstream.domain import Domain
-    >>> small = CountsStream("small", Domain.numbered(2), np.array([[3, 1], [1, 3]]))
-    >>> resized(small, 1000).table.tolist()
-    [[750, 250], [250, 750]]
-    """
+    """The same histograms, held by another number of users."""
     if users == stream.users:
         return stream
     rng = np.random.default_rng(seed)
-    totals = np.stack([np.cumsum(snapshot.counts) for snapshot in stream.snapshots(rng)])
-    # Running totals are rounded, not counts: so that they still sum to all users.
-    scaled = np.rint(totals * (users / stream.users)).astype(np.int64)
-    return CountsStream(stream.name, stream.domain, np.diff(scaled, axis=1, prepend=0))
+    table = np.stack([snapshot.counts for snapshot in stream.snapshots(rng)])
+    return CountsStream(stream.name, stream.domain, table).held_by(users)

@@ -9,16 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ldpstream.arrays import Floats
 from ldpstream.mechanisms.mean_noise import MeanNoise
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.noise import Noise, NoiseModel
-from ldpstream.oracles import Oracle
-from ldpstream.oracles.collector_half import Floats
 from ldpstream.privacy.epsilon import Epsilon
-
-ALL_SUPPORT_ALIKE = {Oracle.GRR, Oracle.SUBSET}
-"""Each of their reports supports equally many labels, so that estimates sum to 1 whatever happens.
-With few labels this shows: at d = 2 both bins are off by the same."""
 
 EVEN_SPREAD = 1 / 12
 """Variance of numbers that are spread evenly over a range of length 1."""
@@ -63,11 +58,17 @@ class Still:
         """The estimates of `copies` tallies, one a row."""
         bins = len(self.truth)
         errors: Floats = rng.standard_normal((copies, bins)) * np.sqrt(self._variance(ask))
-        if self.noise.oracle in ALL_SUPPORT_ALIKE:
+        if self._sums_to_one(ask.epsilon):
             # Without their mean they sum to 0; the factor gives back the variance that it took.
+            # With few labels this shows: at d = 2 both bins are off by the same.
             errors -= errors.mean(axis=1, keepdims=True)
             errors *= np.sqrt(bins / (bins - 1))
         return self.truth + errors
+
+    def _sums_to_one(self, epsilon: Epsilon) -> bool:
+        """Whether the estimates of a tally do, whatever happens."""
+        noise = self.noise
+        return isinstance(noise, NoiseModel) and noise.pure(epsilon).device.supports_equally_many
 
     def _variance(self, ask: Ask) -> Floats:
         known = self._variances.get((ask.epsilon, ask.users))

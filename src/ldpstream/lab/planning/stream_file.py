@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from ldpstream.durations import spelled
 from ldpstream.lab.planning.outcome import Outcome
 from ldpstream.lab.planning.subject import Subject
-from ldpstream.mechanisms.queries import Mean
-from ldpstream.mechanisms.registry import Settings
+from ldpstream.mechanisms.queries import MeanQuery
+from ldpstream.mechanisms.settings import Settings
 
 WIDTH = 100
 OTHER = (
@@ -64,7 +64,7 @@ class StreamFile:
 
 def _values(subject: Subject) -> list[str]:
     """What devices hold."""
-    if isinstance(subject.query, Mean):
+    if isinstance(subject.query, MeanQuery):
         return [f"range = [{subject.query.low!r}, {subject.query.high!r}]"]
     return [*_labels(subject.labels, named=subject.named), *_comment(OTHER)]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
-from ldpstream.mechanisms.queries import HISTOGRAM, Mean, Query
+from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
 from ldpstream.numeric import Range
 from ldpstream.streams.faults import bad_file, unreadable
 
@@ -59,7 +59,7 @@ class Subject:
             raise Mistake(
                 Problem.OPTION, option="--range", given=repr(text), expected="LOW:HIGH, two numbers"
             ) from None
-        return cls(Mean(ends.low, ends.high), levels or ends.levels)
+        return cls(MeanQuery(ends.low, ends.high), levels or ends.levels)
 
 
 def _labels_in(path: Path) -> Domain:

@@ -10,7 +10,7 @@ from typing import Protocol
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.planning.outcome import Outcome
 from ldpstream.lab.planning.search import round_up, smallest
-from ldpstream.mechanisms.registry import Settings
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.privacy.epsilon import Epsilon
 
 LEAST_EPSILON, MOST_EPSILON = 1e-3, 32.0

@@ -15,11 +15,15 @@ from ldpstream.lab.reproduction.claims import Judged, judge
 from ldpstream.lab.reproduction.studies import FIGURES, SEVEN, Scope, Study
 from ldpstream.lab.reproduction.table2 import SETTINGS, Table2
 from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.mechanisms.settings import RunOptions
+from ldpstream.oracles import Oracle
 from ldpstream.streams.stream import Stream
 
 TABLE2 = "table2"
 NAMES = (TABLE2, *FIGURES)
 ALL = "all"
+AS_PRINTED = RunOptions(oracle=Oracle.GRR, variance=VarianceRule.PAPER)
+"""The options of the paper's own evaluation."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +117,7 @@ class Plan:
             epsilons,
             windows,
             repeats=self.repeats,
-            oracle="grr",
-            variance=VarianceRule.PAPER,
+            options=AS_PRINTED,
             seed=self.seed,
         )
 

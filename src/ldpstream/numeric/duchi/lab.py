@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts, Floats
 from ldpstream.numeric.duchi.device import Device
 from ldpstream.numeric.lab_half import NumericLab
-from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.oracles.collector_half import Reports, Support
 
 
 class Lab(NumericLab):
@@ -24,7 +25,7 @@ class Lab(NumericLab):
         ones = int(rng.binomial(truth, self._chances()).sum())
         return Support(np.array([devices - ones, ones]), devices)
 
-    def _chances(self) -> NDArray[np.float64]:
+    def _chances(self) -> Floats:
         """Pr[1 | level]."""
         p, q = float(self.device.p), float(self.device.q)
         return np.linspace(q, p, self.labels)

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts
 from ldpstream.numeric.duchi.lab import Lab as DuchiLab
 from ldpstream.numeric.hybrid.device import Device
 from ldpstream.numeric.lab_half import NumericLab
 from ldpstream.numeric.piecewise.lab import Lab as PiecewiseLab
-from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.oracles.collector_half import Reports, Support
 
 
 class Lab(NumericLab):

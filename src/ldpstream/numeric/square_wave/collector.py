@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from ldpstream.arrays import Floats
 from ldpstream.numeric.band_device import BandDevice
 from ldpstream.numeric.collector_half import NumericCollector
 from ldpstream.numeric.square_wave.reconstruction import reconstruct
-from ldpstream.oracles.collector_half import Floats, Pure
+from ldpstream.oracles.collector_half import Pure
 
 
 class Collector(NumericCollector):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ldpstream.arrays import Floats
 from ldpstream.compiled import compiled
 from ldpstream.numeric.band_device import BandDevice
-from ldpstream.oracles.collector_half import Floats
 
 MOST_ROUNDS = 10_000
 SETTLED = 1e-5

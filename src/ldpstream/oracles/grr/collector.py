@@ -3,13 +3,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.oracles.collector_half import (
-    CollectorHalf,
-    Counts,
-    Reports,
-    check_all_below,
-    little_endian,
-)
+from ldpstream.arrays import Counts
+from ldpstream.oracles.collector_half import CollectorHalf, Reports, check_all_below, little_endian
 from ldpstream.oracles.kernels.labels import label_counts
 
 

@@ -20,6 +20,8 @@ class Device(DeviceHalf[int]):
     True
     """
 
+    supports_equally_many = True
+
     def __init__(self, labels: int, epsilon: Epsilon) -> None:
         super().__init__(labels, epsilon)
         odds = Odds.within(epsilon)

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.arrays import Counts
+from ldpstream.oracles.collector_half import Reports, Support
 from ldpstream.oracles.kernels.labels import randomised_labels
 from ldpstream.oracles.lab_half import LabHalf, draw_seed, threshold
 
@@ -21,3 +22,9 @@ class Lab(LabHalf):
         redrawn = int(truth.sum() - kept.sum())
         uniform = np.full(self.labels, 1 / self.labels)
         return Support(kept + rng.multinomial(redrawn, uniform), int(truth.sum()))
+
+    def _supporting(self, values: NDArray[Any], seed: np.uint64) -> Reports:
+        return values.astype(np.uint32)
+
+    def arbitrary(self, number: int, rng: np.random.Generator) -> Reports:
+        return rng.integers(self.labels, size=number).astype(np.uint32)

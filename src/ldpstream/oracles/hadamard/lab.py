@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.arrays import Counts
+from ldpstream.oracles.collector_half import Reports, Support
 from ldpstream.oracles.hadamard.collector import column_support
 from ldpstream.oracles.hadamard.device import Device
 from ldpstream.oracles.kernels.labels import drawn_columns
-from ldpstream.oracles.lab_half import LabHalf, draw_seed, threshold
+from ldpstream.oracles.lab_half import ALWAYS, LabHalf, draw_seed, threshold
 
 
 class Lab(LabHalf):
@@ -27,6 +28,12 @@ class Lab(LabHalf):
         debts[0, 1 : self.labels + 1, 0] = supporting
         debts[0, 1 : self.labels + 1, 1] = truth - supporting
         return Support(column_support(_columns(debts, rng), self.labels), int(truth.sum()))
+
+    def _supporting(self, values: NDArray[Any], seed: np.uint64) -> Reports:
+        return drawn_columns(values, self.device.columns, ALWAYS, seed)
+
+    def arbitrary(self, number: int, rng: np.random.Generator) -> Reports:
+        return rng.integers(self.device.columns, size=number).astype(np.uint32)
 
 
 def _columns(debts: NDArray[np.int64], rng: np.random.Generator) -> Counts:

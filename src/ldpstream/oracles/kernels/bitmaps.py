@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Words
 from ldpstream.compiled import compiled, in_chunks
 from ldpstream.oracles.kernels.splitmix import GAMMA, below, draw, start_of
 from ldpstream.oracles.kernels.summing import summed
 from ldpstream.oracles.reference import bitmaps as reference
-
-Words = NDArray[np.uint64]
 
 _PLANES = 40
 """Bits of a vertical counter: enough for 10^12 rows."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Counts
 from ldpstream.compiled import in_chunks
-
-Counts = NDArray[np.int64]
 
 
 def summed(rows: int, count: Callable[[int, int], Counts]) -> Counts:

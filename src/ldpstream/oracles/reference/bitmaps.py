@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Words
 from ldpstream.oracles.reference.splitmix import below, draw, starts_of
 
-Words = NDArray[np.uint64]
 _ONE = np.uint64(1)
 _ROWS_AT_ONCE = 1 << 12
 

@@ -3,9 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
+from ldpstream.arrays import Words
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 

@@ -25,6 +25,8 @@ class Device(BitmapDevice):
     (3, 3, 3)
     """
 
+    supports_equally_many = True
+
     def __init__(self, labels: int, epsilon: Epsilon) -> None:
         super().__init__(labels, epsilon)
         self._odds = Odds.within(epsilon)

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.oracles.collector_half import Counts, Reports, Support
+from ldpstream.arrays import Counts
+from ldpstream.oracles.collector_half import Reports, Support
 from ldpstream.oracles.kernels.bitmaps import selected_subsets
-from ldpstream.oracles.lab_half import LabHalf, draw_seed, threshold
+from ldpstream.oracles.lab_half import ALWAYS, LabHalf, draw_seed, threshold
 from ldpstream.oracles.subset.device import Device
 
 
@@ -33,6 +34,14 @@ class Lab(LabHalf):
         walk = _Walk(self.device.size, including, devices - including, rng)
         counts = [walk.step(self.labels - label, int(here)) for label, here in enumerate(truth)]
         return Support(np.array(counts, np.int64), devices)
+
+    def _supporting(self, values: NDArray[Any], seed: np.uint64) -> Reports:
+        return selected_subsets(values, self.labels, self.device.size, ALWAYS, seed)
+
+    def arbitrary(self, number: int, rng: np.random.Generator) -> Reports:
+        values = rng.integers(self.labels, size=number).astype(np.uint16)
+        even = threshold(self.device.size / self.labels)
+        return selected_subsets(values, self.labels, self.device.size, even, draw_seed(rng))
 
 
 class _Walk:

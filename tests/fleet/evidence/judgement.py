@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.fleet.evidence.books import MISSED, Books, read_books
-from ldpstream.fleet.evidence.diary import Life, read_diary
-from ldpstream.fleet.evidence.ledgers import overspent, read_account
-from ldpstream.fleet.evidence.sendings import Reports, Sendings
-from ldpstream.fleet.evidence.wire import read_wire
-from ldpstream.oracles.collector_half import Counts
+from ldpstream.arrays import Counts
 from ldpstream.protocol.terms import Terms
+from tests.fleet.evidence.books import MISSED, Books, read_books
+from tests.fleet.evidence.diary import Life, read_diary
+from tests.fleet.evidence.ledgers import overspent, read_account
+from tests.fleet.evidence.sendings import Reports, Sendings
+from tests.fleet.evidence.wire import read_wire
 
 HEAD_START_MS = 1000
 """A collector that was up for no longer than this in a timestamp need not have asked in it."""

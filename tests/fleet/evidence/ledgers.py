@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldpstream.device.store import COLUMNS, Entry, Store
-from ldpstream.fleet.evidence.databases import reading
+from ldpstream.fleet.databases import reading
 from ldpstream.protocol.terms import Terms
 
 
@@ -18,7 +18,7 @@ def make_with_history(path: Path) -> None:
     Store(path).create(first_install=True)
     with closing(sqlite3.connect(path)) as connection:
         old = ", ".join(f"old.{name}" for name in COLUMNS.split(", "))
-        kept = f"INSERT INTO history VALUES ({old})"  # noqa: S608
+        kept = f"INSERT INTO history VALUES ({old})"
         connection.execute(f"CREATE TABLE history ({COLUMNS})")
         connection.execute(f"CREATE TRIGGER keep AFTER DELETE ON ledger BEGIN {kept}; END")
         connection.commit()
@@ -39,7 +39,7 @@ def read_account(path: Path) -> Account:
         ((number,),) = connection.execute("SELECT number FROM device")
         ((terms,),) = connection.execute("SELECT terms FROM enrolment")
         rows = connection.execute(
-            f"SELECT {COLUMNS} FROM history UNION ALL SELECT {COLUMNS} FROM ledger"  # nosec B608 # noqa: S608
+            f"SELECT {COLUMNS} FROM history UNION ALL SELECT {COLUMNS} FROM ledger"
         ).fetchall()
     entries = tuple(Entry(*row) for row in sorted(rows, key=lambda row: (row[0], row[1])))
     return Account(number.hex(), Terms.read(json.loads(terms)), entries)

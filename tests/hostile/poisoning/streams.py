@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldpstream.domain import Domain
-from ldpstream.lab.poisoning.fleet import Plan, PoisonedFleet
 from ldpstream.lab.simulation import run
-from ldpstream.mechanisms.registry import Settings, build
+from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.settings import Settings
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsStream
+from tests.hostile.poisoning.fleet import Plan, PoisonedFleet
 
 LABELS = 16
 JUMP_EVERY = 15

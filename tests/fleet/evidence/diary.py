@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ldpstream.fleet.evidence.books import ReleaseRow
+from tests.fleet.evidence.books import ReleaseRow
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.fleet.evidence.databases import reading
-from ldpstream.oracles.collector_half import Counts
+from ldpstream.arrays import Counts
+from ldpstream.fleet.databases import reading
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Terms
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ldpstream.fleet.evidence.ledgers import Account
-from ldpstream.fleet.evidence.wire import ACKNOWLEDGED, SENT, Event
+from tests.fleet.evidence.ledgers import Account
+from tests.fleet.evidence.wire import ACKNOWLEDGED, SENT, Event
 
 LEAST_SERVER_FAULT = 500
 """From this status on nobody knows what was done."""

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.lab.poisoning.attacks import Attack, Attacker
+from ldpstream.arrays import Counts, Floats
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.oracles import Oracle
-from ldpstream.oracles.collector_half import Counts, Floats, Reports
+from ldpstream.oracles.collector_half import Reports
 from ldpstream.oracles.device_half import DeviceHalf
 from ldpstream.oracles.shape import shape_of
 from ldpstream.streams.stream import Snapshot
+from tests.hostile.poisoning.attacks import Attack, Attacker
 
 
 class Campaign(StrEnum):

@@ -1,0 +1,95 @@
+"""The settings of a run: all that a mechanism is built from, each part named once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TypedDict, Unpack
+
+from ldpstream.domain import check_labels
+from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.noise import VarianceRule
+from ldpstream.mechanisms.queries import HISTOGRAM, Query
+from ldpstream.numeric import Numeric
+from ldpstream.oracles import Oracle
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.refine.consistency import Consistency
+
+
+class WrittenOptions(TypedDict, total=False):
+    """The options of a run as people write them: names, and "auto"."""
+
+    oracle: Oracle | Numeric | str
+    variance: VarianceRule | str
+    pool: bool
+    consistency: Consistency | str | None
+    intervals: bool
+    query: Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a stream is answered, whatever its size, its epsilon and its window."""
+
+    oracle: Oracle | Numeric | None = None
+    """None means the one with the least variance at the epsilon of a single report."""
+    variance: VarianceRule = VarianceRule.CORRECTED
+    pool: bool = False
+    """Whether a publication is made from the dissimilarity reports as well."""
+    consistency: Consistency | None = None
+    """None means the usual one of the mechanism."""
+    intervals: bool = False
+    """Whether carried-over releases get errors and intervals that hold now (`Observed`)."""
+    query: Query = HISTOGRAM
+    """What is asked of the stream."""
+
+    @classmethod
+    def read(cls, **written: Unpack[WrittenOptions]) -> RunOptions:
+        """Read and check what people write.
+
+        >>> RunOptions.read(oracle="OUE", consistency="clip").oracle
+        <Oracle.OUE: 'oue'>
+        """
+        oracle, query = written.get("oracle", "auto"), written.get("query", HISTOGRAM)
+        consistency = written.get("consistency")
+        return RunOptions(
+            oracle=None if oracle == "auto" else query.oracle(oracle),
+            variance=VarianceRule(written.get("variance", VarianceRule.CORRECTED)),
+            pool=written.get("pool", False),
+            consistency=None if consistency is None else Consistency(consistency),
+            intervals=written.get("intervals", False),
+            query=query,
+        )
+
+    def columns(self) -> dict[str, object]:
+        """The options as columns of a table, of plain values: equal if the options are equal."""
+        return {name: _plain(getattr(self, name)) for name in OPTIONS}
+
+    def at(self, labels: int, users: int, epsilon: Epsilon, window: int) -> Settings:
+        """Return the settings of a run with these options."""
+        return Settings(labels, users, epsilon, window, **{n: getattr(self, n) for n in OPTIONS})
+
+
+OPTIONS = tuple(field.name for field in fields(RunOptions))
+
+
+@dataclass(frozen=True)
+class Settings(RunOptions):
+    """A stream's public parameters, checked once."""
+
+    labels: int
+    """For a number, the levels of its range."""
+    users: int
+    epsilon: Epsilon
+    window: int
+
+    def __post_init__(self) -> None:
+        check_labels(self.labels)
+        if self.window < 1:
+            raise Mistake(Problem.WINDOW_RANGE, given=self.window)
+        if self.users < 1:
+            raise Mistake(Problem.TOO_FEW_USERS, users=self.users, window=self.window, needed=1)
+
+
+def _plain(value: object) -> object:
+    """What a table and JSON can hold; enums of this package are strings already."""
+    return value if value is None or isinstance(value, bool) else str(value)

@@ -1,1 +1,0 @@
-"""Binary local hashing: one bit of a hash of the value, randomised."""

@@ -1,1 +1,0 @@
-"""Optimised local hashing: a hash of the value in about e^epsilon + 1 buckets, randomised."""
