@@ -62,10 +62,11 @@ def test_the_trust_page_has_every_randomiser_mechanism_and_bug() -> None:
 def spoken(folder: Path, value: str) -> list[tuple[int, str]]:
     """The rounds that a device answers when it holds this value; all have the same secret."""
     bench = Bench(folder / f"{value}.ldp")
-    device = bench.enrolled()
+    bench.create().close()
     with closing(sqlite3.connect(bench.path)) as connection:
         connection.execute("UPDATE device SET secret = zeroblob(32)")
         connection.commit()
+    device = bench.enrolled()
     device.observe(value)
     for t in range(1, 41):
         bench.clock.pass_timestamps(t - bench.t)

@@ -1,6 +1,6 @@
 """What an attacker saw of the device of 0.1.0, each as a test that failed then.
 
-`audit/planted.py` plants the same holes into the device of today, and the audit finds them. The
+`audit/planted/` plants the same holes into the device of today, and the audit finds them. The
 answers that held a device for ever (6) are in `test_transports.py`.
 """
 
