@@ -78,7 +78,7 @@ def test_distribution_halves_what_is_left_and_gets_back_what_leaves_the_window()
 
 def test_absorption_takes_unused_shares_and_skips_as_many() -> None:
     assert shares_of_second("central-ba", [0.5, 0.9, 0.5, 0.5, 0.6, 0.1, 0.2, 0.3, 0.4]) == [
-        (0.25, 0.5),  # its own share of 1/8 and an imaginary one (NOTES 4)
+        (0.25, 0.5),  # its own share of 1/8 and an imaginary one (docs/paper-corrections.md, 4)
         (None, 0.5),  # nullified, though the stream has moved
         (None, 0.5),
         (None, 0.5),

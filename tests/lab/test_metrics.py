@@ -22,7 +22,7 @@ def test_errors_are_means_over_timestamps_and_labels() -> None:
 
 
 def test_relative_error_has_a_floor_where_the_truth_is_rare_or_zero() -> None:
-    """NOTES 12: |r - c| / max(c, 0.001)."""
+    """docs/paper-corrections.md, 12: |r - c| / max(c, 0.001)."""
     assert MRE_FLOOR == 0.001
     truth = np.array([[0.0, 0.0005, 0.001, 0.9985]])
     released = truth + np.array([[0.002, 0.001, -0.001, 0.0]])
@@ -52,7 +52,7 @@ def test_auc_is_the_share_of_pairs_in_the_right_order(scores: list[tuple[bool, f
 
 
 def test_each_label_has_a_threshold_of_its_own() -> None:
-    """NOTES 13: 0.75 (max - min) + min; an event lies strictly above it."""
+    """docs/paper-corrections.md, 13: 0.75 (max - min) + min; an event lies strictly above it."""
     truth = np.array([[0.0, 0.6], [0.2, 0.56], [0.3, 0.2], [0.4, 0.2]])
     released = np.full((4, 2), 0.5)
     happened, scores = events(truth, released)

@@ -1,4 +1,4 @@
-"""The orderings that the paper claims (NOTES, figures to check against).
+"""The orderings that the paper claims (docs/paper-corrections.md).
 
 Seeds are fixed, and every margin is several standard errors of the means compared, so that a change
 in how randomness is drawn does not turn them over.

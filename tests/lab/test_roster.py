@@ -52,7 +52,7 @@ def test_samples_have_the_size_asked_for_and_are_disjoint_within_a_window(
 
 
 def test_users_are_free_again_after_w_timestamps_and_not_before() -> None:
-    """NOTES 6: those of t-w+1 are freed at the end of t, for t+1."""
+    """docs/paper-corrections.md, 6: those of t-w+1 are freed at the end of t, for t+1."""
     roster = Roster(4, 3, np.random.default_rng(0))
     roster.sample(1, 4)
     for t in (1, 2, 3):

@@ -1,7 +1,8 @@
 """Algorithms 1 to 4 of the paper, line by line, as naively as possible: the yardstick for ours.
 
 Amounts are Fractions and users are sets of numbers. `FO(t, sub, users, eps)` stands for "users
-report via an FO, estimate": it gives the histogram. The corrections of NOTES that a literal reading
+report via an FO, estimate": it gives the histogram. The corrections (docs/paper-corrections.md) that a literal
+reading
 needs are marked. `grain` is the smallest amount of epsilon that can be handed out: 0 for the
 paper's real numbers, 1e-9 for whole nano-epsilon.
 """
@@ -29,7 +30,7 @@ class Line:
 
 
 def var(eps: Fraction, n: int, d: int) -> float:
-    """The mean of Var over the bins, as printed with eq. (7): without the 1/d of NOTES 2."""
+    """The mean of Var over the bins, as printed with eq. (7): without the 1/d of correction 2."""
     e_eps_minus_1 = math.expm1(eps)
     return (d - 1 + e_eps_minus_1) / (n * e_eps_minus_1**2) + (d - 2) / (n * e_eps_minus_1)
 
@@ -91,7 +92,7 @@ def lba(fo: FO, T: int, N: int, d: int, eps: Fraction, w: int, grain: Fraction) 
             eps_2[t] = slot * min(t_A, Fraction(w))
             if dis > var(eps_2[t], N, d):
                 line.reports.append((2, N, eps_2[t]))
-                r[t] = fo(t, 2, N, eps_2[t])  # NOTES 5: D_{t,2}
+                r[t] = fo(t, 2, N, eps_2[t])  # docs/paper-corrections.md, 5: D_{t,2}
                 last = t
             else:
                 r[t] = r[t - 1]
@@ -116,7 +117,7 @@ def lpd(fo: FO, T: int, N: int, d: int, eps: Fraction, w: int) -> Iterator[Line]
         dis = dissimilarity(c_1, r[t - 1], var(eps, len(U_1[t]), d))
         # M_{t,2}
         N_rm = Fraction(N, 2) - sum(len(U_2.get(i, ())) for i in range(t - w + 1, t))
-        N_pp = math.floor(N_rm / 2)  # NOTES 7
+        N_pp = math.floor(N_rm / 2)  # docs/paper-corrections.md, 7
         if N_pp >= 1 and dis > var(eps, N_pp, d):
             U_2[t] = sample(U_A, N_pp)
             U_A = U_A - U_2[t]
@@ -147,7 +148,7 @@ def lpa(fo: FO, T: int, N: int, d: int, eps: Fraction, w: int) -> Iterator[Line]
         c_1 = fo(t, 1, len(U_1[t]), eps)
         dis = dissimilarity(c_1, r[t - 1], var(eps, len(U_1[t]), d))
         # M_{t,2}
-        U_2[t] = set()  # NOTES 5
+        U_2[t] = set()  # docs/paper-corrections.md, 5
         t_N = Fraction(len(U_2[last]), N // (2 * w)) - 1
         if t - last <= t_N:
             r[t] = r[t - 1]

@@ -17,7 +17,7 @@ WINDOW = 20
 
 @pytest.mark.parametrize(("name", "fewest"), [("lpu", 20), ("lpd", 40), ("lpa", 40), ("lsp", 1)])
 def test_population_division_needs_a_user_for_each_slot(name: str, fewest: int) -> None:
-    """NOTES 7: N < 2w leaves the adaptive ones without users."""
+    """docs/paper-corrections.md, 7: N < 2w leaves the adaptive ones without users."""
     mechanism = Case(name, users=fewest, window=WINDOW).build()
     assert next(mechanism.step(1)).users >= 1
     if fewest > 1:

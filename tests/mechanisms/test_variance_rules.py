@@ -1,4 +1,4 @@
-"""The two rules to decide by, and pooling (NOTES 2, 3 and 15)."""
+"""The two rules to decide by, and pooling (docs/paper-corrections.md, 2, 3 and 15)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_paper_rule_is_the_printed_formula() -> None:
 
 
 def test_the_corrected_rule_averages_over_the_bins_and_counts_sampling() -> None:
-    """NOTES 2 and 3; the finite-population factor is (N-n)/(N-1)."""
+    """docs/paper-corrections.md, 2 and 3; the finite-population factor is (N-n)/(N-1)."""
     given = noise(VarianceRule.CORRECTED).variance(Epsilon.of(1), 50, concentration=0.3)
     randomiser = (LABELS - 2 + E) / (50 * (E - 1) ** 2) + (LABELS - 2) / (LABELS * 50 * (E - 1))
     sampling = (1 - 0.3) / LABELS / 50 * (USERS - 50) / (USERS - 1)
@@ -82,7 +82,7 @@ def test_pooling_weighs_the_two_tallies_by_their_variances() -> None:
 
 @pytest.mark.parametrize("name", ["lpa", "lpd"])
 def test_pooling_lowers_the_expected_error_to_that_of_all_reports_together(name: str) -> None:
-    """NOTES 15: n = N_pp + N_1, in err as well."""
+    """docs/paper-corrections.md, 15: n = N_pp + N_1, in err as well."""
     mechanism = Case(name, users=10_000, pool=True).build()
     assert isinstance(mechanism, Adaptive)
     probe = Tally(np.array([0.2, 0.8]), np.ones(2), 500)
@@ -93,7 +93,7 @@ def test_pooling_lowers_the_expected_error_to_that_of_all_reports_together(name:
 
 
 def test_the_dissimilarity_may_be_negative() -> None:
-    """NOTES 8."""
+    """docs/paper-corrections.md, 8."""
     mechanism = Case("lpa").build()
     assert isinstance(mechanism, Adaptive)
     assert mechanism.dissimilarity(Tally(np.zeros(2), np.ones(2), 500)) < 0

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ldpstream.arrays import Floats
 
 MRE_FLOOR = 0.001
-"""The relative error of a frequency below this is taken relative to this (NOTES 12)."""
+"""What a relative error is at least relative to (docs/paper-corrections.md, 12)."""
 
 ROC_RATES = np.linspace(0, 1, 101)
 """The false-positive rates at which a ROC is given."""
@@ -63,7 +63,8 @@ def events(truth: Floats, released: Floats) -> tuple[NDArray[np.bool_], Floats]:
     """Above-threshold events and the scores to find them by, pooled over labels and timestamps.
 
     Each label has a threshold of its own, 0.75 (max - min) + min of its true frequency; the score
-    is how far the release lies above it (NOTES 13). A label that never moves has no events.
+    is how far the release lies above it (docs/paper-corrections.md, 13). A label that never moves
+    has no events.
     """
     low, high = truth.min(axis=0), truth.max(axis=0)
     moving = high > low

@@ -49,7 +49,8 @@ class Roster:
     def _recycle(self, last: int) -> None:
         """Users sampled at or before `last` = t-w may be asked at t: not one step earlier.
 
-        The paper frees those of t-w+1 at the end of t, for t+1, which is the same (NOTES 6).
+        The paper frees those of t-w+1 at the end of t, for t+1, which is the same
+        (docs/paper-corrections.md, 6).
         """
         while self._out and self._out[0][0] <= last:
             _, users = self._out.popleft()

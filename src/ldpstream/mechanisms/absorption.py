@@ -8,7 +8,7 @@ class Absorption(Adaptive):
     """LBA (Algorithm 2), LPA (Algorithm 4): a publication takes the units that were not used
     before it, and as many timestamps after it go without.
 
-    At t = 1 it absorbs one imaginary slot, as the pseudocode has it (NOTES, correction 4).
+    At t = 1 it absorbs one imaginary slot, as the pseudocode has it (docs/paper-corrections.md, 4).
     """
 
     def decide(self, t: int) -> Step:

@@ -22,7 +22,7 @@ class VarianceRule(StrEnum):
     """Which V a mechanism decides by.
 
     PAPER is the printed formula, for a faithful reproduction. CORRECTED has the mean over the bins
-    right and counts the variance of sampling n of N users (NOTES, corrections 2 and 3): fewer
+    right and counts the variance of sampling n of N users (paper-corrections.md, 2 and 3): fewer
     needless publications.
     """
 

@@ -138,7 +138,9 @@ class CollectorHalf(Reader, Pure):
     def mean_variance(
         self, reports: int, population: int | None = None, concentration: float | None = None
     ) -> float:
-        """`variance` averaged over the bins: V(epsilon, n) of the paper, as NOTES 2 corrects it.
+        """Return `variance` averaged over the bins: the paper's V(epsilon, n), corrected.
+
+        See docs/paper-corrections.md, 2.
 
         Since the frequencies sum to 1 the noise does not depend on them. The sampling part does,
         through the concentration, sum of f^2 (1/labels if not given).

@@ -19,7 +19,7 @@ from ldpstream.streams.home import fingerprint
 from ldpstream.streams.stream import Snapshot, ValuesSnapshot, fingerprint_of, index_type
 
 NONE = "none"
-"""The label of a user before the first value (NOTES 14)."""
+"""The label of a user before the first value (docs/paper-corrections.md, 14)."""
 FORMAT = 1
 """Raised whenever the files below a folder change their meaning."""
 META, ENDS, USERS, VALUES = "meta.json", "ends.npy", "users.npy", "values.npy"

@@ -56,7 +56,7 @@ def lns(
 ) -> CountsStream:
     """A random walk: p_t = p_{t-1} + N(0, sd^2), reflected at 0 and 1.
 
-    Without the reflection about half of all paths would leave [0, 1] (NOTES 11).
+    Without the reflection about half of all paths would leave [0, 1] (paper-corrections.md, 11).
     """
     walk = p0 + np.cumsum(np.random.default_rng(seed).normal(0, sd, timestamps))
     folded = np.abs(walk) % 2

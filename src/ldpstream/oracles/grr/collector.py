@@ -19,7 +19,7 @@ class Collector(CollectorHalf):
     """
 
     def paper_variance(self, reports: int) -> float:
-        """As the paper prints err: both terms of eq. 2 at sum f = 1, without the 1/d (NOTES 2)."""
+        """Return err as the paper prints it, without the 1/d (docs/paper-corrections.md, 2)."""
         return (self._base + self._slope) / reports
 
     def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:

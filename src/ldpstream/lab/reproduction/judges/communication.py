@@ -16,7 +16,7 @@ from ldpstream.lab.reproduction.judges.predicates import (
 from ldpstream.lab.reproduction.table2 import Table2
 
 NEAR = 3.0
-"""Per cent: how near to the printed Table 2 ours must come (NOTES)."""
+"""Per cent: how near to the printed Table 2 ours must come (docs/paper-corrections.md)."""
 STEADY = 0.05
 """A CFPU that changes by less than this share "keeps the same"."""
 

@@ -26,7 +26,7 @@ def adaptive_population_beats_uniform(chart: Chart) -> Verdict:
 
 
 def slow_streams_are_ordered(chart: Chart) -> Verdict:
-    """LPA <= LPD < LPU on slow streams (NOTES)."""
+    """LPA <= LPD < LPU on slow streams (docs/paper-corrections.md)."""
     return all_of(
         below_on_average(chart, "lpa", "lpd", SLOW), below_on_average(chart, "lpd", "lpu", SLOW)
     )
