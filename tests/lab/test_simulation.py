@@ -145,7 +145,7 @@ def test_every_rule_runs_on_many_labels(name: str, variance: str, pool: bool) ->
 
 
 def test_the_corrected_rule_saves_needless_publications() -> None:
-    """Correction 3, on Log at epsilon 2, w 20: a third fewer, LPD errs less by 4 standard errors."""
+    """Correction 3, on Log at epsilon 2, w 20: a third fewer, LPD errs less by 4 deviations."""
     paper, corrected = (
         {
             name: simulate(

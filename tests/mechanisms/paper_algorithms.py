@@ -1,9 +1,8 @@
 """Algorithms 1 to 4 of the paper, line by line, as naively as possible: the yardstick for ours.
 
 Amounts are Fractions and users are sets of numbers. `FO(t, sub, users, eps)` stands for "users
-report via an FO, estimate": it gives the histogram. The corrections (docs/paper-corrections.md) that a literal
-reading
-needs are marked. `grain` is the smallest amount of epsilon that can be handed out: 0 for the
+report via an FO, estimate": it gives the histogram. The corrections of docs/paper-corrections.md
+that a literal reading needs are marked. `grain` is the smallest amount of epsilon that can be handed out: 0 for the
 paper's real numbers, 1e-9 for whole nano-epsilon.
 """
 

@@ -152,7 +152,7 @@ def test_the_same_mechanism_unbroken_is_not_stopped(
 
 
 class HastyRoster(Roster):
-    """Recycles one step early, as a public re-implementation does (docs/paper-corrections.md, 6)."""
+    """Recycles one step early, as a public re-implementation does (paper-corrections.md, 6)."""
 
     def _recycle(self, last: int) -> None:
         super()._recycle(last + 1)
