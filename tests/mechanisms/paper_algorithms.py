@@ -2,8 +2,8 @@
 
 Amounts are Fractions and users are sets of numbers. `FO(t, sub, users, eps)` stands for "users
 report via an FO, estimate": it gives the histogram. The corrections of docs/paper-corrections.md
-that a literal reading needs are marked. `grain` is the smallest amount of epsilon that can be handed out: 0 for the
-paper's real numbers, 1e-9 for whole nano-epsilon.
+that a literal reading needs are marked. `grain` is the smallest amount of epsilon that can be
+handed out: 0 for the paper's real numbers, 1e-9 for whole nano-epsilon.
 """
 
 # ruff: noqa: N803 (the letters are the paper's)
