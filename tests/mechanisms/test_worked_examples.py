@@ -61,7 +61,7 @@ def test_distribution_halves_and_takes_back_what_left_the_window(name: str, whol
 
 @pytest.mark.parametrize(("name", "powers"), [("lbd", 28), ("lpd", 15)])
 def test_halving_without_end_ends_in_approximation(name: str, powers: int) -> None:
-    """Correction 9: 100 moves in one window take the last unit; nothing overflows or divides by zero.
+    """Correction 9: 100 moves in one window take the last unit; nothing overflows or divides by 0.
 
     Each move is further than a tally of even one nano-epsilon errs.
     """
