@@ -59,7 +59,7 @@ def test_lns_is_a_walk_with_the_steps_given() -> None:
 @pytest.mark.parametrize("p0", [0.0, 0.05, 0.5, 1.0])
 @pytest.mark.parametrize("sd", [0.0025, 0.1, 1.5])
 def test_lns_is_reflected_into_0_to_1(p0: float, sd: float) -> None:
-    """docs/paper-corrections.md, 11. Folding the free walk at 0 and 1 is reflection, as often as it takes."""
+    """Correction 11. Folding the free walk at 0 and 1 is reflection, as often as it takes."""
     users = 10**6
     for seed in range(5):
         shares = lns(users=users, p0=p0, sd=sd, seed=seed).table[:, 1] / users
