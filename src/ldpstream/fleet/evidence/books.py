@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ldpstream.device.terms import Terms
-from ldpstream.fleet.evidence.databases import reading
 from ldpstream.oracles.collector_half import Counts
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.sqlite_files import reading
 
 HEAD_BYTES = 32
 """Device and code, before the report in a stored record."""

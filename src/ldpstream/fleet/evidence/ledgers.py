@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ldpstream.device.store import COLUMNS, Entry, Store
 from ldpstream.device.terms import Terms
-from ldpstream.fleet.evidence.databases import reading
+from ldpstream.sqlite_files import reading
 
 
 def make_with_history(path: Path) -> None:

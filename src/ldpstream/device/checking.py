@@ -15,8 +15,8 @@ from ldpstream.device.store import COLUMNS, FORMAT, OLD, Entry
 from ldpstream.device.terms import Terms, TermsRefused
 from ldpstream.durations import spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
-from ldpstream.fleet.evidence.databases import reading
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.sqlite_files import reading
 
 
 @dataclass(frozen=True)
