@@ -4,7 +4,7 @@ RUN := $(VENV)/bin/python -m
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format lock audit-dependencies bench bench-rivals clean
+.PHONY: help setup demo test verify lint format lock audit-dependencies bench bench-rivals clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ demo: setup ## Watch a collector and 2,000 devices on this machine, live, until 
 test: lint audit-dependencies ## Run every check: lint, types, tests and doctests
 	@tools/system.sh
 	$(RUN) pytest -n auto --dist worksteal $(ARGS)
+
+verify: setup ## Run the slow checks: the wheel in fresh environments
+	$(RUN) pytest tests/verify $(ARGS)
 
 lint: setup ## Check style and types
 	$(RUN) ruff check .

@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 from typer.main import get_command
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from ldpstream.cli import app
+from ldpstream.cli.app import app
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.config import Config, load
 from ldpstream.collector.secrets import ENVIRONMENT

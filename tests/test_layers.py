@@ -1,4 +1,4 @@
-"""Imports point downward, and what runs on a device needs neither NumPy, Numba nor the collector.
+"""Imports point downward, and what runs on a device needs the standard library only.
 
 The rooms of the package (its top-level modules and folders) stand in layers. A room imports from
 lower layers and from itself; `SIDEWAYS` lists the few imports between rooms of one layer. All of it
@@ -9,6 +9,7 @@ is read from the source, so that imports inside functions, under TYPE_CHECKING a
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -27,7 +28,16 @@ LAYERS = (  # from the top
     {"collector", "device", "lab", "engines"},
     {"mechanisms", "refine", "streams", "protocol"},
     {"oracles", "numeric", "privacy"},
-    {"arrays", "domain", "compiled", "durations", "errors", "open_files"},
+    {
+        "arrays",
+        "domain",
+        "compiled",
+        "durations",
+        "errors",
+        "extras",
+        "open_files",
+        "sqlite_files",
+    },
 )
 SIDEWAYS = {
     ("engines", "collector"),
@@ -36,6 +46,7 @@ SIDEWAYS = {
     ("numeric", "privacy"),
     ("oracles", "privacy"),
     ("domain", "errors"),
+    ("extras", "errors"),
     ("__main__", "cli"),
 }
 
@@ -51,7 +62,7 @@ ON_THE_DEVICE = (
     "privacy.randomness",
     "privacy.enumeration",
 )
-NOT_ON_THE_DEVICE = {"numpy", "numba", f"{PACKAGE}.collector"}
+ON_A_DEVICE_WITH_MQTT = {"paho"}
 
 HEIGHT = {room: height for height, rooms in enumerate(reversed(LAYERS)) for room in rooms}
 
@@ -201,13 +212,19 @@ def heavy_imports(tree: Tree, modules: Iterable[str]) -> list[str]:
         unexplored = list(routes)
         while unexplored:
             here = unexplored.pop()
-            if NOT_ON_THE_DEVICE & {here, *_parents(here)}:
+            if _is_heavy(here):
                 complaints.append(" -> ".join(routes[here]))
                 continue
             for target in sorted(tree.loaded_by(here) - routes.keys()):
                 routes[target] = [*routes[here], target]
                 unexplored.append(target)
     return complaints
+
+
+def _is_heavy(target: str) -> bool:
+    if _ours(target):
+        return _room(target) == "collector"
+    return target not in sys.stdlib_module_names | ON_A_DEVICE_WITH_MQTT
 
 
 @pytest.fixture(scope="module")
@@ -309,6 +326,7 @@ def test_proper_imports_pass(plant: Plant) -> None:
     [
         ({"device/a.py": "import numpy.typing"}, "device.a -> numpy"),
         ({"device/a.py": "def late():\n    import numba"}, "device.a -> numba"),
+        ({"device/a.py": "import requests"}, "device.a -> requests"),
         ({"device/a.py": "import ldpstream.collector.b"}, "device.a -> ldpstream.collector.b"),
         (
             {"device/a.py": "from ldpstream.domain import Domain", "domain.py": "import numpy"},

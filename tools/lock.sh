@@ -24,5 +24,5 @@ compile() {
 }
 
 compile requirements.lock "$@" --all-extras --group dev pyproject.toml
-compile requirements-rivals.lock "$@" --group build --group rivals pyproject.toml
+compile requirements-rivals.lock "$@" --extra lab --group build --group rivals pyproject.toml
 compile requirements-uv.lock "$@" --group pyproject.toml:bootstrap

@@ -79,6 +79,6 @@ attempt "$lock could not be installed (see above); check the network, then run a
   "$uv" pip sync --quiet --python "$venv/bin/python" --require-hashes "$lock"
 attempt "ldpstream itself could not be installed (see above)" \
   "$uv" pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation --editable .
-attempt "$lock does not fit pyproject.toml (see above); run: make lock" \
+attempt "the packages of $lock do not fit each other (see above); run: make lock" \
   "$uv" pip check --quiet --python "$venv/bin/python"
 printf '%s' "$state" >"$stamp"

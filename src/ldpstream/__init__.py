@@ -69,4 +69,13 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'ldpstream' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    try:
+        return getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        from ldpstream.errors import Mistake, Problem
+        from ldpstream.extras import extra_for
+
+        extra = extra_for(error)
+        if extra is None:
+            raise
+        raise Mistake(Problem.EXTRA_MISSING, what=f"ldpstream.{name}", extra=extra) from None

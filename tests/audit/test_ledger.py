@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ldpstream.audit.ledger import check_ledger
 from ldpstream.cli import run
+from ldpstream.device.checking import check_ledger
 from tests.device.collectors import NANO, Bench, Vouching, a_round
 from tests.fleet.evidence.ledgers import make_with_history
 

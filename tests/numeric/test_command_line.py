@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from ldpstream.cli import app
+from ldpstream.cli.app import app
 from ldpstream.cli.queries import query_of
 from ldpstream.errors import Mistake
 

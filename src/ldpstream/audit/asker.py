@@ -12,9 +12,9 @@ from typing import Any
 from ldpstream.audit.judge import Draw, Key, Watch
 from ldpstream.audit.machine import START_MS, TrueTime
 from ldpstream.device.exchange import Request, Response, unreachable
-from ldpstream.fleet.databases import reading
 from ldpstream.protocol.messages import Enrol, ListRounds
 from ldpstream.protocol.terms import Terms
+from ldpstream.sqlite_files import reading
 
 NANO = 10**9
 URL = "http://collector.invalid"

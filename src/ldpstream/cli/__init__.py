@@ -1,68 +1,30 @@
-"""The command line. Each command is a module here; all of them fail in one place, `main`."""
+"""The command line. Each command is a module here; all of them fail in one place, `run`.
+
+What is imported to start it needs no extra, so that it can say which one is missing.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
-import typer
+from ldpstream.cli.failing import fail
+from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.extras import extra_for
 
-from ldpstream import __version__
-from ldpstream.cli import (
-    alerts,
-    audit,
-    bridge,
-    compare,
-    data,
-    demo,
-    device,
-    engine,
-    export,
-    fleet,
-    plan,
-    reproduce,
-    serve,
-    simulate,
-)
-from ldpstream.errors import LdpStreamError, Mistake
-
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},  # of all commands below, too
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"ldpstream {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def common(
-    version: Annotated[
-        bool,
-        typer.Option("--version", help="print it and stop", callback=_print_version, is_eager=True),
-    ] = False,
-) -> None:
-    """Live statistics from a fleet of devices under w-event local differential privacy."""
-
-
-app.command("simulate")(simulate.command)
-app.command("compare")(compare.command)
-app.command("plan")(plan.command)
-app.command("reproduce")(reproduce.command)
-app.command("demo")(demo.command)
-app.command("serve")(serve.command)
-app.command("fleet")(fleet.command)
-app.command("export")(export.command)
-app.add_typer(device.app, name="device")
-app.add_typer(data.app, name="data")
-app.add_typer(engine.app, name="engine")
-app.add_typer(alerts.app, name="alerts")
-app.add_typer(audit.app, name="audit")
-app.add_typer(bridge.app, name="bridge")
+USUAL_EXTRAS = {
+    "alerts": "collector",
+    "audit": "collector",
+    "bridge": "lab,mqtt",
+    "compare": "figures",
+    "data": "data",
+    "demo": "collector",
+    "engine": "nats,postgres",
+    "export": "collector",
+    "fleet": "collector",
+    "reproduce": "figures",
+    "serve": "collector",
+}
+"""What to install for a command, where it is not `lab`."""
 
 
 def main() -> None:
@@ -73,19 +35,33 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit status."""
     try:
-        outcome = app(arguments, prog_name="ldpstream", standalone_mode=False)
+        return _call(arguments)
+    except ModuleNotFoundError as error:
+        extra = extra_for(error)
+        if extra is None:
+            raise
+        return fail(str(_extra_missing(arguments, extra)), 2)
     except Mistake as error:
-        return _fail(str(error), 2)
+        return fail(str(error), 2)
     except LdpStreamError as error:
-        return _fail(str(error), 1)
-    except typer.TyperException as error:
-        return _fail(error.format_message(), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail("stopped", 130)
-    return outcome if isinstance(outcome, int) else 0
+        return fail(str(error), 1)
+    except KeyboardInterrupt:
+        return fail("stopped", 130)
 
 
-def _fail(line: str, status: int) -> int:
-    if line:  # nothing is left to say where the help was shown
-        print(f"ldpstream: {line}", file=sys.stderr)
-    return status
+def _call(arguments: list[str]) -> int:
+    if arguments[:1] == ["device"]:  # works without any extra
+        from ldpstream.device.command_line import run as run_device
+
+        return run_device(arguments[1:], "ldpstream device")
+    from ldpstream.cli.app import call
+
+    return call(arguments)
+
+
+def _extra_missing(arguments: list[str], extra: str) -> Mistake:
+    """Name all that the command needs at once, unless it lacks something out of the ordinary."""
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    usual = USUAL_EXTRAS.get(command, "lab")
+    named = usual if extra in ("lab", *usual.split(",")) else extra
+    return Mistake(Problem.EXTRA_MISSING, what=command or "the command line", extra=named)

@@ -12,17 +12,13 @@ import typer
 from ldpstream.cli import options
 from ldpstream.cli.output import Row, console, print_rows, stages
 from ldpstream.cli.running import STOPPED, check_folder, check_positive, command_line
-from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
-    from ldpstream.audit.ledger import Check
     from ldpstream.audit.results import Audit
 
 app = typer.Typer(help="Check the privacy promise: exactly, by attack, or on a device's file.")
 
 LONGEST_FRACTION = 44
-BAR = 30
-"""Characters of a full window."""
 
 
 @app.callback(invoke_without_command=True)
@@ -46,10 +42,7 @@ def audit(
     if out is not None:
         check_folder("--out", out)
     check_positive("--seconds", seconds)
-    try:
-        from ldpstream.audit.run import full_audit, quick_audit
-    except ModuleNotFoundError:
-        raise Mistake(Problem.EXTRA_MISSING, what="the audit", extra="collector") from None
+    from ldpstream.audit.run import full_audit, quick_audit
 
     with stages("audit") as show:
         done = quick_audit(show) if quick else full_audit(seconds, show)
@@ -148,59 +141,6 @@ def ledger(
 
     Nothing is written to it. Exit status 1 if the promise was broken.
     """
-    from ldpstream.audit.ledger import check_ledger
+    from ldpstream.device.command_line import audit_ledger
 
-    check = check_ledger(file)
-    if as_json:
-        print(json.dumps(_object(check), indent=1))
-    else:
-        _print_ledger(check)
-    for fault in check.faults:
-        _complain(f"{file}: {fault}")
-    if check.faults:
-        raise typer.Exit(1)
-
-
-def _print_ledger(check: Check) -> None:
-    overview = _object(check)
-    windows = overview.pop("windows")
-    for name in ("file", "stream", "pin", "epsilon_nano", "window", "reports"):
-        print(f"{name}: {'-' if overview[name] is None else overview[name]}")
-    most = overview["epsilon_nano"]
-    for row in windows:
-        share = row["window_nano"] / most
-        row["of epsilon"] = f"{'█' * min(round(share * BAR), BAR):·<{BAR}} {share:.1%}"
-    _rows(windows)
-    fullest = check.fullest
-    if fullest is not None:
-        print(f"fullest window: {fullest}, {fullest.nano} of {most} nano-epsilon")
-    for remark in check.remarks:
-        print(f"note: {remark}")
-    print("nothing wrong" if not check.faults else f"{len(check.faults)} faults")
-
-
-def _object(check: Check) -> Row:
-    book, fullest = check.book, check.fullest
-    terms = book.terms
-    return {
-        "file": book.file,
-        "stream": terms and terms.stream,
-        "pin": terms and terms.pin,
-        "epsilon_nano": terms and terms.epsilon_nano,
-        "window": terms and terms.window,
-        "reports": len(book.reports),
-        "fullest": fullest
-        and {"t": fullest.t, "from_own_ms": fullest.start_ms, "spent_nano": fullest.nano},
-        "windows": [
-            {
-                "t": entry.t,
-                "round": entry.round,
-                "own_seconds": entry.own_ms / 1000,
-                "spent_nano": entry.nano,
-                "window_nano": window.nano,
-            }
-            for entry, window in zip(book.reports, check.windows, strict=False)
-        ],
-        "faults": list(check.faults),
-        "remarks": list(check.remarks),
-    }
+    raise typer.Exit(audit_ledger(file, as_json=as_json))

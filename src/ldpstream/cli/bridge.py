@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ldpstream.extras import need
+
 app = typer.Typer(
     help="Connect a collector with fleets that speak something else.", no_args_is_help=True
 )
@@ -25,6 +27,7 @@ def mqtt(
     password: Annotated[str | None, typer.Option(envvar="LDPSTREAM_MQTT_PASSWORD")] = None,
 ) -> None:
     """Announce rounds to a broker, and pass on the reports that devices publish there."""
+    need("bridge mqtt", "mqtt")
     from ldpstream.bridges.mqtt import MqttBridge
     from ldpstream.device.mqtt import Broker
 

@@ -47,6 +47,7 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Run all mechanisms on one stream over a grid of epsilons and windows, and recommend one."""
+    from ldpstream.extras import need
     from ldpstream.lab.comparison import Comparison
     from ldpstream.lab.engines import engine_named
     from ldpstream.lab.experiment import ResultCache
@@ -55,10 +56,9 @@ def command(
     from ldpstream.lab.recommendation import recommend
     from ldpstream.lab.report.comparison import write_comparison
     from ldpstream.mechanisms.settings import RunOptions
-    from ldpstream.streams.extras import need_matplotlib
 
     check_folder("--out", out)
-    need_matplotlib("compare")
+    need("compare", "figures")
     load_plugins(plugin or [])
     query = queries.query_of(mean, None)
     with resumable(), engine_named(engine) as used, ResultCache() as cache:

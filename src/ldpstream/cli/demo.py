@@ -11,6 +11,7 @@ import typer
 from ldpstream.cli.output import stages
 from ldpstream.cli.running import check_positive
 from ldpstream.errors import Problem
+from ldpstream.extras import need
 
 if TYPE_CHECKING:
     from ldpstream.fleet.fleet import Outcome
@@ -32,6 +33,7 @@ def command(
     Each device holds a 1 with a probability that follows a sine; every second a twentieth of them
     report, each with the whole of epsilon = 1 for its next 20 seconds; LPF makes a figure of it.
     """
+    need("demo", "collector")
     from ldpstream.fleet.demo import STREAM, demo_collector
     from ldpstream.fleet.fleet import Plan, run_fleet
     from ldpstream.streams.synthetic import sin

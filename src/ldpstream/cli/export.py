@@ -33,13 +33,13 @@ def command(
 ) -> None:
     """Write releases, with variance, interval and flags, to a file."""
     from ldpstream.collector.formats import write
+    from ldpstream.extras import need
     from ldpstream.lab.files import write_whole
-    from ldpstream.streams.extras import need_polars
 
     if kind not in FORMATS:
         raise Mistake(Problem.OPTION, option="--format", given=kind, expected=", ".join(FORMATS))
     if kind in ("arrow", "parquet"):
-        need_polars(f"--format {kind}")
+        need(f"--format {kind}", "data")
     if store is not None and collector is None:
         labels, rows = _from_store(store, stream, since)
     elif collector is not None and store is None:

@@ -42,16 +42,16 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Make the paper's figures and its table anew, on Sin, Log, LNS and every prepared data set."""
+    from ldpstream.extras import need
     from ldpstream.lab.engines import engine_named
     from ldpstream.lab.experiment import ResultCache
     from ldpstream.lab.report.markdown import write_markdown
     from ldpstream.lab.report.reproduction import write_exhibits, write_report
     from ldpstream.lab.reproduction.run import Plan, chosen
     from ldpstream.lab.reproduction.studies import Scope
-    from ldpstream.streams.extras import need_matplotlib
 
     check_folder("--out", out)
-    need_matplotlib("reproduce")
+    need("reproduce", "figures")
     sizes = {"users": users, "timestamps": timestamps}
     given = {name: size for name, size in sizes.items() if size is not None}
     plan = Plan(chosen(experiment), Scope(tuple(_prepared()), **given), repeats, seed)

@@ -25,12 +25,9 @@ def command(
     if check:
         print(f"{file}: {len(config.streams)} stream(s), nothing wrong")
         return
-    try:
-        from ldpstream.collector.logs import LEVELS, set_up
-        from ldpstream.collector.server import listen, serve, url_of
-        from ldpstream.collector.service import Service
-    except ModuleNotFoundError:
-        raise Mistake(Problem.EXTRA_MISSING, what="serving", extra="collector") from None
+    from ldpstream.collector.logs import LEVELS, set_up
+    from ldpstream.collector.server import listen, serve, url_of
+    from ldpstream.collector.service import Service
 
     if log not in LEVELS:
         raise Mistake(Problem.OPTION, option="--log", given=log, expected=", ".join(LEVELS))

@@ -11,6 +11,7 @@ from ldpstream.cli import options, queries, sources
 from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import print_rows, progress
 from ldpstream.cli.running import check_picture, mechanisms_named
+from ldpstream.extras import need
 
 
 @grouped
@@ -47,6 +48,7 @@ def command(
 
     if plot is not None:
         check_picture("--plot", plot)
+        need("--plot", "figures")
     stream = source.open(labels=labels, users=users, timestamps=timestamps, seed=seed)
     query = queries.query_of(mean, distribution)
     chosen = mechanisms_named(mechanism)

@@ -164,13 +164,13 @@ def _data(
     bins: str | None,
     timestamps: int | None,
 ) -> streams.Stream:
-    from ldpstream.streams.extras import need_polars
+    from ldpstream.extras import need
 
     for option, given in columns.items():
         if given is None:
             expected = "the length of a timestamp" if option == "--every" else "a column's name"
             raise Mistake(Problem.OPTION, option=option, given="missing", expected=expected)
-    need_polars("--data")
+    need("--data", "data")
     from ldpstream.streams.longform import Columns, read_events
 
     user, time, value, every = (given or "" for given in columns.values())

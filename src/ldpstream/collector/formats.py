@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ldpstream.collector.store.contract import Release
-from ldpstream.streams.extras import need_polars
+from ldpstream.extras import need
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,14 +61,14 @@ def _csv(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
 
 
 def _arrow(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
-    need_polars("Arrow")
+    need("Arrow", "data")
     file = io.BytesIO()
     _table(labels, rows).write_ipc(file)
     return file.getvalue()
 
 
 def _parquet(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
-    need_polars("Parquet")
+    need("Parquet", "data")
     file = io.BytesIO()
     _table(labels, rows).write_parquet(file)
     return file.getvalue()

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ldpstream.arrays import Counts
-from ldpstream.fleet.databases import reading
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Terms
+from ldpstream.sqlite_files import reading
 
 HEAD_BYTES = 32
 """Device and code, before the report in a stored record."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldpstream.device.store import COLUMNS, Entry, Store
-from ldpstream.fleet.databases import reading
 from ldpstream.protocol.terms import Terms
+from ldpstream.sqlite_files import reading
 
 
 def make_with_history(path: Path) -> None:

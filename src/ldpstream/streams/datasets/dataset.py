@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldpstream.errors import Mistake, Problem
+from ldpstream.extras import need
 from ldpstream.streams.events import FORMAT, EventsStream
-from ldpstream.streams.extras import need_polars
 from ldpstream.streams.faults import bad_file
 from ldpstream.streams.home import fingerprint, home, whole_folder
 
@@ -62,7 +62,7 @@ class DataSet:
         self, source: Path | None, watch: Watch = lambda what, done, total: None
     ) -> EventsStream:
         """Read the files as they were downloaded. Does nothing if this was done with the same."""
-        need_polars(f"preparing {self.name}")
+        need(f"preparing {self.name}", "data")
         from ldpstream.streams.reading import readable
         from ldpstream.streams.table import write_events
 

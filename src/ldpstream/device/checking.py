@@ -14,9 +14,9 @@ from typing import Any
 from ldpstream.device.store import COLUMNS, FORMAT, OLD, Entry
 from ldpstream.durations import spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
-from ldpstream.fleet.databases import reading
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Terms, TermsRefused
+from ldpstream.sqlite_files import reading
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Looking into databases without touching them."""
+"""SQLite files that are read and never changed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from pathlib import Path
 
 
 def reading(path: Path) -> closing[sqlite3.Connection]:
-    """A connection that changes nothing, for a while."""
+    """Open a read-only connection, which its block closes."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     return closing(sqlite3.connect(uri, uri=True, timeout=10.0))

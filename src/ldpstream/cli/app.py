@@ -1,0 +1,83 @@
+"""All commands, put together with Typer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ldpstream import __version__
+from ldpstream.cli import (
+    alerts,
+    audit,
+    bridge,
+    compare,
+    data,
+    demo,
+    engine,
+    export,
+    fleet,
+    plan,
+    reproduce,
+    serve,
+    simulate,
+)
+from ldpstream.cli.failing import fail
+from ldpstream.cli.running import STOPPED
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of all commands below, too
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"ldpstream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="print it and stop", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Live statistics from a fleet of devices under w-event local differential privacy."""
+
+
+app.command("simulate")(simulate.command)
+app.command("compare")(compare.command)
+app.command("plan")(plan.command)
+app.command("reproduce")(reproduce.command)
+app.command("demo")(demo.command)
+app.command("serve")(serve.command)
+app.command("fleet")(fleet.command)
+app.command("export")(export.command)
+
+
+@app.command("device")
+def device() -> None:
+    """Look at a device's file: its status, and a check of its ledger."""
+    # Here for the list of commands only: `ldpstream.device` has a command line of its own, and
+    # `ldpstream.cli.run` hands over to it.
+
+
+app.add_typer(data.app, name="data")
+app.add_typer(engine.app, name="engine")
+app.add_typer(alerts.app, name="alerts")
+app.add_typer(audit.app, name="audit")
+app.add_typer(bridge.app, name="bridge")
+
+
+def call(arguments: list[str]) -> int:
+    """Run a command and return its exit status; our own errors are the caller's to tell."""
+    try:
+        outcome = app(arguments, prog_name="ldpstream", standalone_mode=False)
+    except typer.TyperException as error:
+        return fail(error.format_message(), error.exit_code)
+    except typer.Abort:
+        return fail("stopped", STOPPED)
+    return outcome if isinstance(outcome, int) else 0

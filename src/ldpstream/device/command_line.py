@@ -1,0 +1,101 @@
+"""The command line of a device, on the standard library: look at its file, check its ledger.
+
+It is `python -m ldpstream.device`, and `ldpstream device` where that is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ldpstream import __version__
+from ldpstream.device.checking import check_ledger
+from ldpstream.device.display import check_lines, check_object, status_lines, status_object
+from ldpstream.device.status import read_status
+from ldpstream.errors import LdpStreamError, Mistake
+
+
+def run(arguments: Sequence[str], program: str = "python -m ldpstream.device") -> int:
+    """Run one command and return its exit status: 2 for a mistake of the user's, 1 for a fault."""
+    parser = _parser(program)
+    if not arguments:
+        parser.print_help()
+        return 2
+    try:
+        given = parser.parse_args(arguments)
+        status: int = given.command(given.file, as_json=given.json)
+    except SystemExit as end:  # after the help, the version, or a wrong option
+        return int(end.code or 0)
+    except Mistake as error:
+        return _fail(str(error), 2)
+    except LdpStreamError as error:
+        return _fail(str(error), 1)
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}", 1)
+    except KeyboardInterrupt:
+        return _fail("stopped", 130)
+    return status
+
+
+def show_status(file: Path, *, as_json: bool) -> int:
+    """Print what is left of the budget, the last reports, and what was refused."""
+    found = read_status(file)
+    if as_json:
+        print(json.dumps(status_object(found), indent=1))
+    else:
+        print(*status_lines(found), sep="\n")
+    return 0
+
+
+def audit_ledger(file: Path, *, as_json: bool) -> int:
+    """Re-check the ledger and the reports that it keeps, and print what was found."""
+    check = check_ledger(file)
+    if as_json:
+        print(json.dumps(check_object(check), indent=1))
+    else:
+        print(*check_lines(check), sep="\n")
+    for fault in check.faults:
+        _fail(f"{file}: {fault}", 1)
+    return 1 if check.faults else 0
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line, without the usage."""
+        sys.exit(_fail(f"{message}; see {self.prog} --help", 2))
+
+
+def _parser(program: str) -> argparse.ArgumentParser:
+    parser = _Parser(program, description="Look at the file of a device.")
+    parser.add_argument("--version", action="version", version=f"ldpstream {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add(
+        commands,
+        "status",
+        show_status,
+        "show what is left of the budget, the last reports, and what was refused",
+    )
+    _add(
+        commands,
+        "audit",
+        audit_ledger,
+        "re-check the ledger and the reports that it keeps; exit status 1 if the promise was "
+        "broken; nothing is written",
+    )
+    return parser
+
+
+def _add(commands: Any, name: str, command: Callable[..., int], words: str) -> None:
+    parser = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
+    parser.add_argument("file", metavar="FILE", type=Path, help="the device's file")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(command=command)
+
+
+def _fail(line: str, status: int) -> int:
+    print(f"ldpstream: {line}", file=sys.stderr)
+    return status
