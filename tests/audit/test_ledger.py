@@ -48,7 +48,7 @@ def test_an_honest_ledger_has_nothing_wrong(
 ) -> None:
     status, found, err = told(bench.path, capsys)
     assert (status, err, found["faults"], found["remarks"]) == (0, "", [], [])
-    assert found["fullest"] == {"t": 1, "from_own_ms": 0, "spent_nano": NANO}
+    assert found["fullest"] == {"t": 1, "from_own_ms": 1, "spent_nano": NANO}
     assert [row["window_nano"] for row in found["windows"]] == [
         NANO,
         3 * NANO // 4,
@@ -164,7 +164,7 @@ def test_what_a_ledger_was_made_to_keep_is_checked_too(memory: Path) -> None:
     device.close()
     check = check_ledger(path)
     assert (len(check.windows), check.faults) == (3, ())
-    doctored(bench, "UPDATE history SET own_ms = own_ms + 1 WHERE t = 1")
+    doctored(bench, "UPDATE history SET own_ms = own_ms + 2 WHERE t = 1")
     assert "from t=1 on: 2000000000 nano-epsilon" in check_ledger(path).faults[0]
 
 
