@@ -212,6 +212,10 @@ class Problem(Enum):
         "an installer makes it, once: Device.create(path, first_install=True)",
     )
     LEDGER_EXISTS = ("{file} holds a device already", "open it: Device.open(path)")
+    LEDGER_REPLACED = (
+        "{file} was replaced by another device's while this one enrolled",
+        "open it again, and enrol",
+    )
     NOT_ENROLLED = ("{file} is not enrolled", "call enrol(url, stream, token) once")
     UNREACHABLE = (
         "{url} does not answer: {what}",

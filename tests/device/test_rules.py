@@ -94,6 +94,15 @@ class TestRule1TermsArePinned:
             late.enrol(URL, "regions", TOKEN)
         assert read_status(bench.path).terms == make_terms()
 
+    def test_a_key_is_not_kept_beside_the_number_of_another_device(self, bench: Bench) -> None:
+        """As if another process had made the file anew while this one asked."""
+        late = bench.create()
+        bench.path.unlink()
+        bench.create()
+        with pytest.raises(LedgerUnusable, match="another device"):
+            late.enrol(URL, "regions", TOKEN)
+        assert read_status(bench.path).terms is None
+
     @pytest.mark.parametrize("pin", ["", "\ud800", "\0", "é" * 64])
     def test_whatever_a_collector_calls_its_pin_the_device_runs_on(
         self, bench: Bench, pin: str

@@ -92,13 +92,15 @@ class Account:
             raise Mistake(Problem.NOT_ENROLLED, file=self._store.path.name)
         return self.enrolment
 
-    def enrol(self, offered: Enrolment) -> None:
-        """Commit an enrolment; the ledger of a first one starts as spent, unless it is a first
-        install (rule 6).
+    def enrol(self, number: bytes, offered: Enrolment) -> None:
+        """Commit what was agreed on under this number.
 
-        Of a later one only the address and what the collector knows the device by are taken.
+        A first ledger starts as spent, unless it is a first install (rule 6). Of a later enrolment
+        only the address and what the collector knows the device by are taken.
         """
         with self._store.change() as change:
+            if change.memory.number != number:  # the key is of another device
+                raise LedgerUnusable(Problem.LEDGER_REPLACED, file=self._store.path.name)
             first = change.memory.first and change.vouched_for
             self._recall(change)
             known = self.enrolment

@@ -78,8 +78,9 @@ class Session:
             raise Mistake(
                 Problem.OPTION, option="the token", given="unprintable", expected="plain ASCII"
             )
+        number = self.account.number
         response = yield from self._insist(
-            Request.of(Enrol(stream, token, self.account.number), stop=self._stop),
+            Request.of(Enrol(stream, token, number), stop=self._stop),
             give_up=lambda failures, pause: failures == ENROLMENT_TRIES,
         )
         if response.status not in (200, 201):
@@ -98,7 +99,7 @@ class Session:
             self.account.label.correct(answer["now_ms"])
         selection = "open" if answer.get("selection") == "open" else "roster"
         key = read_key(answer.get("key"))
-        self.account.enrol(Enrolment(url, terms, key, selection, self._clock.wall_ms()))
+        self.account.enrol(number, Enrolment(url, terms, key, selection, self._clock.wall_ms()))
         return terms
 
     def poll(self, wait: int = LONGEST_WAIT) -> Conversation[Heard]:
