@@ -211,7 +211,10 @@ class Problem(Enum):
         "there is no device in {file}",
         "an installer makes it, once: Device.create(path, first_install=True)",
     )
-    LEDGER_EXISTS = ("{file} holds a device already", "open it: Device.open(path)")
+    LEDGER_EXISTS = (
+        "there is a file {file} already",
+        "open the device in it: Device.open(path); if it is empty, delete it first",
+    )
     LEDGER_REPLACED = (
         "{file} was replaced by another device's while this one enrolled",
         "open it again, and enrol",

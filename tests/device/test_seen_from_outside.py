@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from ldpstream.device import ChangeTime, Device, read_status
-from ldpstream.device.exchange import Request, unreachable
+from ldpstream.device import (
+    ChangeTime,
+    Device,
+    LedgerUnusable,
+    Refused,
+    TermsRefused,
+    read_status,
+)
+from ldpstream.device.exchange import Request, Response, unreachable
 from ldpstream.device.rules import ANSWERS_PER_TIMESTAMP
+from ldpstream.device.store import Change, Entry
 from ldpstream.errors import Mistake, Problem
 from tests.device.collectors import (
     INTERVAL_MS,
@@ -134,7 +145,7 @@ class Test3TheTenLineExample:
     def test_a_device_is_not_made_over_another(self, bench: Bench) -> None:
         bench.enrolled()
         before = bench.path.read_bytes()
-        with pytest.raises(Mistake, match="holds a device already"):
+        with pytest.raises(Mistake, match=r"there is a file device\.ldp already"):
             bench.create()
         assert bench.path.read_bytes() == before
 
@@ -234,11 +245,9 @@ class Test6HostileAnswers:
 
     def test_an_empty_file_that_others_may_read_receives_no_key(self, bench: Bench) -> None:
         bench.path.touch(0o666)
-        os.chmod(bench.path, 0o666)
-        with open(bench.path, "rb") as spying:
-            bench.create().enrol(URL, "regions", TOKEN)
-            assert spying.read() == b""
-        assert stat.S_IMODE(bench.path.stat().st_mode) == 0o600
+        with pytest.raises(Mistake, match="if it is empty, delete it first"):
+            bench.create()
+        assert bench.path.read_bytes() == b""
 
     def test_a_mode_that_others_may_read_by_is_mended(self, bench: Bench) -> None:
         device = bench.enrolled()
@@ -336,3 +345,101 @@ def _reported(bench: Bench, *values: Any) -> list[int]:
         device.observe(value)
         places.append(device.session.value.place(account.enrolled.terms, account._source))
     return places
+
+
+class TestSeenSince:
+    """What attackers saw of the device while it was rewritten."""
+
+    def test_a_backup_that_is_put_back_as_a_commit_ends(self, bench: Bench) -> None:
+        """Looked at after the lock was released, it was taken for what the commit had left."""
+        bench.witness = ChangeTime()
+        device = bench.enrolled()
+        backup = bench.path.with_name("backup")
+        shutil.copy(bench.path, backup)
+        told = bench.witness.committed
+
+        def replace_at_once(stamp: str) -> None:
+            told(stamp)
+            if backup.exists():
+                os.replace(backup, bench.path)
+
+        bench.witness.committed = replace_at_once  # type: ignore[method-assign]
+        first = bench.ask(device, a_round(1))
+        assert bench.ask(device, a_round(1, "again")) == []
+        assert len(first) <= 1
+
+    def test_a_lock_that_this_process_gave_up_by_reading_the_file(self, folder: Path) -> None:
+        """POSIX locks go with the first close: another process wrote, and was written over."""
+        bench = Bench(folder / "device.ldp", witness=ChangeTime())
+        bench.collector.terms = make_terms(window=100_000, interval_ms=1000)
+        device = bench.enrolled()
+        enter, answered = Change.enter, list[int]()
+        program = [sys.executable, "-m", "tests.device.share_ledger", str(bench.path), "theirs"]
+
+        def give_up_the_lock(change: Change, entry: Entry) -> None:
+            bench.path.read_bytes()
+            answered.append(int(subprocess.check_output(program, timeout=60)))
+            enter(change, entry)
+
+        bench.collector.rounds = [a_round(1, "ours", deadline_ms=START_MS + 10**6)]
+        with (
+            patch.object(Change, "enter", give_up_the_lock),
+            pytest.raises(LedgerUnusable, match="changed or replaced while it was locked"),
+        ):
+            device.poll()
+        assert answered == [100]
+        assert bench.collector.sent == []
+
+    def test_a_second_name_of_the_file(self, bench: Bench) -> None:
+        device = bench.enrolled()
+        os.link(bench.path, bench.path.with_name("other"))
+        bench.collector.rounds = [a_round(1)]
+        with pytest.raises(LedgerUnusable, match="hard link"):
+            device.poll()
+
+    def test_a_journal_of_another_kind(self, bench: Bench) -> None:
+        bench.enrolled().close()
+        with closing(sqlite3.connect(bench.path)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+        with pytest.raises(LedgerUnusable, match="journal of mode wal"):
+            bench.open()
+
+    def test_an_application_whose_warning_takes_long(self, bench: Bench) -> None:
+        """It was called before the draw: a timestamp ended, and the device was silent."""
+        device = bench.enrolled()
+        device.session.value._warn = lambda problem: bench.clock.pass_timestamps(1)
+        device.observe(None)
+        assert len(bench.ask(device, a_round(1))) == 1
+
+    def test_a_round_of_long_ago_that_is_repeated_and_refused_for_now(self, bench: Bench) -> None:
+        """With `now_ms` 0 its timestamp ends in 57 years."""
+        device = bench.enrolled()
+        bench.collector.status = 503
+        bench.ask(device, a_round(1))
+        bench.collector.now_ms = lambda: 0
+        before = bench.clock.steady
+        bench.ask(device, a_round(1))
+        assert bench.clock.steady - before <= INTERVAL_MS
+
+    def test_rounds_that_are_open_when_it_is_told_to_stop(self, bench: Bench) -> None:
+        device, read = bench.enrolled(), list[int]()
+        device.follow(lambda: read.append(1))
+        bench.collector.rounds = [a_round(1, str(name), epsilon_nano=1) for name in range(8)]
+        device.run(stop=lambda: len(read) == 3)
+        assert len(read) == 3
+
+    def test_an_enrolment_that_is_put_off_for_hours(self, bench: Bench) -> None:
+        bench.collector._respond = lambda request: Response(503, {"retry-after": "3600"}, b"")  # type: ignore[method-assign]
+        with pytest.raises(Refused):
+            bench.create().enrol(URL, "regions", TOKEN)
+        assert bench.slept == []
+
+    def test_a_window_that_is_longer_than_time(self) -> None:
+        with pytest.raises(TermsRefused, match="window"):
+            make_terms(window=1 << 31, interval_ms=1 << 41)
+
+    def test_an_announcement_that_takes_memory_to_read(self, bench: Bench) -> None:
+        device = bench.enrolled()
+        bench.collector.rounds = [[[]]] * 100_000
+        with pytest.raises(Refused, match="check that the address"):
+            device.poll()

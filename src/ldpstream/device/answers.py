@@ -12,12 +12,14 @@ from ldpstream.errors import Problem
 from ldpstream.protocol.names import shown
 
 LONGEST_RETRY_SECONDS = 3600.0
+LARGEST_SHORT = 1 << 17
+"""Bytes of any answer but an enrolment's: 64 rounds fit."""
 
 
-def read_object(response: Response, what: str) -> dict[str, Any]:
-    """The JSON object in the body."""
+def read_object(response: Response, what: str, most: int = LARGEST_SHORT) -> dict[str, Any]:
+    """Return the JSON object in a body of so many bytes: parsed, it is many times larger."""
     try:
-        answer = json.loads(response.body)
+        answer = json.loads(response.body) if len(response.body) <= most else None
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
@@ -39,7 +41,7 @@ def read_key(sent: object) -> bytes:
 def refusal_in(response: Response, what: str) -> Refused:
     """What a problem body (RFC 9457) says, as an error of this device's."""
     try:
-        body = json.loads(response.body)
+        body = json.loads(response.body[:LARGEST_SHORT])
         # A type is a URI, by whichever scheme, that ends in the code.
         code, detail = re.split("[/:#]", str(body["type"]))[-1], str(body.get("detail", ""))
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):

@@ -10,6 +10,7 @@ from ldpstream.device.account import Account, Outcome, Submission
 from ldpstream.device.answers import read_key, read_object, refusal_in, retry_after
 from ldpstream.device.backoff import Jitter, pause_after, system_jitter
 from ldpstream.device.exchange import (
+    LARGEST_ANSWER,
     PATIENCE,
     Conversation,
     Pause,
@@ -31,6 +32,8 @@ from ldpstream.protocol.names import STREAM_NAME, is_stream_name, shown, whole
 from ldpstream.protocol.terms import Terms, TermsRefused
 
 ENROLMENT_TRIES = 6
+LONGEST_ENROLMENT_PAUSE = 60.0
+"""Seconds; if the collector asks for more, whoever enrols is told so."""
 FIRST_PAUSE = 1.0
 
 
@@ -81,11 +84,13 @@ class Session:
         number = self.account.number
         response = yield from self._insist(
             Request.of(Enrol(stream, token, number), stop=self._stop),
-            give_up=lambda failures, pause: failures == ENROLMENT_TRIES,
+            give_up=lambda failures, pause: (
+                failures == ENROLMENT_TRIES or pause > LONGEST_ENROLMENT_PAUSE
+            ),
         )
         if response.status not in (200, 201):
             raise refusal_in(response, "the enrolment")
-        answer = read_object(response, "enrolment")
+        answer = read_object(response, "enrolment", LARGEST_ANSWER)
         terms = Terms.read(answer.get("terms"))
         for wanted in (answer.get("pin"), pin):
             if wanted is not None and wanted != terms.pin:
@@ -138,6 +143,8 @@ class Session:
         while pending and not self._stop():
             early: list[TooEarly] = []
             for asked in pending:
+                if self._stop():
+                    break
                 match self.consider(announcement.pin, asked):
                     case Submission() as submission:
                         yield from self._deliver(submission, heard)
@@ -154,7 +161,9 @@ class Session:
 
     def consider(self, pin: str, asked: Round | Refused) -> Outcome:
         """Decide what this device has to send for a round; a gateway may do the sending."""
-        return self.account.consider(pin, asked, self.value.place)
+        outcome = self.account.consider(pin, asked, self.value.place)
+        self.value.tell()
+        return outcome
 
     def run(
         self,
@@ -190,8 +199,9 @@ class Session:
     def _deliver(self, submission: Submission, heard: Heard) -> Conversation[None]:
         """Send a report until it arrives, is refused, or its round or its timestamp is over."""
         asked = submission.round
-        over_ms = min(asked.deadline_ms, self.account.enrolled.terms.end_of(asked.t))
-        left = max(0, over_ms - self.account.label.now_ms()) / 1000
+        terms = self.account.enrolled.terms
+        over_ms = min(asked.deadline_ms, terms.end_of(asked.t)) - self.account.label.now_ms()
+        left = max(0, min(over_ms, terms.interval_ms)) / 1000  # whatever time it is said to be
         give_up_ms = self._clock.steady_ms() + 1000 * left
         patience = min(PATIENCE, max(left, FIRST_PAUSE))
         request = Request.of(submission.message, patience, self._stop)

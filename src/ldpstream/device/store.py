@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
@@ -93,9 +93,12 @@ class Memory:
 class Change:
     """A transaction under way, alone on the file; on disk when its block ends without a fault."""
 
-    def __init__(self, connection: sqlite3.Connection, memory: Memory, vouched_for: bool) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, memory: Memory, stamp: str, vouched_for: bool
+    ) -> None:
         self._connection = connection
         self.memory = memory
+        self.stamp = stamp
         self.vouched_for = vouched_for
         """Whether this is the file as it was last written, and no older copy."""
         self.made = False
@@ -163,8 +166,9 @@ class Store:
         self.path = path.resolve()
         self.clock = clock or SystemClock()
         self._witness = witness or ChangeTime()
-        self._left: tuple[int, ...] | None = None
-        """The file as this process has left it: untouched since, nobody has to vouch for it."""
+        self._left: tuple[tuple[int, ...], str] | None = None
+        """The file's state and stamp as this process has left it, or found it and was told that it
+        is the latest: untouched since, nobody has to vouch for it."""
 
     def create(self, first_install: bool) -> None:
         """Make the file, with a device number and a secret; refuse if there is one already.
@@ -172,7 +176,6 @@ class Store:
         It is made beside its place and put there whole, closed to others from the first instant.
         """
         with self._faults():
-            self._refuse_another()
             draft = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}")
             try:
                 os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, OWNER_ONLY))
@@ -181,12 +184,6 @@ class Store:
             finally:
                 draft.unlink(missing_ok=True)
             self._witness.committed(stamp)
-
-    def _refuse_another(self) -> None:
-        with suppress(FileNotFoundError):
-            if self.path.stat().st_size:
-                raise Mistake(Problem.LEDGER_EXISTS, file=self.path.name)
-            self.path.unlink()  # empty: made by somebody else, for whom it may be open
 
     def _fill(self, draft: Path, first_install: bool) -> str:
         stamp = self._witness.stamp(draft.stat())
@@ -200,11 +197,15 @@ class Store:
 
     def _put_in_place(self, draft: Path) -> None:
         try:
-            os.link(draft, self.path)  # fails if there is one by now
+            try:
+                os.link(draft, self.path)  # fails if there is one
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without links: claim the place first
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, OWNER_ONLY))
+                os.replace(draft, self.path)
         except FileExistsError:
             raise Mistake(Problem.LEDGER_EXISTS, file=self.path.name) from None
-        except OSError:  # a file system without links
-            os.rename(draft, self.path)
 
     def load(self) -> Memory:
         """Read everything, and change nothing."""
@@ -231,15 +232,19 @@ class Store:
                 if change.made:
                     self._commit(connection, change, found)
             known = change.made or change.vouched_for
-            self._left = _state(self.path.stat()) if known else None
+            self._left = (_state(self.path.stat()), change.stamp) if known else None
 
     def _begin(self, connection: sqlite3.Connection, found: os.stat_result) -> Change:
-        untouched = self._left == _state(found)
-        if not untouched:
+        if found.st_nlink > 1:  # a journal is found by the file's name
+            raise OSError("has another name too (a hard link); remove that one")
+        seen = self._left is not None and self._left[0] == _state(found)
+        if not seen:
             self._check_content(connection)
-        taken_over = not untouched and self._take_over(connection)
+        taken_over = not seen and self._take_over(connection)
         self._check_format(connection)
         memory, stamp = _memory(connection)
+        # The state was looked at after the lock had been released: the stamp tells whose it was.
+        untouched = self._left == (_state(found), stamp)
         # Once: what is checked, entered and marked in a transaction lies on one line of time.
         own = memory.own.resumed(Look.at(self.clock))
         another_boot = own.look.boot != memory.own.look.boot
@@ -247,14 +252,14 @@ class Store:
         vouched_for = untouched or (not taken_over and self._witness.vouches(found, stamp))
         if vouched_for and not untouched:
             self._witness.committed(stamp)  # else what is sent from it now could be taken back
-        change = Change(connection, memory, vouched_for)
+        change = Change(connection, memory, stamp, vouched_for)
         change.made = taken_over or another_boot  # within a boot, own time can be counted best
         return change
 
     def _commit(
         self, connection: sqlite3.Connection, change: Change, found: os.stat_result
     ) -> None:
-        now, stamp = Look.at(self.clock), self._witness.stamp(found)
+        now, change.stamp = Look.at(self.clock), self._witness.stamp(found)
         connection.execute(
             "UPDATE device SET own_ms = ?, wall_ms = ?, steady_ms = ?, boot = ?, stamp = ?,"
             " first = min(first, ?)",  # a copy is no first install
@@ -263,16 +268,20 @@ class Store:
                 now.wall_ms,
                 now.steady_ms,
                 now.boot,
-                stamp,
+                change.stamp,
                 change.vouched_for,
             ),
         )
+        # POSIX locks are lost when any part of this process closes the file: then another process
+        # may have written to it, and what is known here is stale.
+        if _state(self.path.stat()) != _state(found):
+            raise OSError("was changed or replaced while it was locked")
         if os.name == "posix" and stat.S_IMODE(found.st_mode) != OWNER_ONLY:
             os.chmod(self.path, OWNER_ONLY)
         connection.execute("COMMIT")
         if self.path.stat().st_ino != found.st_ino:
-            raise OSError("it was replaced while it was being written")
-        self._witness.committed(stamp)
+            raise OSError("was replaced while it was being written")
+        self._witness.committed(change.stamp)
 
     def _take_over(self, connection: sqlite3.Connection) -> bool:
         """Bring a file of 0.1.0 to this format; return whether it was one.
@@ -310,6 +319,9 @@ class Store:
         ((found,),) = connection.execute("PRAGMA quick_check(1)")
         if found != "ok":
             raise sqlite3.DatabaseError(f"damaged: {found.splitlines()[-1]}")
+        ((mode,),) = connection.execute("PRAGMA journal_mode")
+        if mode != "delete":  # debits would be in another file, which comes and goes by itself
+            raise sqlite3.DatabaseError(f"has a journal of mode {mode}, and no device made it so")
 
     @contextmanager
     def _faults(self) -> Iterator[None]:

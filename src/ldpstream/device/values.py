@@ -8,6 +8,7 @@ or, where there is none, a value drawn uniformly, through the same randomiser as
 from __future__ import annotations
 
 import logging
+from asyncio import CancelledError
 from collections.abc import Callable
 
 from ldpstream.errors import LdpStreamError, Problem
@@ -32,6 +33,7 @@ class HeldValue:
         self._read: Callable[[], Value | None] = lambda: None
         self._warn = warn
         self._told: set[str] = set()
+        self._untold: LdpStreamError | None = None
 
     def observe(self, value: Value | None) -> None:
         """Hold this value from now on."""
@@ -52,17 +54,26 @@ class HeldValue:
             return self._without(terms, "missing", instead) if value is None else terms.place(value)
         except LdpStreamError:
             return self._without(terms, "none of the stream's", instead)
-        except Exception as fault:  # of the application's code, whatever it is
+        except (Exception, CancelledError) as fault:  # of the application's code, whatever it is
             return self._without(terms, f"unknown: {type(fault).__name__} was raised", instead)
 
     def _without(self, terms: Terms, what: str, instead: int) -> int:
-        """Tell, once, that there is no value, without showing the one that was given."""
+        """Remember that there is no value, without the one that was given."""
         if what not in self._told:
             self._told.add(what)
             name = "a value drawn at random" if terms.other is None else "the label for others"
-            problem = LdpStreamError(Problem.VALUE_UNUSABLE, what=what, instead=name)
+            self._untold = LdpStreamError(Problem.VALUE_UNUSABLE, what=what, instead=name)
+        return instead
+
+    def tell(self) -> None:
+        """Warn of the value that was read last, if that is new.
+
+        Not while a report is made: the application's code may take long, or fail, and a report must
+        not depend on that.
+        """
+        problem, self._untold = self._untold, None
+        if problem is not None:
             try:
                 self._warn(problem)
-            except Exception:
+            except (Exception, CancelledError):
                 _log.exception("the application's warn failed; what it was told: %s", problem)
-        return instead

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from ldpstream.device import AsyncDevice, Refused, Unreachable
-from ldpstream.device.account import Submission
+from ldpstream.device import AsyncDevice, LedgerUnusable, Refused, Unreachable
+from ldpstream.device.account import Outcome, Submission
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
 from ldpstream.device.batches import BATCH, pass_on
@@ -36,6 +36,8 @@ CHECKS = 20
 """Times that the gateway asks before it believes that nobody is there."""
 BREATH = 250
 """Devices that decide between two looks at the network."""
+LONGEST_DELIVERY = 30.0
+"""Seconds for which a batch is sent again, whatever the round's deadline is said to be."""
 LONGEST_HOLD = 0.2
 """Seconds that a report waits for company: the round may end before the last device has decided."""
 
@@ -117,12 +119,12 @@ class Gateway:
         held_since = time.monotonic()
         for number, device in enumerate(devices):
             device.session.hear(announcement, heard_ms)
-            match device.session.consider(announcement.pin, asked):
+            match self._decision(device, announcement.pin, asked):
                 case Submission() as submission:
                     ready.append((device, submission))
                 case TooEarly():
                     early.append(device)
-                case Refused() as refusal:
+                case Refused() | LedgerUnusable() as refusal:
                     self.refused[refusal.problem.code] += 1
             long_enough = time.monotonic() - held_since > LONGEST_HOLD
             if len(ready) == BATCH or (ready and long_enough):
@@ -134,13 +136,24 @@ class Gateway:
             await self.pass_on(ready)
         return early
 
+    @staticmethod
+    def _decision(
+        device: AsyncDevice, pin: str, asked: Round | Refused
+    ) -> Outcome | LedgerUnusable:
+        """Let a device decide; one whose disk fails does not stop the others."""
+        try:
+            return device.session.consider(pin, asked)
+        except LedgerUnusable as fault:
+            return fault
+
     async def pass_on(self, reports: list[tuple[AsyncDevice, Submission]]) -> None:
         """Send reports of one round, until they have arrived or the round is over."""
         records = [one.message.record for _, one in reports]
         device, one = reports[0]
+        label, end = device.session.account.label, time.monotonic() + LONGEST_DELIVERY
 
         def round_is_over() -> bool:
-            return device.session.account.label.now_ms() >= one.round.deadline_ms
+            return label.now_ms() >= one.round.deadline_ms or time.monotonic() > end
 
         decided = await drive_async(
             pass_on(self.stream, one.round.name, records, _pause, round_is_over),
@@ -154,13 +167,14 @@ class Gateway:
         self.undelivered += len(reports) - first
 
     def _count(self, response: Response, reports: list[tuple[AsyncDevice, Submission]]) -> None:
-        if response.status != 200:
+        answer = read_object(response, "batch") if response.status == 200 else {}
+        accepted, repeated = answer.get("accepted"), answer.get("repeated")
+        if not (isinstance(accepted, int) and isinstance(repeated, int)):
             self.undelivered += len(reports)
             return
         for device, one in reports:
             device.session.account.arrived(one.round)
-        answer = read_object(response, "batch")
-        counted = int(answer["accepted"]) + int(answer["repeated"])
+        counted = max(0, min(accepted + repeated, len(reports)))
         self.delivered += counted
         self.undelivered += len(reports) - counted
 

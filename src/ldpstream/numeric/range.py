@@ -95,7 +95,8 @@ def _exact(reading: Any) -> Fraction:
     """With Python's own integers in it: those of numpy would overflow."""
     if isinstance(reading, Integral):
         return Fraction(int(reading))
-    return Fraction(reading if isinstance(reading, Fraction | Decimal) else float(reading))
+    # Of a Decimal such as 1e-10000000, the exact fraction would take seconds.
+    return Fraction(reading if isinstance(reading, Fraction) else float(reading))
 
 
 def _decimal(number: float) -> str:

@@ -73,6 +73,7 @@ class Terms:
         _check("stream", sent, is_stream_name(sent["stream"]))
         _check("window", sent, whole(sent["window"], 1, LONGEST_WINDOW))
         _check("interval_ms", sent, whole(sent["interval_ms"], 1, LONGEST_INTERVAL_MS))
+        _check("window", sent, sent["window"] * sent["interval_ms"] <= LATEST_MS)
         _check("start_ms", sent, whole(sent["start_ms"], 0, LATEST_MS))
         _check("epsilon_nano", sent, type(sent["epsilon_nano"]) is int)
         _check("oracle", sent, isinstance(sent["oracle"], str))
