@@ -24,6 +24,7 @@ from ldpstream.errors import Mistake
 from ldpstream.fleet.fleet import Fleet, Outcome, Plan, file_name, run_fleet
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
+from ldpstream.fleet.reader import Judged
 from ldpstream.fleet.users import REMEMBERED, Users
 from ldpstream.fleet.weather import Line, Weather
 from ldpstream.lab.simulation import simulate
@@ -32,8 +33,8 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.synthetic import constant, sin
 from tests.fleet.serving import TOKEN, serving, stream_table
 
-DEVICES, WINDOW, TIMESTAMPS = 150, 5, 20
-INTERVAL = 0.6
+DEVICES, WINDOW, TIMESTAMPS = 100, 5, 16
+PATIENCE = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -182,28 +183,34 @@ def test_a_gateway_sends_apart_what_is_too_large_together(tmp_path: Path) -> Non
 
 
 def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> None:
-    """LPU: each release is fresh, so its squared error over its variance is chi-squared."""
-    start = datetime.now(UTC) + timedelta(seconds=8)
+    """LPU: each release is fresh, so its squared error over its variance is chi-squared.
+
+    What counts is how many reports each release was made of, not how many were asked for: a busy
+    machine, where reports come late, takes longer and finds the same.
+    """
+    source = constant(users=DEVICES, timestamps=TIMESTAMPS, p=0.3)
+    simulated = simulate(source, "lpu", epsilon=1, window=WINDOW, oracle="grr", repeats=100)
+    soon = datetime.now(UTC) + timedelta(seconds=3)
     streams = [
-        stream_table(kind, start, selection=f'"{kind}"', population=DEVICES, window=WINDOW)
+        stream_table(
+            kind, soon, selection=f'"{kind}"', population=DEVICES, window=WINDOW, interval='"1s"'
+        )
         for kind in ("open", "roster")
     ]
-    source = constant(users=DEVICES, timestamps=TIMESTAMPS, p=0.3)
     with serving(folder, *streams) as url:
         plans = [
-            Plan(url, kind, TOKEN, source, DEVICES, seconds=0, seed=seed)
+            Plan(url, kind, TOKEN, source, DEVICES, PATIENCE, gateway=kind == "open", seed=seed)
             for seed, kind in enumerate(("open", "roster"))
         ]
-        outcomes = asyncio.run(_until(start + timedelta(seconds=TIMESTAMPS * INTERVAL), plans))
+        outcomes = asyncio.run(_until_judged(plans))
     half = Oracle.GRR.collector(2, Epsilon.of(1))
     concentration = 0.3**2 + 0.7**2
     expected = half.mean_variance(DEVICES // WINDOW, DEVICES, concentration)
-    simulated = simulate(source, "lpu", epsilon=1, window=WINDOW, oracle="grr", repeats=100)
-    # 2000 timestamps: a relative deviation of sqrt(2 / 2000) = 0.032, five of which are 0.16
-    assert simulated.mean("mse") == pytest.approx(expected, rel=0.16)
+    # 1600 timestamps: a relative deviation of sqrt(2 / 1600) = 0.036, five of which are 0.18
+    assert simulated.mean("mse") == pytest.approx(expected, rel=0.18)
     for outcome in outcomes:
-        whole = [one for one in outcome.judged if one.fresh and one.received >= 5]
-        assert len(whole) >= TIMESTAMPS // 2, "the machine is too slow for this test"
+        whole = [one for one in outcome.judged if _is_whole(one)]
+        assert len(whole) >= TIMESTAMPS
         ratios = [
             np.mean((one.values - one.truth) ** 2)
             / half.mean_variance(one.received, DEVICES, concentration)
@@ -216,16 +223,25 @@ def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> N
     assert "budget-spent" not in outcomes[1].refused  # a roster asks who has something left
 
 
-async def _until(end: datetime, plans: list[Plan]) -> list[Outcome]:
-    seconds = (end - datetime.now(UTC)).total_seconds()
-    fleets = [Fleet(_for_seconds(plan, seconds)) for plan in plans]
-    return list(await asyncio.gather(*(fleet.run() for fleet in fleets)))
+def _is_whole(judged: Judged) -> bool:
+    return judged.fresh and judged.received >= 5
 
 
-def _for_seconds(plan: Plan, seconds: float) -> Plan:
-    from dataclasses import replace
+async def _until_judged(plans: list[Plan]) -> list[Outcome]:
+    """Run each fleet until there are so many releases of so many reports."""
 
-    return replace(plan, seconds=seconds)
+    async def run(plan: Plan) -> Outcome:
+        seen: list[Judged] = []
+
+        def watch(judged: Judged) -> None:
+            seen.append(judged)
+            if sum(map(_is_whole, seen)) == TIMESTAMPS:
+                fleet.stop()
+
+        fleet = Fleet(plan, watch=watch)
+        return await fleet.run()
+
+    return list(await asyncio.gather(*map(run, plans)))
 
 
 @pytest.fixture(scope="module")
