@@ -27,6 +27,7 @@ def command(
         return
     try:
         from ldpstream.collector.logs import LEVELS, set_up
+        from ldpstream.collector.rehearsal import rehearse
         from ldpstream.collector.server import listen, serve, url_of
         from ldpstream.collector.service import Service
     except ModuleNotFoundError:
@@ -37,6 +38,7 @@ def command(
     set_up(log)
     secrets = Secrets.load(config.secret_files, config.folder)
     listening = listen(config)
+    rehearse(config.streams)  # before the service, which starts the clock of a new stream
     service = Service(config, secrets)
     for stream in service.streams.values():
         terms, names = stream.terms, stream.terms.names

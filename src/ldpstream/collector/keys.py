@@ -97,12 +97,6 @@ def report_words(keys: DeviceKeys, prefix: bytes, devices: Bytes, reports: Bytes
     return _both_passes(inner, outer, _message(prefix, reports))[: MAC_BYTES // 4]
 
 
-def warm_up() -> None:
-    """Compile, or load, what the first batch would have to wait for."""
-    rows = np.zeros((SIDE_BY_SIDE, DEVICE_BYTES), np.uint8)
-    authentic(DeviceKeys(b"", ""), b"", rows, rows, rows)
-
-
 # HMAC (RFC 2104): a hash of the key's block, as `inner`, and the message; then one of the key's
 # block, as `outer`, and that hash.
 

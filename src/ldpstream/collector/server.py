@@ -12,7 +12,6 @@ import uvicorn
 
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.config import Config
-from ldpstream.collector.keys import warm_up
 from ldpstream.collector.service import Service
 from ldpstream.errors import Mistake, Problem
 from ldpstream.open_files import allow_connections
@@ -74,7 +73,6 @@ def serve(service: Service, listening: socket.socket, ready: Callable[[], None])
 
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop)
-        warm_up()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)
