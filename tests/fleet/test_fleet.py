@@ -18,8 +18,9 @@ from ldpstream.cli import run
 from ldpstream.device import AsyncDevice, Unreachable
 from ldpstream.device.account import Submission
 from ldpstream.device.exchange import Request, Response, unreachable
-from ldpstream.device.rounds import Round
+from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.status import read_status
+from ldpstream.device.store import Enrolment
 from ldpstream.errors import Mistake
 from ldpstream.fleet.fleet import Fleet, Outcome, Plan, file_name, run_fleet
 from ldpstream.fleet.folders import memory_folder
@@ -31,10 +32,12 @@ from ldpstream.lab.simulation import simulate
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.synthetic import constant, sin
+from tests.device.collectors import make_terms
 from tests.fleet.serving import TOKEN, serving, stream_table
 
 DEVICES, WINDOW, TIMESTAMPS = 100, 5, 16
 PATIENCE = 120.0
+KINDS = ("open", "roster")
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +185,51 @@ def test_a_gateway_sends_apart_what_is_too_large_together(tmp_path: Path) -> Non
     assert transport.arrived == 7  # 5 and 2 are too many
 
 
+def test_a_gateway_lets_nobody_decide_when_it_may_be_too_late(tmp_path: Path) -> None:
+    terms = make_terms(interval_ms=60_000, window=1)
+    asked = Round("1-publication", 1, terms.epsilon_nano, terms.start_ms + 54_000, (1, 1))
+
+    def reports_at(ms: int) -> int:
+        transport = Narrow()
+        path = tmp_path / f"{ms}.ldp"
+        device = AsyncDevice.create(path, first_install=True, transport=transport)
+        device.session.account.enrol(Enrolment("http://x", terms, bytes(32), "open", 0))
+        gateway = Gateway(transport, "http://x", terms.stream, lambda: [device])
+        heard = Announcement(1, terms.pin, (asked,), now_ms=terms.start_ms + ms)
+        asyncio.run(gateway._answer(heard, gateway.clock.steady_ms()))
+        return gateway.delivered
+
+    assert [reports_at(0), reports_at(37_000), reports_at(53_999)] == [1, 0, 0]
+
+
+def test_a_collector_compiles_nothing_after_it_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a cold cache too: what is compiled later would keep the first reports waiting."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))  # for the collector: ours is read already
+    now = datetime.now(UTC)
+    given: dict[str, object] = {"mechanism": '"lpf"', "window": 1, "population": 30}
+    tables = [stream_table(kind, now, selection=f'"{kind}"', **given) for kind in KINDS]
+    source = sin(users=30, timestamps=50)
+    with serving(tmp_path, *tables) as url:
+        compiled = sorted(cache.rglob("*.nbc"))
+        for kind in KINDS:
+            outcome = run_fleet(Plan(url, kind, TOKEN, source, 30, 2.5, gateway=kind == "open"))
+            assert outcome.delivered > 30
+    assert sorted(cache.rglob("*.nbc")) == compiled
+
+
+def test_devices_report_while_others_enrol(collector: str) -> None:
+    """A gateway need not wait for all; whoever is there at the start is heard."""
+    enrolled: list[int] = []
+    source = sin(users=60, timestamps=50)
+    plan = Plan(collector, "sin", TOKEN, source, 60, 3.0, gateway=True, gradual=True)
+    outcome = run_fleet(plan, lambda stage, done, _: enrolled.append(done))
+    assert max(enrolled) == 60
+    assert outcome.delivered > 5
+
+
 def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> None:
     """LPU: each release is fresh, so its squared error over its variance is chi-squared.
 
@@ -195,12 +243,12 @@ def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> N
         stream_table(
             kind, soon, selection=f'"{kind}"', population=DEVICES, window=WINDOW, interval='"1s"'
         )
-        for kind in ("open", "roster")
+        for kind in KINDS
     ]
     with serving(folder, *streams) as url:
         plans = [
             Plan(url, kind, TOKEN, source, DEVICES, PATIENCE, gateway=kind == "open", seed=seed)
-            for seed, kind in enumerate(("open", "roster"))
+            for seed, kind in enumerate(KINDS)
         ]
         outcomes = asyncio.run(_until_judged(plans))
     half = Oracle.GRR.collector(2, Epsilon.of(1))

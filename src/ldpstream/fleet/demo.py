@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import subprocess
@@ -13,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldpstream.errors import LdpStreamError, Problem
+from ldpstream.fleet.city import REGIONS
 from ldpstream.fleet.folders import memory_folder
 
-STREAM = "demo"
-WINDOW = 20
+STREAM = "city"
+WINDOW = 10
 STOPPING_SECONDS = 10
 
 CONFIGURATION = """
@@ -26,8 +28,8 @@ store = "collector.sqlite"
 
 [[stream]]
 name = "{stream}"
-labels = ["0", "1"]
-epsilon = 1.0
+labels = {labels}
+epsilon = 2.0
 window = {window}
 interval = "1s"
 mechanism = "lpf"
@@ -36,11 +38,12 @@ population = {population}
 public = true
 
 [[stream.alert]]
-name = "every other device holds a 1"
-label = "1"
-above = 0.5
+name = "The stadium fills up"
+label = "Stadium"
+above = 0.2
 on = "interval"
-for = "2s"
+for = "1s"
+keep_firing_for = "3s"
 """
 
 
@@ -60,8 +63,10 @@ class Demo:
 
 @contextmanager
 def demo_collector(population: int) -> Iterator[Demo]:
-    """A collector of one stream of second-long timestamps."""
-    text = CONFIGURATION.format(stream=STREAM, window=WINDOW, population=population)
+    """A collector of one stream of second-long timestamps, with the regions of a city."""
+    text = CONFIGURATION.format(
+        stream=STREAM, labels=json.dumps(REGIONS), window=WINDOW, population=population
+    )
     with running_collector(text) as running:
         yield running
 
