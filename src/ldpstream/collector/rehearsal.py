@@ -20,7 +20,13 @@ from ldpstream.collector.config import Selection as Kind
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.coordinator import Coordinator
 from ldpstream.collector.judge import judge
-from ldpstream.collector.keys import DEVICE_BYTES, SIDE_BY_SIDE, DeviceKeys, report_mac
+from ldpstream.collector.keys import (
+    DEVICE_BYTES,
+    SIDE_BY_SIDE,
+    DeviceKeys,
+    report_mac,
+    vectorised_is_right,
+)
 from ldpstream.collector.records import Records
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.mechanisms.registry import build
@@ -34,6 +40,7 @@ _log = logging.getLogger(__name__)
 
 def rehearse(streams: Iterable[StreamConfig]) -> None:
     """Compile, or load, what the first rounds of these streams would have to wait for."""
+    vectorised_is_right()  # says so if it is not
     try:
         with tempfile.TemporaryDirectory() as folder:
             for number, stream in enumerate(_kinds(streams)):
