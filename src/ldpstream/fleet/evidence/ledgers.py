@@ -19,7 +19,7 @@ def make_with_history(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         old = ", ".join(f"old.{name}" for name in COLUMNS.split(", "))
         connection.executescript(
-            f"CREATE TABLE history ({COLUMNS});"  # noqa: S608
+            f"CREATE TABLE history ({COLUMNS});"  # nosec B608 # noqa: S608
             "CREATE TRIGGER keep AFTER DELETE ON ledger BEGIN INSERT INTO history"
             f" VALUES ({old}); END;"
         )
