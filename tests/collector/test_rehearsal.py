@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ldpstream.collector import rehearsal
 from ldpstream.collector.config import StreamConfig, load
@@ -42,11 +45,14 @@ def test_reports_of_every_kind_are_checked_and_counted(
     selection: str,
     values: list[str],
 ) -> None:
-    checked = []
-    monkeypatch.setattr(
-        "ldpstream.collector.judge.authentic",
-        lambda *given: checked.append(all(authentic(*given))) or authentic(*given),
-    )
+    checked: list[bool] = []
+
+    def watching(*given: Any) -> NDArray[np.bool_]:
+        found = authentic(*given)
+        checked.append(bool(found.all()))
+        return found
+
+    monkeypatch.setattr("ldpstream.collector.judge.authentic", watching)
     given = [*values, f'mechanism = "{mechanism}"', f'selection = "{selection}"']
     rehearse([stream(tmp_path, *given)])
     assert len(checked) >= 2

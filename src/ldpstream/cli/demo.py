@@ -38,6 +38,7 @@ def command(
     from ldpstream.fleet.city import city
     from ldpstream.fleet.demo import STREAM, demo_collector
     from ldpstream.fleet.fleet import Plan, run_fleet
+    from ldpstream.fleet.truth import write_truth
 
     if seconds is not None:
         check_positive("--seconds", seconds)
@@ -57,8 +58,14 @@ def command(
             gradual=True,
         )
         story = Story(source.domain.labels, _ignore if as_json else say)
+
+        def watch(judged: Judged) -> None:
+            if not collector.truth.exists():
+                write_truth(collector.truth, source, judged.t)
+            story.tell(judged)
+
         with stages(f"{devices} devices") as show:
-            outcome = run_fleet(plan, show, story.tell)
+            outcome = run_fleet(plan, show, watch)
     if as_json:
         print(json.dumps(_object(outcome, collector.url) | {"page": collector.page}))
     else:

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import uvicorn
+from starlette.routing import BaseRoute
 
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.config import Config
@@ -48,12 +49,22 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(service: Service, listening: socket.socket, ready: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM; return when all that was accepted is committed."""
+def serve(
+    service: Service,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    more: Sequence[BaseRoute] = (),
+) -> None:
+    """Serve until SIGINT or SIGTERM; return when all that was accepted is committed.
+
+    `more` routes are served beside those of the API and the page.
+    """
     allow_connections(service.config.limits.connections)
+    app = build_app(service)
+    app.router.routes.extend(more)
     server = _Server(
         uvicorn.Config(
-            build_app(service),
+            app,
             log_config=None,  # logs.py
             access_log=False,
             server_header=False,

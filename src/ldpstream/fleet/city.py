@@ -43,7 +43,8 @@ def _rhythm(hour: NDArray[np.float64]) -> NDArray[np.float64]:
 
     def around(middle: float, width: float) -> NDArray[np.float64]:
         away = np.abs(hour - middle)
-        return np.exp(-((np.minimum(away, 24 - away) / width) ** 2))
+        drawn: NDArray[np.float64] = np.exp(-((np.minimum(away, 24 - away) / width) ** 2))
+        return drawn
 
     return np.column_stack(
         [

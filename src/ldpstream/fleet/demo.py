@@ -54,11 +54,13 @@ class Demo:
     url: str
     token: str
     """Lets devices enrol."""
+    truth: Path
+    """Where to write what the page may lay over its lines (`truth.py`)."""
 
     @property
     def page(self) -> str:
         """Where a browser sees the stream; it is public, so the address needs no token."""
-        return f"{self.url}/#/streams/{STREAM}"
+        return f"{self.url}/?demo#/streams/{STREAM}"
 
 
 @contextmanager
@@ -67,26 +69,32 @@ def demo_collector(population: int) -> Iterator[Demo]:
     text = CONFIGURATION.format(
         stream=STREAM, labels=json.dumps(REGIONS), window=WINDOW, population=population
     )
-    with running_collector(text) as running:
+    with running_collector(text, shows_truth=True) as running:
         yield running
 
 
 @contextmanager
-def running_collector(configuration: str) -> Iterator[Demo]:
-    """Start `ldpstream serve` with this configuration, in memory; stop it at the end."""
+def running_collector(configuration: str, *, shows_truth: bool = False) -> Iterator[Demo]:
+    """Start `ldpstream serve` with this configuration, in memory; stop it at the end.
+
+    With `shows_truth` it is the collector of `truth.py`.
+    """
     token = secrets.token_urlsafe(24)
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
-        file = Path(folder) / "demo.toml"
+        file, truth = Path(folder) / "demo.toml", Path(folder) / "truth.json"
         file.write_text(configuration)
+        program = ["ldpstream", "serve", str(file)]
+        if shows_truth:
+            program = ["ldpstream.fleet.truth", str(file), str(truth)]
         process = subprocess.Popen(  # noqa: S603 - this very program
-            [sys.executable, "-m", "ldpstream", "serve", str(file)],
+            [sys.executable, "-m", *program],
             env=os.environ | {"LDPSTREAM_ENROLMENT_TOKEN": token},
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,  # Ctrl-C is for us; we then tell it to stop
         )
         try:
-            yield Demo(_address(process), token)
+            yield Demo(_address(process), token, truth)
         finally:
             _stop(process)
 
