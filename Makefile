@@ -25,7 +25,7 @@ verify: setup ## Run the slow checks: the wheel in fresh environments
 lint: setup ## Check style and types
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
-	$(RUN) bandit --quiet --recursive src --configfile pyproject.toml --severity-level medium
+	$(VENV)/bin/python tools/check_security.py --quiet --recursive src --configfile pyproject.toml --severity-level medium
 	$(RUN) mypy
 
 format: setup ## Put the code into the project's format, and fix what can be fixed

@@ -58,9 +58,9 @@ def broker(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-def bridge(collector: str, broker: str, stream: str = "s") -> subprocess.Popen[str]:
+def bridge(collector: str, broker: str, stream: str = "s", *more: str) -> subprocess.Popen[str]:
     command = "from ldpstream.cli import main; main()"
-    options = ["--collector", collector, "--stream", stream, "--broker", broker]
+    options = ["--collector", collector, "--stream", stream, "--broker", broker, *more]
     started = subprocess.Popen(
         [sys.executable, "-c", command, "bridge", "mqtt", *options],
         stdout=subprocess.PIPE,
@@ -68,8 +68,9 @@ def bridge(collector: str, broker: str, stream: str = "s") -> subprocess.Popen[s
         text=True,
         env=os.environ,
     )
-    assert started.stdout is not None
-    assert started.stdout.readline().startswith("bridging")
+    said = started.stderr if "--json" in more else started.stdout
+    assert said is not None
+    assert said.readline().startswith("bridging")
     return started
 
 
@@ -221,12 +222,15 @@ def test_a_report_waits_at_the_broker_while_no_bridge_is_there(tmp_path: Path, b
             bridging.kill()  # the round is announced, and retained by the broker
             bridging.communicate()
             assert len(device.poll(wait=5).delivered) == 1
-            again = bridge(collector, broker)
+            again = bridge(collector, broker, "s", "--json")
             for _ in range(400):
                 if ask(collector, "status")["accepted"]:
                     break
                 time.sleep(0.05)
-            assert finished(again).startswith("accepted 1, repeated 0, refused none")
+            told = json.loads(finished(again))
+            assert told == {
+                "stream": "s", "broker": broker, "accepted": 1, "repeated": 0, "refused": {}
+            }  # fmt: skip
 
 
 def test_a_roster_is_refused_in_one_line(tmp_path: Path, broker: str) -> None:

@@ -446,7 +446,7 @@ def test_alerts_of_private_streams_need_a_token(tmp_path: Path) -> None:
 def test_the_test_alert_is_sent_and_the_answer_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hook = Hook([200, 500])
+    hook = Hook([200, 200, 500])
     file = tmp_path / "collector.toml"
     with hook.served() as url:
         configured(tmp_path, webhook=url)
@@ -455,8 +455,11 @@ def test_the_test_alert_is_sent_and_the_answer_printed(
         file.write_text(text + stream + 'interval = "10s"\npopulation = 40\n')
         assert run(["alerts", "test", str(file)]) == 0
         assert capsys.readouterr().out == "200 OK\nas you say\n"
+        assert run(["alerts", "test", str(file), "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told == {"status": 200, "reason": "OK", "body": "as you say"}
         assert run(["alerts", "test", str(file)]) == 1
-    (heard,) = hook.heard
+    heard = hook.heard[0]
     assert heard["alerts"][0]["labels"]["alertname"] == "LdpstreamTest"
     assert run(["alerts", "test", str(file)]) == 1
     assert "the webhook did not take the alert" in capsys.readouterr().err

@@ -292,6 +292,9 @@ def test_an_unknown_stream(api: Api, method: str, path: str) -> None:
 
 def test_unknown_paths_and_methods_are_problems_too(api: Api) -> None:
     assert_problem(api.client.get("/v1/nothing"), 404, "not-found")
+    assert "/openapi.json" in api.client.get("/v1/nothing").text
+    assert_problem(api.client.get("/demo/truth"), 404, "not-found")  # of demonstrations only
+    assert api.client.get("/openapi.json").status_code == 200
     assert_problem(api.client.delete("/v1/health"), 405, "method")
     assert_problem(api.client.get(f"{STREAM}/rounds/1-publication/reports"), 405, "method")
 

@@ -142,11 +142,15 @@ def test_the_store_of_a_running_collector_is_exported(tmp_path: Path, kind: str)
     assert (tmp_path / "out").read_bytes() == answer.content
 
 
-def test_since_leaves_out_what_came_before(tmp_path: Path) -> None:
+def test_since_leaves_out_what_came_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with running(tmp_path) as api:
         two_timestamps(api)
     out = tmp_path / "out"
-    assert export("--store", tmp_path / "c.sqlite", out, "ndjson", "--since", "2") == 0
+    assert export("--store", tmp_path / "c.sqlite", out, "ndjson", "--since", "2", "--json") == 0
+    done = {"file": str(out), "stream": "a", "format": "ndjson", "releases": 1}
+    assert json.loads(capsys.readouterr().out) == done
     assert [json.loads(line)["t"] for line in out.read_text().splitlines()] == [2]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -12,7 +13,12 @@ from numpy.typing import NDArray
 
 from ldpstream.collector.kernels.device_table import DeviceTable
 from ldpstream.collector.kernels.sha256 import INITIAL, absorb, as_words, padding
-from ldpstream.collector.keys import SIDE_BY_SIDE, DeviceKeys, authentic
+from ldpstream.collector.keys import (
+    SIDE_BY_SIDE,
+    DeviceKeys,
+    authentic,
+    vectorised_is_right,
+)
 from ldpstream.protocol.authentication import report_mac
 
 
@@ -67,6 +73,46 @@ def test_any_changed_bit_is_noticed(rows: int, part: str) -> None:
     changed = int(rng.integers(rows))
     given[part][changed, -1] ^= 1
     assert np.flatnonzero(~authentic(keys, b"prefix", **given)).tolist() == [changed]
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """As in a process that has not compared the kernel yet."""
+    vectorised_is_right.cache_clear()
+    yield
+    vectorised_is_right.cache_clear()
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_kernel_that_is_right_is_used(caplog: pytest.LogCaptureFixture) -> None:
+    assert vectorised_is_right()
+    assert not caplog.records
+
+
+def _other_bit(states: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    states[0, -1] ^= 1  # of the last message only
+    return states
+
+
+def _failing(states: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    raise TypeError("the code of another signature")
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("planted", [_other_bit, np.zeros_like, _failing])
+def test_a_kernel_that_is_wrong_is_told_and_not_used(
+    planted: Callable[[NDArray[np.uint32]], NDArray[np.uint32]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    keys, rng = DeviceKeys(b"master", "stream"), np.random.default_rng(1)
+    devices, reports = table(rng, 100, 16), table(rng, 100, 9)
+    macs = codes(keys, b"prefix", devices, reports).copy()
+    macs[7, 0] ^= 1
+    monkeypatch.setattr("ldpstream.collector.keys.absorb", lambda *given: planted(absorb(*given)))
+    assert np.flatnonzero(~authentic(keys, b"prefix", devices, macs, reports)).tolist() == [7]
+    assert "hmac is used" in caplog.text
+    assert caplog.text.count("hmac is used") == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), max_size=200))

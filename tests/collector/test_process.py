@@ -127,6 +127,23 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
         assert [one.to_json() for one in store.releases("a", 0, 9)] == [release]
 
 
+def test_json_is_one_object_once_it_listens(tmp_path: Path) -> None:
+    file = tmp_path / "collector.toml"
+    file.write_text(CONFIG)
+    with subprocess.Popen(
+        [*SERVE, str(file), "--json"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        (stream,) = told["streams"]
+        answer = call(int(told["url"].rpartition(":")[2]), "GET", "/v1/streams/a")[1]
+        assert (stream["stream"], stream["pin"]) == ("a", answer["pin"])
+        assert stream["terms"] == answer["terms"]
+        process.terminate()
+        assert process.wait(SECONDS) == 0
+        assert process.stdout.read() == ""
+
+
 def test_a_collector_may_have_as_many_connections_as_it_is_told(tmp_path: Path) -> None:
     file = tmp_path / "collector.toml"
     file.write_text(CONFIG + "[collector.limits]\nconnections = 400\n")

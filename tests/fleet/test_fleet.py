@@ -18,12 +18,14 @@ from ldpstream.cli import run
 from ldpstream.device import AsyncDevice, Unreachable
 from ldpstream.device.account import Submission
 from ldpstream.device.exchange import Request, Response, unreachable
-from ldpstream.device.rounds import Round
+from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.status import read_status
+from ldpstream.device.store import Enrolment
 from ldpstream.errors import Mistake
 from ldpstream.fleet.fleet import Fleet, Outcome, Plan, file_name, run_fleet
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
+from ldpstream.fleet.reader import Judged
 from ldpstream.fleet.users import REMEMBERED, Users
 from ldpstream.fleet.weather import Line, Weather
 from ldpstream.lab.simulation import simulate
@@ -31,10 +33,12 @@ from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.messages import SubmitReport
 from ldpstream.streams.synthetic import constant, sin
+from tests.device.collectors import make_terms
 from tests.fleet.serving import TOKEN, serving, stream_table
 
-DEVICES, WINDOW, TIMESTAMPS = 150, 5, 20
-INTERVAL = 0.6
+DEVICES, WINDOW, TIMESTAMPS = 100, 5, 16
+PATIENCE = 120.0
+KINDS = ("open", "roster")
 
 
 @pytest.fixture(scope="module")
@@ -187,29 +191,84 @@ def test_a_gateway_sends_apart_what_is_too_large_together(tmp_path: Path) -> Non
     assert transport.arrived == 7  # 5 and 2 are too many
 
 
+def test_a_gateway_lets_nobody_decide_when_it_may_be_too_late(tmp_path: Path) -> None:
+    terms = make_terms(interval_ms=60_000, window=1)
+    asked = Round("1-publication", 1, terms.epsilon_nano, terms.start_ms + 54_000, (1, 1))
+
+    def reports_at(ms: int) -> int:
+        transport = Narrow()
+        path = tmp_path / f"{ms}.ldp"
+        device = AsyncDevice.create(path, first_install=True, transport=transport)
+        device.session.account.enrol(
+            account.number, Enrolment("http://x", terms, bytes(32), "open", 0)
+        )
+        gateway = Gateway(transport, "http://x", terms.stream, lambda: [device])
+        heard = Announcement(1, terms.pin, (asked,), now_ms=terms.start_ms + ms)
+        asyncio.run(gateway._answer(heard, gateway.clock.steady_ms()))
+        return gateway.delivered
+
+    assert [reports_at(0), reports_at(37_000), reports_at(53_999)] == [1, 0, 0]
+
+
+def test_a_collector_compiles_nothing_after_it_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a cold cache too: what is compiled later would keep the first reports waiting."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))  # for the collector: ours is read already
+    now = datetime.now(UTC)
+    given: dict[str, object] = {"mechanism": '"lpf"', "window": 1, "population": 30}
+    tables = [stream_table(kind, now, selection=f'"{kind}"', **given) for kind in KINDS]
+    source = sin(users=30, timestamps=50)
+    with serving(tmp_path, *tables) as url:
+        compiled = sorted(cache.rglob("*.nbc"))
+        plans = [
+            Plan(url, kind, TOKEN, source, 30, PATIENCE, gateway=kind == "open") for kind in KINDS
+        ]
+        for outcome in asyncio.run(_until_judged(plans, 2)):
+            assert outcome.delivered > 0
+    assert sorted(cache.rglob("*.nbc")) == compiled
+
+
+def test_devices_report_while_others_enrol(collector: str) -> None:
+    """A gateway need not wait for all; whoever is there at the start is heard."""
+    enrolled: list[int] = []
+    source = sin(users=60, timestamps=50)
+    plan = Plan(collector, "sin", TOKEN, source, 60, 3.0, gateway=True, gradual=True)
+    outcome = run_fleet(plan, lambda stage, done, _: enrolled.append(done))
+    assert max(enrolled) == 60
+    assert outcome.delivered > 5
+
+
 def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> None:
-    """LPU: each release is fresh, so its squared error over its variance is chi-squared."""
-    start = datetime.now(UTC) + timedelta(seconds=8)
-    streams = [
-        stream_table(kind, start, selection=f'"{kind}"', population=DEVICES, window=WINDOW)
-        for kind in ("open", "roster")
-    ]
+    """LPU: each release is fresh, so its squared error over its variance is chi-squared.
+
+    What counts is how many reports each release was made of, not how many were asked for: a busy
+    machine, where reports come late, takes longer and finds the same.
+    """
     source = constant(users=DEVICES, timestamps=TIMESTAMPS, p=0.3)
+    simulated = simulate(source, "lpu", epsilon=1, window=WINDOW, oracle="grr", repeats=100)
+    soon = datetime.now(UTC) + timedelta(seconds=3)
+    streams = [
+        stream_table(
+            kind, soon, selection=f'"{kind}"', population=DEVICES, window=WINDOW, interval='"1s"'
+        )
+        for kind in KINDS
+    ]
     with serving(folder, *streams) as url:
         plans = [
-            Plan(url, kind, TOKEN, source, DEVICES, seconds=0, seed=seed)
-            for seed, kind in enumerate(("open", "roster"))
+            Plan(url, kind, TOKEN, source, DEVICES, PATIENCE, gateway=kind == "open", seed=seed)
+            for seed, kind in enumerate(KINDS)
         ]
-        outcomes = asyncio.run(_until(start + timedelta(seconds=TIMESTAMPS * INTERVAL), plans))
+        outcomes = asyncio.run(_until_judged(plans, TIMESTAMPS))
     half = Oracle.GRR.collector(2, Epsilon.of(1))
     concentration = 0.3**2 + 0.7**2
     expected = half.mean_variance(DEVICES // WINDOW, DEVICES, concentration)
-    simulated = simulate(source, "lpu", epsilon=1, window=WINDOW, oracle="grr", repeats=100)
-    # 2000 timestamps: a relative deviation of sqrt(2 / 2000) = 0.032, five of which are 0.16
-    assert simulated.mean("mse") == pytest.approx(expected, rel=0.16)
+    # 1600 timestamps: a relative deviation of sqrt(2 / 1600) = 0.036, five of which are 0.18
+    assert simulated.mean("mse") == pytest.approx(expected, rel=0.18)
     for outcome in outcomes:
-        whole = [one for one in outcome.judged if one.fresh and one.received >= 5]
-        assert len(whole) >= TIMESTAMPS // 2, "the machine is too slow for this test"
+        whole = [one for one in outcome.judged if _is_whole(one)]
+        assert len(whole) >= TIMESTAMPS
         ratios = [
             np.mean((one.values - one.truth) ** 2)
             / half.mean_variance(one.received, DEVICES, concentration)
@@ -222,16 +281,25 @@ def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> N
     assert "budget-spent" not in outcomes[1].refused  # a roster asks who has something left
 
 
-async def _until(end: datetime, plans: list[Plan]) -> list[Outcome]:
-    seconds = (end - datetime.now(UTC)).total_seconds()
-    fleets = [Fleet(_for_seconds(plan, seconds)) for plan in plans]
-    return list(await asyncio.gather(*(fleet.run() for fleet in fleets)))
+def _is_whole(judged: Judged) -> bool:
+    return judged.fresh and judged.received >= 5
 
 
-def _for_seconds(plan: Plan, seconds: float) -> Plan:
-    from dataclasses import replace
+async def _until_judged(plans: list[Plan], number: int) -> list[Outcome]:
+    """Run each fleet until there are so many releases of so many reports."""
 
-    return replace(plan, seconds=seconds)
+    async def run(plan: Plan) -> Outcome:
+        seen: list[Judged] = []
+
+        def watch(judged: Judged) -> None:
+            seen.append(judged)
+            if sum(map(_is_whole, seen)) == number:
+                fleet.stop()
+
+        fleet = Fleet(plan, watch=watch)
+        return await fleet.run()
+
+    return list(await asyncio.gather(*map(run, plans)))
 
 
 @pytest.fixture(scope="module")

@@ -109,13 +109,28 @@ def test_stopping_half_way_keeps_what_arrived(pool: ProcessPool, tmp_path: Path)
     assert len(rest.ran) == 19
 
 
+QUICK_RUNS = 5
+HELD_UP = OWN_MECHANISM.replace(
+    "        if t % 2:",
+    f"""        EveryOther.runs += t == 1
+        while EveryOther.runs > {QUICK_RUNS} and os.getppid() == EveryOther.parent:
+            time.sleep(0.01)
+        if t % 2:""",
+).replace(
+    "(Mechanism):",
+    """(Mechanism):
+    runs, parent = 0, os.getppid()
+""",
+)
+"""Of each worker the first few runs are quick; the next one goes on for as long as its parent."""
+
 SCRIPT = f"""
-import sys
+import os, sys, time
 from pathlib import Path
 from ldpstream.lab.engines import ProcessPool
 from ldpstream.lab.experiment import Experiment, ResultCache
 from ldpstream.streams.synthetic import sin
-{OWN_MECHANISM}
+{HELD_UP}
 if __name__ == "__main__":
     grid = Experiment([sin(2000, 100)], ["every-other"], windows=[5], repeats=1000)
     with ResultCache(Path(sys.argv[1])) as cache, ProcessPool(workers=2) as pool:
@@ -171,21 +186,21 @@ class Script:
 
 def test_killed_it_goes_on_where_it_was_and_ctrl_c_ends_it_quietly(tmp_path: Path) -> None:
     killed = Script(tmp_path)
-    killed.wait_for_results(5)
+    killed.wait_for_results(QUICK_RUNS)
     killed.process.kill()
     killed.end()
     killed.wait_for_workers_to_end()
     before = killed.stored()
-    assert before >= 5
+    assert before >= QUICK_RUNS
 
     stopped = Script(tmp_path)
-    known = stopped.wait_for_results(5)
+    known = stopped.wait_for_results(QUICK_RUNS)
     os.killpg(stopped.process.pid, signal.SIGINT)  # as a terminal does: to parent and workers
     _, err = stopped.end()
     assert (stopped.process.returncode, err) == (1, "stopped\n")
     stopped.wait_for_workers_to_end()
     assert known == before
-    assert stopped.stored() >= before + 5
+    assert stopped.stored() >= before + QUICK_RUNS
 
 
 def test_a_script_without_a_main_guard_is_told(tmp_path: Path) -> None:

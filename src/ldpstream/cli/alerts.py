@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ldpstream.cli import options
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 app = typer.Typer(help="Alerts of a collector.", no_args_is_help=True)
@@ -17,9 +19,10 @@ def alerts() -> None:
     """Alerts of a collector."""
 
 
-@app.command()
-def test(
+@app.command("test")
+def send_test(
     file: Annotated[Path, typer.Argument(help="configuration, TOML (docs/collector.md)")],
+    as_json: options.Json = False,
 ) -> None:
     """Send one test alert to the webhook of a configuration, and print the answer."""
     from ldpstream.collector.alerts.machine import Alert, State
@@ -44,8 +47,11 @@ def test(
         Release(0, now, content, asked=0, received=0, missed=False),
     )
     answer = post(config.webhook, message(stream.name, [change], config.external_url))
-    print(f"{answer.status} {answer.reason}".strip())
-    if answer.body.strip():
-        print(answer.body.strip())
+    if as_json:
+        print(json.dumps({"status": answer.status, "reason": answer.reason, "body": answer.body}))
+    else:
+        print(f"{answer.status} {answer.reason}".strip())
+        if answer.body.strip():
+            print(answer.body.strip())
     if not 200 <= answer.status < 300:
         raise LdpStreamError(Problem.WEBHOOK, what=f"it answered {answer.status}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import sys
 from typing import Annotated
 
 import typer
 
+from ldpstream.cli import options
 from ldpstream.extras import need
 
 app = typer.Typer(
@@ -25,6 +28,7 @@ def mqtt(
     broker: Annotated[str, typer.Option(help="mqtt(s)://host:port")] = "mqtt://127.0.0.1:1883",
     user: Annotated[str | None, typer.Option(envvar="LDPSTREAM_MQTT_USER")] = None,
     password: Annotated[str | None, typer.Option(envvar="LDPSTREAM_MQTT_PASSWORD")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Announce rounds to a broker, and pass on the reports that devices publish there."""
     need("bridge mqtt", "mqtt")
@@ -35,8 +39,14 @@ def mqtt(
     bridge = MqttBridge(collector.rstrip("/"), stream, at)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: bridge.stop())
-    print(f"bridging {stream} to {at.url}", flush=True)
+    said = sys.stderr if as_json else sys.stdout
+    print(f"bridging {stream} to {at.url}", file=said, flush=True)
     bridge.run()
     passed = bridge.passed
+    if as_json:
+        counts = {"accepted": passed.accepted, "repeated": passed.repeated}
+        done = {"stream": stream, "broker": at.url, **counts, "refused": dict(passed.refused)}
+        print(json.dumps(done))
+        return
     refused = ", ".join(f"{number} {code}" for code, number in sorted(passed.refused.items()))
     print(f"accepted {passed.accepted}, repeated {passed.repeated}, refused {refused or 'none'}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,45 +32,76 @@ def command(
 ) -> None:
     """Start a collector and a fleet of real devices on loopback, and watch what is released.
 
-    Each device holds a 1 with a probability that follows a sine; every second a twentieth of them
-    report, each with the whole of epsilon = 1 for its next 20 seconds; LPF makes a figure of it.
+    Each device knows in which region of a city its owner is. Every second a tenth of them report,
+    each with the whole of epsilon = 2 for its next 10 seconds; LPF makes a figure of it. After half
+    a minute there is a match at the stadium, and an alert fires.
     """
     need("demo", "collector")
+    from ldpstream.fleet.city import city
     from ldpstream.fleet.demo import STREAM, demo_collector
     from ldpstream.fleet.fleet import Plan, run_fleet
-    from ldpstream.streams.synthetic import sin
+    from ldpstream.fleet.truth import write_truth
 
     if seconds is not None:
         check_positive("--seconds", seconds)
-    say = _ignore if as_json else partial(print, flush=True)
+    check_positive("--devices", devices)
+    source = city(devices)
+    say = partial(print, file=sys.stderr if as_json else sys.stdout, flush=True)
     with demo_collector(devices) as collector:
         say(f"open this page, and join as a device:  {collector.page}")
         plan = Plan(
             url=collector.url,
             stream=STREAM,
             token=collector.token,
-            source=sin(users=devices, timestamps=100_000, a=0.2, b=0.05, h=0.4),
+            source=source,
             devices=devices,
             seconds=seconds or FOREVER,
+            gateway=True,
+            gradual=True,
         )
+        story = Story(source.domain.labels, _ignore if as_json else say)
+
+        def watch(judged: Judged) -> None:
+            if not collector.truth.exists():
+                write_truth(collector.truth, source, judged.t)
+            story.tell(judged)
+
         with stages(f"{devices} devices") as show:
-            outcome = run_fleet(plan, show, _ignore if as_json else _show)
-    say(_closing(outcome))
+            outcome = run_fleet(plan, show, watch)
     if as_json:
         print(json.dumps(_object(outcome, collector.url) | {"page": collector.page}))
+    else:
+        say(_closing(outcome))
 
 
 def _ignore(_: object) -> None: ...
 
 
-def _show(judged: Judged) -> None:
-    if judged.t % 20 == 1 or judged.t < 3:
-        print("     t  reports  truth  released  standard error")
-    print(
-        f"{judged.t:6d}  {judged.received:7d}  {judged.truth[1]:.3f}  {judged.values[1]:8.3f}"
-        f"  {judged.variance[1] ** 0.5:14.3f}",
-        flush=True,
-    )
+class Story:
+    """What is released, line by line, in percent, beside the truth that only a demo knows."""
+
+    def __init__(self, regions: Sequence[str], say: Callable[[str], None]) -> None:
+        self._say = say
+        self._header = "     t  reports" + "".join(f"{region:>12}" for region in regions)
+        self._told = 0
+        self._first_t = 0
+        say("percent of all people in each region, as released (and in truth):")
+        say(self._header)
+
+    def tell(self, judged: Judged) -> None:
+        from ldpstream.fleet.city import KICK_OFF
+
+        self._first_t = self._first_t or judged.t
+        if self._told and self._told % 20 == 0:
+            self._say(self._header)
+        if judged.t == self._first_t + KICK_OFF:
+            self._say("        a match begins: watch the stadium, and the alert")
+        self._told += 1
+        shares = "".join(
+            f"{100 * value:6.0f} ({100 * truth:2.0f})".rjust(12)
+            for value, truth in zip(judged.values, judged.truth, strict=True)
+        )
+        self._say(f"{judged.t:6d}  {judged.received:7d}{shares}")
 
 
 def _closing(outcome: Outcome) -> str:

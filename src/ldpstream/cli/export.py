@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import typer
 
+from ldpstream.cli import options
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def command(
     token: Annotated[
         str, typer.Option(envvar="LDPSTREAM_READ_TOKEN", help="of a private stream")
     ] = "",
+    as_json: options.Json = False,
 ) -> None:
     """Write releases, with variance, interval and flags, to a file."""
     from ldpstream.collector.formats import write
@@ -54,7 +56,11 @@ def command(
     except OSError as error:
         fix = "name a file that can be written"
         raise Mistake(Problem.DATA_FILE, file=out, what=error.strerror, fix=fix) from None
-    print(f"{out}: {len(rows)} releases of {stream}")
+    if as_json:
+        done = {"file": str(out), "stream": stream, "format": kind, "releases": len(rows)}
+        print(json.dumps(done))
+    else:
+        print(f"{out}: {len(rows)} releases of {stream}")
 
 
 def _from_store(store: str, stream: str, since: int) -> tuple[list[str], list[Release]]:

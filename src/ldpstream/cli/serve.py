@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ldpstream.errors import Mistake, Problem
+
+if TYPE_CHECKING:
+    from ldpstream.collector.service import StreamService
 
 
 def command(
@@ -16,6 +20,9 @@ def command(
     log: Annotated[
         str, typer.Option(help="least level of log lines on standard error")
     ] = "warning",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="print one JSON object once it listens")
+    ] = False,
 ) -> None:
     """Collect reports from devices, release their statistics, until stopped."""
     from ldpstream.collector.config import load
@@ -23,9 +30,14 @@ def command(
 
     config = load(file)
     if check:
-        print(f"{file}: {len(config.streams)} stream(s), nothing wrong")
+        names = [stream.name for stream in config.streams]
+        if as_json:
+            print(json.dumps({"file": str(file), "streams": names}))
+        else:
+            print(f"{file}: {len(names)} stream(s), nothing wrong")
         return
     from ldpstream.collector.logs import LEVELS, set_up
+    from ldpstream.collector.rehearsal import rehearse
     from ldpstream.collector.server import listen, serve, url_of
     from ldpstream.collector.service import Service
 
@@ -34,14 +46,40 @@ def command(
     set_up(log)
     secrets = Secrets.load(config.secret_files, config.folder)
     listening = listen(config)
+    rehearse(config.streams)  # before the service, which starts the clock of a new stream
     service = Service(config, secrets)
-    for stream in service.streams.values():
-        terms, names = stream.terms, stream.terms.names
-        values = f"{len(names)} labels" if len(names) > 1 else f"the {names[0]} of numbers"
-        print(
-            f"{terms.stream}: {stream.config.mechanism} with {terms.oracle}, epsilon"
-            f" {terms.epsilon} in {terms.window} timestamps of {terms.interval_ms / 1000:g} s,"
-            f" {values}, {stream.config.selection}\n  pin {terms.pin}"
-        )
-    serve(service, listening, lambda: print(f"listening on {url_of(listening)}", flush=True))
-    print("stopped", flush=True)
+    if not as_json:
+        print("\n".join(map(_in_words, service.streams.values())))
+
+    def ready() -> None:
+        url = url_of(listening)
+        if as_json:
+            streams = [_facts(stream) for stream in service.streams.values()]
+            print(json.dumps({"url": url, "streams": streams}), flush=True)
+        else:
+            print(f"listening on {url}", flush=True)
+
+    serve(service, listening, ready)
+    if not as_json:
+        print("stopped", flush=True)
+
+
+def _in_words(stream: StreamService) -> str:
+    terms, names = stream.terms, stream.terms.names
+    values = f"{len(names)} labels" if len(names) > 1 else f"the {names[0]} of numbers"
+    return (
+        f"{terms.stream}: {stream.config.mechanism} with {terms.oracle}, epsilon"
+        f" {terms.epsilon} in {terms.window} timestamps of {terms.interval_ms / 1000:g} s,"
+        f" {values}, {stream.config.selection}\n  pin {terms.pin}"
+    )
+
+
+def _facts(stream: StreamService) -> dict[str, object]:
+    """What describes a stream, its pin first of all."""
+    return {
+        "stream": stream.terms.stream,
+        "pin": stream.terms.pin,
+        "terms": stream.terms.to_json(),
+        "mechanism": stream.config.mechanism,
+        "selection": stream.config.selection,
+    }

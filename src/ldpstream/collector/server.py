@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import uvicorn
+from starlette.routing import BaseRoute
 
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.config import Config
-from ldpstream.collector.keys import warm_up
 from ldpstream.collector.service import Service
 from ldpstream.errors import Mistake, Problem
 from ldpstream.open_files import allow_connections
@@ -49,12 +49,22 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(service: Service, listening: socket.socket, ready: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM; return when all that was accepted is committed."""
+def serve(
+    service: Service,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    more: Sequence[BaseRoute] = (),
+) -> None:
+    """Serve until SIGINT or SIGTERM; return when all that was accepted is committed.
+
+    `more` routes are served beside those of the API and the page.
+    """
     allow_connections(service.config.limits.connections)
+    app = build_app(service)
+    app.router.routes.extend(more)
     server = _Server(
         uvicorn.Config(
-            build_app(service),
+            app,
             log_config=None,  # logs.py
             access_log=False,
             server_header=False,
@@ -74,7 +84,6 @@ def serve(service: Service, listening: socket.socket, ready: Callable[[], None])
 
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop)
-        warm_up()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)

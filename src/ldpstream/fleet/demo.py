@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import subprocess
@@ -13,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldpstream.errors import LdpStreamError, Problem
+from ldpstream.fleet.city import REGIONS
 from ldpstream.fleet.folders import memory_folder
 
-STREAM = "demo"
-WINDOW = 20
+STREAM = "city"
+WINDOW = 10
 STOPPING_SECONDS = 10
 
 CONFIGURATION = """
@@ -26,8 +28,8 @@ store = "collector.sqlite"
 
 [[stream]]
 name = "{stream}"
-labels = ["0", "1"]
-epsilon = 1.0
+labels = {labels}
+epsilon = 2.0
 window = {window}
 interval = "1s"
 mechanism = "lpf"
@@ -36,11 +38,12 @@ population = {population}
 public = true
 
 [[stream.alert]]
-name = "every other device holds a 1"
-label = "1"
-above = 0.5
+name = "The stadium fills up"
+label = "Stadium"
+above = 0.2
 on = "interval"
-for = "2s"
+for = "1s"
+keep_firing_for = "3s"
 """
 
 
@@ -51,37 +54,47 @@ class Demo:
     url: str
     token: str
     """Lets devices enrol."""
+    truth: Path
+    """Where to write what the page may lay over its lines (`truth.py`)."""
 
     @property
     def page(self) -> str:
         """Where a browser sees the stream; it is public, so the address needs no token."""
-        return f"{self.url}/#/streams/{STREAM}"
+        return f"{self.url}/?demo#/streams/{STREAM}"
 
 
 @contextmanager
 def demo_collector(population: int) -> Iterator[Demo]:
-    """A collector of one stream of second-long timestamps."""
-    text = CONFIGURATION.format(stream=STREAM, window=WINDOW, population=population)
-    with running_collector(text) as running:
+    """A collector of one stream of second-long timestamps, with the regions of a city."""
+    text = CONFIGURATION.format(
+        stream=STREAM, labels=json.dumps(REGIONS), window=WINDOW, population=population
+    )
+    with running_collector(text, shows_truth=True) as running:
         yield running
 
 
 @contextmanager
-def running_collector(configuration: str) -> Iterator[Demo]:
-    """Start `ldpstream serve` with this configuration, in memory; stop it at the end."""
+def running_collector(configuration: str, *, shows_truth: bool = False) -> Iterator[Demo]:
+    """Start `ldpstream serve` with this configuration, in memory; stop it at the end.
+
+    With `shows_truth` it is the collector of `truth.py`.
+    """
     token = secrets.token_urlsafe(24)
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
-        file = Path(folder) / "demo.toml"
+        file, truth = Path(folder) / "demo.toml", Path(folder) / "truth.json"
         file.write_text(configuration)
+        program = ["ldpstream", "serve", str(file)]
+        if shows_truth:
+            program = ["ldpstream.fleet.truth", str(file), str(truth)]
         process = subprocess.Popen(  # noqa: S603 - this very program
-            [sys.executable, "-m", "ldpstream", "serve", str(file)],
+            [sys.executable, "-m", *program],
             env=os.environ | {"LDPSTREAM_ENROLMENT_TOKEN": token},
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,  # Ctrl-C is for us; we then tell it to stop
         )
         try:
-            yield Demo(_address(process), token)
+            yield Demo(_address(process), token, truth)
         finally:
             _stop(process)
 

@@ -32,6 +32,8 @@ from ldpstream.protocol.terms import Value
 from ldpstream.streams.stream import Stream
 
 ENROLLING_AT_ONCE = 64
+ENROLLING_BESIDE = 8
+"""While others report already, who must not wait for long."""
 LONGEST_POLL = 30
 
 Progress = Callable[[str, int, int], None]
@@ -53,6 +55,8 @@ class Plan:
     seconds: float
     weather: Weather = field(default_factory=Weather)
     gateway: bool = False
+    gradual: bool = False
+    """With a gateway: devices report as soon as they are enrolled, while others still enrol."""
     seed: int = 0
     folder: Path | None = None
     """Where the devices' files are kept; None: in memory, and gone at the end."""
@@ -111,7 +115,8 @@ class Fleet:
         self._chance = Random(plan.seed)  # noqa: S311 - for the weather, not for reports
         self._users = Users(plan.source, plan.devices, plan.seed)
         self._levels: Range | None = None
-        self._members: list[_Member] = []
+        self._members: dict[int, _Member] = {}
+        """By user."""
         self._made = 0
         self._stopped = asyncio.Event()
         self._delivered = self._undelivered = 0
@@ -127,7 +132,9 @@ class Fleet:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._transport.close)
             self._folder = stack.enter_context(_folder(self._plan.folder))
-            terms = await self._enrol_all()
+            terms = await self._enrol_first()
+            if not self._plan.gradual:
+                await self._enrol_others(ENROLLING_AT_ONCE)
             started = time.monotonic()
             query = MeanQuery(self._levels.low, self._levels.high) if self._levels else HISTOGRAM
             reader = Reader(self._transport, self._plan.url, self._plan.stream, self._users, query)
@@ -144,24 +151,27 @@ class Fleet:
             tuple(reader.judged),
         )
 
-    async def _enrol_all(self) -> Terms:
-        """Everyone, some at a time. The first one alone, so that a mistake is told once."""
-        first = await self._join(0)
-        self._members = [first]
+    async def _enrol_first(self) -> Terms:
+        """One alone, so that a mistake is told once."""
+        first = self._members[0] = await self._join(0)
         terms = first.device.terms
         assert terms is not None
         self._agree(terms)
-        gate = asyncio.Semaphore(ENROLLING_AT_ONCE)
-
-        async def join(user: int) -> _Member:
-            async with gate:
-                member = await self._join(user)
-            self._progress("enrolled", self._made, self._plan.devices)
-            return member
-
-        others = (join(user) for user in range(1, self._plan.devices))
-        self._members += await asyncio.gather(*others)
         return terms
+
+    async def _enrol_others(self, at_once: int) -> None:
+        gate = asyncio.Semaphore(at_once)
+
+        async def join(user: int) -> None:
+            async with gate:
+                self._members[user] = await self._join(user)
+            self._progress("enrolled", self._made, self._plan.devices)
+
+        await asyncio.gather(*(join(user) for user in range(1, self._plan.devices)))
+
+    async def _grow(self) -> None:
+        await self._enrol_others(ENROLLING_BESIDE)
+        await self._stopped.wait()
 
     def _agree(self, terms: Terms) -> None:
         """Find out how the source's labels are values of the stream."""
@@ -203,15 +213,17 @@ class Fleet:
             gateway = Gateway(line, self._plan.url, self._plan.stream, self._online)
             await gateway.check()
             workers = [asyncio.create_task(gateway.run())]
+            if self._plan.gradual:
+                workers.append(asyncio.create_task(self._grow()))
         else:
-            for member in self._members:
+            for member in self._members.values():
                 member.task = asyncio.create_task(self._live(member))
             workers = []
         workers.append(asyncio.create_task(self._change_weather(terms)))
         workers.append(asyncio.create_task(self._read(terms, reader)))
         workers.append(asyncio.create_task(self._stop_early()))
         await asyncio.wait(workers, timeout=self._plan.seconds, return_when=asyncio.FIRST_COMPLETED)
-        workers += [member.task for member in self._members if member.task is not None]
+        workers += [member.task for member in self._members.values() if member.task is not None]
         for worker in workers:
             worker.cancel()
         ends = await asyncio.gather(*workers, return_exceptions=True)
@@ -227,7 +239,8 @@ class Fleet:
         await self._stopped.wait()
 
     def _online(self) -> Iterable[AsyncDevice]:
-        return (member.device for member in self._members if not member.line.offline)
+        members = list(self._members.values())  # more may come while these decide
+        return (member.device for member in members if not member.line.offline)
 
     async def _live(self, member: _Member) -> None:
         """One device's life, as in `AsyncDevice.run`, with its outcomes counted."""
@@ -243,9 +256,9 @@ class Fleet:
         """At each timestamp: who is offline, who leaves, who joins."""
         weather = self._plan.weather
         while True:
-            for member in self._members:
+            for member in self._members.values():
                 member.line.offline = self._chance.random() < weather.offline
-            leaving = [user for user in range(self._plan.devices) if self._leaves()]
+            leaving = [user for user in sorted(self._members) if self._leaves()]
             for user in leaving:
                 member = await self._join(user)
                 self._leave(self._members[user])

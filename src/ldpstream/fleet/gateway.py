@@ -40,6 +40,11 @@ LONGEST_DELIVERY = 30.0
 """Seconds for which a batch is sent again, whatever the round's deadline is said to be."""
 LONGEST_HOLD = 0.2
 """Seconds that a report waits for company: the round may end before the last device has decided."""
+SHORTEST_HOLD = 0.05
+"""Seconds between two looks at devices for which it was too early, so that some go together."""
+LAST_CALL = 0.3
+"""The share of an interval, before a deadline, in which no device is let decide any more: a report
+that is drawn and comes too late is paid for in vain."""
 
 
 @dataclass
@@ -103,8 +108,10 @@ class Gateway:
         """Let every device decide; those for whom it is too early again, when it is not."""
         for asked in announcement.rounds:
             devices: Iterable[AsyncDevice] = self.online()
-            while devices := await self._let_decide(devices, announcement, asked, heard_ms):
-                await asyncio.sleep(LONGEST_HOLD)
+            while early := await self._let_decide(devices, announcement, asked, heard_ms):
+                devices = [device for device, _ in early]
+                soonest = min(wait for _, wait in early)
+                await asyncio.sleep(min(max(soonest, SHORTEST_HOLD), LONGEST_HOLD))
 
     async def _let_decide(
         self,
@@ -112,18 +119,21 @@ class Gateway:
         announcement: Announcement,
         asked: Round | Refused,
         heard_ms: int,
-    ) -> list[AsyncDevice]:
-        """Pass reports on as they are made; return the devices that must wait."""
+    ) -> list[tuple[AsyncDevice, float]]:
+        """Pass reports on as they are made; return who must wait, and for how many seconds."""
         ready: list[tuple[AsyncDevice, Submission]] = []
-        early: list[AsyncDevice] = []
+        early: list[tuple[AsyncDevice, float]] = []
         held_since = time.monotonic()
         for number, device in enumerate(devices):
             device.session.hear(announcement, heard_ms)
+            if isinstance(asked, Round) and _is_last_call(device, asked):
+                early.clear()
+                break
             match self._decision(device, announcement.pin, asked):
                 case Submission() as submission:
                     ready.append((device, submission))
-                case TooEarly():
-                    early.append(device)
+                case TooEarly(wait_ms=wait_ms):
+                    early.append((device, wait_ms / 1000))
                 case Refused() | LedgerUnusable() as refusal:
                     self.refused[refusal.problem.code] += 1
             long_enough = time.monotonic() - held_since > LONGEST_HOLD
@@ -164,19 +174,32 @@ class Gateway:
         for part in decided:
             self._count(part.response, reports[first : first + part.number])
             first += part.number
-        self.undelivered += len(reports) - first
+        if given_up := len(reports) - first:
+            self.undelivered += given_up
+            self.refused[Problem.UNREACHABLE.code] += given_up
 
     def _count(self, response: Response, reports: list[tuple[AsyncDevice, Submission]]) -> None:
         answer = read_object(response, "batch") if response.status == 200 else {}
         accepted, repeated = answer.get("accepted"), answer.get("repeated")
         if not (isinstance(accepted, int) and isinstance(repeated, int)):
             self.undelivered += len(reports)
+            refusal = refusal_in(response, "the reports of a round")
+            self.refused[refusal.problem.code] += len(reports)
             return
         for device, one in reports:
             device.session.account.arrived(one.round)
         counted = max(0, min(accepted + repeated, len(reports)))
         self.delivered += counted
         self.undelivered += len(reports) - counted
+        refused = answer.get("refused")
+        if isinstance(refused, dict):
+            self.refused.update({code: n for code, n in refused.items() if isinstance(n, int)})
+
+
+def _is_last_call(device: AsyncDevice, asked: Round) -> bool:
+    account = device.session.account
+    margin_ms = LAST_CALL * account.enrolled.terms.interval_ms
+    return account.label.now_ms() > asked.deadline_ms - margin_ms
 
 
 def _pause(failures: int) -> float:

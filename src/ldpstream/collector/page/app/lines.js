@@ -29,6 +29,8 @@ export class Lines {
     this.view = view;
     this.alarms = alarms;
     /** @type {Curve[]} */ this.curves = [];
+    /** Known to a demonstration only. @type {import("./truth.js").Truth | null} */
+    this.truth = null;
     this.tip = h("div", { class: "tip", "aria-hidden": "true", hidden: true });
     this.box = h("div", {
       class: "chart",
@@ -143,6 +145,7 @@ export class Lines {
         hooks: {
           drawClear: [() => this.#drawSpans()],
           draw: [
+            () => this.#drawTruth(),
             () => this.#drawThresholds(),
             () => this.#drawMarks(),
             () => this.#drawFlags(),
@@ -260,6 +263,28 @@ export class Lines {
       ctx.lineTo(right, y);
       ctx.stroke();
       this.#write(this.stream.unit.show(at), right - 4 * devicePixelRatio, y - 5 * devicePixelRatio, ink);
+    }
+    ctx.restore();
+  }
+
+  /** Dotted, in the colours of the labels. */
+  #drawTruth() {
+    const { truth } = this;
+    if (!truth || !this.#rows.length) return;
+    const { ctx, bbox } = this.#plot;
+    const place = this.#place;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.setLineDash([2 * devicePixelRatio, 4 * devicePixelRatio]);
+    ctx.lineWidth = 2 * devicePixelRatio;
+    for (const { label, slot } of this.curves) {
+      ctx.strokeStyle = curveColour(slot);
+      ctx.beginPath();
+      for (const { t } of this.#rows)
+        ctx.lineTo(place(t), this.#plot.valToPos(truth(t)[label], "y", true));
+      ctx.stroke();
     }
     ctx.restore();
   }

@@ -15,6 +15,7 @@ import { Privacy } from "./privacy.js";
 import { RoundPanel } from "./round.js";
 import { onTheme } from "./theme.js";
 import { adminToken, shareLink } from "./tokens.js";
+import { truthOfDemo } from "./truth.js";
 import { View } from "./view.js";
 import { wall } from "./wall.js";
 
@@ -107,6 +108,7 @@ class StreamPage {
     this.draw();
     this.#load();
     this.#watch();
+    this.#learnTruth();
     follow(
       stream,
       () => this.history.lastT,
@@ -123,6 +125,16 @@ class StreamPage {
     if (this.alarmPanel) this.alarmPanel.hidden = !told.alerts.length && !this.alarms.changes.length;
     const { firing } = this.alarms;
     document.title = `${firing ? `▲ ${firing} firing · ` : ""}${this.stream.terms.stream} · ldpstream`;
+    this.draw();
+  }
+
+  /** In a demonstration, lay the truth over the lines. */
+  async #learnTruth() {
+    this.lines.truth = await truthOfDemo(this.signal).catch(() => null);
+    if (!this.lines.truth || this.signal.aborted) return;
+    this.main.querySelector(".legend")?.append(
+      h("li", {}, h("i", { class: "tick truth" }), "the truth, which only a demo knows"),
+    );
     this.draw();
   }
 

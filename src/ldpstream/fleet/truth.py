@@ -1,0 +1,56 @@
+"""A collector that also serves the truth, for a demonstration's page: `python -m` this, FILE TRUTH.
+
+Only here is there such a route, and only a demonstration knows what to write into its file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ldpstream.collector.config import load
+from ldpstream.collector.logs import set_up
+from ldpstream.collector.rehearsal import rehearse
+from ldpstream.collector.secrets import Secrets
+from ldpstream.collector.server import listen, serve, url_of
+from ldpstream.collector.service import Service
+from ldpstream.lab.files import write_whole
+from ldpstream.streams.stream import CountsStream
+
+PATH = "/demo/truth"
+
+
+def write_truth(file: Path, source: CountsStream, first_t: int) -> None:
+    """Tell what was held from the timestamp on that was the source's first; it starts again."""
+    shares = (source.table / source.users).round(6).tolist()
+    write_whole(file, json.dumps({"first_t": first_t, "shares": shares}).encode())
+
+
+def main(configuration: str, truth: str) -> None:
+    """Do as `ldpstream serve`, and serve the truth once it is written."""
+
+    async def answer(request: Request) -> Response:
+        if not Path(truth).exists():  # the first device has not reported
+            return Response(status_code=204)
+        return Response(Path(truth).read_bytes(), media_type="application/json")
+
+    set_up("warning")
+    config = load(Path(configuration))
+    secrets = Secrets.load(config.secret_files, config.folder)
+    listening = listen(config)
+    rehearse(config.streams)
+    service = Service(config, secrets)
+
+    def ready() -> None:
+        print(f"listening on {url_of(listening)}", flush=True)
+
+    serve(service, listening, ready, [Route(PATH, answer, methods=["GET"])])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
