@@ -199,9 +199,8 @@ def test_a_gateway_lets_nobody_decide_when_it_may_be_too_late(tmp_path: Path) ->
         transport = Narrow()
         path = tmp_path / f"{ms}.ldp"
         device = AsyncDevice.create(path, first_install=True, transport=transport)
-        device.session.account.enrol(
-            account.number, Enrolment("http://x", terms, bytes(32), "open", 0)
-        )
+        account = device.session.account
+        account.enrol(account.number, Enrolment("http://x", terms, bytes(32), "open", 0))
         gateway = Gateway(transport, "http://x", terms.stream, lambda: [device])
         heard = Announcement(1, terms.pin, (asked,), now_ms=terms.start_ms + ms)
         asyncio.run(gateway._answer(heard, gateway.clock.steady_ms()))
