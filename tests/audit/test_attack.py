@@ -23,6 +23,7 @@ from ldpstream.collector.selection import RosterSelection
 from ldpstream.device import account, rules
 from ldpstream.device.account import Account
 from ldpstream.device.clock import OwnTime
+from ldpstream.device.session import Session
 from ldpstream.device.values import HeldValue
 from ldpstream.device.witness import ChangeTime
 from ldpstream.mechanisms.registry import names
@@ -136,7 +137,7 @@ def _interrupted(trial: Trial) -> None:
 
 def test_bugs_are_gone_when_their_world_is() -> None:
     def now() -> list[object]:
-        honest = (RosterSelection, Account, Oue, OwnTime, ChangeTime, HeldValue)
+        honest = (RosterSelection, Account, Session, Oue, OwnTime, ChangeTime, HeldValue)
         return [dict(vars(one)) for one in honest]
 
     before = now()

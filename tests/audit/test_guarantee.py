@@ -67,6 +67,7 @@ def spoken(folder: Path, value: str) -> list[tuple[int, str]]:
         connection.execute("UPDATE device SET secret = zeroblob(32)")
         connection.commit()
     device = bench.enrolled()
+    assert device.session.account._secret == bytes(32)
     device.observe(value)
     for t in range(1, 41):
         bench.clock.pass_timestamps(t - bench.t)
@@ -79,6 +80,12 @@ def test_whether_a_device_speaks_does_not_depend_on_its_value(memory: Path) -> N
     north, *others = (spoken(memory, value) for value in ("north", "east", "south", "west"))
     assert 10 < len(north) < 50  # it does both, for the coin and for the budget
     assert all(other == north for other in others)
+
+
+def test_a_coin_of_the_value_would_be_noticed(memory: Path) -> None:
+    (bug,) = (bug for bug in BUGS if bug.name == "a coin of the value")
+    with bug.planted():
+        assert spoken(memory, "north") != spoken(memory, "east")
 
 
 def test_a_device_that_speaks_by_its_value_would_be_noticed(

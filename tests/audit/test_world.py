@@ -16,6 +16,7 @@ from ldpstream.audit.life import Life
 from ldpstream.audit.machine import START_MS, Machine, TrueTime
 from ldpstream.audit.planted import BUGS
 from ldpstream.audit.planted.bug import Bug
+from ldpstream.device.exchange import Pause, Request
 from ldpstream.fleet.folders import memory_folder
 
 
@@ -154,6 +155,22 @@ def test_a_planted_bug_is_seen_in_its_drill(memory: Path, bug: Bug) -> None:
     assert bug.drill is not None
     with bug.planted():
         assert bug.drill(memory)
+
+
+def test_a_twin_sees_all_that_could_tell(memory: Path) -> None:
+    """Coins that say yes and no, lost answers, pauses before tries, waits for budget."""
+    life = drills.twin(memory / "twin", lambda us: 1)
+    steps = [step for _, step in life.asker.seen]
+    sent = [step.path for step in steps if isinstance(step, Request) and step.method == "POST"]
+    pauses = {step.seconds for step in steps if isinstance(step, Pause)}
+    assert 20 < len(set(sent)) < life.asker.named / 2
+    assert len(sent) > 1.5 * len(set(sent))
+    assert {1.0, 2.0, 4.0, 8.0} < pauses  # between tries; the others wait for budget
+    other = drills.twin(memory / "other", lambda us: 0)
+    assert [one.key for one in other.transcript.sent] == [one.key for one in life.transcript.sent]
+    assert [one.report for one in other.transcript.sent] != [
+        one.report for one in life.transcript.sent
+    ]
 
 
 def test_every_drill_has_its_bug() -> None:

@@ -10,9 +10,8 @@ Planted bugs show that the machine would find out.
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import tempfile
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
@@ -77,10 +76,7 @@ class HostileCollector(RuleBasedStateMachine):
             self.folder, self.machine, make_terms(WINDOW, INTERVAL_MS), source=SeededSource(1)
         )
         self.life.install()
-        with closing(sqlite3.connect(self.life.path)) as connection:
-            connection.execute("UPDATE device SET secret = zeroblob(32)")  # the same coins again
-            connection.commit()
-        self.life.start()
+        self.life.become_a_twin()  # the same coins again
 
     def teardown(self) -> None:
         shutil.rmtree(self.folder)

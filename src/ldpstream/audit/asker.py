@@ -11,13 +11,15 @@ from typing import Any
 
 from ldpstream.audit.judge import Draw, Key, Watch
 from ldpstream.audit.machine import START_MS, TrueTime
-from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.exchange import Pause, Request, Response, unreachable
 from ldpstream.protocol.messages import Enrol, ListRounds
 from ldpstream.protocol.terms import Terms
 from ldpstream.sqlite_files import reading
 
 NANO = 10**9
 URL = "http://collector.invalid"
+KEY = bytes(32)
+"""Of every device."""
 
 
 def make_terms(window: int = 1, interval_ms: int = 60_000, **changes: Any) -> Terms:
@@ -54,6 +56,8 @@ class Asker:
     """Whether an exchange is lost: on the way here or on the way back, a device cannot tell."""
     on_wire: list[tuple[Key, bytes]] = field(default_factory=list)
     departed: list[Draw] = field(default_factory=list)
+    seen: list[tuple[int, Request | Pause]] = field(default_factory=list)
+    """All that can be seen of devices from outside, each with its microsecond of true time."""
 
     @property
     def t(self) -> int:
@@ -87,6 +91,7 @@ class Line:
         self._asker, self._watch, self._path = asker, watch, path
 
     def send(self, url: str, request: Request) -> Response:
+        self._asker.seen.append((self._asker.true.us, request))
         response = self._respond(request)
         if self._asker.loses(request):
             raise unreachable(url, "the exchange was lost")
@@ -98,7 +103,7 @@ class Line:
         asker = self._asker
         if isinstance(request.message, Enrol):
             told = {"terms": json.loads(asker.terms.canonical), "pin": asker.terms.pin}
-            return _json(told | {"key": "00" * 32, "selection": "open", "now_ms": asker.says_ms()})
+            return _json(told | {"key": KEY.hex(), "selection": "open", "now_ms": asker.says_ms()})
         if isinstance(request.message, ListRounds):
             asker.serial += 1
             pin = asker.terms.pin if asker.pin is None else asker.pin

@@ -7,14 +7,19 @@ its rules shows no violation in any of them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
+from typing import Any, TypeGuard
 
-from ldpstream.audit.asker import NANO, make_terms
+from ldpstream.audit.asker import KEY, NANO, make_terms
 from ldpstream.audit.life import Life, Values
-from ldpstream.audit.machine import Machine, TrueTime
+from ldpstream.audit.machine import START_MS, Machine, TrueTime
+from ldpstream.device.exchange import Pause, Request
 from ldpstream.device.witness import CounterFile
 from ldpstream.errors import LdpStreamError
+from ldpstream.protocol.authentication import report_mac, report_prefix
+from ldpstream.protocol.messages import MAC_HEADER
 
 Drill = Callable[[Path], list[str]]
 """A hostile scenario, played in an empty folder; it returns the violations that were found."""
@@ -114,6 +119,19 @@ def long_reading(folder: Path) -> list[str]:
         life.ask()
         life.machine.wait(60)
     return life.violations
+
+
+def reading_outlasts_its_timestamp(folder: Path) -> list[str]:
+    """Asked 10 s before a timestamp ends, the application takes 20 s to look at the value."""
+    life = _installed(folder, window=1)
+    life.machine.wait(50)
+    life.dawdle_before = 20
+    life.ask()
+    return life.violations + [
+        f"a value was read at {read} and left as one of {draw.key[0]}"
+        for draw in life.transcript.sent
+        if (read := life.terms.timestamp_at(draw.read_us // 1000)) != draw.key[0]
+    ]
 
 
 def moved_to_a_machine_that_is_up_for_long(folder: Path) -> list[str]:
@@ -256,6 +274,80 @@ def unusable_value(folder: Path) -> list[str]:
     return _twins(folder, _first_window(0), _first_window(99))
 
 
+HELD: tuple[Values, ...] = (
+    lambda us: 0,
+    lambda us: 1,
+    lambda us: None,
+    lambda us: us // 30_000_000 % 2,
+)
+"""What each of four twins holds: one label, the other, none, and now one and now the other."""
+
+
+def twins_seen_from_outside(folder: Path) -> list[str]:
+    """Twins that differ in their values only: all that can be seen, but the reports, is alike."""
+    lives = [twin(folder / str(number), value) for number, value in enumerate(HELD)]
+    found = [line for life in lives for line in (*life.violations, *_wrong_codes(life))]
+    first, *others = ([_outside(*step) for step in life.asker.seen] for life in lives)
+    for other in others:
+        pairs = zip_longest(first, other, fillvalue="nothing more")
+        found += [f"{a}; with another value {b}" for a, b in pairs if a != b][:1]
+    return found
+
+
+def twin(folder: Path, value: Values) -> Life:
+    """Live through rates below 1, lost answers, tries and asks again, waits and restarts."""
+    folder.mkdir()
+    draws, losses = SeededSource(1), SeededSource(2)
+    life = Life(folder, Machine(TrueTime()), make_terms(window=2), source=draws, value=value)
+    life.install()
+    life.become_a_twin()
+    life.asker.seen.clear()
+    turn = 0
+
+    def loses(request: Request) -> bool:
+        return losses.coin(9 if turn % 6 == 5 and request.method == "POST" else 2, 10)
+
+    life.asker.loses = loses
+    asked: list[dict[str, Any]] = []
+    for turn in range(100):
+        fresh = [
+            life.asker.a_round(epsilon_nano=NANO // 4, rate=[1, 2]),
+            life.asker.a_round(epsilon_nano=NANO // 2, rate=[1, 3]),
+        ]
+        life.ask(*asked, *fresh)
+        asked = fresh
+        life.machine.wait(20)
+        if turn % 8 == 7:
+            life.start()
+    return life
+
+
+def _is_report(step: Request | Pause) -> TypeGuard[Request]:
+    return isinstance(step, Request) and step.path.endswith("/reports")
+
+
+def _outside(us: int, step: Request | Pause) -> str:
+    """Return all of a step, but the bytes of a report and its code."""
+    at = f"{us - 1000 * START_MS} us:"
+    if isinstance(step, Pause):
+        return f"{at} a pause of {step.seconds} s"
+    headers, body = dict(step.headers), step.body
+    if _is_report(step):
+        headers[MAC_HEADER], body = "its code", bytes(len(body))
+    return f"{at} {step.method} {step.path} {headers} {body!r} for {step.patience} s"
+
+
+def _wrong_codes(life: Life) -> list[str]:
+    reports = [step for _, step in life.asker.seen if _is_report(step)]
+    names = [step.path.split("/")[-2] for step in reports]
+    return [
+        f"round {name}: its code is not that of its bytes"
+        for name, step in zip(names, reports, strict=True)
+        if step.headers.get(MAC_HEADER)
+        != report_mac(KEY, report_prefix(life.terms.stream, name), step.body).hex()
+    ]
+
+
 ALL = (
     edge_of_a_timestamp,
     neighbours_of_now,
@@ -264,10 +356,12 @@ ALL = (
     wall_clock_between_boots,
     marks_and_reboots,
     long_reading,
+    reading_outlasts_its_timestamp,
     moved_to_a_machine_that_is_up_for_long,
     copy_comes_back,
     lost_ledger,
     two_processes_on_one_file,
     value_gets_unknown,
     unusable_value,
+    twins_seen_from_outside,
 )

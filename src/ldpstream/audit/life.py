@@ -7,7 +7,9 @@ files, the passing of time, and the collector, which is hostile (`asker.py`).
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -18,6 +20,7 @@ from ldpstream.audit.disk import FileSystem, SimulatedChangeTime
 from ldpstream.audit.judge import Draw, Transcript, Watch
 from ldpstream.audit.machine import Machine
 from ldpstream.device import Device, LedgerUnusable, Unreachable
+from ldpstream.device.exchange import Pause, Stop
 from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.session import Session
 from ldpstream.device.witness import Witness
@@ -90,14 +93,25 @@ class Life:
             "jitter": lambda most: most,
             "warn": self._warn,
             "transport": Line(self.asker, watch, self.path),
-            "sleep": self.machine.wait,
+            "sleep": self._pause,
         }
+
+    def _pause(self, seconds: float, stop: Stop) -> None:
+        self.asker.seen.append((self.true.us, Pause(seconds)))
+        self.machine.wait(seconds)
 
     def install(self, *, first: bool = True) -> Process:
         """Make the file, as an installer does, enrol and start."""
         self.process = self._started(Device.create, first_install=first)
         self.process.device.enrol(URL, self.terms.stream, "")
         return self.process
+
+    def become_a_twin(self) -> None:
+        """Take the number and the secret that all twins have, and start again."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            connection.execute("UPDATE device SET number = zeroblob(16), secret = zeroblob(32)")
+            connection.commit()
+        self.start()
 
     def start(self) -> Process | None:
         """Start the application: it opens the device, and enrols it if it is not. It makes none."""

@@ -119,6 +119,20 @@ def _entered_before_the_reading() -> AbstractContextManager[object]:
     return patch.object(Account, "_draw", draw)
 
 
+# --- A timestamp that is looked at before the reading only ----------------------------------------
+
+
+def _labelled_before_the_reading() -> AbstractContextManager[object]:
+    honest = Account._draw
+
+    def draw(self: Account, pin: str, asked: Round, *rest: Any) -> Decision:
+        start_ms = self.enrolled.terms.start_of(asked.t)
+        with patch.object(self.label, "now_ms", lambda: start_ms):
+            return honest(self, pin, asked, *rest)
+
+    return patch.object(Account, "_draw", draw)
+
+
 CLOCKS = (
     Bug(
         "windows of asked timestamps",
@@ -168,5 +182,12 @@ CLOCKS = (
         "the debit of a long reading is entered at the moment at which the reading began",
         on_device=_entered_before_the_reading,
         drill=drills.long_reading,
+    ),
+    Bug(
+        "a timestamp from before the reading",
+        "which timestamp it is is checked before the reading only: a value of the next one is"
+        " reported for this one",
+        on_device=_labelled_before_the_reading,
+        drill=drills.reading_outlasts_its_timestamp,
     ),
 )
