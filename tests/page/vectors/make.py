@@ -162,7 +162,7 @@ def _terms(given: dict[str, Any]) -> dict[str, Any]:
         "sent": given,
         "canonical": terms.canonical,
         "pin": terms.pin,
-        "other": terms.other,
+        "other": None if terms.other is None else terms.place(terms.other),
         "span": terms.promise.span,
         "timestamps": [[ms, terms.timestamp_at(ms)] for ms in moments],
         "ends": [[t, terms.end_of(t)] for t in (1, 2, 7)],
