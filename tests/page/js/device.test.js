@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { beforeEach, test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { gzipSync } from "node:zlib";
 
 import {
@@ -20,7 +22,7 @@ import {
   utf8,
   joined,
 } from "../../../src/ldpstream/collector/page/sdk/bytes.js";
-import { sleep } from "../../../src/ldpstream/collector/page/sdk/exchange.js";
+import { exchange, sleep } from "../../../src/ldpstream/collector/page/sdk/exchange.js";
 import { vectors } from "./support.js";
 
 const [{ sent: TERMS, pin: PIN }] = vectors.terms; // window 4, interval 1000 ms, epsilon 1
@@ -580,7 +582,7 @@ test("once stopped, nothing is sent again", async () => {
 });
 
 test("a stop ends a request that is under way", async (context) => {
-  context.mock.method(AbortSignal, "timeout", () => new AbortController().signal);
+  context.mock.method(globalThis, "setTimeout", () => undefined);
   const stop = new AbortController();
   const device = await enrolled();
   ask(1);
@@ -603,9 +605,9 @@ const unanswered = (signal) =>
 
 test("no request is waited for without end", async (context) => {
   const patience = [];
-  context.mock.method(AbortSignal, "timeout", (ms) => {
+  context.mock.method(globalThis, "setTimeout", (act, ms) => {
     patience.push(ms);
-    return AbortSignal.abort(new Error("too long"));
+    if (device.fetcher !== collector.fetch) act();
   });
   const device = await create();
   device.fetcher = (_, request) => unanswered(request.signal);
@@ -697,7 +699,18 @@ test("an answer is read up to 8 MiB, however small it was on its way", async () 
   });
 });
 
-test("patience ends in the middle of an answer too, and so does a stop", async (context) => {
+/** Collect what nothing holds on to, again and again, until `act` is over. */
+async function whileCollecting(act) {
+  setFlagsFromString("--expose-gc");
+  const timer = setInterval(runInNewContext("gc"), 20);
+  try {
+    await act();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+test("patience ends in the middle of an answer too, and so does a stop", async () => {
   const drip = (_, response) => {
     response.write("{");
     const timer = setInterval(() => response.write(" "), 10);
@@ -705,10 +718,32 @@ test("patience ends in the middle of an answer too, and so does a stop", async (
   };
   await atServer(drip, async (device) => {
     const stop = new AbortController();
-    setTimeout(() => stop.abort(), 100);
-    await assert.rejects(device.poll(25, stop.signal), { code: "unreachable" });
-    const { timeout } = AbortSignal;
-    context.mock.method(AbortSignal, "timeout", () => timeout.call(AbortSignal, 100));
-    await assert.rejects(device.poll(), { code: "unreachable" });
+    const ends = (promise) =>
+      assert.rejects(
+        Promise.race([promise, sleep(3_000).then(() => assert.fail("it is held"))]),
+        { code: "unreachable" },
+      );
+    await whileCollecting(async () => {
+      setTimeout(() => stop.abort(), 300);
+      await ends(device.poll(25, stop.signal));
+      const { url } = store.memory.enrolment;
+      await ends(exchange(fetch, url, "/", {}, 300, new AbortController().signal));
+      await ends(exchange(fetch, url, "/", {}, 300));
+    });
   });
+});
+
+test("patience ends where a fetcher does not listen to it", async () => {
+  const deaf = () => new Promise(() => undefined);
+  await assert.rejects(exchange(deaf, "http://c", "/", {}, 10), { code: "unreachable" });
+});
+
+test("a pause of months does not end at once", async () => {
+  const stop = new AbortController();
+  let over = false;
+  const pause = sleep(2 ** 31, stop.signal).then(() => (over = true));
+  await sleep(30);
+  assert.equal(over, false);
+  stop.abort();
+  await pause;
 });
