@@ -57,6 +57,7 @@ DEVICE_PROBLEMS = (
     Problem.LEDGER_FILE,
     Problem.LEDGER_MISSING,
     Problem.LEDGER_EXISTS,
+    Problem.LEDGER_REPLACED,
     Problem.NOT_ENROLLED,
     Problem.UNREACHABLE,
     Problem.COLLECTOR_REFUSED,
