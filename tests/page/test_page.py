@@ -277,6 +277,13 @@ def test_a_ledger_that_was_put_back_is_noticed(page: Page, scene: Scene) -> None
         seen.push((await store.load()).first, await vouched(store))
         localStorage.removeItem(name)
         seen.push(await vouched(store))
+        // Who tries to make one does not vouch for the one that there is.
+        seen.push(await code(store.create(newMemory(true, {}))), await vouched(store))
+        // A count that is none.
+        await putBack({ ...(await store.load()), commits: NaN })
+        localStorage.setItem(name, '3')
+        seen.push(await vouched(store), await count(store), await vouched(store))
+        localStorage.removeItem(name)
         // Never enrolled: it may go, and a first install is believed.
         await store.discard()
         seen.push(await code(store.load()))
@@ -288,7 +295,7 @@ def test_a_ledger_that_was_put_back_is_noticed(page: Page, scene: Scene) -> None
     assert seen == [
         *("ledger-missing", "ledger-missing", "ledger-exists", True, True),
         *(True, 4, "mine", False, True, "ledger-missing", False, True, False),
-        *("ledger-missing", True),
+        *("ledger-exists", False, False, 1, True, "ledger-missing", True),
     ]
 
 

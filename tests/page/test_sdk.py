@@ -23,6 +23,10 @@ PLANTED = {
     "commits-late": "sent before committed",
     "wall-clock": "more than epsilon",
     "ignores-other-pages": "more than epsilon",
+    "coin-by-value": "depends on the value",
+    "silent-by-value": "depends on the value",
+    "value-in-header": "depends on the value",
+    "full-epsilon": "another epsilon",
 }
 """Bugs that can be planted, and what the judge of the hostile world calls each."""
 

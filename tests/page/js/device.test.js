@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { beforeEach, test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { gzipSync } from "node:zlib";
 
 import {
@@ -20,7 +22,7 @@ import {
   utf8,
   joined,
 } from "../../../src/ldpstream/collector/page/sdk/bytes.js";
-import { sleep } from "../../../src/ldpstream/collector/page/sdk/exchange.js";
+import { exchange, sleep } from "../../../src/ldpstream/collector/page/sdk/exchange.js";
 import { vectors } from "./support.js";
 
 const [{ sent: TERMS, pin: PIN }] = vectors.terms; // window 4, interval 1000 ms, epsilon 1
@@ -251,6 +253,43 @@ test("a record of release 0.1.0 is taken over, and counts as spent", async () =>
   assert.equal((await device.poll()).delivered.length, 1);
 });
 
+test("a record that was altered counts as spent, and own time begins anew", async () => {
+  const alterations = {
+    "own time": (memory) => (memory.own.ownMs = Number.NaN),
+    "own time that never ends": (memory) => (memory.own.ownMs = Infinity),
+    "no own time": (memory) => delete memory.own,
+    "a look": (memory) => (memory.own.look.wallMs = "0"),
+    "a steady look": (memory) => (memory.own.look.steadyMs = Number.NaN),
+    "no look": (memory) => (memory.own.look = null),
+    moment: (memory) => (memory.entries[0].ownMs = Number.NaN),
+    "a moment to come": (memory) => (memory.entries[0].ownMs = 2 ** 60),
+    "no moment": (memory) => delete memory.entries[0].ownMs,
+    debit: (memory) => (memory.entries[0].nano = Number.NaN),
+    "a debit below nothing": (memory) => (memory.entries[0].nano = -(10 ** 9)),
+    entry: (memory) => (memory.entries[0] = null),
+    entries: (memory) => (memory.entries = {}),
+    "no entries": (memory) => delete memory.entries,
+    forgotten: (memory) => (memory.forgottenMs = Number.NaN),
+    "nothing said of what is forgotten": (memory) => delete memory.forgottenMs,
+  };
+  for (const [what, alter] of Object.entries(alterations)) {
+    [clock, store] = [page("one", null), new MemoryStore()];
+    const before = await enrolled();
+    ask(1);
+    await before.poll();
+    alter(store.memory);
+    clock = page("another");
+    const device = await open();
+    device.observe(1);
+    const { leftNano, fullInMs } = device.status();
+    assert.deepEqual([leftNano, fullInMs], [0, SPAN], what);
+    ask(2);
+    assert.equal((await device.poll()).refusals[0].code, "budget-spent", what);
+    ask(5);
+    assert.equal((await device.poll()).delivered.length, 1, what);
+  }
+});
+
 test("other terms are refused, at enrolment and after", async () => {
   const device = await create();
   const pin = "0".repeat(64);
@@ -312,6 +351,83 @@ test("the wall clock counts for the time a page was closed, and for no other", a
   assert.equal(await left(1), 1_000_000_000);
 });
 
+/** What is left to a page that is loaded now. */
+async function leftToNextPage() {
+  clock = { ...page("the next"), wall: clock.wall };
+  return (await open()).status().leftNano;
+}
+
+test("a wall clock that is moved while a page is open does not hurry the next page", async () => {
+  for (const lost of [false, true]) {
+    [clock, store] = [page("one", null), new MemoryStore()];
+    const device = await enrolled();
+    ask(1);
+    await device.poll();
+    collector.rounds = [];
+    clock.wall += 900;
+    const { own } = store.memory;
+    await device.poll();
+    assert.deepEqual(store.memory.own, own, "so little is not worth a commit");
+    clock.wall += 3_600_000;
+    if (lost) collector.fail = ["lost"];
+    await device.poll().catch(() => undefined);
+    assert.equal(await leftToNextPage(), 0);
+  }
+});
+
+test("a wall clock that is moved is noticed in a pause, and when a page is hidden", async () => {
+  const device = await enrolled();
+  ask(1);
+  clock.pass(500);
+  await device.poll();
+  clock.pass(SPAN - 600);
+  ask(5);
+  const [answer, marked] = [device.poll(), store.memory.own.id];
+  device.sleep = async (ms) => {
+    clock.pass(ms - 1);
+    clock.wall += 3_600_000;
+    device.sleep = parts().sleep;
+  };
+  await answer;
+  assert.notEqual(store.memory.own.id, marked);
+
+  collector.rounds = [];
+  const stop = new AbortController();
+  globalThis.document = new EventTarget();
+  try {
+    device.sleep = async () => {
+      clock.wall += 3_600_000;
+      globalThis.document.dispatchEvent(new Event("visibilitychange"));
+      await new Promise(setImmediate);
+      assert.equal(store.memory.own.look.wallMs, clock.wall);
+      stop.abort();
+    };
+    await device.run(stop.signal);
+  } finally {
+    delete globalThis.document;
+  }
+});
+
+test("a device that waits for months looks at the clocks now and then", async () => {
+  const interval_ms = 90 * 86_400_000;
+  [collector.terms, collector.pin] = [{ ...TERMS, interval_ms, window: 1 }, null];
+  const device = await enrolled();
+  collector.pin = device.terms.pin;
+  ask(1, { deadline_ms: 2 ** 50 });
+  clock.pass(60 * 86_400_000);
+  assert.equal((await device.poll()).delivered.length, 1);
+  clock.pass(31 * 86_400_000);
+  ask(2, { deadline_ms: 2 ** 50 });
+  const stop = new AbortController();
+  let longest = 0;
+  device.sleep = async (ms) => {
+    longest = Math.max(longest, ms);
+    stop.abort();
+  };
+  await device.poll(0, stop.signal);
+  assert.equal(longest, 60_000);
+});
+
 test("a reading that takes long is checked with its beginning and entered with its end", async () => {
   const device = await enrolled();
   ask(1, { epsilon_nano: 500_000_000 });
@@ -350,6 +466,41 @@ test("what is no value is told once, and never silence", async () => {
   assert.deepEqual(bodies, [1, 1, ...Array(reads.length - 2).fill(0)]);
   assert.equal(draws.length, 2 * reads.length, "drawn for every report, used or not");
   assert.deepEqual(warned, ["missing", "none of the stream's", "unknown: an exception was thrown"]);
+});
+
+test("a promise, of whichever kind, is no value and ends nothing", async (context) => {
+  const unhandled = context.mock.fn();
+  process.on("unhandledRejection", unhandled);
+  try {
+    const device = await enrolled();
+    const broken = () => {
+      const promise = Promise.reject(new Error("z"));
+      promise.then = promise.catch = () => {
+        throw new Error("a promise that is broken");
+      };
+      return promise;
+    };
+    const thenable = { then: (_, reject) => reject(new Error("not now")) };
+    const foreign = runInNewContext("(async () => { throw new Error('x'); })");
+    const reads = [foreign, async () => Promise.reject(new Error("x")), broken, () => thenable];
+    device.value.warn = foreign;
+    for (const [at, read] of reads.entries()) {
+      device.follow(read);
+      ask(5 * at + 1);
+      assert.equal((await device.poll()).delivered.length, 1);
+    }
+    collector.fail = ["lost"];
+    const stop = new AbortController();
+    const tell = async () => {
+      stop.abort();
+      throw new Error("nobody listens");
+    };
+    await device.run(stop.signal, tell, foreign);
+    await sleep(20);
+    assert.equal(unhandled.mock.callCount(), 0);
+  } finally {
+    process.off("unhandledRejection", unhandled);
+  }
 });
 
 test("the label for others stands in where there is one", async () => {
@@ -447,6 +598,17 @@ test("terms that another page agreed on are not written over", async () => {
   await assert.rejects(late.enrol("http://c", "regions", "t"), TermsRefused);
   assert.equal(JSON.parse(store.memory.enrolment.terms).epsilon_nano, TERMS.epsilon_nano);
   assert.equal(device.terms.pin, PIN);
+});
+
+test("a key is not kept beside the number of another device", async () => {
+  const late = await create();
+  late.fetcher = async (...given) => {
+    store.memory = null; // another page discards it, and makes its own
+    await create();
+    return collector.fetch(...given);
+  };
+  await assert.rejects(late.enrol("http://c", "regions", "t"), { code: "ledger-replaced" });
+  assert.equal(store.memory.enrolment, null);
 });
 
 test("of two enrolments at once, the second must offer the same terms", async () => {
@@ -580,7 +742,7 @@ test("once stopped, nothing is sent again", async () => {
 });
 
 test("a stop ends a request that is under way", async (context) => {
-  context.mock.method(AbortSignal, "timeout", () => new AbortController().signal);
+  context.mock.method(globalThis, "setTimeout", () => undefined);
   const stop = new AbortController();
   const device = await enrolled();
   ask(1);
@@ -603,9 +765,9 @@ const unanswered = (signal) =>
 
 test("no request is waited for without end", async (context) => {
   const patience = [];
-  context.mock.method(AbortSignal, "timeout", (ms) => {
+  context.mock.method(globalThis, "setTimeout", (act, ms) => {
     patience.push(ms);
-    return AbortSignal.abort(new Error("too long"));
+    if (device.fetcher !== collector.fetch) act();
   });
   const device = await create();
   device.fetcher = (_, request) => unanswered(request.signal);
@@ -697,7 +859,18 @@ test("an answer is read up to 8 MiB, however small it was on its way", async () 
   });
 });
 
-test("patience ends in the middle of an answer too, and so does a stop", async (context) => {
+/** Collect what nothing holds on to, again and again, until `act` is over. */
+async function whileCollecting(act) {
+  setFlagsFromString("--expose-gc");
+  const timer = setInterval(runInNewContext("gc"), 20);
+  try {
+    await act();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+test("patience ends in the middle of an answer too, and so does a stop", async () => {
   const drip = (_, response) => {
     response.write("{");
     const timer = setInterval(() => response.write(" "), 10);
@@ -705,10 +878,32 @@ test("patience ends in the middle of an answer too, and so does a stop", async (
   };
   await atServer(drip, async (device) => {
     const stop = new AbortController();
-    setTimeout(() => stop.abort(), 100);
-    await assert.rejects(device.poll(25, stop.signal), { code: "unreachable" });
-    const { timeout } = AbortSignal;
-    context.mock.method(AbortSignal, "timeout", () => timeout.call(AbortSignal, 100));
-    await assert.rejects(device.poll(), { code: "unreachable" });
+    const ends = (promise) =>
+      assert.rejects(
+        Promise.race([promise, sleep(3_000).then(() => assert.fail("it is held"))]),
+        { code: "unreachable" },
+      );
+    await whileCollecting(async () => {
+      setTimeout(() => stop.abort(), 300);
+      await ends(device.poll(25, stop.signal));
+      const { url } = store.memory.enrolment;
+      await ends(exchange(fetch, url, "/", {}, 300, new AbortController().signal));
+      await ends(exchange(fetch, url, "/", {}, 300));
+    });
   });
+});
+
+test("patience ends where a fetcher does not listen to it", async () => {
+  const deaf = () => new Promise(() => undefined);
+  await assert.rejects(exchange(deaf, "http://c", "/", {}, 10), { code: "unreachable" });
+});
+
+test("a pause of months does not end at once", async () => {
+  const stop = new AbortController();
+  let over = false;
+  const pause = sleep(2 ** 31, stop.signal).then(() => (over = true));
+  await sleep(30);
+  assert.equal(over, false);
+  stop.abort();
+  await pause;
 });

@@ -9,6 +9,9 @@
  * it is of. A page that is loaded asks the wall clock how long it was closed (docs/dashboard.md), so
  * the world sets a clock that is ahead right before it loads one; at all other times, and for
  * devices whose steady clock survives, it is moved at will.
+ *
+ * Every world has a twin, with the same secret, clocks and draws, in which the device holds other
+ * values, and none at other times: what leaves must be the same, apart from reports and their MACs.
  */
 
 import { createHash, createHmac } from "node:crypto";
@@ -24,7 +27,9 @@ import {
   OwnTime,
   Terms,
 } from "../../../src/ldpstream/collector/page/ldpstream.js";
+import { Grr } from "../../../src/ldpstream/collector/page/sdk/labels.js";
 import { Change } from "../../../src/ldpstream/collector/page/sdk/store.js";
+import { HeldValue } from "../../../src/ldpstream/collector/page/sdk/values.js";
 
 const NANO = 1_000_000_000;
 const LABELS = Array.from({ length: 1000 }, (_, at) => `${at}`);
@@ -143,8 +148,12 @@ class Page {
     const { world } = this;
     this.device = await Device.open(world.disk, {
       clock: this,
-      source: world.source,
-      warn: () => world.draws.chance(0.5) || fail(),
+      // The first question of a report is for the label that stands in; the coin tells the truth.
+      source: {
+        below: (bound) => BigInt(world.next % Number(bound)),
+        coin: (favour, total) => world.toss(this, Number(favour) / Number(total)),
+      },
+      warn: () => (world.warned = !world.warned) || fail(),
       fetcher: (address, request) => world.collect(this, address, request),
       sleep: async (ms) => {
         await breathe(world.draws);
@@ -178,8 +187,9 @@ const fail = () => {
 };
 
 class World {
-  constructor(draws, terms, found, plant) {
-    Object.assign(this, { draws, terms, found, plant });
+  /** @param {number} apart by how many labels its values are others than its twin's */
+  constructor(draws, terms, found, plant, apart = 0) {
+    Object.assign(this, { draws, terms, found, plant, apart });
     this.kind = draws.of(["page", "machine"]);
     this.now = terms.startMs + draws.below(100_000);
     this.ahead = 0;
@@ -193,9 +203,9 @@ class World {
     this.backups = [];
     this.restored = false;
     this.serial = 0;
-    this.value = () => 0;
-    // The first question of a report is for the label that stands in; the coin tells the truth.
-    this.source = { below: (bound) => BigInt(this.next % Number(bound)), coin: () => true };
+    this.warned = false;
+    /** What left the device, apart from reports and MACs. */
+    this.transcript = [];
     this.disk = plant.disk ? new plant.disk(this) : new Disk(this);
   }
 
@@ -233,7 +243,8 @@ class World {
         return Response.json({ terms: JSON.parse(this.terms.canonical), key });
       },
     });
-    this.disk.memory.secret.fill(0);
+    for (const bytes of [this.disk.memory.secret, this.disk.memory.number]) bytes.fill(0);
+    await installer.account.open();
     Math.random = () => this.draws.next();
     await installer.enrol("http://collector", "regions", "");
     await this.openPage();
@@ -275,11 +286,22 @@ class World {
     this.pass(this.happens("slow", [1, 300, INTERVAL_MS], 0.15) ?? 0);
     Object.assign(reading, { end: this.now, during: t === reading.asked.t && page.t === t });
     this.readings.push(reading);
+    const drawn = this.happens("value", ["null", "NaN", "throws", "async"], 0.2);
+    const form = draws.of([Number, String]);
+    const what = !this.apart ? drawn : drawn || value % 5 ? null : "null";
     // The draw that stands in was made before: it is this reading's too.
-    const what = this.happens("value", ["null", "NaN", "throws", "async"], 0.2);
+    if (!what) reading.value = (value + this.apart) % LABELS.length;
     if (what === "throws") fail();
     if (what === "async") return Promise.reject(new Error("later"));
-    return what === "null" ? null : what === "NaN" ? Number.NaN : draws.of([value, `${value}`]);
+    return what === "null" ? null : what === "NaN" ? Number.NaN : form(reading.value);
+  }
+
+  /** The coin of a report, which tells the truth: with the odds of what was asked for? */
+  toss({ asked: { t, name, epsilonNano } }, odds) {
+    const ratio = Math.exp(epsilonNano / NANO);
+    const right = ratio / (ratio + LABELS.length - 1);
+    if (Math.abs(odds / right - 1) > 1e-9) this.violation("another epsilon", { t, name, odds });
+    return true;
   }
 
   // What the collector does.
@@ -287,6 +309,9 @@ class World {
   async collect(page, address, request) {
     await breathe(this.draws);
     const { pathname } = new URL(address);
+    const { "Ldp-Mac": _, ...headers } = request.headers;
+    const size = request.body?.length;
+    this.transcript.push(JSON.stringify([this.now, request.method, address, headers, size]));
     const loses = this.loses && this.draws.chance(0.6) ? this.loses : null;
     if (request.method !== "POST") {
       if (loses === "request") throw new TypeError("lost");
@@ -343,7 +368,7 @@ class World {
       t,
       epsilon_nano: this.draws.of(nano),
       deadline_ms: this.now + this.lie + this.draws.of([0, 200, 1000, 5000, 2 ** 45, 2 ** 45]),
-      rate: this.draws.chance(0.85) ? [1, 1] : this.draws.of([[1, 2], [0, 1], [3, 2]]),
+      rate: this.draws.chance(0.75) ? [1, 1] : this.draws.of([[1, 2], [2, 3], [0, 1], [3, 2]]),
     };
   }
 
@@ -472,6 +497,17 @@ class ForgetfulDisk extends Disk {
   }
 }
 
+/** Let `act` know the last value that a device has read, as `account.value`. */
+function peek(act) {
+  const { consider } = Account.prototype;
+  Account.prototype.consider = function (pin, asked, reading) {
+    const peeking = (...given) => (this.value = reading(...given));
+    return act.call(this, asked, (changed = asked, read = peeking) =>
+      consider.call(this, pin, changed, read),
+    );
+  };
+}
+
 /** Bugs that the judge must find, each as a change of the honest device. */
 const PLANTS = {
   neighbours: () => {
@@ -500,7 +536,56 @@ const PLANTS = {
       return this.ownMs + Math.max(0, now.wallMs - this.look.wallMs);
     };
   },
+  "coin-by-value": () =>
+    peek(function (asked, consider) {
+      const [favour, total] = asked.rate ?? [1, 1];
+      const rate = [((this.value ?? 0) + asked.t) % 2, 1];
+      return consider(favour === total ? asked : { ...asked, rate });
+    }),
+  "silent-by-value": () => {
+    const { place } = HeldValue.prototype;
+    HeldValue.prototype.place = function (...given) {
+      const value = place.apply(this, given);
+      if (value % 7 === 3) throw new Hushed("round-past");
+      return value;
+    };
+    peek((_, consider) =>
+      consider().catch((error) => {
+        if (error instanceof Hushed) return { silence: "" };
+        throw error;
+      }),
+    );
+  },
+  "value-in-header": () => {
+    peek((_, consider) => consider());
+    const { open } = Device;
+    Device.open = async (...given) => {
+      const device = await open(...given);
+      const { fetcher, account } = device;
+      device.fetcher = (address, request) => {
+        const headers = { ...request.headers, "X-Debug": String(account.value) };
+        return fetcher(address, { ...request, headers });
+      };
+      return device;
+    };
+  },
+  "full-epsilon": () => {
+    const { payload } = Grr.prototype;
+    Grr.prototype.payload = function (value, source) {
+      return payload.call(new Grr(this.labels, NANO), value, source);
+    };
+  },
 };
+
+class Hushed extends DeviceError {}
+
+/** Let a world run; return it. */
+async function run(draws, turns, found, apart) {
+  const world = new World(draws, terms, found, plant, apart);
+  await world.begin();
+  for (let turn = 0; turn < turns; turn += 1) await world.operate();
+  return world;
+}
 
 const given = new Map();
 for (let at = 2; at < process.argv.length; at += 2) given.set(process.argv[at], process.argv[at + 1]);
@@ -521,14 +606,18 @@ const terms = await Terms.read({
   oracle: "grr",
 });
 while (found.operations < operations && found.violations.length < 10) {
-  const world = new World(new Draws(seed * 1_000_003 + found.operations), terms, found, plant);
+  const draws = () => new Draws(seed * 1_000_003 + found.operations);
   const before = found.violations.length;
-  await world.begin();
-  for (let turn = 0; turn < OPERATIONS_PER_WORLD && found.operations < operations; turn += 1) {
-    found.operations += 1;
-    await world.operate();
-  }
+  const turns = Math.min(OPERATIONS_PER_WORLD, operations - found.operations);
+  const world = await run(draws(), turns, found);
   world.judgeSpans();
+  const twin = await run(draws(), turns, { faults: {}, violations: [] }, 401 + (found.operations % 99));
+  const at = world.transcript.findIndex((one, at) => one !== twin.transcript[at]);
+  if (at >= 0 || world.transcript.length !== twin.transcript.length) {
+    const both = [world.transcript[at], twin.transcript[at]];
+    world.violation("depends on the value", { both });
+  }
+  found.operations += turns;
   for (const one of found.violations.slice(before)) {
     Object.assign(one, { kind: world.kind, world: found.operations });
   }

@@ -4,14 +4,14 @@
  * debit.
  */
 
-import { hmacSha256, joined, utf8 } from "./bytes.js";
+import { hmacSha256, joined, toHex, utf8 } from "./bytes.js";
 import { LabelTime, OwnTime, lookAt, newMark } from "./clock.js";
 import { Ledger } from "./ledger.js";
 import { oracleOf } from "./oracles.js";
-import { DeviceError, Refused, TermsRefused } from "./problems.js";
+import { DeviceError, LedgerUnusable, Refused, TermsRefused } from "./problems.js";
 import { keyOf } from "./rounds.js";
 import { Silence, decide, selects } from "./rules.js";
-import { isOfFirstRelease, takenOver } from "./store.js";
+import { isSound, takenOver } from "./store.js";
 import { Terms } from "./terms.js";
 
 /** @typedef {import("./rounds.js").Round} Round */
@@ -31,6 +31,8 @@ import { Terms } from "./terms.js";
 
 /** How often own time is put on disk after a report. */
 const MARKS_PER_SPAN = 8;
+/** By how much a wall clock must have been moved for that to be put on disk. */
+const MOVED_MS = 1000;
 /** Characters of a refusal that are stored: a collector has had a say in them. */
 const LONGEST_DETAIL = 200;
 
@@ -38,6 +40,8 @@ export class Account {
   /** @type {OwnTime | null} own time as this page counts it */ #own = null;
   /** The id of the mark in the memory that it counts from. */
   #mark = "";
+  /** By how much the wall clock was ahead of the steady one when this page was opened, or marked. */
+  #apart = 0;
   /** @type {Map<string, Uint8Array>} */ #answered = new Map();
   /** @type {Set<string>} */ #delivered = new Set();
   /** @type {Map<string, import("./store.js").RefusalCount>} */ #refusals = new Map();
@@ -67,7 +71,7 @@ export class Account {
   /** Read the memory as it is now, and the terms in it: their pin is an asynchronous hash. */
   async #load() {
     let memory = await this.store.load();
-    if (isOfFirstRelease(memory)) memory = takenOver(memory, lookAt(this.clock));
+    if (!isSound(memory)) memory = takenOver(memory, lookAt(this.clock));
     const agreed = memory.enrolment?.terms;
     if (agreed !== this.terms?.canonical) {
       this.terms = agreed === undefined ? null : await Terms.read(JSON.parse(agreed));
@@ -85,7 +89,7 @@ export class Account {
       const done = await this.store.change((change) => {
         // Another page may have enrolled since: its terms must be read first.
         if (change.memory.enrolment?.terms !== this.terms?.canonical) return null;
-        if (isOfFirstRelease(change.memory)) {
+        if (!isSound(change.memory)) {
           change.memory = takenOver(change.memory, lookAt(this.clock));
           [change.vouchedFor, change.made] = [false, true];
         }
@@ -127,9 +131,13 @@ export class Account {
   #goOnFrom({ id, ownMs, look }) {
     const now = lookAt(this.clock);
     const mark = new OwnTime(ownMs, look);
-    if (!this.#own) this.#own = new OwnTime(mark.at(now), now);
-    else if (look.boot !== null && look.boot === now.boot) this.#own = mark;
-    else if (id !== this.#mark) this.#own = new OwnTime(ownMs, now);
+    if (!this.#own) {
+      this.#own = new OwnTime(mark.at(now), now);
+      this.#apart = apart(now);
+    } else if (look.boot !== null && look.boot === now.boot) {
+      this.#own = mark;
+      this.#apart = apart(look);
+    } else if (id !== this.#mark) this.#own = new OwnTime(ownMs, now);
     this.#mark = id;
   }
 
@@ -182,13 +190,18 @@ export class Account {
   }
 
   /**
-   * Commit an enrolment; the ledger of a first one starts as spent, unless it is a first install
-   * (rule 6). Of a later one only the address and what the collector knows the device by are taken.
-   * @param {Terms} terms @param {Omit<Enrolment, "terms">} offered
+   * Commit what was agreed on under this number. A first ledger starts as spent, unless it is a
+   * first install (rule 6). Of a later enrolment only the address and what the collector knows the
+   * device by are taken.
+   * @param {string} number in hex @param {Terms} terms @param {Omit<Enrolment, "terms">} offered
    */
-  async enrol(terms, offered) {
+  async enrol(number, terms, offered) {
     await this.#change((change) => {
       const { memory } = change;
+      if (toHex(memory.number) !== number) {
+        // The key is of another device: another page has made this one.
+        throw new LedgerUnusable("ledger-replaced", { file: this.store.name });
+      }
       const known = this.terms;
       if (known && known.pin !== terms.pin) {
         throw new TermsRefused("terms-differ", { given: terms.pin, expected: known.pin });
@@ -266,7 +279,10 @@ export class Account {
     return decision;
   }
 
-  /** Put own time on disk now and then, if it can be done: a page that crashes would lose it. */
+  /**
+   * Put own time on disk, if it can be done: now and then, since a page that crashes would lose it,
+   * and when the wall clock was moved, which the next page would take for time that has passed.
+   */
   async markTime() {
     if (!this.terms || !this.ledger.forget(this.ownMs()).debits.length || !this.#isDue()) return;
     await this.#try((change) => {
@@ -276,8 +292,9 @@ export class Account {
   }
 
   #isDue() {
-    const { look } = /** @type {OwnTime} */ (this.#own);
-    const passed = this.clock.steadyMs() - look.steadyMs;
+    const now = lookAt(this.clock);
+    if (Math.abs(apart(now) - this.#apart) > MOVED_MS) return true;
+    const passed = now.steadyMs - /** @type {OwnTime} */ (this.#own).look.steadyMs;
     return passed * MARKS_PER_SPAN >= this.enrolled.promise.span;
   }
 
@@ -350,6 +367,9 @@ export class Account {
     await this.markTime();
   }
 }
+
+/** @param {Look} look by how much the wall clock is ahead of the steady one */
+const apart = ({ wallMs, steadyMs }) => wallMs - steadyMs;
 
 /** @param {number} ms @returns {string} in the largest unit that it is a whole number of */
 export function spelled(ms) {

@@ -9,7 +9,7 @@ import { SystemSource } from "./randomness.js";
 import { readAnnouncement } from "./rounds.js";
 import { newMemory } from "./store.js";
 import { LATEST_MS, Terms, isStreamName, whole } from "./terms.js";
-import { HeldValue } from "./values.js";
+import { HeldValue, unheeded } from "./values.js";
 
 /** @typedef {import("./rounds.js").Round} Round */
 /** @typedef {import("./rounds.js").Announcement} Announcement */
@@ -41,6 +41,8 @@ import { HeldValue } from "./values.js";
 const PROTOCOL = 2;
 const LONGEST_WAIT = 25;
 const LONGEST_PAUSE_MS = 300_000;
+/** Without a look at the clocks: a wall clock that is moved must be noticed before the page closes. */
+const LONGEST_SLEEP_MS = 60_000;
 const FIRST_PAUSE_MS = 1000;
 const ENROLMENT_TRIES = 6;
 /** For a whole request, apart from what a collector is asked to hold back. */
@@ -99,7 +101,7 @@ export class Device {
 
   /**
    * Call `read` for the value whenever one is reported. It must return, at once, the value that is
-   * held at that moment; an exception is treated like null.
+   * held at that moment; an exception, or a promise, is treated like null.
    * @param {() => unknown} read
    */
   follow(read) {
@@ -141,6 +143,7 @@ export class Device {
       throw new DeviceError("option", { option: "the token", given, expected });
     }
     const { account } = this;
+    const number = toHex(account.memory.number);
     const response = await this.#insist(
       url,
       `/v1/streams/${stream}/devices`,
@@ -150,7 +153,7 @@ export class Device {
           ...(token ? { Authorization: `Bearer ${token}` } : {}),
           "Content-Type": "application/json",
         },
-        body: JSON.stringify({ device: toHex(account.memory.number), version: PROTOCOL }),
+        body: JSON.stringify({ device: number, version: PROTOCOL }),
       },
       PATIENCE_MS,
       (failures) => failures >= ENROLMENT_TRIES,
@@ -170,7 +173,7 @@ export class Device {
       throw new TermsRefused("terms-malformed", { what: `they are of the stream ${terms.stream}` });
     }
     if (whole(answer.now_ms, 0, LATEST_MS)) account.label.correct(answer.now_ms);
-    await account.enrol(terms, {
+    await account.enrol(number, terms, {
       url,
       key: readKey(answer.key),
       selection: answer.selection === "open" ? "open" : "roster",
@@ -184,6 +187,15 @@ export class Device {
    * @param {number} [wait] @param {AbortSignal} [signal] @returns {Promise<Heard>}
    */
   async poll(wait = 0, signal) {
+    try {
+      return await this.#listen(wait, signal);
+    } finally {
+      await this.account.markTime();
+    }
+  }
+
+  /** @param {number} wait @param {AbortSignal} [signal] @returns {Promise<Heard>} */
+  async #listen(wait, signal) {
     const { account } = this;
     const { url, selection } = account.enrolment;
     // Where everyone is asked alike, who listens is nobody's business.
@@ -206,7 +218,6 @@ export class Device {
     // Not before: what a fault of the disk left unanswered must be announced again. So must what
     // was open when the signal said stop, to whoever starts again.
     if (!signal?.aborted) this.#serial = announcement.serial;
-    await account.markTime();
     return heard;
   }
 
@@ -242,7 +253,8 @@ export class Device {
         else heard.silences.push({ round: asked, why: outcome.silence });
       }
       if (early.length) {
-        await this.sleep(Math.ceil(Math.min(...early.map(({ waitMs }) => waitMs))), signal);
+        const waits = early.map(({ waitMs }) => waitMs);
+        await this.#pause(Math.ceil(Math.min(...waits, LONGEST_SLEEP_MS)), signal);
       }
       pending = early.map(({ asked }) => asked);
     }
@@ -251,10 +263,25 @@ export class Device {
 
   /**
    * Poll until the signal says stop; go on after every fault, with growing pauses.
-   * @param {AbortSignal} signal @param {(heard: Heard) => void} [tell]
-   * @param {(fault: DeviceError) => void} [complain]
+   * @param {AbortSignal} signal @param {(heard: Heard) => unknown} [tell]
+   * @param {(fault: DeviceError) => unknown} [complain]
    */
   async run(signal, tell = () => undefined, complain = () => undefined) {
+    // It may be the last thing that a page hears.
+    const hiding = () => unheeded(this.account.markTime());
+    globalThis.document?.addEventListener("visibilitychange", hiding);
+    try {
+      await this.#run(signal, tell, complain);
+    } finally {
+      globalThis.document?.removeEventListener("visibilitychange", hiding);
+    }
+  }
+
+  /**
+   * @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell
+   * @param {(fault: DeviceError) => unknown} complain
+   */
+  async #run(signal, tell, complain) {
     let failures = 0;
     const { clock } = this.account;
     while (!signal.aborted) {
@@ -262,18 +289,18 @@ export class Device {
       try {
         const heard = await this.poll(LONGEST_WAIT, signal);
         failures = 0;
-        tell(heard);
+        unheeded(tell(heard));
         if (heard.serial === before && clock.steadyMs() - askedMs < 1000) {
           // A collector that does not hold the question back must not be asked in a frenzy.
-          await this.sleep(this.#pauseMs(1, FIRST_PAUSE_MS), signal);
+          await this.#pause(this.#pauseMs(1, FIRST_PAUSE_MS), signal);
         }
       } catch (fault) {
         if (signal.aborted) return;
         if (!(fault instanceof DeviceError)) throw fault;
         await this.account.note(fault);
-        complain(fault);
+        unheeded(complain(fault));
         failures += 1;
-        await this.sleep(this.#pauseMs(failures, Number(fault.facts.retryAfterMs ?? 0)), signal);
+        await this.#pause(this.#pauseMs(failures, Number(fault.facts.retryAfterMs ?? 0)), signal);
       }
     }
   }
@@ -338,8 +365,16 @@ export class Device {
       }
       const pauseMs = this.#pauseMs(failures, Number(fault.facts.retryAfterMs ?? 0));
       if (signal?.aborted || giveUp(failures, pauseMs)) throw fault;
-      await this.sleep(pauseMs, signal);
+      await this.#pause(pauseMs, signal);
       if (signal?.aborted) throw fault;
+    }
+  }
+
+  /** Wait, and look at the clocks meanwhile. @param {number} ms @param {AbortSignal} [signal] */
+  async #pause(ms, signal) {
+    for (let leftMs = ms; leftMs > 0 && !signal?.aborted; leftMs -= LONGEST_SLEEP_MS) {
+      await this.sleep(Math.min(leftMs, LONGEST_SLEEP_MS), signal);
+      await this.account.markTime();
     }
   }
 

@@ -7,6 +7,8 @@ import { isObject } from "./terms.js";
 /** Bytes of an answer that are read at most: the terms of 65,536 labels fit. */
 const LARGEST_ANSWER = 8 << 20;
 const LONGEST_RETRY_SECONDS = 3600;
+/** Timers that are set for longer go off at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** @typedef {{status: number, retryAfterMs: number, text: string}} Answer */
 
@@ -17,39 +19,70 @@ const LONGEST_RETRY_SECONDS = 3600;
  * @returns {Promise<Answer>}
  */
 export async function exchange(fetcher, url, path, request, patienceMs, signal) {
-  const tooLong = AbortSignal.timeout(Math.ceil(patienceMs));
+  // Not AbortSignal.timeout, nor any: they may be collected as garbage while a body is read.
+  const given = new AbortController();
+  const stop = () => given.abort(signal?.reason);
+  const tooLong = () => given.abort(new Error("it takes too long"));
+  const timer = setTimeout(tooLong, Math.min(Math.ceil(patienceMs), LONGEST_TIMER_MS));
+  signal?.addEventListener("abort", stop);
+  if (signal?.aborted) stop();
   try {
-    // No cookies, no cache, and no redirect that would carry the token elsewhere.
-    const response = await fetcher(url + path, {
-      ...request,
-      signal: signal ? AbortSignal.any([signal, tooLong]) : tooLong,
-      cache: "no-store",
-      credentials: "omit",
-      redirect: "error",
-      referrerPolicy: "no-referrer",
-    });
-    const seconds = response.headers.get("retry-after") ?? "";
-    return {
-      status: response.status,
-      retryAfterMs: /^\d+$/.test(seconds)
-        ? Math.min(Number(seconds), LONGEST_RETRY_SECONDS) * 1000
-        : 0,
-      text: await readText(response),
-    };
+    return await Promise.race([
+      ended(given.signal),
+      converse(fetcher, url + path, { ...request, signal: given.signal }),
+    ]);
   } catch (error) {
     throw new Unreachable("unreachable", { url, what: String(error) });
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stop);
   }
 }
 
+/** @param {AbortSignal} signal @returns {Promise<never>} rejects when it says stop */
+function ended(signal) {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason));
+  });
+}
+
+/**
+ * @param {typeof fetch} fetcher @param {string} address
+ * @param {RequestInit & {signal: AbortSignal}} request @returns {Promise<Answer>}
+ */
+async function converse(fetcher, address, request) {
+  // No cookies, no cache, and no redirect that would carry the token elsewhere.
+  const response = await fetcher(address, {
+    ...request,
+    cache: "no-store",
+    credentials: "omit",
+    redirect: "error",
+    referrerPolicy: "no-referrer",
+  });
+  const seconds = response.headers.get("retry-after") ?? "";
+  return {
+    status: response.status,
+    retryAfterMs: /^\d+$/.test(seconds)
+      ? Math.min(Number(seconds), LONGEST_RETRY_SECONDS) * 1000
+      : 0,
+    text: await readText(response, request.signal),
+  };
+}
+
 /** @param {Response} response whose body may be much longer than what was sent of it */
-async function readText(response) {
+/** @param {AbortSignal} signal ends it in the middle */
+async function readText(response, signal) {
   const reader = response.body?.getReader();
+  const cancel = () => reader?.cancel().catch(() => undefined);
+  signal.addEventListener("abort", cancel);
+  if (signal.aborted) cancel();
   let [bytes, size] = [new Uint8Array(1 << 14), 0];
   while (reader) {
     const { done, value } = await reader.read();
     if (done) break;
     if (size + value.length > LARGEST_ANSWER) {
-      reader.cancel().catch(() => undefined);
+      cancel();
       throw new Error("its answer has no end");
     }
     if (size + value.length > bytes.length) {
@@ -60,11 +93,12 @@ async function readText(response) {
     bytes.set(value, size);
     size += value.length;
   }
+  signal.throwIfAborted(); // else half an answer would be taken for a whole one
   return new TextDecoder().decode(bytes.subarray(0, size));
 }
 
 /**
- * Wait so long, or until the signal says stop.
+ * Wait so long (24 days at most), or until the signal says stop.
  * @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>}
  */
 export function sleep(ms, signal) {
@@ -75,7 +109,7 @@ export function sleep(ms, signal) {
       signal?.removeEventListener("abort", end);
       done();
     };
-    const timer = setTimeout(end, Math.ceil(ms));
+    const timer = setTimeout(end, Math.min(Math.ceil(ms), LONGEST_TIMER_MS));
     signal?.addEventListener("abort", end);
   });
 }

@@ -8,12 +8,14 @@
 
 import { DeviceError, LedgerUnusable } from "./problems.js";
 import { Change, FORMAT, existing } from "./store.js";
+import { whole } from "./terms.js";
 
 /** @typedef {import("./store.js").Memory} Memory */
 /** @typedef {import("./store.js").Store} Store */
 
 const TABLE = "memory";
 const KEY = "device";
+const MOST_COMMITS = 10 ** 15 - 2;
 
 /** @implements {Store} */
 export class IndexedDbStore {
@@ -26,11 +28,12 @@ export class IndexedDbStore {
 
   /** @param {Memory} memory no first one if the witness remembers another */
   async create(memory) {
-    // Before there is a memory: without a counter, nobody would vouch for it.
-    if (this.#counted() === null) this.#count(0);
     await this.#transact((found, table) => {
       if (found) throw new DeviceError("ledger-exists", { file: this.name });
       const commits = this.#counted() ?? 0;
+      // Before there is a memory: without a counter, nobody would vouch for it. Not beside one that
+      // there is: it may be an older copy.
+      this.#count(commits);
       table.put({ ...memory, first: memory.first && commits === 0, commits }, KEY);
     });
   }
@@ -54,10 +57,11 @@ export class IndexedDbStore {
     const { change, result } = await this.#transact((found, table) => {
       const memory = existing(found, this.name);
       const counted = this.#counted();
-      const change = new Change(memory, counted !== null && memory.commits >= counted);
+      const commits = whole(memory.commits, 0, MOST_COMMITS) ? memory.commits : -1;
+      const change = new Change(memory, counted !== null && commits >= counted);
       const result = act(change);
       if (change.made) {
-        change.memory.commits = Math.max(memory.commits, counted ?? 0) + 1;
+        change.memory.commits = Math.max(commits, counted ?? 0) + 1;
         table.put(change.memory, KEY);
       }
       return { change, result };

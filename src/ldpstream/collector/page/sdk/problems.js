@@ -45,6 +45,10 @@ export const PROBLEMS = Object.freeze({
     "an installer makes it, once: Device.create(path, first_install=True)",
   ],
   "ledger-exists": ["{file} holds a device already", "open it: Device.open(path)"],
+  "ledger-replaced": [
+    "{file} was replaced by another device's while this one enrolled",
+    "open it again, and enrol",
+  ],
   "not-enrolled": ["{file} is not enrolled", "call enrol(url, stream, token) once"],
   unreachable: ["{url} does not answer: {what}", "check the address and the network"],
   "collector-refused": ["the collector refused {what}: {status} {code}", "{detail}"],

@@ -7,7 +7,9 @@
 
 import { randomBytes } from "./bytes.js";
 import { newMark } from "./clock.js";
+import { LARGEST_NANO } from "./odds.js";
 import { DeviceError, LedgerUnusable } from "./problems.js";
+import { LATEST_MS, whole } from "./terms.js";
 
 export const FORMAT = 2;
 
@@ -79,16 +81,34 @@ export const newMemory = (first, look) => ({
 });
 
 /** @param {Memory} memory whether it is one of release 0.1.0 */
-export const isOfFirstRelease = ({ format }) => format === undefined;
+const isOfFirstRelease = ({ format }) => format === undefined;
+
+/** @param {any} memory whether its debits, and the times that they hang on, can be such as were stored */
+export function isSound({ format, own, forgottenMs, entries }) {
+  const within = (/** @type {unknown} */ ms, least = 0, most = LATEST_MS) =>
+    typeof ms === "number" && ms >= least && ms <= most;
+  return (
+    format === FORMAT &&
+    within(own?.ownMs) &&
+    typeof own.id === "string" &&
+    within(own.look?.wallMs, -LATEST_MS) &&
+    within(own.look.steadyMs, -LATEST_MS) &&
+    (forgottenMs === null || within(forgottenMs, 0, own.ownMs)) &&
+    Array.isArray(entries) &&
+    entries.every((one) => within(one?.ownMs, 0, own.ownMs) && whole(one.nano, 1, LARGEST_NANO))
+  );
+}
 
 /**
- * Return a memory of release 0.1.0 in this format. Its debits are left out, and the caller counts
- * everything as spent: they were entered by label time, and more than they say may have left.
+ * Return a memory of release 0.1.0, or one that is not sound, in this format. Own time begins anew,
+ * debits are left out, and the caller counts everything as spent: those of 0.1.0 were entered by
+ * label time, and more than they say may have left.
  * @param {any} memory @param {import("./clock.js").Look} look @returns {Memory}
  */
 export function takenOver({ number, secret, commits, enrolment, refusals }, look) {
   if (enrolment) delete enrolment.offsetMs;
-  return { ...newMemory(false, look), number, secret, commits, enrolment, refusals };
+  const counts = Array.isArray(refusals) ? refusals : [];
+  return { ...newMemory(false, look), number, secret, commits, enrolment, refusals: counts };
 }
 
 /** @param {Memory | null | undefined} memory @param {string} name @returns {Memory} */

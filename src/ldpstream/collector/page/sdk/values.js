@@ -7,7 +7,20 @@
 import { DeviceError } from "./problems.js";
 
 /** @typedef {import("./terms.js").Terms} Terms */
-/** @typedef {(problem: DeviceError) => void} Warn told, once for each kind, what to mend */
+/** @typedef {(problem: DeviceError) => unknown} Warn told, once for each kind, what to mend */
+
+/**
+ * See to it that what becomes of a promise, of whichever kind, does not end the program.
+ * @param {unknown} given by the application
+ */
+export function unheeded(given) {
+  try {
+    Promise.prototype.then.call(given, undefined, () => undefined);
+  } catch {
+    // None of the engine's; if it has a `then` of its own, it is told here.
+    new Promise((done) => done(given)).catch(() => undefined);
+  }
+}
 
 /** Reads the value that a device holds now; until it is told of one, the device has none. */
 export class HeldValue {
@@ -42,8 +55,7 @@ export class HeldValue {
       const place = terms.place(value);
       if (place !== null) return place;
       what = value === null || value === undefined ? "missing" : "none of the stream's";
-      // Of an asynchronous function: what becomes of it must not end the program.
-      if (value instanceof Promise) value.catch(() => undefined);
+      unheeded(value); // of an asynchronous function
     } catch {
       what = "unknown: an exception was thrown";
     }
@@ -58,7 +70,7 @@ export class HeldValue {
     this.#told.add(what);
     const instead = terms.other === null ? "a label drawn at random" : "the label for others";
     try {
-      this.warn(new DeviceError("value-unusable", { what, instead }));
+      unheeded(this.warn(new DeviceError("value-unusable", { what, instead })));
     } catch {
       // A report must not depend on who is told.
     }
