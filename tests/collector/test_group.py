@@ -86,8 +86,9 @@ def is_in(collector: Collector, state: str) -> bool:
     return collector.state == state
 
 
-def follows(collector: Collector) -> bool:
-    return not collector.conducts
+def follows(collector: Collector, connection: psycopg.Connection, theirs: int) -> bool:
+    """Whether it has given up its old lease: it follows, or has taken a later one by now."""
+    return not collector.conducts or holder(connection)[0] > theirs
 
 
 def _later(connection: psycopg.Connection, token: int) -> float:
@@ -143,8 +144,9 @@ def test_a_coordinator_that_wakes_up_cannot_change_anything(
                 seconds = taken_over(connection, token, stopped)
                 assert seconds < 2 * LEASE_SECONDS + GRACE_SECONDS, (point, when)
                 crowd.goes_on()
+                theirs, _ = holder(connection)
                 leader.signal(signal.SIGCONT)
-                eventually("it follows", partial(follows, leader))
+                eventually("it follows", partial(follows, leader, connection, theirs))
         crowd.judge()
 
 

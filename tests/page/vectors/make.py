@@ -187,6 +187,7 @@ def _malformed_terms() -> list[Any]:
         TERMS | {name: value} for name, values in wrong.items() for value in values
     ]
     malformed += [{}, [], None, "terms", TERMS | {"more": 1}]
+    malformed.append(TERMS | {"window": 1 << 31, "interval_ms": 1 << 41})
     malformed.append({name: value for name, value in TERMS.items() if name != "window"})
     for sent in malformed:
         _must_fail(sent)

@@ -37,7 +37,8 @@ const CHECKS = {
   start_ms: (ms) => whole(ms, 0, LATEST_MS),
   stream: isStreamName,
   version: (version) => version === 1,
-  window: (window) => whole(window, 1, LONGEST_WINDOW),
+  window: (window, sent) =>
+    whole(window, 1, LONGEST_WINDOW) && window * sent.interval_ms <= LATEST_MS,
 };
 
 const OPTIONAL = "other";
