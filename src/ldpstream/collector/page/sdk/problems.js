@@ -44,7 +44,10 @@ export const PROBLEMS = Object.freeze({
     "there is no device in {file}",
     "an installer makes it, once: Device.create(path, first_install=True)",
   ],
-  "ledger-exists": ["{file} holds a device already", "open it: Device.open(path)"],
+  "ledger-exists": [
+    "there is a file {file} already",
+    "open the device in it: Device.open(path); if it is empty, delete it first",
+  ],
   "ledger-replaced": [
     "{file} was replaced by another device's while this one enrolled",
     "open it again, and enrol",
