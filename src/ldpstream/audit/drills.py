@@ -211,7 +211,7 @@ class SeededSource:
     """Draws that are the same in two lives."""
 
     def __init__(self, seed: int) -> None:
-        self._draws = Random(seed)  # noqa: S311 # nosec B311 - to compare, not to protect
+        self._draws = Random(seed)  # nosec B311 # noqa: S311 - to compare, not to protect
 
     def coin(self, favour: int, total: int) -> bool:
         return self._draws.randrange(total) < favour
