@@ -13,11 +13,9 @@ import numpy as np
 
 from ldpstream.arrays import Counts
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.limits import HEAD_BYTES
 from ldpstream.protocol.terms import Terms
 from ldpstream.sqlite_files import reading
-
-HEAD_BYTES = 32
-"""Device and code, before the report in a stored record."""
 
 
 @dataclass(frozen=True)

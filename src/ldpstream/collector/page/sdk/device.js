@@ -3,7 +3,7 @@
 import { Account } from "./account.js";
 import { toHex } from "./bytes.js";
 import { lookAt, systemClock } from "./clock.js";
-import { exchange, readKey, readObject, refusalIn, sleep as waiting } from "./exchange.js";
+import { LARGEST_ANSWER, exchange, readKey, readObject, refusalIn, sleep as waiting } from "./exchange.js";
 import { DeviceError, TermsRefused, Unreachable, shown } from "./problems.js";
 import { SystemSource } from "./randomness.js";
 import { readAnnouncement } from "./rounds.js";
@@ -162,7 +162,7 @@ export class Device {
     if (response.status !== 200 && response.status !== 201) {
       throw refusalIn(response, "the enrolment");
     }
-    const answer = readObject(response, "enrolment");
+    const answer = readObject(response, "enrolment", LARGEST_ANSWER);
     const terms = await Terms.read(answer.terms);
     for (const wanted of [answer.pin, pin]) {
       if (wanted != null && wanted !== terms.pin) {

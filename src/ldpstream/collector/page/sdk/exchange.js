@@ -5,7 +5,9 @@ import { Refused, Unreachable, shown } from "./problems.js";
 import { isObject } from "./terms.js";
 
 /** Bytes of an answer that are read at most: the terms of 65,536 labels fit. */
-const LARGEST_ANSWER = 8 << 20;
+export const LARGEST_ANSWER = 8 << 20;
+/** Of any answer but an enrolment's that is read as JSON: parsed, it is many times larger. */
+const LARGEST_SHORT = 1 << 17;
 const LONGEST_RETRY_SECONDS = 3600;
 /** Timers that are set for longer go off at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -114,10 +116,13 @@ export function sleep(ms, signal) {
   });
 }
 
-/** @param {Answer} answer @param {string} what @returns {Record<string, any>} the object in it */
-export function readObject({ text }, what) {
+/**
+ * @param {Answer} answer @param {string} what @param {number} [most] characters that are read
+ * @returns {Record<string, any>} the object in it
+ */
+export function readObject({ text }, what, most = LARGEST_SHORT) {
   try {
-    const answer = JSON.parse(text);
+    const answer = text.length <= most ? JSON.parse(text) : null;
     if (isObject(answer)) return answer;
   } catch {
     // told below
