@@ -97,11 +97,11 @@ def serve(folder: Path) -> None:
     from starlette.routing import Route
 
     from ldpstream.collector.api.app import build_app
+    from ldpstream.collector.api.server import listen, url_of
     from ldpstream.collector.config import load
-    from ldpstream.collector.records import Records
-    from ldpstream.collector.secrets import Secrets
-    from ldpstream.collector.server import listen, url_of
-    from ldpstream.collector.service import Service
+    from ldpstream.collector.credentials.secrets import Secrets
+    from ldpstream.collector.reports.records import Records
+    from ldpstream.collector.service.service import Service
 
     config = load(folder / "collector.toml")
     service = Service(config, Secrets(MASTER, b"enrolment token", b"admin token"))
@@ -111,7 +111,7 @@ def serve(folder: Path) -> None:
         return Response(b'{"status":"accepted"}', 202, media_type="application/json")
 
     async def parse(request: Request) -> Response:
-        asking = service.streams["standing"].board.open["1-publication"]
+        asking = service.streams["standing"].hub.open["1-publication"]
         records = Records.of(await request.body(), asking.stored.report_bytes)
         asking.collector.decode_table(records.reports)
         return Response(b'{"accepted":1000}', 200, media_type="application/json")
@@ -198,7 +198,7 @@ async def send_all(port: int, requests: Iterator[bytes], connections: int) -> li
 
 def signed(stream: str, round_name: str, report_bytes: int, number: int, first: int) -> Any:
     """Records of devices first .. first + number - 1, each with a report of its own."""
-    from ldpstream.collector.keys import DeviceKeys, report_words
+    from ldpstream.collector.credentials.device_keys import DeviceKeys, report_words
     from ldpstream.protocol.authentication import report_prefix
 
     devices = np.zeros((number, 16), np.uint8)

@@ -179,9 +179,9 @@ class StoreAlone:
 
 def measure_store(batches: int = 50, batch: int = 10_000) -> StoreAlone:
     """What the store itself takes, on disk and fully synchronous."""
-    from ldpstream.collector.config import Database
-    from ldpstream.collector.records import Records
+    from ldpstream.collector.reports.records import Records
     from ldpstream.collector.store.contract import NewRound
+    from ldpstream.collector.store.database import Database
     from ldpstream.collector.store.postgres.store import PostgresStore
 
     with ExitStack() as stack:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.collector.log.contract import LogSettings
+from ldpstream.collector.report_log.contract import LogSettings
 from ldpstream.fleet.folders import memory_folder
 from tests.programs import free_port, program
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from ldpstream.collector.config import Database
+from ldpstream.collector.store.database import Database
 from ldpstream.fleet.folders import memory_folder
 
 

@@ -23,8 +23,8 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from ldpstream.cli.app import app
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.config import Config, load
-from ldpstream.collector.secrets import ENVIRONMENT
-from ldpstream.collector.service import Service
+from ldpstream.collector.credentials.secrets import ENVIRONMENT
+from ldpstream.collector.service.service import Service
 from tests.collector.helpers import SECRETS, config
 
 ROOT = Path(__file__).parents[1]

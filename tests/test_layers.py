@@ -1,8 +1,9 @@
 """Imports point downward, and what runs on a device needs the standard library only.
 
-The rooms of the package (its top-level modules and folders) stand in layers. A room imports from
-lower layers and from itself; `SIDEWAYS` lists the few imports between rooms of one layer. All of it
-is read from the source, so that imports inside functions, under TYPE_CHECKING and by
+The rooms of the package (its top-level modules and folders) stand in layers, and so do the
+sub-rooms of the collector. A room imports from lower layers and from itself; `sideways` lists the
+few imports between rooms of one layer. No sub-rooms anywhere import each other in a cycle. All of
+it is read from the source, so that imports inside functions, under TYPE_CHECKING and by
 `import_module` count too.
 """
 
@@ -14,12 +15,33 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from fnmatch import fnmatch
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = "ldpstream"
 SOURCE = Path(__file__).parents[1] / "src"
+
+
+@dataclass(frozen=True)
+class House:
+    """A package, its layers of rooms from the top, and what may be imported within a layer."""
+
+    package: str
+    layers: tuple[set[str], ...]
+    sideways: frozenset[tuple[str, str]] = frozenset()
+
+    def room(self, module: str) -> str | None:
+        """Return the part of the package that a module belongs to; "" for the package itself."""
+        if module != self.package and not module.startswith(f"{self.package}."):
+            return None
+        return module.removeprefix(self.package).lstrip(".").split(".")[0]
+
+    @property
+    def height(self) -> dict[str, int]:
+        return {room: n for n, rooms in enumerate(reversed(self.layers)) for room in rooms}
+
 
 LAYERS = (  # from the top
     {"cli", "__main__"},
@@ -39,16 +61,33 @@ LAYERS = (  # from the top
         "sqlite_files",
     },
 )
-SIDEWAYS = {
-    ("engines", "collector"),
-    ("mechanisms", "refine"),
-    ("numeric", "oracles"),
-    ("numeric", "privacy"),
-    ("oracles", "privacy"),
-    ("domain", "errors"),
-    ("extras", "errors"),
-    ("__main__", "cli"),
-}
+SIDEWAYS = frozenset(
+    {
+        ("engines", "collector"),
+        ("mechanisms", "refine"),
+        ("numeric", "oracles"),
+        ("numeric", "privacy"),
+        ("oracles", "privacy"),
+        ("domain", "errors"),
+        ("extras", "errors"),
+        ("__main__", "cli"),
+    }
+)
+WHOLE = House(PACKAGE, LAYERS, SIDEWAYS)
+COLLECTOR = House(
+    f"{PACKAGE}.collector",
+    (  # from the top
+        {"api"},
+        {"service"},
+        {"intake", "leadership"},
+        {"rounds"},
+        {"config"},
+        {"alerts", "releases", "report_log"},
+        {"store"},
+        {"credentials", "reports"},
+        {"clock", "json_logging", "kernels"},
+    ),
+)
 
 ON_THE_DEVICE = (
     "device*",
@@ -63,8 +102,6 @@ ON_THE_DEVICE = (
     "privacy.enumeration",
 )
 ON_A_DEVICE_WITH_MQTT = {"paho"}
-
-HEIGHT = {room: height for height, rooms in enumerate(reversed(LAYERS)) for room in rooms}
 
 
 class Moment(Enum):
@@ -165,38 +202,55 @@ def _whole_or_foreign(name: str) -> str:
     return name if top == PACKAGE else top
 
 
-def upward_imports(tree: Tree) -> list[str]:
+def upward_imports(tree: Tree, house: House = WHOLE) -> list[str]:
     """A line for each import that does not point downward, and for each room without a layer."""
-    rooms = {_room(module) for module in tree.texts} - {PACKAGE}
-    complaints = [f"{room} has no layer; give it one in LAYERS" for room in rooms - HEIGHT.keys()]
-    ours = (one for found in tree.imports.values() for one in found if _ours(one.target))
+    rooms = {room for module in tree.texts if (room := house.room(module))}
+    complaints = [f"{room} has no layer; give it one in LAYERS" for room in rooms - {*house.height}]
     return complaints + [
         f"{one.module}, line {one.line}, imports {one.target}: {fault}"
-        for one in ours
-        if (fault := _fault(_room(one.module), _room(one.target)))
+        for found in tree.imports.values()
+        for one in found
+        if (fault := _fault(house, house.room(one.module), house.room(one.target)))
     ]
+
+
+def _fault(house: House, importer: str | None, imported: str | None) -> str | None:
+    """What is wrong with an import from one room to another, if anything."""
+    height = house.height
+    if importer is None or imported is None or importer in (imported, ""):
+        return None
+    if not {importer, imported} <= {*height, ""}:
+        return None
+    if imported == "":
+        return None if importer == "cli" else f"take names from where they are made, not {PACKAGE}"
+    if height[importer] < height[imported]:
+        return f"{importer} lies below {imported}"
+    if height[importer] == height[imported] and (importer, imported) not in house.sideways:
+        return f"{importer} and {imported} share a layer, and SIDEWAYS does not allow it"
+    return None
+
+
+def cycles(tree: Tree) -> list[str]:
+    """A line for each room in which a folder imports what imports it in turn."""
+    complaints = []
+    for room in sorted(tree.folders - {PACKAGE}):
+        house = House(room, ())
+        imports: dict[str, set[str]] = {}
+        for one in (one for found in tree.imports.values() for one in found):
+            importer, imported = house.room(one.module), house.room(one.target)
+            if importer and imported and importer != imported:
+                imports.setdefault(importer, set()).add(imported)
+        try:
+            TopologicalSorter(imports).prepare()
+        except CycleError as error:
+            ring = error.args[1]
+            if any(f"{room}.{name}" in tree.folders for name in ring):
+                complaints.append(f"{room}: {' <- '.join(ring)}")
+    return complaints
 
 
 def _ours(target: str) -> bool:
     return target.split(".")[0] == PACKAGE
-
-
-def _room(module: str) -> str:
-    """The top-level part of the package that a module belongs to; the package for its __init__."""
-    return ".".join(module.split(".")[1:2]) or PACKAGE
-
-
-def _fault(importer: str, imported: str) -> str | None:
-    """What is wrong with an import from one room to another, if anything."""
-    if importer in (imported, PACKAGE) or not {importer, imported} <= HEIGHT.keys() | {PACKAGE}:
-        return None
-    if imported == PACKAGE:
-        return None if importer == "cli" else f"take names from where they are made, not {PACKAGE}"
-    if HEIGHT[importer] < HEIGHT[imported]:
-        return f"{importer} lies below {imported}"
-    if HEIGHT[importer] == HEIGHT[imported] and (importer, imported) not in SIDEWAYS:
-        return f"{importer} and {imported} share a layer, and SIDEWAYS does not allow it"
-    return None
 
 
 def heavy_imports(tree: Tree, modules: Iterable[str]) -> list[str]:
@@ -223,7 +277,7 @@ def heavy_imports(tree: Tree, modules: Iterable[str]) -> list[str]:
 
 def _is_heavy(target: str) -> bool:
     if _ours(target):
-        return _room(target) == "collector"
+        return WHOLE.room(target) == "collector"
     return target not in sys.stdlib_module_names | ON_A_DEVICE_WITH_MQTT
 
 
@@ -232,8 +286,13 @@ def package() -> Tree:
     return Tree(SOURCE)
 
 
-def test_imports_point_downward(package: Tree) -> None:
-    assert upward_imports(package) == []
+@pytest.mark.parametrize("house", [WHOLE, COLLECTOR], ids=lambda house: house.package)
+def test_imports_point_downward(package: Tree, house: House) -> None:
+    assert upward_imports(package, house) == []
+
+
+def test_no_sub_rooms_import_each_other(package: Tree) -> None:
+    assert cycles(package) == []
 
 
 @pytest.mark.parametrize("pattern", ON_THE_DEVICE)
@@ -305,6 +364,39 @@ def test_other_faults_are_caught(plant: Plant, importer: str, text: str, fault: 
     assert fault in complaint
 
 
+def test_faults_within_the_collector_are_caught(plant: Plant) -> None:
+    tree = plant(
+        {
+            "collector/store/contract.py": "from ldpstream.collector.config import load",
+            "collector/config/file.py": "from ..intake.queue import IntakeQueue",
+            "collector/intake/queue.py": "from ldpstream.collector.leadership import scheduler",
+            "collector/leadership/scheduler.py": "",
+            "collector/gadgets.py": "",
+        }
+    )
+    assert [complaint.partition(": ")[2] for complaint in upward_imports(tree, COLLECTOR)[1:]] == [
+        "config lies below intake",
+        "intake and leadership share a layer, and SIDEWAYS does not allow it",
+        "store lies below config",
+    ]
+    assert "gadgets has no layer" in upward_imports(tree, COLLECTOR)[0]
+
+
+def test_a_ring_of_sub_rooms_is_caught(plant: Plant) -> None:
+    tree = plant(
+        {
+            "lab/figures/a.py": "if TYPE_CHECKING:\n    from ldpstream.lab.judges.b import B",
+            "lab/judges/b.py": "from ldpstream.lab import results",
+            "lab/results.py": "import ldpstream.lab.figures.a",
+            "lab/c.py": "import ldpstream.lab.d",
+            "oracles/c.py": "import ldpstream.oracles.d",
+            "oracles/d.py": "def late():\n    import ldpstream.oracles.c",
+        }
+    )
+    (complaint,) = cycles(tree)
+    assert complaint.startswith("ldpstream.lab: ")
+
+
 def test_proper_imports_pass(plant: Plant) -> None:
     tree = plant(
         {
@@ -361,12 +453,12 @@ def test_light_device_code_passes(plant: Plant) -> None:
 
 def test_array_types_have_one_home(package: Tree) -> None:
     """Two names for one type drift apart; `arrays` has those that more than one room uses."""
-    shared = {"Floats", "Counts", "UserIndexes", "Words"}
+    shared = {"Bytes", "Flags", "Counts", "Floats", "UserIndexes", "Words"}
     home = f"{PACKAGE}.arrays"
     elsewhere = [
         f"{module} defines {target.id}"
         for module, text in package.texts.items()
-        if module != home and not module.startswith(f"{PACKAGE}.collector.")
+        if module != home
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Assign)
         for target in node.targets

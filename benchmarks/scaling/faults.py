@@ -19,9 +19,9 @@ from tests.engines.sparkling import Engine, running, until, write_config
 from tests.jetstream import NatsServer
 
 import scale_ingest
-from ldpstream.collector.config import Database
-from ldpstream.collector.log.counts import LogCounts
-from ldpstream.collector.log.jetstream import JetStreamLog
+from ldpstream.collector.report_log.counts import LogCounts
+from ldpstream.collector.report_log.jetstream import JetStreamLog
+from ldpstream.collector.store.database import Database
 from ldpstream.engines import local
 from scaling.ingest_rates import write_config as write_stream
 from scaling.load import BATCH, signed

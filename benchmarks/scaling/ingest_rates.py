@@ -17,7 +17,7 @@ from typing import Any
 from tests.jetstream import NatsServer, running_nats
 
 import scale_ingest
-from ldpstream.collector.config import Database
+from ldpstream.collector.store.database import Database
 from scaling.load import BATCH, LABELS, send_all, signed, singles
 from scaling.servers import cpu_seconds
 

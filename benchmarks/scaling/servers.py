@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.jetstream import NatsServer, running_nats
 from tests.postgres import new_database, running_server
 
-from ldpstream.collector.config import Database
+from ldpstream.collector.store.database import Database
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from tests.engines.sparkling import MASTER, Engine, family_of, running, until, write_config
 
-from ldpstream.collector.config import Database
-from ldpstream.collector.log.counts import LogCounts, LogTally
-from ldpstream.collector.log.jetstream import JetStreamLog
-from ldpstream.collector.log.messages import LoggedRound
-from ldpstream.collector.records import Records
+from ldpstream.collector.report_log.counts import LogCounts, LogTally
+from ldpstream.collector.report_log.jetstream import JetStreamLog
+from ldpstream.collector.report_log.messages import LoggedRound
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.store.database import Database
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.limits import HEAD_BYTES

@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+Bytes = NDArray[np.uint8]
+"""Packed reports, device ids and MACs."""
+Flags = NDArray[np.bool_]
+"""Of each row, label or timestamp, whether something holds."""
 Floats = NDArray[np.float64]
 """Frequencies, estimates, variances and other real numbers."""
 Counts = NDArray[np.int64]

@@ -17,9 +17,10 @@ from ldpstream.audit.planted import BUGS
 from ldpstream.audit.planted.bug import Bug
 from ldpstream.audit.planted.mechanisms import MECHANISMS
 from ldpstream.audit.world import INTERVAL_MS, Scenario, Sent, World
-from ldpstream.collector import coordinator, starting
 from ldpstream.collector.config import Selection
-from ldpstream.collector.selection import RosterSelection
+from ldpstream.collector.rounds import coordinator
+from ldpstream.collector.rounds import loading as starting
+from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.device import account, rules
 from ldpstream.device.account import Account
 from ldpstream.device.clock import OwnTime

@@ -11,11 +11,11 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.keys import DeviceKeys
-from ldpstream.collector.service import Service
+from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.service.service import Service
 from tests.collector.helpers import (
     SECRETS,
     START_MS,
@@ -43,19 +43,19 @@ class Api:
         """The round that is open, as soon as one is."""
         told = self.client.get(f"{STREAM}/rounds?wait=20", headers=device_header(1)).json()
         assert told["serial"] > 0
-        (asking,) = self.service.streams["a"].board.open.values()
+        (asking,) = self.service.streams["a"].hub.open.values()
         return asking
 
     def pass_time(self, milliseconds: int) -> dict[str, Any]:
         """Move the clock, and wait until the announcement has changed."""
-        serial = self.service.streams["a"].board.announcement.serial
+        serial = self.service.streams["a"].hub.announcement.serial
         self.clock.advance(milliseconds)
-        self.service.conductor.nudge()
+        self.service.scheduler.wake()
         path = f"{STREAM}/rounds?after={serial}&wait=20"
         told: dict[str, Any] = self.client.get(path, headers=device_header(1)).json()
         assert told["serial"] > serial
-        board = self.service.streams["a"].board
-        eventually(lambda: bool(board.open) or board.last_t >= told["t"])  # counted and released
+        hub = self.service.streams["a"].hub
+        eventually(lambda: bool(hub.open) or hub.last_t >= told["t"])  # counted and released
         return told
 
     def signer(self, number: int) -> Signer:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import Selection, StreamConfig
-from ldpstream.collector.coordinator import Coordinator
-from ldpstream.collector.records import Records
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.contract import Store
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from tests.collector.helpers import START_MS, device_of, report_of, unsigned

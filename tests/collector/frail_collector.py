@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import ldpstream.collector.server  # noqa: F401 - what takes long to import
+import ldpstream.collector.api.server  # noqa: F401 - what takes long to import
 from ldpstream.cli import main
 from ldpstream.collector.store.postgres.store import PostgresStore
 

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.config import Config, load
-from ldpstream.collector.keys import DeviceKeys
-from ldpstream.collector.records import Records
-from ldpstream.collector.starting import open_round_of
+from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.rounds.loading import open_round_of
 from ldpstream.collector.store.contract import Release, Round, RoundState
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.protocol.messages import reports_path

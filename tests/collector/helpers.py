@@ -6,11 +6,11 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.config import Config, StreamConfig, parse
-from ldpstream.collector.keys import DeviceKeys
-from ldpstream.collector.records import Records
-from ldpstream.collector.secrets import Secrets
+from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.credentials.secrets import Secrets
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.store.contract import NewRound
 from ldpstream.protocol.authentication import report_mac
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ldpstream.collector.reports.verdicts import Verdict
 from ldpstream.collector.store.contract import Release, RoundState, Store
-from ldpstream.collector.verdicts import Verdict
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 from tests.collector.helpers import device_of, new_round, unsigned
@@ -271,3 +271,19 @@ class StoreContract:
         with pytest.raises(Mistake):
             store.change_setting("a", "set", refuse)
         assert self.reopened().note("a", "set") == {"n": 40}
+
+    def test_an_observer_is_told_of_each_change_and_of_each_failure(self, store: Store) -> None:
+        seen: list[tuple[str, bool]] = []
+        store.observer = lambda stream, change, seconds: seen.append((change, seconds is not None))
+        store.enrol("a", device_of(1))
+        store.open_round("a", new_round(1))
+        with pytest.raises(Exception, match=""):
+            store.open_round("a", new_round(1))
+        store.accept("a", "1-publication", unsigned((1, b"\1a")))
+        store.close_round("a", "1-publication", 9)
+        store.tally("a", "1-publication", SUPPORT)
+        store.release("a", [release_of(1)], {}, 0)
+        store.write_note("a", "mine", {})
+        changes = ["accept", "close_round", "tally", "release", "write_note"]
+        expected = [("enrol", True), ("open_round", True), ("open_round", False)]
+        assert seen == [*expected, *((change, True) for change in changes)]

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.api.releases import _events
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.service import Service
+from ldpstream.collector.service.service import Service
 from tests.collector.api import ADMIN, Api, assert_problem, eventually
 from tests.collector.helpers import SECRETS, START_MS, report_of
 from tests.collector.test_alerts import Hook, configured
@@ -32,7 +32,7 @@ def running(folder: Path, webhook: str = "http://127.0.0.1:1/") -> Iterator[Api]
     service = Service(configured(folder, FIXED, webhook), SECRETS, clock := ManualClock(START_MS))
     with TestClient(build_app(service), raise_server_exceptions=False) as client:
         api = Api(service, client, clock)
-        clock.advance(10_000 * service.streams["a"].board.last_t)
+        clock.advance(10_000 * service.streams["a"].hub.last_t)
         yield api
 
 
@@ -58,13 +58,13 @@ def states(api: Api) -> dict[str, str]:
 
 def pass_timestamp(api: Api) -> None:
     """Everyone reports, the timestamp is released, its alerts are looked at."""
-    asking, watch = api.asking(), api.service.watches["a"]
+    asking, evaluator = api.asking(), api.service.evaluators["a"]
     for number in range(40):
         assert api.post(asking, number, report_of(asking, number)).status_code == 202
     api.pass_time(9000)
-    eventually(lambda: watch.last_t == asking.stored.t)
+    eventually(lambda: evaluator.last_t == asking.stored.t)
     api.clock.advance(1000)
-    api.service.conductor.nudge()
+    api.service.scheduler.wake()
 
 
 def test_a_rule_is_added_replaced_and_removed(api: Api) -> None:
@@ -177,7 +177,7 @@ def test_the_feed_tells_of_alerts(api: Api) -> None:
     stream = api.service.streams["a"]
 
     async def read(number: int) -> list[bytes]:
-        events = _events(api.service, stream, stream.board.last_t)
+        events = _events(api.service, stream, stream.hub.last_t)
         found = [await anext(events) for _ in range(number)]
         await events.aclose()  # type: ignore[attr-defined]
         return found

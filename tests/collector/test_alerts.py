@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldpstream.cli import run
-from ldpstream.collector.alerts.courier import Courier
+from ldpstream.collector.alerts.evaluator import MOST_UNSENT, AlertEvaluator
 from ldpstream.collector.alerts.evidence import Evidence
-from ldpstream.collector.alerts.machine import RETENTION_MS, Alert, State
 from ldpstream.collector.alerts.rules import On, Rule
-from ldpstream.collector.alerts.watch import MOST_UNSENT, Watch
+from ldpstream.collector.alerts.runner import AlertRunner
+from ldpstream.collector.alerts.state import RETENTION_MS, Alert, State
 from ldpstream.collector.alerts.webhook import Answer, Undelivered
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import Config, parse
@@ -220,26 +220,26 @@ def give(store: SqliteStore, t: int, x: float, **more: Any) -> None:
     store.release("a", [replace(one, content=content)], {}, 0)
 
 
-def watching(store: SqliteStore, *rules: Rule, sends: bool = True) -> Watch:
-    return Watch("a", rules or (RULE,), store, sends=sends, external_url="http://here")
+def evaluator_of(store: SqliteStore, *rules: Rule, sends: bool = True) -> AlertEvaluator:
+    return AlertEvaluator("a", rules or (RULE,), store, sends=sends, external_url="http://here")
 
 
 def test_a_restart_fires_nothing_again_and_loses_nothing(tmp_path: Path) -> None:
     with stored(tmp_path) as store:
-        watch = watching(store)
+        evaluator = evaluator_of(store)
         give(store, 1, 0.9)
-        (change,) = watch.catch_up()
+        (change,) = evaluator.catch_up()
         assert change.alert.state is State.FIRING
         fired = change.alert.fired_ms
     with stored(tmp_path) as store:
-        watch = watching(store)
-        assert watch.catch_up() == []
-        assert watch.alerts[RULE.fingerprint].fired_ms == fired
-        assert watch.first_unsent is not None  # it was never taken
+        evaluator = evaluator_of(store)
+        assert evaluator.catch_up() == []
+        assert evaluator.alerts[RULE.fingerprint].fired_ms == fired
+        assert evaluator.first_unsent is not None  # it was never taken
         give(store, 2, 0.9)
         give(store, 3, 0.1)
     with stored(tmp_path) as store:  # released, and not looked at before the crash
-        (change,) = watching(store).catch_up()
+        (change,) = evaluator_of(store).catch_up()
         assert (change.alert.state, change.release.t) == (State.RESOLVED, 3)
         assert change.alert.resolved_ms == 3000
 
@@ -247,37 +247,37 @@ def test_a_restart_fires_nothing_again_and_loses_nothing(tmp_path: Path) -> None
 def test_rules_on_an_old_stream_begin_now(tmp_path: Path) -> None:
     with stored(tmp_path) as store:
         give(store, 1, 0.9)
-        assert watching(store).catch_up() == []
+        assert evaluator_of(store).catch_up() == []
 
 
 def test_missed_timestamps_change_nothing(tmp_path: Path) -> None:
     with stored(tmp_path) as store:
-        watch = watching(store)
+        evaluator = evaluator_of(store)
         give(store, 1, 0.9)
-        watch.catch_up()
+        evaluator.catch_up()
         give(store, 2, 0.0, missed=True)
-        assert watch.catch_up() == []
-        assert watch.last_t == 2
+        assert evaluator.catch_up() == []
+        assert evaluator.last_t == 2
 
 
 def test_a_clock_that_went_back_does_not_unmake_time(tmp_path: Path) -> None:
     with stored(tmp_path) as store:
-        watch = watching(store, replace(RULE, hold_ms=1000))
+        evaluator = evaluator_of(store, replace(RULE, hold_ms=1000))
         for t, at_ms in ((1, 5000), (2, 100), (3, 6000)):
             give(store, t, 0.9, at_ms=at_ms)
-            changes = watch.catch_up()
+            changes = evaluator.catch_up()
         assert [change.release.t for change in changes] == [3]
 
 
 def test_what_nobody_takes_is_bounded(tmp_path: Path) -> None:
     with stored(tmp_path) as store:
-        watch = watching(store)
+        evaluator = evaluator_of(store)
         rows = [release(t) for t in range(1, MOST_UNSENT + 12)]
         for one in rows:
             one.content["values"] = [float(one.t % 2), 0, 0]
         store.release("a", rows, {}, 0)
-        assert len(watch.catch_up()) == MOST_UNSENT + 11
-        assert watch.dropped == 11
+        assert len(evaluator.catch_up()) == MOST_UNSENT + 11
+        assert evaluator.dropped == 11
 
 
 # The webhook
@@ -318,30 +318,30 @@ class Hook:
 
 
 def delivered(
-    watch: Watch, url: str, until: Callable[[], bool], **given: Any
+    evaluator: AlertEvaluator, url: str, until: Callable[[], bool], **given: Any
 ) -> list[tuple[str, str]]:
     outcomes: list[tuple[str, str]] = []
-    courier = Courier(
-        [watch], url, lambda *outcome: outcomes.append(outcome), first_pause=0.01, **given
+    runner = AlertRunner(
+        [evaluator], url, lambda *outcome: outcomes.append(outcome), first_pause=0.01, **given
     )
-    courier.start()
+    runner.start()
     eventually(until)
-    courier.stop()
+    runner.stop()
     return outcomes
 
 
 def test_a_message_is_alertmanagers_and_is_sent_until_it_is_taken(tmp_path: Path) -> None:
     hook = Hook([503, 429])
     with hook.served() as url, stored(tmp_path) as store:
-        watch = watching(store)
+        evaluator = evaluator_of(store)
         give(store, 1, 0.9)
-        watch.catch_up()
+        evaluator.catch_up()
         give(store, 2, 0.1)
         outcomes = delivered(
-            watch, url, lambda: len(hook.heard) == 2 and watch.first_unsent is None
+            evaluator, url, lambda: len(hook.heard) == 2 and evaluator.first_unsent is None
         )
         assert [what for _, what in outcomes] == ["refused", "refused", "delivered", "delivered"]
-        assert watching(store).first_unsent is None
+        assert evaluator_of(store).first_unsent is None
     firing, resolved = hook.heard
     assert firing == {
         "version": "4",
@@ -376,10 +376,10 @@ def test_a_message_is_alertmanagers_and_is_sent_until_it_is_taken(tmp_path: Path
 def test_what_is_refused_for_good_is_not_sent_again(tmp_path: Path) -> None:
     hook = Hook([400])
     with hook.served() as url, stored(tmp_path) as store:
-        watch = watching(store)
+        evaluator = evaluator_of(store)
         give(store, 1, 0.9)
-        watch.catch_up()
-        outcomes = delivered(watch, url, lambda: watch.first_unsent is None)
+        evaluator.catch_up()
+        outcomes = delivered(evaluator, url, lambda: evaluator.first_unsent is None)
     assert outcomes == [("a", "refused")]
     assert hook.heard == []
 
@@ -394,10 +394,12 @@ def test_a_webhook_that_is_away_is_tried_again_ever_more_slowly(tmp_path: Path) 
         return Answer(200, "OK", "")
 
     with stored(tmp_path) as store:
-        watch = watching(store)
+        evaluator = evaluator_of(store)
         give(store, 1, 0.9)
-        watch.catch_up()
-        outcomes = delivered(watch, "http://x", lambda: watch.first_unsent is None, send=away)
+        evaluator.catch_up()
+        outcomes = delivered(
+            evaluator, "http://x", lambda: evaluator.first_unsent is None, send=away
+        )
     assert [what for _, what in outcomes] == ["unreachable"] * 4 + ["delivered"]
 
 
@@ -408,7 +410,7 @@ def test_a_service_tells_of_its_alerts(tmp_path: Path) -> None:
     from starlette.testclient import TestClient
 
     from ldpstream.collector.api.app import build_app
-    from ldpstream.collector.service import Service
+    from ldpstream.collector.service.service import Service
     from tests.collector.api import Api
 
     alert = '[[stream.alert]]\nname = "any"\nlabel = "x"\nabove = -99\n'
@@ -420,7 +422,7 @@ def test_a_service_tells_of_its_alerts(tmp_path: Path) -> None:
             )
             with TestClient(build_app(service)) as client:
                 api = Api(service, client, clock)
-                if service.streams["a"].board.last_t == 0:
+                if service.streams["a"].hub.last_t == 0:
                     one_timestamp(api)
                 eventually(lambda: len(hook.heard) == 1)
                 (shown,) = client.get("/v1/streams/a/alerts").json()["alerts"]

@@ -205,7 +205,7 @@ def test_a_roster_round_lists_only_those_asked(tmp_path: Path) -> None:
         for headers in ({}, {"Ldp-Device": BLANKS}):
             answer = api.client.get(f"{STREAM}/rounds", headers=headers)
             assert_problem(answer, 400, "device-number")
-        serial = api.service.streams["a"].board.announcement.serial
+        serial = api.service.streams["a"].hub.announcement.serial
         for number in listed:
             assert api.post(asking, number, report_of(asking, number)).status_code == 202
         told = api.client.get(
@@ -246,7 +246,7 @@ def test_a_stream_that_cannot_go_on_is_not_ready_and_recovers(
     with monkeypatch.context() as patch:
         patch.setattr(type(api.service.store), "close_round", None)
         api.clock.advance(9000)
-        api.service.conductor.nudge()
+        api.service.scheduler.wake()
         eventually(lambda: api.client.get("/v1/ready").status_code == 503)
         assert "a" in api.client.get("/v1/ready").json()["failures"]
     api.pass_time(1000)

@@ -105,12 +105,12 @@ def test_many_labels_make_short_pages(api: Api, monkeypatch: pytest.MonkeyPatch)
         return found(stream, since, limit)
 
     monkeypatch.setattr(api.service.store, "releases", noted)
-    monkeypatch.setattr("ldpstream.collector.paging.NUMBERS", 6)  # two releases of three labels
+    monkeypatch.setattr("ldpstream.collector.releases.paging.NUMBERS", 6)  # two releases
     for query, expected in (("", [1, 2]), ("?since=2&limit=9", [2, 3]), ("?limit=1", [1])):
         rows = api.client.get(f"{STREAM}/releases{query}").json()["releases"]
         assert [row["t"] for row in rows] == expected
     events = asyncio.run(_read_feed(api, last=0, number=5))
     assert [event.splitlines()[0] for event in events] == [b"id: %d" % t for t in range(1, 6)]
     assert max(asked) == 2
-    monkeypatch.setattr("ldpstream.collector.paging.NUMBERS", 1)
+    monkeypatch.setattr("ldpstream.collector.releases.paging.NUMBERS", 1)
     assert len(api.client.get(f"{STREAM}/releases").json()["releases"]) == 1

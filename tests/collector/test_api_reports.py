@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.limits import limited, read_body
-from ldpstream.collector.keys import DeviceKeys, authentic
+from ldpstream.collector.credentials.device_keys import DeviceKeys, authentic
+from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.errors import MalformedReport, Mistake
 from tests.collector.api import (
     BLANKS,
@@ -138,7 +138,7 @@ def test_of_a_good_batch_no_code_is_looked_at_twice(
         checked.append((prefix.split(b"\n")[0], len(devices)))
         return authentic(keys, prefix, devices, *rest)
 
-    monkeypatch.setattr("ldpstream.collector.judge.authentic", counting)
+    monkeypatch.setattr("ldpstream.collector.intake.validation.authentic", counting)
     good = [api.signer(n).record(asking, report_of(asking, n)) for n in range(1, 31)]
     api.post_batch(asking, b"".join(good))
     assert checked == [(b"ldpstream report 2", 30)]

@@ -10,7 +10,7 @@ import pytest
 from ldpstream.cli import run
 from ldpstream.collector.config import Selection, load, parse
 from ldpstream.collector.config.places import line_of
-from ldpstream.collector.secrets import Secrets
+from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
 from ldpstream.mechanisms.messages import Purpose

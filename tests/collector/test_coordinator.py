@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.collector.announcement import Announcement
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.coordinator import Coordinator
-from ldpstream.collector.selection import OpenSelection
+from ldpstream.collector.rounds.announcement import Announcement
+from ldpstream.collector.rounds.coordinator import Coordinator
+from ldpstream.collector.rounds.listener import Listener
+from ldpstream.collector.rounds.selection import OpenSelection
 from ldpstream.collector.store.contract import RoundState
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
@@ -86,7 +87,7 @@ def test_open_rates_make_up_for_those_who_have_reported(tmp_path: Path) -> None:
     assert rates == [(min(10, 40 - gone), 40 - gone) for gone in silent]
 
 
-class Heard:
+class Heard(Listener):
     """A listener that keeps what it is told."""
 
     def __init__(self) -> None:
@@ -94,8 +95,6 @@ class Heard:
 
     def announced(self, announcement: Announcement) -> None:
         self.announcements.append(announcement)
-
-    def released(self, t: int) -> None: ...
 
 
 def test_a_restart_never_announces_an_open_round_as_none(tmp_path: Path) -> None:
@@ -271,7 +270,7 @@ def test_many_missed_timestamps_are_carried_over_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A crash between two of them leaves the rest to the next start."""
-    monkeypatch.setattr("ldpstream.collector.paging.NUMBERS", 6)  # two releases of three labels
+    monkeypatch.setattr("ldpstream.collector.releases.paging.NUMBERS", 6)  # two releases
     world = world_of(tmp_path, mechanism="lbu")
     with closing(SqliteStore(world.file)) as store:
         world.live(store, 2)

@@ -19,9 +19,9 @@ import uvicorn
 
 from ldpstream.cli import run
 from ldpstream.collector.api.app import build_app
-from ldpstream.collector.formats import MEDIA_TYPES, write
-from ldpstream.collector.service import Service
-from ldpstream.collector.sharing import read_token
+from ldpstream.collector.credentials.read_tokens import read_token
+from ldpstream.collector.releases.formats import MEDIA_TYPES, write
+from ldpstream.collector.service.service import Service
 from ldpstream.collector.store.contract import Release
 from tests.collector.api import STREAM, Api, eventually, running
 from tests.collector.helpers import SECRETS, config
@@ -130,7 +130,7 @@ def two_timestamps(api: Api) -> None:
     one_timestamp(api)
     api.pass_time(1_000)
     api.pass_time(9_000)
-    eventually(lambda: api.service.streams["a"].board.last_t == 2)
+    eventually(lambda: api.service.streams["a"].hub.last_t == 2)
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson", "parquet"])

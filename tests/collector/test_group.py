@@ -16,8 +16,8 @@ from typing import Any
 
 import psycopg
 
-from ldpstream.collector.config import Database
-from ldpstream.collector.selection import Asked
+from ldpstream.collector.rounds.selection import Asked
+from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.store import PostgresStore
 from tests.collector.group import Collector, Crowd, eventually, group_of

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ldpstream.collector.kernels.device_table import DeviceTable
-from ldpstream.collector.kernels.sha256 import INITIAL, absorb, as_words, padding
-from ldpstream.collector.keys import (
+from ldpstream.collector.credentials.device_keys import (
     SIDE_BY_SIDE,
     DeviceKeys,
     authentic,
     vectorised_is_right,
 )
+from ldpstream.collector.kernels.device_table import DeviceTable
+from ldpstream.collector.kernels.sha256 import INITIAL, absorb, as_words, padding
 from ldpstream.protocol.authentication import report_mac
 
 
@@ -109,7 +109,9 @@ def test_a_kernel_that_is_wrong_is_told_and_not_used(
     devices, reports = table(rng, 100, 16), table(rng, 100, 9)
     macs = codes(keys, b"prefix", devices, reports).copy()
     macs[7, 0] ^= 1
-    monkeypatch.setattr("ldpstream.collector.keys.absorb", lambda *given: planted(absorb(*given)))
+    monkeypatch.setattr(
+        "ldpstream.collector.credentials.device_keys.absorb", lambda *given: planted(absorb(*given))
+    )
     assert np.flatnonzero(~authentic(keys, b"prefix", devices, macs, reports)).tolist() == [7]
     assert "hmac is used" in caplog.text
     assert caplog.text.count("hmac is used") == 1

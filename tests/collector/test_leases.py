@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ldpstream.collector.config import Database
 from ldpstream.collector.store.contract import Lease, Store
+from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.errors import Mistake, Problem

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ldpstream.collector.logs import set_up
-from ldpstream.collector.sharing import read_token
+from ldpstream.collector.credentials.read_tokens import read_token
+from ldpstream.collector.json_logging import set_up
 from ldpstream.errors import Mistake, Problem
 from tests.collector.api import ADMIN, Api, eventually, running
 from tests.collector.helpers import SECRETS, device_of, report_of
@@ -43,7 +43,7 @@ def one_timestamp(api: Api) -> None:
         assert api.post(asking, number, report_of(asking, number)).status_code == 202
     assert api.post(asking, 3, report_of(asking, 3), **{"Ldp-Mac": "0" * 32}).status_code == 401
     api.pass_time(9_000)
-    eventually(lambda: api.service.streams["a"].board.last_t == 1)
+    eventually(lambda: api.service.streams["a"].hub.last_t == 1)
 
 
 def test_a_timestamp_is_counted(tmp_path: Path) -> None:

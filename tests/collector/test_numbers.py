@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.collector.coordinator import Coordinator
+from ldpstream.collector.reports.halves import half_of
+from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
-from ldpstream.collector.terms import half_of
 from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.registry import PAPER, build

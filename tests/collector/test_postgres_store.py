@@ -9,13 +9,13 @@ import numpy as np
 import psycopg
 import pytest
 
-from ldpstream.collector.config import Database
-from ldpstream.collector.log.counts import ENDED_REMEMBERED, LATEST_ENDS
+from ldpstream.collector.report_log.counts import ENDED_REMEMBERED, LATEST_ENDS
+from ldpstream.collector.reports.verdicts import Verdict
 from ldpstream.collector.store.contract import Store
+from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.copying import binary_rows
 from ldpstream.collector.store.postgres.store import FORGET_ASKED, PostgresStore
-from ldpstream.collector.verdicts import Verdict
 from ldpstream.errors import Mistake
 from tests.collector.helpers import device_of, new_round, unsigned
 from tests.collector.store_contract import (

@@ -15,9 +15,9 @@ from typing import Any
 
 from ldpstream.collector.clock import SystemClock
 from ldpstream.collector.config import load
-from ldpstream.collector.coordinator import Coordinator
-from ldpstream.collector.keys import DeviceKeys
-from ldpstream.collector.secrets import Secrets
+from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.credentials.secrets import Secrets
+from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from tests.collector.helpers import device_of

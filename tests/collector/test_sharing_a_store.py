@@ -16,28 +16,26 @@ import pytest
 from starlette.testclient import TestClient
 
 from ldpstream.cli import run
-from ldpstream.collector.alerts.courier import Courier
-from ldpstream.collector.alerts.machine import State
+from ldpstream.collector.alerts.evaluator import NOTE, AlertEvaluator
 from ldpstream.collector.alerts.rulebook import RuleBook
-from ldpstream.collector.alerts.watch import NOTE, Watch
+from ldpstream.collector.alerts.runner import AlertRunner
+from ldpstream.collector.alerts.state import State
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ticks
-from ldpstream.collector.config import Config, Database
-from ldpstream.collector.metrics.meters import Meters
-from ldpstream.collector.metrics.store import MeteredStore
-from ldpstream.collector.seat import Seat
-from ldpstream.collector.secrets import Secrets
-from ldpstream.collector.service import LEASES_OF_SILENCE, Service
-from ldpstream.collector.starting import terms_of
+from ldpstream.collector.config import Config
+from ldpstream.collector.credentials.secrets import Secrets
+from ldpstream.collector.leadership.stream_driver import StreamDriver
+from ldpstream.collector.rounds.loading import terms_of
+from ldpstream.collector.service.opening import open_store
+from ldpstream.collector.service.service import LEASES_OF_SILENCE, Service
 from ldpstream.collector.store.contract import Lease, RoundState, Store
-from ldpstream.collector.store.opening import open_store
+from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.errors import Mistake, Problem
-from ldpstream.oracles.collector_half import Support
 from tests.collector.api import eventually
 from tests.collector.driving import Crash, DyingStore, World, counted_once
-from tests.collector.helpers import SECRETS, config, new_round
+from tests.collector.helpers import SECRETS, config
 from tests.collector.store_contract import TERMS, release_of
 from tests.collector.test_alerts import RULE, Hook
 from tests.collector.test_export import release
@@ -125,7 +123,7 @@ class Line:
     """The way of a collector to its database, which can break, or fall silent."""
 
     def __init__(self, service: Service) -> None:
-        store = service.store._inner
+        store = service.store
         assert isinstance(store, PostgresStore)
         self._use = store._connections.use
         self.works = Event()
@@ -181,19 +179,19 @@ def test_one_that_counts_for_long_is_ready_as_long_as_its_lease_is_renewed(
     service = Service(replace(shared, lease_ms=500), SECRETS)
     counted, counting = Event(), Event()
 
-    def count(seat: Seat) -> int:
+    def count(driver: StreamDriver) -> int:
         counting.set()
         assert counted.wait(60)
         return 0
 
     with TestClient(build_app(service), raise_server_exceptions=False) as client:
         eventually(lambda: service.held("a") is not None)
-        monkeypatch.setattr(Seat, "advance", count)
+        monkeypatch.setattr(StreamDriver, "advance", count)
         assert counting.wait(60)
-        began = service.conductor.looked["a"]
+        began = service.scheduler.looked["a"]
         eventually(lambda: ticks() - began > (LEASES_OF_SILENCE + 1) * 0.5)
         assert client.get("/v1/ready").status_code == 200
-        assert service.conductor.looked["a"] == began
+        assert service.scheduler.looked["a"] == began
         monkeypatch.undo()
         counted.set()
 
@@ -208,17 +206,19 @@ def test_only_the_one_that_conducts_tells_of_alerts(database: Database) -> None:
     with closing(PostgresStore(database)) as store, hook.served() as url:
         store.create_stream("a", {"labels": ["x", "y", "z"]})
         held = held_by(store, "one")
-        watches = {name: Watch("a", (RULE,), store, sends=True) for name in ("one", "two")}
-        couriers = [
-            Courier([watch], url, held=lambda _, name=name: held if holder == name else None)  # type: ignore[misc]
-            for name, watch in watches.items()
+        evaluators = {
+            name: AlertEvaluator("a", (RULE,), store, sends=True) for name in ("one", "two")
+        }
+        runners = [
+            AlertRunner([one], url, held=lambda _, name=name: held if holder == name else None)  # type: ignore[misc]
+            for name, one in evaluators.items()
         ]
         held.release("a", [release(1)], {}, 0)  # x is above the rule's threshold
-        for courier in couriers:
-            courier.start()
+        for runner in runners:
+            runner.start()
 
         def state(name: str) -> State:
-            return watches[name].alerts[RULE.fingerprint].state
+            return evaluators[name].alerts[RULE.fingerprint].state
 
         def struck_out() -> bool:
             """Taken, but not struck out yet, a message would be sent by the other again."""
@@ -232,13 +232,13 @@ def test_only_the_one_that_conducts_tells_of_alerts(database: Database) -> None:
         held, holder = held_by(store, "two"), "two"
         low = replace(release(2), content=release(2).content | {"values": [0.1, 0.1, 0.1]})
         held.release("a", [low], {}, 0)
-        couriers[1].nudge()
+        runners[1].wake()
         eventually(lambda: state("one") is state("two") is State.RESOLVED)
         eventually(lambda: len(hook.heard) == 2)
         with pytest.raises(Mistake, match="conducted by another"):
             first.write_note("a", NOTE, {})
-        for courier in couriers:
-            courier.stop()
+        for runner in runners:
+            runner.stop()
     assert [one["status"] for one in hook.heard] == ["firing", "resolved"]
 
 
@@ -247,7 +247,9 @@ def test_rules_that_one_collector_is_given_hold_at_all_of_them(shared: Config) -
     stream = shared.streams[0]
     with closing(open_store(shared)) as store:
         store.create_stream("a", TERMS)
-        here, there = (RuleBook(stream, store) for _ in range(2))
+        here, there = (
+            RuleBook(stream.name, stream.alerts, store, stream.alert_rule) for _ in range(2)
+        )
         told: list[int] = []
         there.changed = lambda rules: told.append(len(rules))
         first = here.add({"label": "x", "above": 0.5})
@@ -267,7 +269,10 @@ def test_rules_that_are_added_at_once_through_two_collectors_are_both_kept(share
     stream, start = shared.streams[0], Barrier(2)
     with closing(open_store(shared)) as here, closing(open_store(shared)) as there:
         here.create_stream("a", TERMS)
-        books = [RuleBook(stream, store) for store in (here, there)]
+        books = [
+            RuleBook(stream.name, stream.alerts, store, stream.alert_rule)
+            for store in (here, there)
+        ]
 
         def add(book: RuleBook, names: str) -> None:
             for name in names:
@@ -279,19 +284,3 @@ def test_rules_that_are_added_at_once_through_two_collectors_are_both_kept(share
         for book in books:
             book.refresh()
             assert {rule.name for rule in book.rules} == set("abcdefghijklmnopqrst")
-
-
-def test_a_follower_forgets_the_rounds_that_another_has_tallied(database: Database) -> None:
-    with closing(PostgresStore(database)) as store:
-        store.create_stream("a", TERMS)
-        held = held_by(store, "another")
-        follower = MeteredStore(store, Meters())
-        for t in (1, 2):
-            held.open_round("a", new_round(t))
-            follower.recall("a")
-            assert follower._purposes == {("a", f"{t}-publication"): "publication"}
-            held.close_round("a", f"{t}-publication", 5)
-            held.tally("a", f"{t}-publication", Support.none(2))
-            held.release("a", [release_of(t)], {}, 0)
-            follower.recall("a")
-            assert follower._purposes == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.coordinator import Coordinator
+from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem

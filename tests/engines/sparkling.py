@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from ldpstream.collector.config import Database
+from ldpstream.collector.store.database import Database
 from tests.jetstream import NatsServer
 
 MASTER = "local-cluster[2,1,1024]"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.cli import run
-from ldpstream.collector.config import Database
+from ldpstream.collector.store.database import Database
 from tests.engines.sparkling import write_config
 from tests.jetstream import NatsServer
 

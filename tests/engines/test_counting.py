@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from psycopg import DataError
 
-from ldpstream.collector.config import Database
 from ldpstream.collector.kernels.device_table import DeviceTable
-from ldpstream.collector.log.counts import BatchCount, Outcome
-from ldpstream.collector.log.jetstream import JetStreamLog
+from ldpstream.collector.report_log.counts import BatchCount, Outcome
+from ldpstream.collector.report_log.jetstream import JetStreamLog
+from ldpstream.collector.store.database import Database
 from ldpstream.engines import local
 from ldpstream.engines.batch import BatchBuilder
 from ldpstream.engines.pace import batch_end
@@ -108,7 +108,7 @@ def test_a_replay_that_is_not_checked_is_seen(
     with logged(nats_server, database) as at:
         records = reports(100)
         at.log.append(a_round(at.stream), records)
-        monkeypatch.setattr("ldpstream.collector.log.counts._counted", lambda *_: 0)
+        monkeypatch.setattr("ldpstream.collector.report_log.counts._counted", lambda *_: 0)
         monkeypatch.setattr(at.counts, "runs", lambda *_: iter(()))
         local.count(at.log, at.counts, at.stream, 0, 1)
         local.count(at.log, at.counts, at.stream, 0, 1)

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from ldpstream.collector.config import Database
-from ldpstream.collector.log.contract import LogSettings
-from ldpstream.collector.log.jetstream import MESSAGE_BYTES, JetStreamLog
+from ldpstream.collector.report_log.contract import LogSettings
+from ldpstream.collector.report_log.jetstream import MESSAGE_BYTES, JetStreamLog
+from ldpstream.collector.store.database import Database
 from ldpstream.errors import Mistake
 from tests.engines.rounds import a_round, logged, reports
 from tests.jetstream import NatsServer, running_nats

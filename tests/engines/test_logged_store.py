@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.config import Database, StreamConfig
-from ldpstream.collector.coordinator import Coordinator
-from ldpstream.collector.log.jetstream import JetStreamLog
-from ldpstream.collector.log.store import LoggedStore
+from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.report_log.jetstream import JetStreamLog
+from ldpstream.collector.report_log.store import LoggedStore
+from ldpstream.collector.reports.verdicts import Verdict
+from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.contract import RoundState, Store
-from ldpstream.collector.verdicts import Verdict
+from ldpstream.collector.store.database import Database
 from ldpstream.engines import local
 from tests.collector.driving import counts_of
 from tests.collector.helpers import START_MS, new_round, report_of, stream_config, unsigned

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from ldpstream.collector.clock import SystemClock
-from ldpstream.collector.config import Database, load
-from ldpstream.collector.coordinator import Coordinator
-from ldpstream.collector.keys import DeviceKeys
-from ldpstream.collector.secrets import Secrets
+from ldpstream.collector.config import load
+from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.credentials.secrets import Secrets
+from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.contract import Release, RoundState
+from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.store import PostgresStore
 from tests.collector.helpers import device_of
 from tests.collector.test_process import call, collector, report

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from ldpstream.collector.records import Records
+from ldpstream.collector.reports.records import Records
 from tests.engines.rounds import LABELS, Logged, a_round, logged, reports, wrong
 from tests.engines.sparkling import MASTER, run_engine, running, until, write_config
 from tests.jetstream import NatsServer, running_nats

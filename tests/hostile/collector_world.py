@@ -1,6 +1,6 @@
 """A collector, driven by hand, and a book of what it owes to whom.
 
-The real coordinator, intake, judge and SQLite store, on a clock and a disk that can be made to
+The real coordinator, intake, validation and SQLite store, on a clock and a disk that can be made to
 fail. Whatever the collector says of a report is written down, and compared with what it counts.
 """
 
@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.collector.announcement import Announcement, OpenRound
 from ldpstream.collector.config import StreamConfig
-from ldpstream.collector.coordinator import Coordinator
-from ldpstream.collector.intake import Desk, Intake, Submission
-from ldpstream.collector.keys import DeviceKeys
+from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.intake.queue import IntakeQueue, StreamIntake, Submission
+from ldpstream.collector.reports.verdicts import Verdict
+from ldpstream.collector.rounds.announcement import Announcement, OpenRound
+from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
-from ldpstream.collector.verdicts import Verdict
 from ldpstream.fleet.folders import memory_folder
 from tests.collector.driving import Crash, DyingStore
 from tests.collector.helpers import START_MS, device_of
@@ -133,10 +133,10 @@ class World:
         self.build()
 
     def build(self) -> None:
-        """What the conductor does after any failure: there is only one way to recover."""
+        """What the scheduler does after any failure: there is only one way to recover."""
         self.coordinator = Coordinator(self.config, self.mortal, self.clock, self)  # type: ignore[arg-type]
-        desk = Desk(self.keys, self.coordinator.selection, Counter())
-        self.intake = Intake(self.mortal, {self.config.name: desk}, 10**6)  # type: ignore[arg-type]
+        intake = StreamIntake(self.keys, self.coordinator.selection, Counter())
+        self.intake = IntakeQueue(self.mortal, {self.config.name: intake}, 10**6)  # type: ignore[arg-type]
 
     def announced(self, announcement: Announcement) -> None:
         self.book.announced(announcement)

@@ -21,16 +21,16 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ldpstream.collector.alerts.webhook import check_url
-from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.ingest import _mac
 from ldpstream.collector.api.limits import has_token
 from ldpstream.collector.config import parse
-from ldpstream.collector.judge import judge
-from ldpstream.collector.keys import DeviceKeys
-from ldpstream.collector.records import Records
-from ldpstream.collector.selection import OpenSelection
+from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.intake.validation import validate
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.reports.verdicts import Verdict
+from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.rounds.selection import OpenSelection
 from ldpstream.collector.store.sqlite.store import SqliteStore
-from ldpstream.collector.verdicts import Verdict
 from ldpstream.device import LedgerUnusable, Oracle, read_status
 from ldpstream.device.answers import read_key, read_object, refusal_in, retry_after
 from ldpstream.device.exchange import Address, Response
@@ -151,7 +151,7 @@ def batches(data: st.DataObject) -> None:
     asking, keys, selection = _asking(data.draw(st.sampled_from(list(Oracle))))
     width = HEAD_BYTES + asking.stored.report_bytes
     rows = data.draw(st.lists(st.binary(min_size=width, max_size=width), min_size=1, max_size=40))
-    verdicts = judge(
+    verdicts = validate(
         Records.of(b"".join(rows), asking.stored.report_bytes), asking, keys, selection
     )
     assert (verdicts == Verdict.MAC).all(), "nobody has signed this"

@@ -39,13 +39,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from ldpstream.collector import intake as intake_module
-from ldpstream.collector import selection as selection_module
-from ldpstream.collector.judge import judge
+from ldpstream.collector.intake import queue as intake_module
+from ldpstream.collector.intake.validation import validate
 from ldpstream.collector.kernels.device_table import DeviceTable
-from ldpstream.collector.selection import RosterSelection
+from ldpstream.collector.reports.verdicts import Verdict
+from ldpstream.collector.rounds import selection as selection_module
+from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.collector.store.sqlite.store import SqliteStore, _OpenRound
-from ldpstream.collector.verdicts import Verdict
 from tests.collector.helpers import Signer, report_of, stream_config
 from tests.hostile.collector_world import Message, World
 from tests.hostile.counting import Fault, Ledger, assert_a_violation_is_found
@@ -239,7 +239,7 @@ def forgets_who_reported(self: SqliteStore, connection: Any) -> None:
 
 
 def accepts_everything(honest: Callable[..., Any]) -> Callable[..., Any]:
-    """A judge that takes a wrong code for a right one."""
+    """A validation that takes a wrong code for a right one."""
 
     def judged(*arguments: Any) -> Any:
         verdicts = honest(*arguments)
@@ -263,7 +263,7 @@ def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
     if bug == "restart":
         monkeypatch.setattr(SqliteStore, "_recall", forgets_who_reported)
     elif bug == "code":
-        monkeypatch.setattr(intake_module, "judge", accepts_everything(judge))
+        monkeypatch.setattr(intake_module, "validate", accepts_everything(validate))
     elif bug == "twice":
         monkeypatch.setattr(DeviceTable, "add", never_seen)
     else:

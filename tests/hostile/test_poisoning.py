@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.config import StreamConfig
-from ldpstream.collector.coordinator import Coordinator
-from ldpstream.collector.records import Records
+from ldpstream.collector.config import StreamConfig, Suspicion
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
-from ldpstream.collector.suspicion import Suspicion
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import Gain, choose_robust
 from ldpstream.oracles.shape import BitCount, FreshSeeds, bit_count_distribution, shape_of
@@ -216,7 +215,7 @@ def test_status_metrics_and_releases_show_the_alarm(tmp_path: Path) -> None:
         body = b"".join(api.signer(number).record(asking, report) for number in range(1, 601))
         assert api.post_batch(asking, body).json()["accepted"] == 600
         api.pass_time(9_000)
-        eventually(lambda: api.service.streams["a"].board.last_t == 1)
+        eventually(lambda: api.service.streams["a"].hub.last_t == 1)
         assert api.client.get("/v1/streams/a/status").json()["suspect"] == ["1-publication"]
         assert 'ldpstream_suspect_rounds{stream="a"} 1.0' in api.client.get("/metrics").text
         (release,) = api.client.get("/v1/streams/a/releases").json()["releases"]

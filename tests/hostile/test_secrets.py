@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import requests
 
-from ldpstream.collector.logs import JsonLines
-from ldpstream.collector.secrets import Secrets
-from ldpstream.collector.sharing import read_token
+from ldpstream.collector.credentials.read_tokens import read_token
+from ldpstream.collector.credentials.secrets import Secrets
+from ldpstream.collector.json_logging import JsonLines
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.device import Unreachable
 from ldpstream.device.store import Store

@@ -22,9 +22,9 @@ from typing import Any
 import httpx2 as httpx
 import numpy as np
 
-from ldpstream.collector.alerts.watch import Watch
+from ldpstream.collector.alerts.evaluator import AlertEvaluator
 from ldpstream.collector.config import StreamConfig, load
-from ldpstream.collector.keys import DeviceKeys
+from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.mechanisms.mechanism import drive
@@ -150,9 +150,9 @@ class Scene:
             releases.append(Release(t, at_ms, content, sum(asked), came, missed=False))
         with closing(SqliteStore(self.folder / "store.sqlite")) as store:
             store.create_stream(name, terms.to_json())
-            watch = Watch(name, config.alerts, store, sends=False)
+            evaluator = AlertEvaluator(name, config.alerts, store, sends=False)
             store.release(name, releases, mechanism.save(), timestamps - config.window)
-            watch.catch_up()  # what fired then is on the timeline
+            evaluator.catch_up()  # what fired then is on the timeline
 
 
 @dataclass

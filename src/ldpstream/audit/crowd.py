@@ -8,8 +8,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 
-from ldpstream.collector.announcement import OpenRound
-from ldpstream.collector.keys import DeviceKeys
+from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger, Promise
 from ldpstream.privacy.randomness import SystemSource

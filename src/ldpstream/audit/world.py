@@ -20,12 +20,12 @@ from ldpstream.audit.collector_calls import call
 from ldpstream.audit.crowd import Crowd
 from ldpstream.audit.judge import Transcript, Watch
 from ldpstream.audit.machine import START_MS, Machine, TrueTime
-from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.config import Config, Limits, Selection, StreamConfig
-from ldpstream.collector.coordinator import Coordinator
-from ldpstream.collector.secrets import Secrets
-from ldpstream.collector.service import Service
+from ldpstream.collector.credentials.secrets import Secrets
+from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.rounds.coordinator import Coordinator
+from ldpstream.collector.service.service import Service
 from ldpstream.device.account import Outcome, Submission
 from ldpstream.device.answers import read_object
 from ldpstream.device.exchange import Request, Response, drive_async
@@ -138,7 +138,7 @@ class World:
 
     @property
     def coordinator(self) -> Coordinator:
-        part = self._service.conductor.seats[STREAM].part
+        part = self._service.scheduler.drivers[STREAM].role
         assert isinstance(part, Coordinator)
         return part
 
@@ -151,7 +151,7 @@ class World:
 
     async def _live(self) -> None:
         for stream in self._service.streams.values():
-            stream.board.attach()
+            stream.hub.attach()
         self._service.intake.start()
         await self._enrol()
         answered = ""
@@ -205,7 +205,7 @@ class World:
     async def _answer(self, asking: OpenRound) -> None:
         """Everyone answers; targets as often as the network makes them, and when it is time."""
         heard = await self._listen()
-        keys = self._service.streams[STREAM].desk.keys
+        keys = self._service.streams[STREAM].intake.keys
         await self._pass_on(asking, self._crowd.records(asking, keys, self.scenario.targets))
         waiting = set(range(len(self.targets)))
         while waiting:

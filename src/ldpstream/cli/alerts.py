@@ -25,9 +25,9 @@ def send_test(
     as_json: options.Json = False,
 ) -> None:
     """Send one test alert to the webhook of a configuration, and print the answer."""
-    from ldpstream.collector.alerts.machine import Alert, State
     from ldpstream.collector.alerts.message import Change, message
     from ldpstream.collector.alerts.rules import Rule
+    from ldpstream.collector.alerts.state import Alert, State
     from ldpstream.collector.alerts.webhook import post
     from ldpstream.collector.clock import SystemClock
     from ldpstream.collector.config import load

@@ -16,9 +16,9 @@ from ldpstream.cli.output import print_rows
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 if TYPE_CHECKING:
-    from ldpstream.collector.config import Database
-    from ldpstream.collector.log.contract import LogSettings, ReportLog
-    from ldpstream.collector.log.counts import LogCounts
+    from ldpstream.collector.report_log.contract import LogSettings, ReportLog
+    from ldpstream.collector.report_log.counts import LogCounts
+    from ldpstream.collector.store.database import Database
     from ldpstream.engines.recount import Recount
 
 PATIENCE_SECONDS = 60.0
@@ -122,8 +122,8 @@ def _opened(file: Path) -> Iterator[_Place]:
         raise Mistake(Problem.LOG_MISSING, file=file)
     settings = replace(config.ingest, patience_seconds=PATIENCE_SECONDS)
     try:
-        from ldpstream.collector.log.counts import LogCounts
-        from ldpstream.collector.log.jetstream import JetStreamLog
+        from ldpstream.collector.report_log.counts import LogCounts
+        from ldpstream.collector.report_log.jetstream import JetStreamLog
     except ModuleNotFoundError as error:
         extra = {"psycopg": "postgres", "nats": "nats"}.get(error.name or "")
         if extra is None:

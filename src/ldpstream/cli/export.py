@@ -34,7 +34,7 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Write releases, with variance, interval and flags, to a file."""
-    from ldpstream.collector.formats import write
+    from ldpstream.collector.releases.formats import write
     from ldpstream.extras import need
     from ldpstream.lab.files import write_whole
 
@@ -64,7 +64,7 @@ def command(
 
 
 def _from_store(store: str, stream: str, since: int) -> tuple[list[str], list[Release]]:
-    from ldpstream.collector.store.opening import open_archive
+    from ldpstream.collector.service.opening import open_archive
 
     with open_archive(store) as archive:
         return archive.labels(stream), archive.releases(stream, since)

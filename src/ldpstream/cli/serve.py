@@ -11,7 +11,7 @@ import typer
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
-    from ldpstream.collector.service import StreamService
+    from ldpstream.collector.service.service import StreamService
 
 
 def command(
@@ -26,7 +26,7 @@ def command(
 ) -> None:
     """Collect reports from devices, release their statistics, until stopped."""
     from ldpstream.collector.config import load
-    from ldpstream.collector.secrets import Secrets
+    from ldpstream.collector.credentials.secrets import Secrets
 
     config = load(file)
     if check:
@@ -36,17 +36,17 @@ def command(
         else:
             print(f"{file}: {len(names)} stream(s), nothing wrong")
         return
-    from ldpstream.collector.logs import LEVELS, set_up
-    from ldpstream.collector.rehearsal import rehearse
-    from ldpstream.collector.server import listen, serve, url_of
-    from ldpstream.collector.service import Service
+    from ldpstream.collector.api.server import listen, serve, url_of
+    from ldpstream.collector.json_logging import LEVELS, set_up
+    from ldpstream.collector.service.service import Service
+    from ldpstream.collector.service.warm_up import warm_up
 
     if log not in LEVELS:
         raise Mistake(Problem.OPTION, option="--log", given=log, expected=", ".join(LEVELS))
     set_up(log)
     secrets = Secrets.load(config.secret_files, config.folder)
     listening = listen(config)
-    rehearse(config.streams)  # before the service, which starts the clock of a new stream
+    warm_up(config.streams)  # before the service, which starts the clock of a new stream
     service = Service(config, secrets)
     if not as_json:
         print("\n".join(map(_in_words, service.streams.values())))

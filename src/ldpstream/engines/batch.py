@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field
 
-from ldpstream.collector.log.counts import BatchCount, Outcome
-from ldpstream.collector.log.messages import LoggedRound
+from ldpstream.collector.report_log.counts import BatchCount, Outcome
+from ldpstream.collector.report_log.messages import LoggedRound
 from ldpstream.oracles.collector_half import Support
 
 

@@ -13,11 +13,12 @@ from enum import IntEnum
 
 import numpy as np
 
+from ldpstream.arrays import Bytes
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
-from ldpstream.collector.log.contract import Entry
-from ldpstream.collector.log.counts import Outcome
-from ldpstream.collector.log.messages import Kind, LoggedRound, read_header
-from ldpstream.collector.records import Bytes, Records
+from ldpstream.collector.report_log.contract import Entry
+from ldpstream.collector.report_log.counts import Outcome
+from ldpstream.collector.report_log.messages import Kind, LoggedRound, read_header
+from ldpstream.collector.reports.records import Records
 from ldpstream.engines.shards import split
 from ldpstream.oracles.collector_half import Support
 

@@ -6,8 +6,8 @@ import logging
 import threading
 from collections.abc import Sequence
 
-from ldpstream.collector.log.contract import ReportLog
-from ldpstream.collector.log.counts import LogCounts
+from ldpstream.collector.report_log.contract import ReportLog
+from ldpstream.collector.report_log.counts import LogCounts
 from ldpstream.engines.batch import BatchBuilder, ends_within
 from ldpstream.engines.counting import Aside, Part, ShardCount, scatter
 from ldpstream.engines.pace import batch_end

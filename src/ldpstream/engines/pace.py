@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from ldpstream.collector.log.contract import ReportLog
+from ldpstream.collector.report_log.contract import ReportLog
 
 _log = logging.getLogger(__name__)
 

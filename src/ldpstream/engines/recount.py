@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from ldpstream.collector.log.contract import ReportLog
-from ldpstream.collector.log.counts import LogCounts, LogTally
+from ldpstream.collector.report_log.contract import ReportLog
+from ldpstream.collector.report_log.counts import LogCounts, LogTally
 from ldpstream.collector.store.contract import Store
 from ldpstream.engines.counting import ShardCount, scatter
 from ldpstream.oracles.collector_half import Support

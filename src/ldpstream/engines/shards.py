@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.collector.records import Records
+from ldpstream.arrays import Bytes
+from ldpstream.collector.reports.records import Records
 from ldpstream.compiled import compiled
 from ldpstream.oracles.kernels.splitmix import mix
 
@@ -16,7 +17,7 @@ SHARDS = 32
 """A power of two. Fixed: stored runs are of one shard each."""
 
 
-def shards_of(devices: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def shards_of(devices: Bytes) -> Bytes:
     """The shard of each device, 16 bytes a row.
 
     >>> shards_of(np.arange(48, dtype=np.uint8).reshape(3, 16)).tolist()
@@ -28,7 +29,7 @@ def shards_of(devices: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 @compiled()
-def _find(words: NDArray[np.uint64], found: NDArray[np.uint8]) -> None:
+def _find(words: NDArray[np.uint64], found: Bytes) -> None:
     for i in range(len(found)):
         mixed = mix(mix(words[i, 0]) ^ words[i, 1])
         found[i] = np.uint8(mixed & np.uint64(SHARDS - 1))

@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ldpstream.collector.api.server import listen, serve, url_of
 from ldpstream.collector.config import load
-from ldpstream.collector.logs import set_up
-from ldpstream.collector.rehearsal import rehearse
-from ldpstream.collector.secrets import Secrets
-from ldpstream.collector.server import listen, serve, url_of
-from ldpstream.collector.service import Service
+from ldpstream.collector.credentials.secrets import Secrets
+from ldpstream.collector.json_logging import set_up
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.warm_up import warm_up
 from ldpstream.lab.files import write_whole
 from ldpstream.streams.stream import CountsStream
 
@@ -43,7 +43,7 @@ def main(configuration: str, truth: str) -> None:
     config = load(Path(configuration))
     secrets = Secrets.load(config.secret_files, config.folder)
     listening = listen(config)
-    rehearse(config.streams)
+    warm_up(config.streams)
     service = Service(config, secrets)
 
     def ready() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.arrays import Floats
+from ldpstream.arrays import Flags, Floats
 
 MRE_FLOOR = 0.001
 """What a relative error is at least relative to (docs/paper-corrections.md, 12)."""
@@ -59,7 +58,7 @@ def measure(
     )
 
 
-def events(truth: Floats, released: Floats) -> tuple[NDArray[np.bool_], Floats]:
+def events(truth: Floats, released: Floats) -> tuple[Flags, Floats]:
     """Above-threshold events and the scores to find them by, pooled over labels and timestamps.
 
     Each label has a threshold of its own, 0.75 (max - min) + min of its true frequency; the score
@@ -74,7 +73,7 @@ def events(truth: Floats, released: Floats) -> tuple[NDArray[np.bool_], Floats]:
     return happened.ravel(), scores.ravel()
 
 
-def roc(happened: NDArray[np.bool_], scores: Floats) -> Floats | None:
+def roc(happened: Flags, scores: Floats) -> Floats | None:
     """The ROC: share of events found at false-positive rates 0, .01 .. 1; None without an event.
 
     >>> curve = roc(np.array([False, True, True, False]), np.array([0.1, 0.1, 0.7, 0.0]))
@@ -93,7 +92,7 @@ def roc(happened: NDArray[np.bool_], scores: Floats) -> Floats | None:
     return curve
 
 
-def auc(happened: NDArray[np.bool_], scores: Floats) -> float:
+def auc(happened: Flags, scores: Floats) -> float:
     """Pr[an event scores above a non-event], ties counted half: the area under the ROC.
 
     >>> auc(np.array([False, True, True]), np.array([0.1, 0.1, 0.7]))

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.arrays import Floats, UserIndexes
+from ldpstream.arrays import Flags, Floats, UserIndexes
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.metrics import Metrics, measure
 from ldpstream.lab.roster import Roster
@@ -96,7 +95,7 @@ class Run:
     low: Floats
     """Lower ends of the intervals."""
     high: Floats
-    fresh: NDArray[np.bool_]
+    fresh: Flags
     metrics: Metrics
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.arrays import Floats
+from ldpstream.arrays import Bytes, Floats
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.numeric.device_half import NumericDevice
 from ldpstream.oracles.collector_half import (
@@ -92,7 +91,7 @@ class NumericCollector(Reader):
             return 0.0
         return min(max((scatter - self.base - self.bend * most) / told, 0.0), most)
 
-    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+    def _unpack(self, payloads: Bytes) -> Reports:
         reports = little_endian(payloads)
         check_all_below("output", reports, self.device.outputs)
         return reports

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.arrays import Counts
+from ldpstream.arrays import Bytes, Counts
 from ldpstream.errors import MalformedReport, Problem
 from ldpstream.oracles.collector_half import CollectorHalf, Reports
 from ldpstream.oracles.kernels.bitmaps import bit_counts, words_for
@@ -14,7 +13,7 @@ from ldpstream.oracles.kernels.bitmaps import bit_counts, words_for
 class BitmapCollector(CollectorHalf):
     """Reports are rows of 64-bit words: label v is bit v % 64 of word v // 64."""
 
-    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+    def _unpack(self, payloads: Bytes) -> Reports:
         padding = payloads[:, -1] >> np.uint8((self.labels - 1) % 8) >> np.uint8(1)
         if padding.any():
             first = int(padding[(padding != 0).argmax()])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.arrays import Counts, Floats
+from ldpstream.arrays import Bytes, Counts, Floats
 from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
 from ldpstream.oracles.device_half import WIRE_VERSION, DeviceHalf
 
@@ -51,7 +51,7 @@ class Reader(ABC):
         self.counters = counters
         """How many counts a support has."""
 
-    def count(self, tables: Iterable[NDArray[np.uint8]], see: See | None = None) -> Support:
+    def count(self, tables: Iterable[Bytes], see: See | None = None) -> Support:
         """The support of reports that come in parts, encoded, one a row; `see` sees them, too."""
         counted = Support.none(self.counters)
         for table in tables:
@@ -74,7 +74,7 @@ class Reader(ABC):
         table = np.frombuffer(b"".join(wires), np.uint8).reshape(len(wires), size)
         return self.decode_table(table)
 
-    def decode_table(self, table: NDArray[np.uint8]) -> Reports:
+    def decode_table(self, table: Bytes) -> Reports:
         """Read a batch of encoded reports that stand one a row, each of the right length."""
         wrong = table[:, 0] != WIRE_VERSION
         if wrong.any():
@@ -83,7 +83,7 @@ class Reader(ABC):
         return self._unpack(table[:, 1:])
 
     @abstractmethod
-    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+    def _unpack(self, payloads: Bytes) -> Reports:
         """Decode a table of payload bytes, one row a report; check ranges."""
 
 
@@ -155,7 +155,7 @@ class CollectorHalf(Reader, Pure):
     def _count(self, reports: Reports) -> Counts: ...
 
 
-def little_endian(payloads: NDArray[np.uint8]) -> NDArray[np.uint32]:
+def little_endian(payloads: Bytes) -> NDArray[np.uint32]:
     """Rows of at most four bytes as numbers."""
     numbers = np.zeros(len(payloads), np.uint32)
     for place in range(payloads.shape[1]):

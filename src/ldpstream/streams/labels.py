@@ -58,7 +58,7 @@ class MostFrequent:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Flags:
     """These labels, and "other" if some value is none of them."""
 
     names: tuple[str, ...]

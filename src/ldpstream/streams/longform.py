@@ -14,10 +14,10 @@ from ldpstream.streams.events import FORMAT, EventsStream
 from ldpstream.streams.faults import bad_file, unreadable
 from ldpstream.streams.home import fingerprint, home, whole_folder
 from ldpstream.streams.labels import (
-    Chosen,
     Edges,
     EqualBins,
     EveryValue,
+    Flags,
     LabelRule,
     MostFrequent,
     QuantileBins,
@@ -71,7 +71,7 @@ def label_rule(labels: str | None, bins: str | None) -> LabelRule:
         return EveryValue()
     kind, _, number = labels.partition(":")
     if kind != "top":
-        return Chosen(_lines(Path(labels)))
+        return Flags(_lines(Path(labels)))
     if not number.isdecimal() or not 1 <= int(number) <= 65_534:
         raise _option("--labels", labels, "top:K with K from 1 to 65534, or a file of labels")
     return MostFrequent(int(number))

@@ -11,8 +11,9 @@ from unittest.mock import patch
 from ldpstream.audit import crowd
 from ldpstream.audit.planted.bug import Bug
 from ldpstream.audit.world import INTERVAL_MS
-from ldpstream.collector import coordinator, starting
-from ldpstream.collector.selection import RosterSelection
+from ldpstream.collector.rounds import coordinator
+from ldpstream.collector.rounds import loading as starting
+from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.device import account
 from ldpstream.device.account import Account, Outcome, Reading, Submission
 from ldpstream.device.rounds import Refused, Round

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ldpstream.collector.alerts.machine import Alert, State
 from ldpstream.collector.alerts.rules import Rule
+from ldpstream.collector.alerts.state import Alert, State
 from ldpstream.collector.store.contract import Release
 
 NEVER = "0001-01-01T00:00:00Z"

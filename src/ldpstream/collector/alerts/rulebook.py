@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from ldpstream.collector.alerts.rules import Rule, read_rules
-from ldpstream.collector.config import StreamConfig, Table
+from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.store.contract import Store
 from ldpstream.errors import Mistake, Problem
 
@@ -24,29 +22,27 @@ Rules = dict[str, Rule]
 """By fingerprint."""
 
 
-class RequestTable(Table):
-    """A table that came with a request: there is no line to point at."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        super().__init__(values, Path(), "", ())
-
-    def refuse(self, name: str | None, what: str, fix: str) -> NoReturn:
-        raise Mistake(Problem.ALERT_RULE, what=what, fix=fix)
-
-
 class RuleBook:
     """Which rules there are; `changed` is called with all of them whenever that changes."""
 
-    def __init__(self, config: StreamConfig, store: Store) -> None:
-        self._config = config
+    def __init__(
+        self,
+        stream: str,
+        fixed: tuple[Rule, ...],
+        store: Store,
+        read: Callable[[dict[str, Any]], Rule],
+    ) -> None:
+        self._stream = stream
         self._store = store
+        self._read = read
+        """Makes a rule of what the API was given, or refuses it."""
         self._lock = threading.Lock()
         self.changed: Callable[[tuple[Rule, ...]], None] = lambda rules: None
-        self._fixed = {rule.fingerprint: rule for rule in config.alerts}
+        self._fixed = {rule.fingerprint: rule for rule in fixed}
         self._added = self._kept()
 
     def _kept(self) -> Rules:
-        return self._rules_of(self._store.note(self._config.name, NOTE))
+        return self._rules_of(self._store.note(self._stream, NOTE))
 
     def _rules_of(self, note: dict[str, Any] | None) -> Rules:
         """The rules that were added. One that came into the file since takes its place."""
@@ -103,12 +99,6 @@ class RuleBook:
 
         self._change(change)
 
-    def _read(self, given: dict[str, Any]) -> Rule:
-        table = RequestTable(given)
-        (rule,) = read_rules([table], self._config.name, list(self._config.labels))
-        table.finish()
-        return rule
-
     def _check_free(self, rule: Rule, added: Rules) -> None:
         if rule.fingerprint in self._fixed or rule.fingerprint in added:
             raise Mistake(Problem.ALERT_RULE_EXISTS, name=rule.name, label=rule.label)
@@ -127,7 +117,7 @@ class RuleBook:
             return {"rules": [rule.to_json() for rule in change(self._rules_of(note)).values()]}
 
         with self._lock:
-            kept = self._store.change_setting(self._config.name, NOTE, written)
+            kept = self._store.change_setting(self._stream, NOTE, written)
             self._use(self._rules_of(kept))
 
     def _use(self, added: Rules) -> None:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ldpstream.collector.alerts.evidence import Evidence
 
-if TYPE_CHECKING:
-    from ldpstream.collector.config import Table
-
 PROBABILITY = 0.95
 """What the ends of a released interval stand for, each on its side: the usual demand."""
-
-LONGEST_NAME = 200
 
 
 class On(StrEnum):
@@ -86,46 +81,3 @@ class Rule:
     def condition(self) -> str:
         """For people."""
         return f"{self.label} {'above' if self.above else 'below'} {self.threshold:g}"
-
-
-def read_rules(tables: list[Table], stream: str, labels: list[str]) -> tuple[Rule, ...]:
-    """The [[stream.alert]] tables of a stream, or what the API was given in their place."""
-    rules: list[Rule] = []
-    for table in tables:
-        rule = _rule(table, stream, labels)
-        if rule.fingerprint in {one.fingerprint for one in rules}:
-            table.refuse("name", f"alert {rule.name!r} stands twice", "give it another name")
-        rules.append(rule)
-    return tuple(rules)
-
-
-def _rule(table: Table, stream: str, labels: list[str]) -> Rule:
-    label = table.text("label")
-    if label not in labels:
-        table.refuse("label", f"{label!r} is no label", f"use one of: {', '.join(labels[:8])}")
-    above = "above" in table
-    if above == ("below" in table):
-        table.refuse(None, "an alert has one threshold", "give either above or below")
-    side = "above" if above else "below"
-    threshold = table.number(side)
-    on = On(table.choice("on", tuple(On), On.ESTIMATE))
-    if on is On.ESTIMATE and "probability" in table:
-        table.refuse("probability", "an estimate has no probability", 'add on = "interval"')
-    probability = table.number("probability", PROBABILITY)
-    if not 0.5 <= probability < 1:
-        table.refuse("probability", f"probability is {probability}", "give 0.5 to less than 1")
-    name = table.text("name", f"{label} {side} {threshold:g}")
-    if "name" in table and not 1 <= len(name) <= LONGEST_NAME:
-        table.refuse("name", f"name has {len(name)} characters", f"give 1 to {LONGEST_NAME}")
-    return Rule(
-        name=name,
-        stream=stream,
-        label=label,
-        place=labels.index(label),
-        above=above,
-        threshold=threshold,
-        on=on,
-        probability=probability,
-        hold_ms=table.duration("for", "0s"),
-        keep_firing_ms=table.duration("keep_firing_for", "0s"),
-    )

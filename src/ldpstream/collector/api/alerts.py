@@ -8,14 +8,14 @@ from fastapi import APIRouter, Body, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ldpstream.collector.alerts.machine import Alert
+from ldpstream.collector.alerts.evaluator import MOST_REMEMBERED, AlertEvaluator
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.rules import PROBABILITY, On, Rule
-from ldpstream.collector.alerts.watch import MOST_REMEMBERED, Watch
+from ldpstream.collector.alerts.state import Alert
 from ldpstream.collector.api.limits import check_token
 from ldpstream.collector.api.lookup import find_stream, readable_stream
 from ldpstream.collector.api.openapi import problems
-from ldpstream.collector.service import Service
+from ldpstream.collector.service.service import Service
 from ldpstream.protocol.messages import PREFIX
 
 RULES = "/streams/{stream}/alerts/rules"
@@ -67,7 +67,7 @@ def _states(service: Service) -> APIRouter:
         it that the truth is beyond the threshold; `changes` are the last that fired or resolved.
         """
         readable_stream(request, stream)
-        return shown(service.watches[stream], MOST_REMEMBERED)
+        return shown(service.evaluators[stream], MOST_REMEMBERED)
 
     return router
 
@@ -127,18 +127,18 @@ def _listed(book: RuleBook, rule: Rule) -> dict[str, Any]:
     return {"id": rule.fingerprint, "source": source, "rule": rule.to_json()}
 
 
-def shown(watch: Watch, changes: int) -> dict[str, Any]:
+def shown(evaluator: AlertEvaluator, changes: int) -> dict[str, Any]:
     """The alerts of a stream, and the last so many changes."""
     return {
-        "stream": watch.stream,
-        "t": watch.last_t,
-        "alerts": [_shown(watch, rule, alert) for rule, alert in watch.shown],
-        "changes": list(watch.history[-changes:]),
+        "stream": evaluator.stream,
+        "t": evaluator.last_t,
+        "alerts": [_shown(evaluator, rule, alert) for rule, alert in evaluator.shown],
+        "changes": list(evaluator.history[-changes:]),
     }
 
 
-def _shown(watch: Watch, rule: Rule, alert: Alert) -> dict[str, Any]:
-    latest = watch.latest
+def _shown(evaluator: AlertEvaluator, rule: Rule, alert: Alert) -> dict[str, Any]:
+    latest = evaluator.latest
     low, high = (None, None) if latest is None else latest.interval(rule.place)
     return {
         "id": rule.fingerprint,

@@ -32,7 +32,7 @@ from ldpstream.collector.api.problems import (
 from ldpstream.collector.api.releases import releases
 from ldpstream.collector.api.rounds import CurrentRounds, enrolment
 from ldpstream.collector.api.status import status
-from ldpstream.collector.service import Service
+from ldpstream.collector.service.service import Service
 from ldpstream.errors import LdpStreamError
 from ldpstream.protocol.messages import BATCH, PREFIX, REPORTS, ROUNDS
 

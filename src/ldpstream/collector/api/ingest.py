@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from ldpstream.collector.api.limits import limited, read_body
 from ldpstream.collector.api.lookup import find_round, find_stream
-from ldpstream.collector.service import Service
-from ldpstream.collector.verdicts import Verdict, count
+from ldpstream.collector.reports.verdicts import Verdict, count
+from ldpstream.collector.service.service import Service
 from ldpstream.errors import MalformedReport, Mistake, Problem
 from ldpstream.oracles.device_half import WIRE_VERSION
 from ldpstream.protocol.limits import MAC_BYTES

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from ldpstream.collector.announcement import OpenRound
 from ldpstream.collector.api.limits import has_token
 from ldpstream.collector.clock import ticks
-from ldpstream.collector.intake import RETRY_SECONDS
-from ldpstream.collector.service import Service, StreamService
-from ldpstream.collector.sharing import read_token
+from ldpstream.collector.credentials.read_tokens import read_token
+from ldpstream.collector.intake.queue import RETRY_SECONDS
+from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
 
 
@@ -52,10 +52,10 @@ async def find_round(service: Service, stream: StreamService, name: str) -> Open
     cannot be looked at nothing is known, and the device had better ask again.
     """
     asked = ticks()
-    found = stream.board.open.get(name) or await stream.board.hears_of(name, stream.news_seconds)
+    found = stream.hub.open.get(name) or await stream.hub.opened(name, stream.news_seconds)
     if found is not None:
         return found
-    if stream.board.was_open(name):
+    if stream.hub.was_open(name):
         raise Mistake(Problem.ROUND_CLOSED, given=name)
     if not service.sees(stream.config.name, asked):
         raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ldpstream.collector.api.lookup import may_read
-from ldpstream.collector.metrics.state import ServiceState
-from ldpstream.collector.service import Service
+from ldpstream.collector.api.service_metrics import ServiceState
+from ldpstream.collector.service.service import Service
 from ldpstream.errors import Mistake, Problem
 
 

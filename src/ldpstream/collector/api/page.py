@@ -17,8 +17,8 @@ from starlette.routing import Route
 
 from ldpstream.collector.api.limits import check_token
 from ldpstream.collector.api.lookup import find_stream
-from ldpstream.collector.service import Service
-from ldpstream.collector.sharing import read_token
+from ldpstream.collector.credentials.read_tokens import read_token
+from ldpstream.collector.service.service import Service
 from ldpstream.protocol.messages import PREFIX
 
 TYPES = {

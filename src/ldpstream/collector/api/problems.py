@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ldpstream.collector.intake import RETRY_SECONDS
+from ldpstream.collector.intake.queue import RETRY_SECONDS
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 MEDIA_TYPE = "application/problem+json"

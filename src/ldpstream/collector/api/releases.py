@@ -15,9 +15,9 @@ from starlette.responses import Response, StreamingResponse
 from ldpstream.collector.api.alerts import shown
 from ldpstream.collector.api.limits import is_number
 from ldpstream.collector.api.lookup import readable_stream
-from ldpstream.collector.formats import MEDIA_TYPES, line, write
-from ldpstream.collector.paging import at_once
-from ldpstream.collector.service import Service, StreamService
+from ldpstream.collector.releases.formats import MEDIA_TYPES, line, write
+from ldpstream.collector.releases.paging import at_once
+from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.messages import PREFIX
 
@@ -71,7 +71,7 @@ def releases(service: Service) -> APIRouter:
         if last_event_id is not None and is_number(last_event_id, LATEST_T):
             last = int(last_event_id)
         else:
-            last = since - 1 if since else found.board.last_t
+            last = since - 1 if since else found.hub.last_t
         return StreamingResponse(
             _events(service, found, last),
             media_type="text/event-stream",
@@ -83,16 +83,16 @@ def releases(service: Service) -> APIRouter:
 
 async def _events(service: Service, stream: StreamService, last: int) -> AsyncIterator[bytes]:
     """Releases, each with its id; and all alerts, whenever there is something new about them."""
-    board, watch = stream.board, service.watches[stream.config.name]
+    hub, evaluator = stream.hub, service.evaluators[stream.config.name]
     page = at_once(len(stream.config.labels), FEED_PAGE)
-    told = -1 if watch.rules else board.alerts_serial
+    told = -1 if evaluator.rules else hub.alerts_serial
     yield b"retry: 1000\n\n"
-    while not board.stopping:
-        if board.alerts_serial > told:
-            told = board.alerts_serial
-            alerts = await run_in_threadpool(shown, watch, RECENT_CHANGES)
+    while not hub.stopping:
+        if hub.alerts_serial > told:
+            told = hub.alerts_serial
+            alerts = await run_in_threadpool(shown, evaluator, RECENT_CHANGES)
             yield f"event: alerts\ndata: {json.dumps(alerts)}\n\n".encode()
-        if not await board.news_after(last, told, KEEP_ALIVE_SECONDS):
+        if not await hub.news_after(last, told, KEEP_ALIVE_SECONDS):
             yield b": still here\n\n"
             continue
         rows = await run_in_threadpool(service.store.releases, stream.config.name, last + 1, page)

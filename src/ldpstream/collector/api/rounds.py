@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from ldpstream.collector.api.limits import AddressBuckets, TokenBucket, has_token, is_number
 from ldpstream.collector.api.lookup import find_stream
-from ldpstream.collector.service import Service
+from ldpstream.collector.service.service import Service
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.limits import LARGEST_SERIAL, LONGEST_WAIT, VERSION
 from ldpstream.protocol.messages import DEVICE_HEADER, DEVICES, PREFIX
@@ -61,7 +61,7 @@ def enrolment(service: Service) -> APIRouter:
         return {
             "terms": found.terms.to_json(),
             "pin": found.terms.pin,
-            "key": found.desk.keys.of(number).hex(),
+            "key": found.intake.keys.of(number).hex(),
             "selection": found.config.selection,
             "now_ms": service.clock.now_ms(),
         }
@@ -84,7 +84,7 @@ class CurrentRounds:
             device = device_number(request.headers.get(DEVICE_HEADER))
             found = stream.roster.numbers_of(np.frombuffer(device, np.uint8).reshape(1, 16))
             place = int(found[0])
-        announcement = await stream.board.after(after, wait)
+        announcement = await stream.hub.after(after, wait)
         body = announcement.body(self._service.clock.now_ms(), place)
         return Response(body, media_type="application/json")
 

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from ldpstream.collector.api.ingest import summary
 from ldpstream.collector.api.limits import check_token
 from ldpstream.collector.api.lookup import readable_stream
-from ldpstream.collector.service import Service, StreamService
+from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.protocol.messages import PREFIX
 
 
@@ -85,26 +85,25 @@ def _description(stream: StreamService) -> dict[str, Any]:
 
 
 def _status(service: Service, stream: StreamService) -> dict[str, Any]:
-    now, board = service.clock.now_ms(), stream.board
+    now, hub = service.clock.now_ms(), stream.hub
     rounds = [
         one.to_json()
         | {
             "asked": one.stored.users if one.asked is None else len(one.asked),
             "received": service.store.received(one.stream, one.name),
         }
-        for one in board.announcement.rounds
+        for one in hub.announcement.rounds
     ]
-    seen = summary(stream.desk.outcomes)
-    latest = service.store.latest.get(stream.config.name)
+    seen = summary(stream.intake.outcomes)
     turned_away = Counter({problem.code: number for problem, number in stream.refused.items()})
     return {
         "stream": stream.config.name,
         "now_ms": now,
         "t": stream.terms.timestamp_at(now),
-        "last_release": board.last_t,
+        "last_release": hub.last_t,
         "doing": _doing(stream, rounds, now),
         "rounds": rounds,
-        "suspect": [] if latest is None else latest.content.get("suspect", []),
+        "suspect": [] if hub.latest is None else hub.latest.content.get("suspect", []),
         **seen,
         "refused": turned_away + Counter(seen["refused"]),
     }
@@ -119,7 +118,7 @@ def _doing(stream: StreamService, rounds: list[dict[str, Any]], now: int) -> str
             f"waiting for reports of round {one['round']}: {one['received']} of {one['asked']}"
             f" received, closes in {left:.1f} s"
         )
-    begins = (stream.terms.start_of(stream.board.last_t + 1) - now) / 1000
+    begins = (stream.terms.start_of(stream.hub.last_t + 1) - now) / 1000
     if begins <= 0:
         return "working on the next timestamp"
-    return f"waiting for timestamp {stream.board.last_t + 1}, which begins in {begins:.1f} s"
+    return f"waiting for timestamp {stream.hub.last_t + 1}, which begins in {begins:.1f} s"

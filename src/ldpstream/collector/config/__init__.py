@@ -1,8 +1,7 @@
 """The one configuration file of a collector: read once, checked once, then frozen."""
 
-from ldpstream.collector.config.database import Database
 from ldpstream.collector.config.file import Config, Limits, load, parse
-from ldpstream.collector.config.stream import Selection, StreamConfig
+from ldpstream.collector.config.stream import Selection, StreamConfig, Suspicion
 from ldpstream.collector.config.table import Table
 
-__all__ = ["Config", "Database", "Limits", "Selection", "StreamConfig", "Table", "load", "parse"]
+__all__ = ["Config", "Limits", "Selection", "StreamConfig", "Suspicion", "Table", "load", "parse"]

@@ -9,10 +9,10 @@ from math import ceil
 from pathlib import Path
 
 from ldpstream.collector.alerts.webhook import check_url
-from ldpstream.collector.config.database import Database
 from ldpstream.collector.config.stream import StreamConfig, read_stream
 from ldpstream.collector.config.table import Table, is_number
-from ldpstream.collector.log.contract import LogSettings
+from ldpstream.collector.report_log.contract import LogSettings
+from ldpstream.collector.store.database import Database
 from ldpstream.errors import Mistake, Problem
 
 LEAST_LEASE_MS = 500

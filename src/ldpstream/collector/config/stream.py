@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
-from ldpstream.collector.alerts.rules import Rule, read_rules
+from ldpstream.collector.alerts.rules import Rule
+from ldpstream.collector.config.alert_rules import read_request, read_rules
 from ldpstream.collector.config.table import Table
-from ldpstream.collector.suspicion import Suspicion
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
@@ -32,6 +33,17 @@ class Selection(StrEnum):
 
     ROSTER = "roster"
     OPEN = "open"
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """When a round is suspect, and what follows."""
+
+    false_alarm: float = 1e-6
+    """The most often that honest devices set off the alarm, a round; 0: there is none."""
+    discard: bool = False
+    """Whether a suspect round counts as if nobody had answered. Fakes can then silence rounds,
+    instead of bending them."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +71,7 @@ class StreamConfig:
     alerts: tuple[Rule, ...] = ()
     public_enrolment: bool = False
     """Whether devices may enrol without the token."""
-    suspicion: Suspicion = Suspicion()  # noqa: RUF009 - frozen
+    suspicion: Suspicion = Suspicion()
     """When a round looks manipulated, and what follows."""
     other: str | None = None
     """The label that a device reports when it has no usable value."""
@@ -68,6 +80,10 @@ class StreamConfig:
     def labels(self) -> tuple[str, ...]:
         """The names of what is released, in order."""
         return names_of(self.values)
+
+    def alert_rule(self, given: dict[str, Any]) -> Rule:
+        """Read a rule that the API was given, in the words of the file."""
+        return read_request(given, self.name, list(self.labels))
 
     @property
     def query(self) -> Query:

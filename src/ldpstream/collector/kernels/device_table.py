@@ -7,11 +7,10 @@ import secrets
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Bytes
 from ldpstream.compiled import compiled
 from ldpstream.oracles.kernels.splitmix import mix
 
-Devices = NDArray[np.uint8]
-"""Device numbers, 16 bytes a row."""
 Numbers = NDArray[np.uint64]
 
 ABSENT = np.uint64(0)
@@ -45,7 +44,7 @@ class DeviceTable:
     def __len__(self) -> int:
         return self._length
 
-    def add(self, devices: Devices, numbers: Numbers) -> Numbers:
+    def add(self, devices: Bytes, numbers: Numbers) -> Numbers:
         """Map each device to its number, unless it is mapped: then say to what it was."""
         while 2 * (self._length + len(devices)) > len(self._numbers):
             self._grow()
@@ -55,7 +54,7 @@ class DeviceTable:
         self._length += int(added)
         return before
 
-    def find(self, devices: Devices) -> Numbers:
+    def find(self, devices: Bytes) -> Numbers:
         """What each device is mapped to, or ABSENT."""
         found = np.empty(len(devices), np.uint64)
         _find(self._keys, self._numbers, self._secret, _as_words(devices), found)
@@ -69,7 +68,7 @@ class DeviceTable:
         _add(self._keys, self._numbers, self._secret, keys, numbers, np.empty_like(numbers))
 
 
-def _as_words(devices: Devices) -> Numbers:
+def _as_words(devices: Bytes) -> Numbers:
     return np.ascontiguousarray(devices).view(np.uint64)
 
 

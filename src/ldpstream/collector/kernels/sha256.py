@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Bytes
 from ldpstream.compiled import compiled
 
-Words = NDArray[np.uint32]
+HashWords = NDArray[np.uint32]
 
 LANES = 64
 BLOCK_BYTES = 64
@@ -34,11 +35,11 @@ def _root_bits(prime: int, power: int) -> int:
 
 
 _ROUND_KEYS = np.array([_root_bits(prime, 3) for prime in _PRIMES], np.uint32)
-INITIAL: Words = np.array([_root_bits(prime, 2) for prime in _PRIMES[:8]], np.uint32)
+INITIAL: HashWords = np.array([_root_bits(prime, 2) for prime in _PRIMES[:8]], np.uint32)
 """The state before the first block."""
 
 
-def absorb(state: Words, words: Words) -> Words:
+def absorb(state: HashWords, words: HashWords) -> HashWords:
     """The states after whole blocks of words: `state` is one for all, or a column a message.
 
     >>> padded = b"abc" + padding(3)
@@ -52,7 +53,7 @@ def absorb(state: Words, words: Words) -> Words:
     return states
 
 
-def as_words(messages: NDArray[np.uint8]) -> Words:
+def as_words(messages: Bytes) -> HashWords:
     """Messages that stand one a row, as big-endian words, a column a message."""
     return np.ascontiguousarray(messages.view(">u4").T, np.uint32)
 
@@ -64,7 +65,7 @@ def padding(message_bytes: int) -> bytes:
 
 
 @compiled()
-def _compress(states: Words, words: Words, round_keys: Words) -> None:
+def _compress(states: HashWords, words: HashWords, round_keys: HashWords) -> None:
     schedule = np.zeros((64, LANES), np.uint32)
     v = np.zeros((8, LANES), np.uint32)
     for first in range(0, states.shape[1], LANES):

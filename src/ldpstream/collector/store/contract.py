@@ -10,15 +10,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from ldpstream.collector.records import Records
-from ldpstream.collector.terms import Half
-from ldpstream.collector.verdicts import Verdicts
+from ldpstream.collector.clock import ticks
+from ldpstream.collector.reports.halves import Half
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.reports.verdicts import Verdicts
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
 from ldpstream.protocol.terms import Terms
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+SomeStore = TypeVar("SomeStore", bound="Store")
+
+Observer = Callable[[str, str, float | None], None]
+"""Called with a stream, the name of a change and the seconds it took; None: it failed."""
 Change = Callable[[dict[str, Any] | None], dict[str, Any]]
 """What is to be kept, given what is kept so far."""
 
@@ -74,6 +82,13 @@ class Release:
     missed: bool
     """The collector was away, so nobody was asked and the release before it carries on."""
 
+    @property
+    def kind(self) -> str:
+        """Fresh, carried over, or missed."""
+        if self.missed:
+            return "missed"
+        return "fresh" if self.content["fresh"] else "carried"
+
     def to_json(self) -> dict[str, Any]:
         return {
             "t": self.t,
@@ -100,7 +115,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to conduct a stream, for a while."""
+    """The right to lead a stream, for a while."""
 
     stream: str
     holder: str
@@ -108,13 +123,35 @@ class Lease:
     """Greater for each new holder: what carries a smaller one is refused."""
 
 
+def observed(
+    change: Callable[Concatenate[SomeStore, str, Given], Result],
+) -> Callable[Concatenate[SomeStore, str, Given], Result]:
+    """Tell the store's observer of each call: how long the change took, or that it failed."""
+
+    @wraps(change)
+    def call(store: SomeStore, stream: str, /, *given: Given.args, **named: Given.kwargs) -> Result:
+        began = ticks()
+        try:
+            result = change(store, stream, *given, **named)
+        except Exception:
+            store.observer(stream, change.__name__, None)
+            raise
+        store.observer(stream, change.__name__, ticks() - began)
+        return result
+
+    return call
+
+
 class Store(ABC):
     """A place for streams."""
+
+    observer: Observer = staticmethod(lambda stream, change, seconds: None)
+    """Is told of every change; the methods that make one are decorated with `observed`."""
 
     shared = False
     """Whether several collectors may use it at once."""
 
-    # Who conducts a stream. A store that only one process can open has but one answer.
+    # Who leads a stream. A store that only one process can open has but one answer.
 
     def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
         """Take the lease of a stream that exists, or make it last longer; None: another has it."""

@@ -10,9 +10,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ldpstream.collector.log.contract import ReportLog
-from ldpstream.collector.log.counts import LogCounts
-from ldpstream.collector.log.messages import read_header
+from ldpstream.collector.report_log.contract import ReportLog
+from ldpstream.collector.report_log.counts import LogCounts
+from ldpstream.collector.report_log.messages import read_header
 from ldpstream.engines import local
 from ldpstream.engines.batch import BatchBuilder
 from ldpstream.engines.counting import Aside

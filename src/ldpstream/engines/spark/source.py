@@ -17,10 +17,10 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from ldpstream.collector.config import Database
-from ldpstream.collector.log.contract import LogSettings
-from ldpstream.collector.log.counts import LogCounts
-from ldpstream.collector.log.jetstream import JetStreamLog
+from ldpstream.collector.report_log.contract import LogSettings
+from ldpstream.collector.report_log.counts import LogCounts
+from ldpstream.collector.report_log.jetstream import JetStreamLog
+from ldpstream.collector.store.database import Database
 from ldpstream.engines.pace import batch_end
 from ldpstream.engines.recount import Retained
 

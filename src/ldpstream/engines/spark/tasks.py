@@ -12,10 +12,10 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from ldpstream.collector.config import Database
-from ldpstream.collector.log.contract import Entry
-from ldpstream.collector.log.counts import LogCounts, Outcome
-from ldpstream.collector.log.messages import LoggedRound, Message, read_header
+from ldpstream.collector.report_log.contract import Entry
+from ldpstream.collector.report_log.counts import LogCounts, Outcome
+from ldpstream.collector.report_log.messages import LoggedRound, Message, read_header
+from ldpstream.collector.store.database import Database
 from ldpstream.compiled import use_cores
 from ldpstream.engines.batch import ends_within
 from ldpstream.engines.counting import Part, ShardCount, scatter

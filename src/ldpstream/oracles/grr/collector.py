@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ldpstream.arrays import Counts
+from ldpstream.arrays import Bytes, Counts
 from ldpstream.oracles.collector_half import CollectorHalf, Reports, check_all_below, little_endian
 from ldpstream.oracles.kernels.labels import label_counts
 
@@ -22,7 +19,7 @@ class Collector(CollectorHalf):
         """Return err as the paper prints it, without the 1/d (docs/paper-corrections.md, 2)."""
         return (self._base + self._slope) / reports
 
-    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+    def _unpack(self, payloads: Bytes) -> Reports:
         reports = little_endian(payloads)
         check_all_below("label", reports, self.labels)
         return reports

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ldpstream.arrays import Counts
+from ldpstream.arrays import Bytes, Counts
 from ldpstream.oracles.collector_half import CollectorHalf, Reports, check_all_below, little_endian
 from ldpstream.oracles.hadamard.device import Device
 from ldpstream.oracles.kernels.labels import label_counts
@@ -22,7 +19,7 @@ class Collector(CollectorHalf):
 
     device: Device
 
-    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+    def _unpack(self, payloads: Bytes) -> Reports:
         reports = little_endian(payloads)
         check_all_below("column", reports, self.device.columns)
         return reports

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.arrays import Counts
+from ldpstream.arrays import Bytes, Counts
 from ldpstream.oracles.collector_half import CollectorHalf, Reports, check_all_below, little_endian
 from ldpstream.oracles.kernels.local_hash import hashed_counts
 from ldpstream.oracles.local_hash.device import LocalHashDevice
@@ -27,7 +26,7 @@ class Collector(CollectorHalf):
 
     device: LocalHashDevice
 
-    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+    def _unpack(self, payloads: Bytes) -> Reports:
         fields = (payloads[:, :4], payloads[:, 4:8], payloads[:, 8:])
         reports = np.stack([little_endian(field) for field in fields], axis=1)
         check_all_below("bucket", reports[:, 2], self.device.buckets)

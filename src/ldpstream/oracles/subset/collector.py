@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Bytes
 from ldpstream.errors import MalformedReport, Problem
 from ldpstream.oracles.bitmap_collector import BitmapCollector
 from ldpstream.oracles.collector_half import Reports
@@ -22,7 +22,7 @@ class Collector(BitmapCollector):
 
     device: Device
 
-    def _unpack(self, payloads: NDArray[np.uint8]) -> Reports:
+    def _unpack(self, payloads: Bytes) -> Reports:
         reports = super()._unpack(payloads)
         sizes = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
         wrong = sizes != self.device.size

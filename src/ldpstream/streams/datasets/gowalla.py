@@ -25,7 +25,7 @@ DAY = 86_400
 def events(files: Sequence[Path]) -> Events:
     import polars as pl
 
-    from ldpstream.streams.labels import Chosen
+    from ldpstream.streams.labels import Flags
     from ldpstream.streams.table import Events
 
     (file,) = files
@@ -50,7 +50,7 @@ def events(files: Sequence[Path]) -> Events:
     return Events(
         frame=frame,
         every=DAY,
-        labels=Chosen(tuple(f"row {row} column {column}" for row in strips for column in strips)),
+        labels=Flags(tuple(f"row {row} column {column}" for row in strips for column in strips)),
         blame=unreadable_rows(file),
         file=file,
         aligned=True,

@@ -25,7 +25,7 @@ TIMESTAMPS = 100
 def events(files: Sequence[Path]) -> Events:
     import polars as pl
 
-    from ldpstream.streams.labels import Chosen
+    from ldpstream.streams.labels import Flags
     from ldpstream.streams.table import Events
 
     (file,) = files
@@ -50,7 +50,7 @@ def events(files: Sequence[Path]) -> Events:
     return Events(
         frame=pl.concat([pages, ends]),
         every=1,
-        labels=Chosen((*categories, LEFT)),
+        labels=Flags((*categories, LEFT)),
         blame=unreadable_rows(file),
         file=file,
         timestamps=TIMESTAMPS,

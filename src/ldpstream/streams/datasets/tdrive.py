@@ -39,7 +39,7 @@ def find(source: Path) -> list[Path]:
 def events(files: Sequence[Path]) -> Events:
     import polars as pl
 
-    from ldpstream.streams.labels import Chosen
+    from ldpstream.streams.labels import Flags
     from ldpstream.streams.table import Events
 
     columns = {"user": pl.Int64, "time": pl.String, "east": pl.Float64, "north": pl.Float64}
@@ -67,7 +67,7 @@ def events(files: Sequence[Path]) -> Events:
     return Events(
         frame=pl.concat([seen, nowhere]),
         every=TEN_MINUTES,
-        labels=Chosen(AREAS),
+        labels=Flags(AREAS),
         blame=unreadable_rows(files[0].parent),
         file=files[0].parent,
         timestamps=TDRIVE_SIZE.timestamps,

@@ -11,16 +11,16 @@ import numpy as np
 import psycopg
 from psycopg import errors, sql
 
+from ldpstream.arrays import Bytes, Flags
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable, Numbers
-from ldpstream.collector.records import Bytes, Records
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
 from ldpstream.collector.store.postgres.connections import Connections, Transaction
 from ldpstream.collector.store.postgres.copying import (
-    Chosen,
     binary_rows,
     first_of_each,
     in_order,
 )
-from ldpstream.collector.verdicts import Verdict, Verdicts, all_of
 from ldpstream.protocol.limits import DEVICE_BYTES
 
 ACCEPT = Transaction("accept", again=True)
@@ -127,7 +127,7 @@ def _take(
     return connections.do(ACCEPT, work)
 
 
-def _judged(records: Records, first: Chosen, taken: _FirstOnly) -> Verdicts:
+def _judged(records: Records, first: Flags, taken: _FirstOnly) -> Verdicts:
     """What became of each record, given which devices were new and what the table has now."""
     fresh = np.frombuffer(taken.fresh, np.uint8).reshape(-1, DEVICE_BYTES)
     stored = Records.of(taken.stored, records.reports.shape[1])

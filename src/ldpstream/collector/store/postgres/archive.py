@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 
-from ldpstream.collector.config import Database
 from ldpstream.collector.store.contract import Archive, Release
+from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.connections import connect, in_a_line
 from ldpstream.collector.store.postgres.reading import select_releases
 from ldpstream.errors import Mistake, Problem

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors
 
-from ldpstream.collector.config import Database
+from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.migrations import SCHEMA, migrate
 from ldpstream.errors import Mistake, Problem
 

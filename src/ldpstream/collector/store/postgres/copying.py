@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.arrays import Bytes, Flags
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
-from ldpstream.collector.records import Bytes, Records
-
-Chosen = NDArray[np.bool_]
+from ldpstream.collector.reports.records import Records
 
 _HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TAIL = b"\xff\xff"
@@ -33,8 +31,8 @@ def in_order(records: Records) -> Records:
     return Records(records.table[np.argsort(keys, kind="stable")])
 
 
-def first_of_each(records: Records) -> Chosen:
+def first_of_each(records: Records) -> Flags:
     """Which records are the first of their device in this batch."""
     before = DeviceTable().add(records.devices, np.ones(len(records), np.uint64))
-    first: Chosen = before == ABSENT
+    first: Flags = before == ABSENT
     return first

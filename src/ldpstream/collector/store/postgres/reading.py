@@ -9,7 +9,7 @@ import numpy as np
 import psycopg
 from psycopg import errors, sql
 
-from ldpstream.collector.records import Records
+from ldpstream.collector.reports.records import Records
 from ldpstream.collector.store.contract import Release, Round, RoundState
 from ldpstream.collector.store.postgres.accepting import table_of
 from ldpstream.oracles.collector_half import Support

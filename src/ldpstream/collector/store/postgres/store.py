@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 from psycopg import errors, sql
 
-from ldpstream.collector.config import Database
-from ldpstream.collector.records import Records
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.reports.verdicts import Verdicts
 from ldpstream.collector.store.contract import (
     Change,
     Lease,
@@ -21,7 +21,9 @@ from ldpstream.collector.store.contract import (
     Round,
     Store,
     Stream,
+    observed,
 )
+from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import leases
 from ldpstream.collector.store.postgres.accepting import accept, end_intake
 from ldpstream.collector.store.postgres.connections import (
@@ -37,7 +39,6 @@ from ldpstream.collector.store.postgres.reading import (
     select_releases,
     select_reports,
 )
-from ldpstream.collector.verdicts import Verdicts
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
@@ -66,7 +67,7 @@ class PostgresStore(Store):
     def close(self) -> None:
         self._connections.close()
 
-    # Who conducts a stream
+    # Who leads a stream
 
     def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
         return leases.take(self._connections, stream, holder, seconds)
@@ -79,7 +80,7 @@ class PostgresStore(Store):
         held._lease = lease
         return held
 
-    def _conduct(self, transaction: Transaction, stream: str, work: Work[Result]) -> Result:
+    def _as_leader(self, transaction: Transaction, stream: str, work: Work[Result]) -> Result:
         """Do what only the holder of the stream's lease may do."""
         lease = self._lease
         if lease is None or lease.stream != stream:
@@ -122,6 +123,7 @@ class PostgresStore(Store):
         self._connections.do(CREATE_STREAM, work)
         return Stream(terms, 0, 0, None)
 
+    @observed
     def enrol(self, stream: str, device: bytes) -> int:
         def work(connection: psycopg.Connection) -> int:
             key = _stream_id(connection, stream)
@@ -160,6 +162,7 @@ class PostgresStore(Store):
 
     # Rounds
 
+    @observed
     def open_round(self, stream: str, new: NewRound) -> int:
         def work(connection: psycopg.Connection) -> int:
             given = vars(new) | {"rate_share": new.rate[0], "rate_whole": new.rate[1]}
@@ -174,8 +177,9 @@ class PostgresStore(Store):
             )
             return _next_serial(connection, key)
 
-        return self._conduct(OPEN_ROUND, stream, work)
+        return self._as_leader(OPEN_ROUND, stream, work)
 
+    @observed
     def accept(self, stream: str, round_name: str, records: Records) -> Verdicts:
         return accept(self._connections, stream, round_name, records)
 
@@ -189,6 +193,7 @@ class PostgresStore(Store):
         )
         return int(rows[0][0])
 
+    @observed
     def close_round(self, stream: str, round_name: str, at_ms: int) -> int:
         def work(connection: psycopg.Connection) -> int:
             key = _stream_id(connection, stream)
@@ -202,10 +207,10 @@ class PostgresStore(Store):
 
         patience = f"{self._connections.patience_ms}ms"
         try:
-            return self._conduct(CLOSE_ROUND, stream, work)
+            return self._as_leader(CLOSE_ROUND, stream, work)
         except errors.LockNotAvailable:
             self._connections.read(partial(end_intake, stream=stream, round_name=round_name))
-            return self._conduct(CLOSE_ROUND, stream, work)
+            return self._as_leader(CLOSE_ROUND, stream, work)
 
     def reports(self, stream: str, round_name: str) -> Iterator[Records]:
         rows = self._rows(
@@ -221,6 +226,7 @@ class PostgresStore(Store):
                 except errors.UndefinedTable:  # another collector has counted them by now
                     raise Mistake(Problem.LEASE_LOST, stream=stream) from None
 
+    @observed
     def tally(self, stream: str, round_name: str, support: Support) -> None:
         counts = support.counts.astype("<i8").tobytes()
 
@@ -231,7 +237,7 @@ class PostgresStore(Store):
                 (counts, support.reports, _stream_id(connection, stream), round_name),
             )
 
-        self._conduct(TALLY, stream, work)
+        self._as_leader(TALLY, stream, work)
 
     def rounds(self, stream: str, after_t: int) -> list[Round]:
         rows = self._rows(
@@ -244,6 +250,7 @@ class PostgresStore(Store):
 
     # Releases
 
+    @observed
     def release(
         self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
     ) -> None:
@@ -262,7 +269,7 @@ class PostgresStore(Store):
             )
             connection.execute(FORGET_ASKED, (key, forget_t))
 
-        self._conduct(RELEASE, stream, work)
+        self._as_leader(RELEASE, stream, work)
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:
         return self._connections.read(
@@ -280,11 +287,13 @@ class PostgresStore(Store):
         )
         return dict(rows[0][0]) if rows else None
 
+    @observed
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:
-        self._conduct(
+        self._as_leader(
             WRITE_NOTE, stream, lambda connection: _write_note(connection, stream, name, content)
         )
 
+    @observed
     def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
         def work(connection: psycopg.Connection) -> dict[str, Any]:
             key = _stream_id(connection, stream)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
-from ldpstream.collector.records import Records
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
 from ldpstream.collector.store.contract import (
     Change,
     NewRound,
@@ -25,12 +26,12 @@ from ldpstream.collector.store.contract import (
     RoundState,
     Store,
     Stream,
+    observed,
 )
 from ldpstream.collector.store.sqlite.migrations import migrate
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import select_releases
 from ldpstream.collector.store.sqlite.writer import Writer
-from ldpstream.collector.verdicts import Verdict, Verdicts, all_of
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
@@ -109,6 +110,7 @@ class SqliteStore(Store):
         self._writer.do(work)
         return Stream(terms, 0, 0, None)
 
+    @observed
     def enrol(self, stream: str, device: bytes) -> int:
         def work(connection: sqlite3.Connection) -> int:
             key = _stream_id(connection, stream)
@@ -136,6 +138,7 @@ class SqliteStore(Store):
 
     # Rounds
 
+    @observed
     def open_round(self, stream: str, new: NewRound) -> int:
         def work(connection: sqlite3.Connection) -> int:
             key = _stream_id(connection, stream)
@@ -151,6 +154,7 @@ class SqliteStore(Store):
 
         return self._writer.do(work)
 
+    @observed
     def accept(self, stream: str, round_name: str, records: Records) -> Verdicts:
         def work(connection: sqlite3.Connection) -> Verdicts:
             taking = self._open_rounds.get((stream, round_name))
@@ -175,6 +179,7 @@ class SqliteStore(Store):
         taking = self._open_rounds.get((stream, round_name))
         return 0 if taking is None else len(taking.seen)
 
+    @observed
     def close_round(self, stream: str, round_name: str, at_ms: int) -> int:
         def work(connection: sqlite3.Connection) -> int:
             key = _stream_id(connection, stream)
@@ -200,6 +205,7 @@ class SqliteStore(Store):
             for packed, report_bytes in rows:
                 yield Records.of(packed, report_bytes)
 
+    @observed
     def tally(self, stream: str, round_name: str, support: Support) -> None:
         counts = support.counts.astype("<i8").tobytes()
 
@@ -227,6 +233,7 @@ class SqliteStore(Store):
 
     # Releases
 
+    @observed
     def release(
         self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
     ) -> None:
@@ -262,6 +269,7 @@ class SqliteStore(Store):
             ).fetchone()
         return None if row is None else dict(json.loads(row[0]))
 
+    @observed
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -271,6 +279,7 @@ class SqliteStore(Store):
 
         self._writer.do(work)
 
+    @observed
     def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
         with self._setting:  # no other process writes to the file
             content = change(self.note(stream, name))

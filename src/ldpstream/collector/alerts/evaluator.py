@@ -1,0 +1,218 @@
+"""The alerts of one stream: driven by its releases, kept in the store.
+
+Alerts are looked at release by release, at the time each was made, so that those of a restarted
+collector go on as if it had never been away. What the webhook has not taken yet is kept with them.
+A message is written down before it is sent and struck out afterwards: one that was sent in the
+instant of a crash is sent again, with the same fingerprints and times.
+
+Rules may change under way. A rule that goes, or becomes another, takes its alert with it: whoever
+was told that it fires is told that it is resolved.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ldpstream.collector.alerts.evidence import Evidence
+from ldpstream.collector.alerts.message import Change, message
+from ldpstream.collector.alerts.rules import Rule
+from ldpstream.collector.alerts.state import Alert, State
+from ldpstream.collector.store.contract import Release, Store
+
+NOTE = "alerts"
+HISTORY_NOTE = "alert-history"
+PAGE = 500
+MOST_UNSENT = 1000
+"""Messages; when there are more, the oldest are dropped."""
+MOST_REMEMBERED = 200
+"""Changes that the page can show on its timeline."""
+
+
+class AlertEvaluator:
+    """The alerts of one stream, and what the webhook is still to be told."""
+
+    def __init__(
+        self,
+        stream: str,
+        rules: tuple[Rule, ...],
+        store: Store,
+        *,
+        sends: bool,
+        external_url: str = "",
+        news: Callable[[], None] = lambda: None,
+        page: int = PAGE,
+    ) -> None:
+        self.stream = stream
+        self.rules = rules
+        self._store = store
+        self._sends = sends
+        self._page = page
+        """Releases that are looked at in one go."""
+        self._external_url = external_url
+        self._news = news
+        """Called when there is something new to show."""
+        self._lock = threading.Lock()
+        self._leads = True
+        """Whether these alerts are evaluated here, and not by another collector."""
+        self.last_t = 0
+        self.dropped = 0
+        self.latest: Evidence | None = None
+        """The last release that was looked at."""
+        self.history: tuple[dict[str, Any], ...] = ()
+        """What began to fire and what was resolved, oldest first."""
+        self.alerts = {rule.fingerprint: Alert() for rule in rules}
+        self._now_ms = 0
+        self._unsent: deque[dict[str, Any]] = deque()
+        self._restore(store.note(stream, NOTE))
+
+    def lead(self, held: Store) -> None:
+        """Evaluate these alerts here from now on, and go on where another collector left off."""
+        self._leads = True
+        if held is not self._store:
+            self._store = held
+            self._take_up()
+
+    def follow(self) -> None:
+        """Show what the leader of the stream has written down."""
+        self._leads = False
+        shown = self.last_t
+        self._take_up()
+        if self.last_t != shown:
+            self._news()
+
+    def _take_up(self) -> None:
+        kept = self._store.note(self.stream, NOTE)
+        if kept is not None:  # else nobody has looked at anything yet
+            with self._lock:
+                self._unsent.clear()
+                self._restore(kept)
+
+    def catch_up(self) -> list[Change]:
+        """Look at all releases since the last time; what began or ceased to fire."""
+        changes: list[Change] = []
+        while self.rules and (releases := self._unseen()):
+            with self._lock:
+                for release in releases:
+                    changes += self._told(self._observe(release))
+                self._save()
+            self._news()
+        return changes
+
+    def use(self, rules: tuple[Rule, ...]) -> None:
+        """Look for these from the next release on; alerts of rules that stay go on."""
+        with self._lock:
+            if not self.rules:
+                self.last_t = self._released_t()
+            kept = {rule.fingerprint for rule in self.rules if rule in rules}
+            gone = [rule for rule in self.rules if rule.fingerprint not in kept]
+            if self._leads:
+                self._told([change for rule in gone if (change := self._ended(rule))])
+            self.alerts = {
+                rule.fingerprint: self.alerts[rule.fingerprint]
+                if rule.fingerprint in kept
+                else Alert()
+                for rule in rules
+            }
+            self.rules = rules
+            if self._leads:
+                self._save()
+        self._news()
+
+    @property
+    def shown(self) -> list[tuple[Rule, Alert]]:
+        """The rules and their alerts, which belong together."""
+        with self._lock:
+            return [(rule, self.alerts[rule.fingerprint]) for rule in self.rules]
+
+    def _unseen(self) -> list[Release]:
+        return self._store.releases(self.stream, self.last_t + 1, self._page)
+
+    def _released_t(self) -> int:
+        known = self._store.stream(self.stream)
+        return 0 if known is None else known.last_t
+
+    def _observe(self, release: Release) -> list[Change]:
+        self.last_t = release.t
+        if release.missed:  # nothing was heard, so nothing has changed
+            return []
+        self.latest = Evidence(release)
+        self._now_ms = max(self._now_ms, release.at_ms)
+        changes = []
+        for rule in self.rules:
+            before = self.alerts[rule.fingerprint]
+            after = before.after(
+                rule.holds(self.latest),
+                self._now_ms,
+                hold_ms=rule.hold_ms,
+                keep_firing_ms=rule.keep_firing_ms,
+            )
+            self.alerts[rule.fingerprint] = after
+            if after.state is not before.state and after.state in (State.FIRING, State.RESOLVED):
+                changes.append(Change(rule, after, release))
+        return changes
+
+    def _ended(self, rule: Rule) -> Change | None:
+        """That the alert of a rule which goes is resolved, if it was firing."""
+        after = self.alerts[rule.fingerprint].ended(self._now_ms)
+        last = self._store.releases(self.stream, self.last_t, 1)
+        return Change(rule, after, last[0]) if after.state is State.RESOLVED and last else None
+
+    def _told(self, changes: list[Change]) -> list[Change]:
+        """Note what the webhook and the page are to be told."""
+        if not changes:
+            return []
+        if self._sends:
+            self._unsent.append(message(self.stream, changes, self._external_url))
+        while len(self._unsent) > MOST_UNSENT:
+            self._unsent.popleft()
+            self.dropped += 1
+        # Written before the states: after a crash in between, the same changes are found again.
+        new = [change.to_json() for change in changes]
+        self.history = (*(one for one in self.history if one not in new), *new)[-MOST_REMEMBERED:]
+        self._store.write_note(self.stream, HISTORY_NOTE, {"changes": list(self.history)})
+        return changes
+
+    # What is to be sent
+
+    @property
+    def first_unsent(self) -> dict[str, Any] | None:
+        with self._lock:
+            return self._unsent[0] if self._unsent else None
+
+    def settled(self, sent: dict[str, Any]) -> None:
+        """Nothing more is to be done about a message."""
+        with self._lock:
+            if self._unsent and self._unsent[0] is sent:
+                self._unsent.popleft()
+                self._save()
+
+    # What is kept
+
+    def _save(self) -> None:
+        content = {
+            "t": self.last_t,
+            "now_ms": self._now_ms,
+            "alerts": {name: alert.to_json() for name, alert in self.alerts.items()},
+            "unsent": list(self._unsent),
+        }
+        self._store.write_note(self.stream, NOTE, content)
+
+    def _restore(self, saved: dict[str, Any] | None) -> None:
+        """Go on from what was kept; rules that are new begin now, not in the past."""
+        self.last_t = self._released_t()
+        self.history = tuple((self._store.note(self.stream, HISTORY_NOTE) or {}).get("changes", ()))
+        if saved is None:
+            return
+        self._now_ms = saved["now_ms"]
+        if self._sends:
+            self._unsent.extend(saved["unsent"])
+        if saved["alerts"]:  # without rules nobody looked, and nothing waits to be looked at
+            self.last_t = min(saved["t"], self.last_t)
+        for name, alert in saved["alerts"].items():
+            if name in self.alerts:
+                self.alerts[name] = Alert.from_json(alert)
+        last = self._store.releases(self.stream, self.last_t, 1)
+        self.latest = Evidence(last[0]) if last and last[0].t == self.last_t else None

@@ -1,0 +1,144 @@
+"""What is read off a running service at the moment someone asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ldpstream.collector.alerts.state import State
+from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.reports.verdicts import Verdict
+from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.store.contract import Release
+
+_GAUGES = {
+    "epsilon": "No device spends more than this in any window.",
+    "window": "The window, in timestamps.",
+    "interval_seconds": "The length of a timestamp.",
+    "population": "How many devices are expected.",
+    "failing": "1 while the stream cannot go on.",
+    "conducting": "1 while this collector leads the stream.",
+    "long_polls_waiting": "Requests that wait for the next round.",
+    "last_timestamp": "The last timestamp released.",
+    "seconds_since_release": "Since the last release.",
+    "suspect_rounds": "Rounds of the last release that do not look like honest devices' work.",
+}
+_FREQUENCIES = {
+    "frequency": ("values", "Released frequency of the largest labels."),
+    "frequency_low": ("low", "Lower end of the released interval (0.9)."),
+    "frequency_high": ("high", "Upper end of the released interval (0.9)."),
+}
+
+
+class ServiceState(Collector):
+    """The families that need no instrument: others keep the figures already.
+
+    Collected on the event loop, which is also where the counters of reports are written.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._gauges()
+        yield self._reports()
+        yield self._alerts()
+        yield from self._frequencies()
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing is collected before someone asks."""
+        return ()
+
+    def _gauges(self) -> Iterator[Metric]:
+        families = {
+            name: GaugeMetricFamily(f"ldpstream_{name}", about, labels=("stream",))
+            for name, about in _GAUGES.items()
+        }
+        info = GaugeMetricFamily(
+            "ldpstream_stream_info",
+            "Always 1; what the stream is made of.",
+            labels=("stream", "mechanism", "oracle", "selection"),
+        )
+        for name, stream in self._service.streams.items():
+            for key, number in self._numbers(stream).items():
+                families[key].add_metric((name,), number)
+            kinds = (stream.config.mechanism, stream.terms.oracle, stream.config.selection)
+            info.add_metric((name, *map(str, kinds)), 1)
+        yield from families.values()
+        yield info
+
+    def _numbers(self, stream: StreamService) -> dict[str, float]:
+        name, terms = stream.config.name, stream.terms
+        numbers: dict[str, float] = {
+            "epsilon": terms.epsilon.nano / 1e9,
+            "window": terms.window,
+            "interval_seconds": terms.interval_ms / 1000,
+            "population": stream.config.population,
+            "failing": name in self._service.failures,
+            "conducting": self._service.held(name) is not None,
+            "long_polls_waiting": stream.hub.waiting,
+            "last_timestamp": stream.hub.last_t,
+        }
+        latest = stream.hub.latest
+        if latest is not None:
+            past = self._service.clock.now_ms() - latest.at_ms
+            numbers["seconds_since_release"] = max(past, 0) / 1000
+            numbers["suspect_rounds"] = len(latest.content.get("suspect", ()))
+        return numbers
+
+    def _reports(self) -> Metric:
+        family = CounterMetricFamily(
+            "ldpstream_reports",
+            "Reports and requests by what became of them; refused ones have a reason.",
+            labels=("stream", "outcome", "reason"),
+        )
+        for name, stream in self._service.streams.items():
+            outcomes = stream.intake.outcomes
+            family.add_metric((name, "accepted", ""), outcomes[Verdict.ACCEPTED])
+            family.add_metric((name, "repeated", ""), outcomes[Verdict.REPEATED])
+            refused = stream.refused.copy()
+            for verdict, number in outcomes.items():
+                if verdict.refusal is not None:
+                    refused[verdict.refusal] += number
+            for problem, number in refused.items():
+                family.add_metric((name, "refused", problem.code), number)
+        return family
+
+    def _alerts(self) -> Metric:
+        family = GaugeMetricFamily(
+            "ldpstream_alerts", "Alerts in each state.", labels=("stream", "state")
+        )
+        for name, evaluator in self._service.evaluators.items():
+            states = [alert.state for alert in evaluator.alerts.values()]
+            for state in State:
+                family.add_metric((name, state.value), states.count(state))
+        return family
+
+    def _frequencies(self) -> Iterator[Metric]:
+        families = {
+            name: GaugeMetricFamily(f"ldpstream_{name}", about, labels=("stream", "label"))
+            for name, (_, about) in _FREQUENCIES.items()
+        }
+        most = self._service.config.limits.metric_labels
+        for name, stream in self._service.streams.items():
+            latest = stream.hub.latest
+            for place in () if latest is None else shown(stream.config, latest, most):
+                for key, (part, _) in _FREQUENCIES.items():
+                    content: dict[str, Any] = latest.content if latest else {}
+                    families[key].add_metric(
+                        (name, stream.config.labels[place]), content[part][place]
+                    )
+        yield from families.values()
+
+
+def shown(config: StreamConfig, release: Release, most: int) -> list[int]:
+    """Places of the labels that get series: those with a threshold, then the largest."""
+    values = release.content["values"]
+
+    def order(place: int) -> tuple[bool, float, int]:
+        return config.labels[place] not in config.thresholds, -values[place], place
+
+    return sorted(range(len(values)), key=order)[:most]

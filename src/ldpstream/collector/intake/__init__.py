@@ -1,0 +1,1 @@
+"""The way of reports from a request to the store."""

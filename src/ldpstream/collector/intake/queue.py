@@ -1,0 +1,157 @@
+"""The queue between requests and the store.
+
+Requests put their records into a queue. One thread takes all that has gathered, round by round,
+checks it in one go, has the store commit it in one go, and answers everyone at once. The busier the
+collector, the more reports share a check and a disk sync; a single report is a batch of one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ldpstream.collector.clock import ticks
+from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.intake.validation import validate
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.reports.verdicts import Verdict, Verdicts, count
+from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.rounds.selection import Selection
+from ldpstream.collector.store.contract import Store
+from ldpstream.errors import MalformedReport, Mistake, Problem
+
+RETRY_SECONDS = 1
+MOST_AT_ONCE = 50_000
+"""Records that are checked and committed together: bounds the memory and the time of one go."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Records of one request, and where its answer goes."""
+
+    asking: OpenRound
+    packed: bytes
+    number: int
+    answer: asyncio.Future[Verdicts]
+    began: float
+
+
+@dataclass
+class StreamIntake:
+    """What checks the reports of one stream, and what became of them."""
+
+    keys: DeviceKeys
+    selection: Selection
+    outcomes: Counter[Verdict]
+
+
+class IntakeQueue:
+    """A queue of submissions, and the thread that empties it in batches."""
+
+    def __init__(
+        self,
+        store: Store,
+        streams: dict[str, StreamIntake],
+        most_waiting: int,
+        progress: Callable[[OpenRound], None] = lambda asking: None,
+        took: Callable[[str, float], None] = lambda stream, seconds: None,
+    ) -> None:
+        self._store = store
+        self._streams = streams
+        self._most_waiting = most_waiting
+        self._progress = progress
+        """Called when a round has got new reports."""
+        self._took = took
+        """Called with the stream of a request and how long its reports have taken."""
+        self.waiting = 0
+        """Records that were submitted and not yet answered; touched by the event loop only."""
+        self._queue: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="ldpstream-intake", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Return when all that was submitted is answered."""
+        self._queue.put(None)
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def submit(self, asking: OpenRound, packed: bytes, number: int) -> asyncio.Future[Verdicts]:
+        """Queue records of a round; the verdicts come once the accepted ones are on disk."""
+        assert self._loop is not None
+        expected = number * asking.record_bytes
+        if len(packed) != expected:  # it would shift the records of everyone checked with it
+            raise MalformedReport(Problem.REPORT_LENGTH, given=len(packed), expected=expected)
+        if self.waiting + number > self._most_waiting:
+            raise Mistake(Problem.RATE_LIMITED, what="reports", seconds=RETRY_SECONDS)
+        self.waiting += number
+        answer: asyncio.Future[Verdicts] = self._loop.create_future()
+        self._queue.put(Submission(asking, packed, number, answer, ticks()))
+        return answer
+
+    def _run(self) -> None:
+        while True:
+            taken: list[Submission | None] = [self._queue.get()]
+            number = 0
+            while (last := taken[-1]) is not None and not self._queue.empty():
+                number += last.number
+                if number >= MOST_AT_ONCE:
+                    break
+                taken.append(self._queue.get())
+            by_round: dict[tuple[str, str], list[Submission]] = {}
+            for one in taken:
+                if one is not None:
+                    by_round.setdefault((one.asking.stream, one.asking.name), []).append(one)
+            for together in by_round.values():
+                self._process(together)
+            if taken[-1] is None:
+                return
+
+    def _process(self, together: list[Submission]) -> None:
+        assert self._loop is not None
+        outcome: Verdicts | Exception
+        try:
+            outcome = self._take_in(together)
+        except Exception as error:
+            _log.exception("reports could not be stored")
+            outcome = error
+        self._loop.call_soon_threadsafe(self._answer, together, outcome)
+
+    def _take_in(self, together: list[Submission]) -> Verdicts:
+        asking = together[0].asking
+        stream = self._streams[asking.stream]
+        packed = b"".join([one.packed for one in together])
+        records = Records.of(packed, asking.stored.report_bytes)
+        verdicts = validate(records, asking, stream.keys, stream.selection)
+        good = verdicts == Verdict.ACCEPTED
+        if good.any():
+            fit = records if good.all() else records.where(good)
+            verdicts[good] = self._store.accept(asking.stream, asking.name, fit)
+            self._progress(asking)
+        return verdicts
+
+    def _answer(self, together: list[Submission], outcome: Verdicts | Exception) -> None:
+        self.waiting -= sum(one.number for one in together)
+        if isinstance(outcome, Exception):
+            for one in together:
+                if not one.answer.done():  # the client may have gone away
+                    one.answer.set_exception(Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS))
+            return
+        self._streams[together[0].asking.stream].outcomes += count(outcome)
+        first = 0
+        now = ticks()
+        for one in together:
+            self._took(one.asking.stream, now - one.began)
+            if not one.answer.done():
+                one.answer.set_result(outcome[first : first + one.number])
+            first += one.number

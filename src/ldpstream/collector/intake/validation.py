@@ -1,0 +1,62 @@
+"""Checks of records that need nothing but the records: MAC, content, and who was asked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ldpstream.arrays import Flags
+from ldpstream.collector.credentials.device_keys import DeviceKeys, authentic
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
+from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.rounds.selection import RosterSelection, Selection
+from ldpstream.errors import MalformedReport, Problem
+
+_FAULTS = {
+    Problem.REPORT_VERSION: Verdict.VERSION,
+    Problem.REPORT_RANGE: Verdict.RANGE,
+}
+
+
+def validate(
+    records: Records, asking: OpenRound, keys: DeviceKeys, selection: Selection
+) -> Verdicts:
+    """Return ACCEPTED for each record, or what is wrong with it.
+
+    The MAC is checked first: nothing else is said of a record that nobody signed. Whether a device
+    has reported before is for the store to say.
+    """
+    verdicts = all_of(Verdict.ACCEPTED, len(records))
+    signed = _signed(records, keys, asking.prefix)
+    if not signed.all():
+        unsigned = np.flatnonzero(~signed)
+        verdicts[unsigned] = Verdict.MAC
+        outdated = _signed(records.where(~signed), keys, asking.prefix_1)
+        verdicts[unsigned[outdated]] = Verdict.DEVICE_VERSION
+    _check_content(records, asking, verdicts)
+    if isinstance(selection, RosterSelection):
+        numbers = selection.numbers_of(records.devices)
+        mask = asking.asked_mask
+        known = (numbers >= 0) & (numbers < len(mask))
+        asked = known & mask[np.where(known, numbers, 0)] if len(mask) else known
+        verdicts[(verdicts == Verdict.ACCEPTED) & ~asked] = Verdict.NOT_ASKED
+    return verdicts
+
+
+def _signed(records: Records, keys: DeviceKeys, prefix: bytes) -> Flags:
+    return authentic(keys, prefix, records.devices, records.macs, records.reports)
+
+
+def _check_content(records: Records, asking: OpenRound, verdicts: Verdicts) -> None:
+    """Decode all at once; only if something is wrong, find out which by decoding one by one."""
+    good = verdicts == Verdict.ACCEPTED
+    reports = records.reports if good.all() else records.reports[good]
+    try:
+        asking.collector.decode_table(reports)
+    except MalformedReport:
+        device = asking.collector.device
+        for row in np.flatnonzero(good).tolist():
+            try:
+                device.decode(records.reports[row].tobytes())
+            except MalformedReport as fault:
+                verdicts[row] = _FAULTS[fault.problem]

@@ -1,0 +1,1 @@
+"""Which collector leads a stream, and when its streams act."""

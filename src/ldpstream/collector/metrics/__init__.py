@@ -1,1 +1,0 @@
-"""What Prometheus is told: how streams are doing, never who reported or what."""

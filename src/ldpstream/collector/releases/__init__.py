@@ -1,0 +1,1 @@
+"""Releases as pages and files."""

@@ -1,0 +1,95 @@
+"""The shared store, with a log for the reports: collectors append, an engine counts."""
+
+from __future__ import annotations
+
+from ldpstream.collector.report_log.contract import LogSettings, ReportLog
+from ldpstream.collector.report_log.counts import LogCounts
+from ldpstream.collector.report_log.jetstream import JetStreamLog
+from ldpstream.collector.report_log.messages import LoggedRound
+from ldpstream.collector.reports.halves import Half
+from ldpstream.collector.reports.records import Records
+from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
+from ldpstream.collector.store.contract import observed
+from ldpstream.collector.store.database import Database
+from ldpstream.collector.store.postgres.store import PostgresStore
+from ldpstream.oracles.collector_half import See, Support
+from ldpstream.protocol.terms import Terms
+
+ROUNDS_REMEMBERED = 1000
+
+
+class LoggedStore(PostgresStore):
+    """Rounds and releases are in the database; reports go to the log and come back as counts.
+
+    That a device counts once is seen to by the engine. So a device that reports again while its
+    round is open hears that it was accepted, here as there.
+    """
+
+    def __init__(self, database: Database, settings: LogSettings, patience_ms: int = 5000) -> None:
+        super().__init__(database, patience_ms)
+        self._log: ReportLog = JetStreamLog(settings)
+        self._counts = LogCounts(database, patience_ms)
+        self._rounds: dict[tuple[str, str], LoggedRound] = {}
+
+    def close(self) -> None:
+        super().close()
+        self._log.close()
+        self._counts.close()
+
+    @observed
+    def accept(self, stream: str, round_name: str, records: Records) -> Verdicts:
+        """Append; then look for the round's end: what stands behind it came too late.
+
+        If there is no end yet, it will stand behind these reports, and they count.
+        """
+        appended = self._log.append(self._logged(stream, round_name), records)
+        end = self._log.ended(stream, round_name)
+        verdicts = all_of(Verdict.ACCEPTED, len(records))
+        first = 0
+        for one in appended:
+            if end is not None and one.sequence > end:
+                verdicts[first : first + one.number] = Verdict.CLOSED
+            first += one.number
+        return verdicts
+
+    def received(self, stream: str, round_name: str) -> int:
+        """As far as it is counted."""
+        tally = self._counts.tally(stream, round_name)
+        return 0 if tally is None else tally.outcome.support.reports
+
+    def count(
+        self, stream: str, round_name: str, collector: Half, see: See | None = None
+    ) -> Support | None:
+        """End the round in the log, and wait until an engine has counted up to there.
+
+        The round is closed in the database before. Whoever conducts after a crash in between says
+        the end again, and it stays where it was.
+        """
+        tally = self._counts.tally(stream, round_name)
+        if tally is None or tally.ended is None:
+            self._log.end(self._logged(stream, round_name))
+            return None
+        return tally.outcome.support
+
+    def _logged(self, stream: str, round_name: str) -> LoggedRound:
+        key = (stream, round_name)
+        if key not in self._rounds:
+            while len(self._rounds) >= ROUNDS_REMEMBERED:
+                self._rounds.pop(next(iter(self._rounds)))
+            self._rounds[key] = self._look_up(stream, round_name)
+        return self._rounds[key]
+
+    def _look_up(self, stream: str, round_name: str) -> LoggedRound:
+        known = self.stream(stream)
+        assert known is not None
+        terms = Terms.read(known.terms)
+        t = int(round_name.partition("-")[0])
+        stored = next(one for one in self.rounds(stream, t - 1) if one.name == round_name)
+        return LoggedRound(
+            stream,
+            round_name,
+            terms.oracle.value,
+            len(terms.values),
+            stored.epsilon_nano,
+            stored.report_bytes,
+        )

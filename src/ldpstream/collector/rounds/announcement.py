@@ -1,0 +1,93 @@
+"""What devices are told: the rounds that are open, under a serial that grows with each change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ldpstream.arrays import Flags
+from ldpstream.collector.reports.halves import Half
+from ldpstream.collector.rounds.selection import Asked
+from ldpstream.collector.store.contract import NewRound
+from ldpstream.protocol.authentication import report_prefix, report_prefix_1
+from ldpstream.protocol.limits import HEAD_BYTES
+
+
+@dataclass(frozen=True)
+class OpenRound:
+    """A round that takes reports, with all that is needed to judge them."""
+
+    stream: str
+    stored: NewRound
+    collector: Half
+    asked: Asked | None
+
+    @property
+    def name(self) -> str:
+        return self.stored.name
+
+    @property
+    def record_bytes(self) -> int:
+        return HEAD_BYTES + self.stored.report_bytes
+
+    @cached_property
+    def prefix(self) -> bytes:
+        return report_prefix(self.stream, self.name)
+
+    @cached_property
+    def prefix_1(self) -> bytes:
+        """The prefix of devices of release 0.1.0, which are refused."""
+        return report_prefix_1(self.stream, self.name)
+
+    @cached_property
+    def asked_mask(self) -> Flags:
+        assert self.asked is not None
+        return self.asked.mask()
+
+    def asks(self, number: int | None) -> bool:
+        """Whether the device with this place on the roster is asked."""
+        if self.asked is None:
+            return True
+        return (
+            number is not None
+            and 0 <= number < len(self.asked_mask)
+            and bool(self.asked_mask[number])
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "round": self.name,
+            "t": self.stored.t,
+            "epsilon_nano": self.stored.epsilon_nano,
+            "purpose": self.stored.purpose,
+            "deadline_ms": self.stored.deadline_ms,
+            "rate": list(self.stored.rate),
+        }
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """What is announced under one serial."""
+
+    serial: int
+    pin: str
+    t: int
+    rounds: tuple[OpenRound, ...]
+    _bodies: dict[tuple[bool, ...], bytes] = field(default_factory=dict, repr=False, compare=False)
+
+    def body(self, now_ms: int, number: int | None) -> bytes:
+        """The announcement as a device sees it; written once, but for the time."""
+        listed = tuple(one.asks(number) for one in self.rounds)
+        if listed not in self._bodies:
+            content = {
+                "serial": self.serial,
+                "pin": self.pin,
+                "t": self.t,
+                "rounds": [
+                    one.to_json() for one, asks in zip(self.rounds, listed, strict=True) if asks
+                ],
+            }
+            self._bodies[listed] = json.dumps(content, separators=(",", ":")).encode()[1:]
+        return b'{"now_ms":%d,%b' % (now_ms, self._bodies[listed])

@@ -1,0 +1,24 @@
+"""Who hears what becomes of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ldpstream.collector.rounds.announcement import Announcement
+from ldpstream.collector.store.contract import NewRound, Release, RoundState
+
+
+class Listener:
+    """Is told of each change once it is durable. This one ignores all of them."""
+
+    def announced(self, announcement: Announcement) -> None:
+        """The rounds that are open have changed."""
+
+    def changed(self, changed: NewRound, state: RoundState) -> None:
+        """A round that this collector leads has come into a state."""
+
+    def committed(self, releases: Sequence[Release]) -> None:
+        """Releases were made by this collector, in order of t."""
+
+    def released(self, latest: Release) -> None:
+        """Releases were made by another collector, up to this one."""

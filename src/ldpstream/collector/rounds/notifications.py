@@ -1,0 +1,100 @@
+"""Notifications of one stream: long polls wait for announcements, feeds for releases."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+
+from ldpstream.collector.rounds.announcement import Announcement, OpenRound
+from ldpstream.collector.rounds.wake_up import WakeUp
+from ldpstream.collector.store.contract import Release
+
+CLOSED_REMEMBERED = 1000
+"""Reports for rounds that closed longer ago hear that there is no such round."""
+
+
+class NotificationHub:
+    """What is new in a stream, and who waits for it.
+
+    Written by the threads of the scheduler and of alerts, read by the event loop.
+    """
+
+    def __init__(self) -> None:
+        self.announcement = Announcement(0, "", 0, ())
+        self.last_t = 0
+        self.latest: Release | None = None
+        """The last release; None before the first."""
+        self.alerts_serial = 0
+        """Grows with each change of an alert."""
+        self.stopping = False
+        self.waiting = 0
+        """Long polls under way; touched by the event loop only."""
+        self.open: dict[str, OpenRound] = {}
+        self._closed: deque[str] = deque(maxlen=CLOSED_REMEMBERED)
+        self._announced = WakeUp()
+        self._released = WakeUp()
+
+    def attach(self) -> None:
+        self._announced.attach()
+        self._released.attach()
+
+    def remember(self, closed: Iterable[str]) -> None:
+        """Remember rounds that were closed before the last restart."""
+        self._closed.extend(closed)
+
+    def was_open(self, round_name: str) -> bool:
+        return round_name in self._closed
+
+    def announced(self, announcement: Announcement) -> None:
+        before = self.open
+        self.open = {one.name: one for one in announcement.rounds}
+        self._closed.extend(name for name in before if name not in self.open)
+        self.announcement = announcement
+        self._announced.notify_all()
+
+    def released(self, latest: Release) -> None:
+        self.latest, self.last_t = latest, latest.t
+        self._released.notify_all()
+
+    def alerted(self) -> None:
+        self.alerts_serial += 1
+        self._released.notify_all()
+
+    def stop(self) -> None:
+        """Let everything that waits return: the collector shuts down."""
+        self.stopping = True
+        self._announced.notify_all()
+        self._released.notify_all()
+
+    async def after(self, serial: int, seconds: float) -> Announcement:
+        """Return the announcement once its serial is greater, or when the time is up."""
+        end = time.monotonic() + seconds
+        self.waiting += 1
+        try:
+            while self.announcement.serial <= serial and not self.stopping:
+                left = end - time.monotonic()
+                if left <= 0 or not await self._announced.wait(left):
+                    break
+        finally:
+            self.waiting -= 1
+        return self.announcement
+
+    async def opened(self, round_name: str, seconds: float) -> OpenRound | None:
+        """Return the round of that name once it is open; None if the time is up before."""
+        end = time.monotonic() + seconds
+        while round_name not in self.open and not self.was_open(round_name) and not self.stopping:
+            left = end - time.monotonic()
+            if left <= 0 or not await self._announced.wait(left):
+                break
+        return self.open.get(round_name)
+
+    async def news_after(self, t: int, alerts_serial: int, seconds: float) -> bool:
+        """Wait for a later release or a change of an alert; return whether there is one."""
+
+        def found() -> bool:
+            return self.last_t > t or self.alerts_serial > alerts_serial
+
+        if not found() and not self.stopping:
+            await self._released.wait(seconds)
+        return found()

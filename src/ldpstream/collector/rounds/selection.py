@@ -1,0 +1,206 @@
+"""Two ways to reach a share of the users: a roster of known devices, or an open announcement."""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.arrays import Bytes, Flags
+from ldpstream.collector.kernels.device_table import DeviceTable
+from ldpstream.collector.store.contract import NewRound
+from ldpstream.mechanisms.messages import Ask
+from ldpstream.privacy.epsilon import Epsilon
+
+Places = NDArray[np.int64]
+"""Places of devices on the roster."""
+UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which devices of a roster are asked in a round."""
+
+    roster_size: int
+    numbers: Places | None
+    """None: all of them."""
+
+    @classmethod
+    def of(cls, stored: NewRound) -> Asked:
+        if stored.asked is None:
+            return cls(stored.roster_size, None)
+        return cls(stored.roster_size, np.frombuffer(stored.asked, "<u4").astype(np.int64))
+
+    def __len__(self) -> int:
+        return self.roster_size if self.numbers is None else len(self.numbers)
+
+    @property
+    def packed(self) -> bytes | None:
+        return None if self.numbers is None else self.numbers.astype("<u4").tobytes()
+
+    def mask(self) -> Flags:
+        """By number, whether the device is asked."""
+        if self.numbers is None:
+            return np.ones(self.roster_size, np.bool_)
+        chosen = np.zeros(self.roster_size, np.bool_)
+        chosen[self.numbers] = True
+        return chosen
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How an ask is put to the devices."""
+
+    rate: tuple[int, int]
+    asked: Asked | None
+    """None with open selection: nobody knows who will answer."""
+
+
+class Selection(ABC):
+    """Decides whom to ask, given all rounds of the window."""
+
+    def __init__(self, epsilon: Epsilon, window: int, population: int) -> None:
+        self.epsilon = epsilon
+        self.window = window
+        self.population = population
+
+    @abstractmethod
+    def choose(self, t: int, ask: Ask) -> Choice: ...
+
+    @abstractmethod
+    def remember(self, stored: NewRound) -> None:
+        """Count a round as asked; in order of t, those of before a restart too."""
+
+    def heard(self, name: str, reports: int) -> None:  # noqa: B027 - a roster need not know
+        """A round was counted: so many have answered."""
+
+
+class OpenSelection(Selection):
+    """Announce a rate, at which devices that have the budget left select themselves.
+
+    When n users of N are to be asked, and m have given all of their epsilon in this window, the
+    rate is n / (N - m): the m stay silent of themselves. Of a round that is still open, m counts
+    those that were asked for; of one that is counted, those that answered.
+    """
+
+    def __init__(self, epsilon: Epsilon, window: int, population: int) -> None:
+        super().__init__(epsilon, window, population)
+        self._rounds: deque[NewRound] = deque()
+        self._answered: dict[str, int] = {}
+
+    def choose(self, t: int, ask: Ask) -> Choice:
+        while self._rounds and self._rounds[0].t <= t - self.window:
+            self._answered.pop(self._rounds.popleft().name, None)
+        available = self.population
+        by_everyone = sum(stored.epsilon_nano for stored in self._rounds)
+        if by_everyone + ask.epsilon.nano > self.epsilon.nano:
+            available -= sum(self._spent_in(stored) for stored in self._rounds)
+        return Choice((min(ask.users, max(available, 0)), max(available, 1)), None)
+
+    def remember(self, stored: NewRound) -> None:
+        self._rounds.append(stored)
+
+    def heard(self, name: str, reports: int) -> None:
+        self._answered[name] = reports
+
+    def _spent_in(self, stored: NewRound) -> int:
+        """Users of the expected population; a larger one sends more, and has more left."""
+        return min(self._answered.get(stored.name, stored.users), stored.users)
+
+
+class RosterSelection(Selection):
+    """Sample from the devices that have enrolled and have the budget left in the window.
+
+    Budget division asks everyone for a little; population division asks a sample for all of
+    epsilon, so that none of them is asked again in the window. One rule covers both: what a device
+    was asked for in a window stays within epsilon.
+    """
+
+    def __init__(
+        self, epsilon: Epsilon, window: int, population: int, enrolled: Callable[[int], bytes]
+    ) -> None:
+        super().__init__(epsilon, window, population)
+        self._enrolled = enrolled
+        """Gives the devices from a number on, 16 bytes each, as the store has them."""
+        self._lock = threading.Lock()
+        self._places = DeviceTable()
+        self._size = 0
+        self._spent = np.zeros(0, np.int64)
+        self._charges: deque[tuple[int, Asked, int]] = deque()
+        self.catch_up()
+
+    def __len__(self) -> int:
+        return self._size
+
+    def catch_up(self) -> None:
+        """Take up those who have enrolled since; whoever enrols later is not in this round."""
+        new = np.frombuffer(self._enrolled(self._size), np.uint8).reshape(-1, 16)
+        with self._lock:
+            places = np.arange(self._size, self._size + len(new), dtype=np.uint64)
+            self._places.add(new, places + np.uint64(1))
+            self._size += len(new)
+
+    def numbers_of(self, devices: Bytes) -> Places:
+        """The place of each device, or UNKNOWN."""
+        with self._lock:
+            return self._places.find(devices).astype(np.int64) - 1
+
+    def choose(self, t: int, ask: Ask) -> Choice:
+        self._forget(t - self.window)
+        self.catch_up()
+        size = self._size
+        # Fewer devices than expected are asked in proportion, so that they last for the window.
+        wanted = -(-ask.users * min(size, self.population) // self.population)
+        free = np.flatnonzero(self._accounts(size)[:size] + ask.epsilon.nano <= self.epsilon.nano)
+        chosen = _sample(free, min(wanted, len(free)))
+        return Choice((1, 1), Asked(size, None if len(chosen) == size else chosen))
+
+    def remember(self, stored: NewRound) -> None:
+        asked = Asked.of(stored)
+        self._charges.append((stored.t, asked, stored.epsilon_nano))
+        self._charge(asked, stored.epsilon_nano)
+
+    def _forget(self, last: int) -> None:
+        while self._charges and self._charges[0][0] <= last:
+            _, asked, nano = self._charges.popleft()
+            self._charge(asked, -nano)
+
+    def _charge(self, asked: Asked, nano: int) -> None:
+        accounts = self._accounts(asked.roster_size)
+        if asked.numbers is None:
+            accounts[: asked.roster_size] += nano
+        else:
+            accounts[asked.numbers] += nano
+
+    def _accounts(self, size: int) -> Places:
+        """What each device was asked for in the window, in nano-epsilon."""
+        if size > len(self._spent):
+            self._spent = np.concatenate(
+                [self._spent, np.zeros(2 * size - len(self._spent), np.int64)]
+            )
+        return self._spent
+
+
+def _sample(free: Places, size: int) -> Places:
+    """`size` of the free ones in ascending order, every subset alike.
+
+    Whoever has the smallest of random 64-bit keys from the operating system is in; that two keys
+    are the same at the border is too unlikely to matter.
+    """
+    if size == len(free):
+        return free
+    if size == 0:
+        return free[:0]
+    keys = np.frombuffer(os.urandom(8 * len(free)), np.uint64)
+    return np.sort(free[np.argpartition(keys, size - 1)[:size]])
+
+
+def remember_all(selection: Selection, rounds: Iterable[NewRound]) -> None:
+    for stored in rounds:
+        selection.remember(stored)

@@ -1,0 +1,1 @@
+"""A running collector without HTTP: its streams, threads and store, put together."""

@@ -1,0 +1,43 @@
+"""What follows in this process when something becomes of a stream."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from ldpstream.collector.rounds.announcement import Announcement
+from ldpstream.collector.rounds.listener import Listener
+from ldpstream.collector.rounds.notifications import NotificationHub
+from ldpstream.collector.service.meters import Meters
+from ldpstream.collector.store.contract import NewRound, Release, RoundState
+
+_log = logging.getLogger(__name__)
+
+
+class StreamListener(Listener):
+    """Counts what this collector does with a stream, and notifies all that wait for news of it."""
+
+    def __init__(self, stream: str, meters: Meters, evaluate_alerts: Callable[[], None]) -> None:
+        self._stream = stream
+        self._meters = meters
+        self._evaluate_alerts = evaluate_alerts
+        self.hub = NotificationHub()
+
+    def announced(self, announcement: Announcement) -> None:
+        self.hub.announced(announcement)
+
+    def changed(self, changed: NewRound, state: RoundState) -> None:
+        self._meters.rounds.labels(self._stream, changed.purpose, state.value).inc()
+
+    def committed(self, releases: Sequence[Release]) -> None:
+        for one in releases:
+            self._meters.releases.labels(self._stream, one.kind).inc()
+            self._meters.asked.labels(self._stream).inc(one.asked)
+        last = releases[-1]
+        facts = {"stream": self._stream, "t": last.t, "kind": last.kind, "number": len(releases)}
+        _log.info("released", extra=facts | {"asked": last.asked, "received": last.received})
+        self.released(last)
+
+    def released(self, latest: Release) -> None:
+        self.hub.released(latest)
+        self._evaluate_alerts()

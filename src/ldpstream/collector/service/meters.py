@@ -1,0 +1,69 @@
+"""The instruments that count and time things as they happen.
+
+Every series has the label `stream`, so that whoever may not read a stream is shown none of it. No
+other label comes from the network: they are purposes, states and operations of the program's own.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+LATENCIES = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+
+
+class Meters:
+    """One registry of its own for each collector in the process."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.releases = Counter(
+            "ldpstream_releases",
+            "Timestamps released: fresh, carried over, or missed while the collector was away.",
+            ("stream", "kind"),
+            registry=self.registry,
+        )
+        self.rounds = Counter(
+            "ldpstream_rounds",
+            "Rounds that came into a state, by what they were for.",
+            ("stream", "purpose", "state"),
+            registry=self.registry,
+        )
+        self.asked = Counter(
+            "ldpstream_asked_users",
+            "Users asked for, over all timestamps released.",
+            ("stream",),
+            registry=self.registry,
+        )
+        self.ingest = Histogram(
+            "ldpstream_ingest_seconds",
+            "From a request's reports being queued to their being on disk.",
+            ("stream",),
+            buckets=LATENCIES,
+            registry=self.registry,
+        )
+        self.store = Histogram(
+            "ldpstream_store_commit_seconds",
+            "From a change being given to the store to its being on disk.",
+            ("stream", "operation"),
+            buckets=LATENCIES,
+            registry=self.registry,
+        )
+        self.webhook = Counter(
+            "ldpstream_webhook_messages",
+            "Attempts to tell the webhook of alerts: delivered, refused or unreachable.",
+            ("stream", "outcome"),
+            registry=self.registry,
+        )
+        self.store_errors = Counter(
+            "ldpstream_store_errors",
+            "Changes that the store could not make.",
+            ("stream", "operation"),
+            registry=self.registry,
+        )
+
+    def store_changed(self, stream: str, change: str, seconds: float | None) -> None:
+        """Count and time a change of the store; its observer."""
+        if seconds is None:
+            self.store_errors.labels(stream, change).inc()
+        else:
+            self.store.labels(stream, change).observe(seconds)

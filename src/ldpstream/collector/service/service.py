@@ -1,0 +1,226 @@
+"""A running collector: the store, its streams, and the threads that serve them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+
+from ldpstream.collector.alerts.evaluator import PAGE, AlertEvaluator
+from ldpstream.collector.alerts.rulebook import RuleBook
+from ldpstream.collector.alerts.rules import Rule
+from ldpstream.collector.alerts.runner import AlertRunner
+from ldpstream.collector.clock import Clock, SystemClock, ticks
+from ldpstream.collector.config import Config, StreamConfig
+from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.credentials.secrets import Secrets
+from ldpstream.collector.intake.queue import IntakeQueue, StreamIntake
+from ldpstream.collector.leadership.lease_keeper import LeaseKeeper
+from ldpstream.collector.leadership.scheduler import Scheduler
+from ldpstream.collector.leadership.stream_driver import Role, StreamDriver
+from ldpstream.collector.releases.paging import at_once
+from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.rounds.coordinator import Coordinator
+from ldpstream.collector.rounds.follower import POLL_MS, Follower
+from ldpstream.collector.rounds.notifications import NotificationHub
+from ldpstream.collector.rounds.selection import RosterSelection
+from ldpstream.collector.service.listener import StreamListener
+from ldpstream.collector.service.meters import Meters
+from ldpstream.collector.service.opening import open_store
+from ldpstream.collector.store.contract import RoundState, Store
+from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.terms import Terms
+
+LEASES_OF_SILENCE = 3
+"""After so many a collector that hears nothing from a shared store is not ready."""
+
+
+@dataclass
+class StreamService:
+    """One stream, as the API sees it."""
+
+    config: StreamConfig
+    terms: Terms
+    hub: NotificationHub
+    intake: StreamIntake
+    news_seconds: float
+    """How long it may take until a round that another collector opened is known here."""
+    refused: Counter[Problem] = field(default_factory=Counter)
+    """Requests that were turned away as a whole."""
+
+    @property
+    def roster(self) -> RosterSelection | None:
+        selection = self.intake.selection
+        return selection if isinstance(selection, RosterSelection) else None
+
+
+class Service:
+    """Everything but HTTP."""
+
+    def __init__(
+        self,
+        config: Config,
+        secrets: Secrets,
+        clock: Clock | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self.config = config
+        self.secrets = secrets
+        self.clock = clock or SystemClock()
+        self.meters = Meters()
+        self.store = store or open_store(config)
+        self.store.observer = self.meters.store_changed
+        if not self.store.claim("master", secrets.check):
+            self.store.close()
+            raise Mistake(Problem.MASTER_DIFFERS, where=config.database)
+        self.streams: dict[str, StreamService] = {}
+        self.leases = LeaseKeeper(self.store, self._lease_seconds)
+        listeners = {
+            one.name: StreamListener(one.name, self.meters, self._evaluate_alerts)
+            for one in config.streams
+        }
+        self.scheduler = Scheduler(
+            self.clock,
+            {one.name: partial(self._driver, one, listeners[one.name]) for one in config.streams},
+        )
+        self.rulebooks = {
+            one.name: RuleBook(one.name, one.alerts, self.store, one.alert_rule)
+            for one in config.streams
+        }
+        self.evaluators = {
+            one.name: AlertEvaluator(
+                one.name,
+                self.rulebooks[one.name].rules,
+                self.store,
+                sends=config.webhook is not None,
+                external_url=config.external_url,
+                news=listeners[one.name].hub.alerted,
+                page=at_once(len(one.labels), PAGE),
+            )
+            for one in config.streams
+        }
+        self.alerts = AlertRunner(
+            list(self.evaluators.values()),
+            config.webhook,
+            self._webhook_answered,
+            held=self.held if self.store.shared else None,
+            refresh=lambda name: self.rulebooks[name].refresh(),
+        )
+        for name, book in self.rulebooks.items():
+            book.changed = partial(self._rules_changed, name)
+        intakes = {name: one.intake for name, one in self.streams.items()}
+        self.intake = IntakeQueue(
+            self.store, intakes, config.limits.waiting, self._reports_came, self._ingested
+        )
+
+    def _driver(self, config: StreamConfig, listener: StreamListener) -> StreamDriver:
+        """Build what drives a stream, from where the store has it."""
+
+        def lead(held: Store) -> Role:
+            return self._serve(Coordinator(config, held, self.clock, listener), config, listener)
+
+        def follow() -> Role:
+            follower = Follower(config, self.store, self.clock, listener)
+            return self._serve(follower, config, listener)
+
+        return StreamDriver(config.name, self.store, self.clock, self.leases, lead, follow)
+
+    def _serve(self, role: Role, config: StreamConfig, listener: StreamListener) -> Role:
+        """Let the API see what a coordinator or follower has found in the store."""
+        name, hub = config.name, listener.hub
+        latest = self.store.releases(name, role.last_t, 1)
+        if name not in self.streams:
+            intake = StreamIntake(DeviceKeys(self.secrets.master, name), role.selection, Counter())
+            delay = 3 * POLL_MS / 1000 if self.store.shared else 0.0
+            self.streams[name] = StreamService(config, role.terms, hub, intake, delay)
+            recent = self.store.rounds(name, role.last_t - config.window)
+            hub.remember(one.name for one in recent if one.state is not RoundState.OPEN)
+            if latest:
+                hub.released(latest[0])
+        elif role.last_t > hub.last_t:  # another collector has released before it was followed
+            listener.released(latest[0])
+        self.streams[name].intake.selection = role.selection
+        return role
+
+    def held(self, stream: str) -> Store | None:
+        """The store under the stream's lease, if this collector leads the stream."""
+        return self.scheduler.drivers[stream].held
+
+    def _reports_came(self, asking: OpenRound) -> None:
+        """Close a round at once when everyone who was asked has answered."""
+        if self.store.shared:
+            return  # the leader polls, wherever reports came in
+        if self.scheduler.drivers[asking.stream].role.complete:
+            self.scheduler.wake()
+
+    def _evaluate_alerts(self) -> None:
+        self.alerts.wake()
+
+    def _rules_changed(self, stream: str, rules: tuple[Rule, ...]) -> None:
+        self.evaluators[stream].use(rules)
+        self.alerts.wake()
+
+    def _webhook_answered(self, stream: str, outcome: str) -> None:
+        self.meters.webhook.labels(stream, outcome).inc()
+
+    def _ingested(self, stream: str, seconds: float) -> None:
+        self.meters.ingest.labels(stream).observe(seconds)
+
+    def start(self) -> None:
+        """Begin, within the running event loop."""
+        for stream in self.streams.values():
+            stream.hub.attach()
+        self.intake.start()
+        self.leases.start()
+        self.alerts.start()
+        self.scheduler.start()
+
+    def release_waiting(self) -> None:
+        """Let long polls and feeds end."""
+        for stream in self.streams.values():
+            stream.hub.stop()
+
+    def stop(self) -> None:
+        """Finish what is under way, then close the store."""
+        self.release_waiting()
+        self.scheduler.stop()
+        self.intake.stop()
+        self.alerts.stop()
+        self.leases.stop()
+        self.store.close()
+
+    @property
+    def ready(self) -> bool:
+        return self.scheduler.alive and not self.failures
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why streams cannot go on, by name."""
+        found = {name: why for name, why in self.scheduler.failures.items() if why}
+        if self.store.shared:
+            for name in self.streams.keys() - found.keys():
+                silence = self._silence(name)
+                if silence > LEASES_OF_SILENCE * self._lease_seconds:
+                    found[name] = f"the store has said nothing of it for {silence:.0f} s"
+        return found
+
+    def sees(self, stream: str, since: float) -> bool:
+        """Whether all that others had done with a stream by then (in ticks) is known here."""
+        if self.scheduler.failures[stream]:
+            return False
+        if not self.store.shared:
+            return True
+        in_touch = self._silence(stream) <= self._lease_seconds
+        return in_touch and self.scheduler.looked[stream] >= since
+
+    def _silence(self, stream: str) -> float:
+        """Seconds since a shared store was last heard of a stream.
+
+        A leader may count for long, or wait, without asking it for more than the lease.
+        """
+        confirmed = self.leases.confirmed(stream)
+        return ticks() - (self.scheduler.looked[stream] if confirmed is None else confirmed)
+
+    @property
+    def _lease_seconds(self) -> float:
+        return self.config.lease_ms / 1000
