@@ -53,7 +53,7 @@ class Asker:
     serial: int = 0
     named: int = 0
     loses: Callable[[Request], bool] = lambda request: False
-    """Whether an exchange is lost; a device cannot tell on which way."""
+    """Whether an exchange is lost; a device cannot tell in which direction."""
     on_wire: list[tuple[Key, bytes]] = field(default_factory=list)
     departed: list[Draw] = field(default_factory=list)
     seen: list[tuple[int, Request | Pause]] = field(default_factory=list)

@@ -201,7 +201,7 @@ class Session:
         asked = submission.round
         terms = self.account.enrolled.terms
         over_ms = min(asked.deadline_ms, terms.end_of(asked.t)) - self.account.label.now_ms()
-        left = max(0, min(over_ms, terms.interval_ms)) / 1000  # if its clock is wrong too
+        left = max(0, min(over_ms, terms.interval_ms)) / 1000  # at most one interval
         give_up_ms = self._clock.steady_ms() + 1000 * left
         patience = min(PATIENCE, max(left, FIRST_PAUSE))
         request = Request.of(submission.message, patience, self._stop)
