@@ -110,7 +110,7 @@ def lax(*selections: str) -> list[str]:
         (lax("SELECT t, round, 0, report, own_ms, at_ms FROM strict"), "left without a debit"),
         (
             lax("SELECT t, '', nano, report, own_ms, at_ms FROM strict"),
-            "has a debit and no report, or none",
+            "round (none): a round or its report is missing",
         ),
         (["UPDATE enrolment SET terms = ' ' || terms"], "the terms are not written as they were"),
         (["DELETE FROM enrolment"], "no terms that they were made under"),
@@ -130,7 +130,7 @@ def test_a_broken_promise_is_named(
     [
         (
             entry(8, "''", NANO, "NULL"),
-            "the past was unknown at own time 420000 ms: silence for 4m of it",
+            "the past was unknown at own time 420000 ms: silent for 4m from then",
         ),
         ("UPDATE ledger SET at_ms = at_ms - 999999 WHERE t = 4", "t=4 was entered before t=2"),
     ],
@@ -178,11 +178,11 @@ def test_a_device_that_never_enrolled_has_spent_nothing(memory: Path) -> None:
     ("spoil", "what"),
     [
         (lambda path: path.unlink(), "no such file"),
-        (lambda path: path.write_bytes(b""), "no device's file"),
+        (lambda path: path.write_bytes(b""), "not a device's file"),
         (lambda path: path.write_bytes(b"nonsense " * 1000), "cannot be read"),
         (lambda path: path.write_bytes(path.read_bytes()[:5000]), ""),
         (lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\x55" * 9000), ""),
-        (lambda path: _execute(path, "PRAGMA user_version = 7"), "no device's file of format 2"),
+        (lambda path: _execute(path, "PRAGMA user_version = 7"), "not a device's file of format 2"),
         (lambda path: _execute(path, "DROP TABLE ledger"), "no such table: ledger"),
         (lambda path: _execute(path, "UPDATE enrolment SET terms = '[1]'"), "terms cannot be read"),
         (lambda path: _execute(path, "UPDATE enrolment SET terms = '{'"), "terms cannot be read"),

@@ -401,7 +401,7 @@ class TestSeenSince:
         bench.enrolled().close()
         with closing(sqlite3.connect(bench.path)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-        with pytest.raises(LedgerUnusable, match="journal of mode wal"):
+        with pytest.raises(LedgerUnusable, match="journal mode wal"):
             bench.open()
 
     def test_an_application_whose_warning_takes_long(self, bench: Bench) -> None:

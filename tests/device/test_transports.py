@@ -154,8 +154,8 @@ def test_a_server_that_takes_its_time_does_not_hold_a_device(send: Send, script:
 
 
 ENDLESS = {
-    "100 Continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "never answers"),
-    "103 Early Hints": (b"", b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", "never answers"),
+    "100 Continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "never a final one"),
+    "103 Early Hints": (b"", b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", "never a final one"),
     "header lines": (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", "too long"),
     "a header": (b"HTTP/1.1 200 OK\r\nX: ", b"y" * 1000, "too long"),
     "a body": (b"HTTP/1.1 200 OK\r\n\r\n", bytes(1 << 16), "no end"),

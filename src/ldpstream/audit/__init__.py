@@ -1,4 +1,4 @@
-"""Checks of the promise that could fail: exact, by attack, and on a device's own file.
+"""The audit of the privacy promise: exact checks, attacks, and planted bugs that it must find.
 
-See docs/guarantee.md for what is promised, and docs/trust.md for what the checks said.
+See docs/guarantee.md for what is promised, and docs/trust.md for the results.
 """

@@ -1,4 +1,4 @@
-"""A hostile collector: it asks whatever it is told to ask, and lies about the time if told to."""
+"""A hostile collector, which asks whatever a scenario says and may lie about the time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ldpstream.sqlite_files import reading
 NANO = 10**9
 URL = "http://collector.invalid"
 KEY = bytes(32)
-"""Of every device."""
+"""The key of every device."""
 
 
 def make_terms(window: int = 1, interval_ms: int = 60_000, **changes: Any) -> Terms:
@@ -42,32 +42,32 @@ def make_terms(window: int = 1, interval_ms: int = 60_000, **changes: Any) -> Te
 
 @dataclass
 class Asker:
-    """What the collector says; the lines to it are one for each process."""
+    """The state of the hostile collector; each process has a `Line` to it."""
 
     true: TrueTime
     terms: Terms
     rounds: list[dict[str, Any]] = field(default_factory=list)
     now_ms: Callable[[], int | None] | None = None
-    """What it says the time is: None for the true time, or a lie."""
+    """The time that it claims: None for the true time, or a lie."""
     pin: str | None = None
     serial: int = 0
     named: int = 0
     loses: Callable[[Request], bool] = lambda request: False
-    """Whether an exchange is lost: on the way here or on the way back, a device cannot tell."""
+    """Whether an exchange is lost; a device cannot tell in which direction."""
     on_wire: list[tuple[Key, bytes]] = field(default_factory=list)
     departed: list[Draw] = field(default_factory=list)
     seen: list[tuple[int, Request | Pause]] = field(default_factory=list)
-    """All that can be seen of devices from outside, each with its microsecond of true time."""
+    """All that an observer sees of devices, each step with its true time in microseconds."""
 
     @property
     def t(self) -> int:
-        """The timestamp that it is in truth."""
+        """The current timestamp, by true time."""
         return self.terms.timestamp_at(self.true.now_ms())
 
     def a_round(
         self, t: int | None = None, name: str | None = None, **changes: Any
     ) -> dict[str, Any]:
-        """Return a round of t, with a name that was never asked before unless one is given."""
+        """Return a round of t, with a new name unless one is given."""
         t = self.t if t is None else t
         self.named += 1
         return {
@@ -85,7 +85,7 @@ class Asker:
 
 
 class Line:
-    """The transport of one process: everything that leaves by it is looked at."""
+    """The transport of one process, which records everything that is sent."""
 
     def __init__(self, asker: Asker, watch: Watch, path: Path) -> None:
         self._asker, self._watch, self._path = asker, watch, path
@@ -116,18 +116,18 @@ class Line:
         return Response(202, {}, b"{}")
 
     def _is_on_disk(self, key: Key, report: bytes) -> bool:
-        """Look into the file as another process would."""
+        """Read the file as another process would."""
         return report_on_disk(self._path, key) == report
 
 
 def report_on_disk(path: Path, key: Key) -> bytes | None:
-    """Return what the file holds for this round; None if it cannot be seen."""
+    """Return the report that the file holds for this round; None if there is none."""
     try:
         with reading(path) as connection:
             found = connection.execute(
                 "SELECT report FROM ledger WHERE t = ? AND round = ?", key
             ).fetchone()
-    except (sqlite3.Error, OSError, ValueError):  # damaged or gone: nothing can be seen in it
+    except (sqlite3.Error, OSError, ValueError):  # damaged or gone
         return None
     return found[0] if found else None
 

@@ -1,4 +1,4 @@
-"""What an attacker makes of a transcript: evidence about each secret, from the known randomiser."""
+"""The attacker, who computes evidence about each secret from a transcript."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ldpstream.privacy.epsilon import Epsilon
 
 
 def evidence(scenario: Scenario, wire: Sequence[Sent]) -> list[list[float]]:
-    """By target and window: the log likelihood ratio of "1" to "0", from all that it sent then.
+    """Return, by target and window, the log likelihood ratio of "1" to "0" from all reports.
 
-    Answers to one round are averaged: of a device that keeps the rules they are the same bytes.
-    The releases and the other devices' reports are left aside: given the asks, a device's own
-    reports are all that depends on its value.
+    Answers to one round are averaged: a device that keeps the rules sends the same bytes. Releases
+    and other devices' reports are ignored: given the asks, only a device's own reports depend on
+    its value.
     """
     answers: defaultdict[tuple[int, int, str], list[float]] = defaultdict(list)
     for one in wire:
@@ -35,7 +35,7 @@ def evidence(scenario: Scenario, wire: Sequence[Sent]) -> list[list[float]]:
 
 @cache
 def ratios(oracle: Oracle, epsilon_nano: int) -> Mapping[bytes, float]:
-    """By the bytes on the wire: log Pr[report | "1"] / Pr[report | "0"]."""
+    """Return log Pr[report | "1"] / Pr[report | "0"], by the bytes of the report."""
     device = oracle.device(len(LABELS), Epsilon(epsilon_nano))
     zero, one = outputs(device, range(len(LABELS)))
     return {report: math.log(one[report] / zero[report]) for report in zero}

@@ -1,9 +1,9 @@
-"""From right guesses to a lower bound on epsilon, with a stated confidence.
+"""The lower bound on epsilon that follows from right guesses, with a stated confidence.
 
 Each secret is a fair bit. If the protocol keeps to epsilon, then whatever the attacker has seen,
 and whatever the other bits are, the odds of a bit stay within e^epsilon of 1 : 1. So each guess is
 right with probability at most e^epsilon / (1 + e^epsilon), and the number of right ones among r is
-stochastically no larger than that of r such coins, however the guesses hang together (Steinke, Nasr
+stochastically no larger than that of r such coins, however guesses are correlated (Steinke, Nasr
 and Jagielski, "Privacy auditing with one (1) training run", NeurIPS 2023, theorem 5.2). If more are
 right than such coins would give, epsilon is larger. The attacker may abstain: only the guesses that
 it makes count.
@@ -21,19 +21,19 @@ from numpy.typing import NDArray
 from ldpstream.arrays import Floats
 
 DIGITS = 9
-"""Strengths of evidence that agree to this many decimals are the same."""
+"""The number of decimals to which strengths of evidence are compared."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """How an attacker did: `right` of `guesses`, out of `secrets` that it could have guessed."""
+    """The result of an attack: `right` of `guesses`, out of `secrets` that could be guessed."""
 
     right: int
     guesses: int
     secrets: int
 
     def lower_bound(self, error: float) -> float:
-        """Epsilon is at least this, but for a probability of `error`.
+        """Return a lower bound on epsilon, which is wrong with probability at most `error`.
 
         >>> round(Score(right=731, guesses=1000, secrets=1000).lower_bound(0.001), 3)
         0.78
@@ -42,19 +42,19 @@ class Score:
 
 
 def epsilon_of(share: float) -> float:
-    """The epsilon at which so large a share of guesses can be right; 0 below one half."""
+    """Return the epsilon at which this share of guesses can be right; 0 below one half."""
     return math.log(share / (1 - share)) if share > 0.5 else 0.0
 
 
 def share_at_least(right: int, guesses: int, error: float) -> float:
-    """The lower end of Clopper and Pearson's interval (Biometrika 26, 1934), one-sided.
+    """Return the lower end of Clopper and Pearson's interval (Biometrika 26, 1934), one-sided.
 
-    The share at which `right` or more of `guesses` would have a probability of `error`.
+    It is the share at which `right` or more of `guesses` would have a probability of `error`.
 
     >>> round(share_at_least(10, 10, 0.05), 4) == round(0.05 ** (1 / 10), 4)
     True
     """
-    if right == 0:  # perhaps of no guesses at all
+    if right == 0:  # perhaps there are no guesses at all
         return 0.0
     successes = np.arange(right, guesses + 1)
     factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, guesses + 1)))])
@@ -70,7 +70,7 @@ def share_at_least(right: int, guesses: int, error: float) -> float:
 
 
 def _tail(ways: Floats, successes: NDArray[np.int64], guesses: int, share: float) -> float:
-    """The log of the probability of these numbers of successes."""
+    """Return the log of the probability of these numbers of successes."""
     if share <= 0:
         return -math.inf
     terms = ways + successes * math.log(share) + (guesses - successes) * math.log1p(-share)
@@ -79,10 +79,10 @@ def _tail(ways: Floats, successes: NDArray[np.int64], guesses: int, share: float
 
 
 def score(evidence: Sequence[float], truth: Sequence[bool], error: float) -> Score:
-    """Guess the secrets for which the evidence is strongest.
+    """Guess the secrets with the strongest evidence, and score the guesses.
 
-    `evidence` is a log likelihood ratio for each secret. How many to guess is chosen by what the
-    attacker expects from the evidence alone, never by the truth: the bound would not hold else.
+    `evidence` is a log likelihood ratio for each secret. The number of guesses is chosen by
+    what the attacker expects from the evidence, never by the truth: else the bound would not hold.
 
     >>> score([2.0, -2.0, 0.0], [True, False, True], error=0.5)
     Score(right=2, guesses=2, secrets=3)
@@ -94,7 +94,7 @@ def score(evidence: Sequence[float], truth: Sequence[bool], error: float) -> Sco
 
 
 def _threshold(strength: Floats, error: float) -> float:
-    """The least strength to guess at, such that the expected bound is highest."""
+    """Return the least strength to guess at, chosen so that the expected bound is highest."""
     ranked = np.sort(strength[strength > 0])[::-1]
     if not len(ranked):
         return math.inf

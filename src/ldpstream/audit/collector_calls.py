@@ -1,4 +1,4 @@
-"""Requests to a collector's application in the same process: its HTTP, without a socket."""
+"""In-process requests to a collector's ASGI application, without a socket."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The rest of the fleet: the real randomiser and the real arithmetic of a ledger, without a file.
+"""The rest of the fleet, with the real randomiser and the real ledger arithmetic, but no files.
 
-It is there to move the stream, so that adaptive mechanisms publish as often as they can.
+It makes the stream change, so that adaptive mechanisms publish as often as they can.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ldpstream.protocol.limits import DEVICE_BYTES
 
 
 class Crowd:
-    """So many devices that all hold the same label at a time."""
+    """A number of devices that all hold the same label at any time."""
 
     def __init__(self, size: int, epsilon: Epsilon, window: int) -> None:
         self.numbers = [secrets.token_bytes(DEVICE_BYTES) for _ in range(size)]
@@ -26,7 +26,7 @@ class Crowd:
         self._source = SystemSource()
 
     def records(self, asking: OpenRound, keys: DeviceKeys, first_place: int) -> Iterator[bytes]:
-        """The signed records of those who answer; a roster has them from `first_place` on."""
+        """Yield the signed records of those who answer; on a roster they start at `first_place`."""
         t, nano = asking.stored.t, asking.stored.epsilon_nano
         device = asking.collector.device
         for place, number in enumerate(self.numbers):

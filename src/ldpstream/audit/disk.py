@@ -1,6 +1,6 @@
-"""A machine's file system as a witness sees it: change times by the machine's own wall clock.
+"""The file system of a simulated machine, with change times by that machine's wall clock.
 
-The files are real. Their change times are not: a world's weeks take seconds.
+The files are real. Their change times are simulated, since weeks of a world take seconds.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from ldpstream.device.witness import ChangeTime
 
 
 class FileSystem:
-    """When each file was changed last, by its number, and what was in it then."""
+    """The change time of each file, by its inode, and a checksum of its content then."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._known: dict[int, tuple[int, int]] = {}
 
     def touch(self, path: Path) -> None:
-        """Note that this file was changed now."""
+        """Record that this file was changed now."""
         now_ns = 1_000_000 * self.machine.wall_ms()
         self._known[path.stat().st_ino] = now_ns, crc32(path.read_bytes())
 
     def seen(self, path: Path, file: os.stat_result) -> os.stat_result:
-        """Return what the machine would say about this file, whoever has written to it."""
+        """Return the file's status on this machine, whoever has written to it."""
         _, content = self._known.get(file.st_ino, (0, None))
         if path.stat().st_ino == file.st_ino and content != crc32(path.read_bytes()):
             self.touch(path)
@@ -53,7 +53,7 @@ class SimulatedChangeTime(ChangeTime):
             return super().stamp(file)
 
     def committed(self, stamp: str) -> None:
-        if self._committing:  # else it is told once more of an older commit
+        if self._committing:  # else it is told again of an earlier commit
             self._files.touch(self._path)
         self._committing = False
         super().committed(stamp)
@@ -64,7 +64,7 @@ class SimulatedChangeTime(ChangeTime):
 
     @contextmanager
     def _on_the_machine(self) -> Iterator[None]:
-        """Let the witness read this machine's clock and boot in place of the real ones."""
+        """Let the witness read this machine's clock and boot id in place of the real ones."""
         machine, module = self._files.machine, cast(Any, witness)
         real = module.SystemClock, module.time
         module.SystemClock = lambda: machine

@@ -1,7 +1,7 @@
-"""Hostile scenarios with one device, each played in a moment and judged exactly.
+"""Drills: hostile scenarios with one device, each simulated quickly and judged exactly.
 
-Each is a hole of an earlier release, or one that a small mistake would open. A device that keeps
-its rules shows no violation in any of them.
+Each exploits a hole of an earlier release, or one that a small mistake would open. A device that
+keeps its rules shows no violation in any of them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ldpstream.protocol.authentication import report_mac, report_prefix
 from ldpstream.protocol.messages import MAC_HEADER
 
 Drill = Callable[[Path], list[str]]
-"""A hostile scenario, played in an empty folder; it returns the violations that were found."""
+"""A hostile scenario, which runs in an empty folder and returns the violations found."""
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 WINDOW = 20
 SPAN = WINDOW * 60
-"""Seconds: w = 20, one minute."""
+"""The seconds of a window: w = 20 timestamps of one minute."""
 
 
 def _installed(folder: Path, window: int = WINDOW, machine: Machine | None = None) -> Life:
@@ -41,7 +41,7 @@ def _installed(folder: Path, window: int = WINDOW, machine: Machine | None = Non
 
 
 def edge_of_a_timestamp(folder: Path) -> list[str]:
-    """W = 1: asked 0.1 s before a timestamp ends and 0.1 s after, again and again."""
+    """Ask 0.1 s before a timestamp ends and 0.1 s after, again and again, with w = 1."""
     life = _installed(folder, window=1)
     for _ in range(3):
         life.machine.wait(59.9)
@@ -53,7 +53,7 @@ def edge_of_a_timestamp(folder: Path) -> list[str]:
 
 
 def neighbours_of_now(folder: Path) -> list[str]:
-    """W = 1: asked for the timestamps before, at and after now, near an edge."""
+    """Ask for the previous, the current and the next timestamp, near an edge, with w = 1."""
     life = _installed(folder, window=1)
     life.machine.wait(595)
     now = life.asker.t
@@ -62,7 +62,7 @@ def neighbours_of_now(folder: Path) -> list[str]:
 
 
 def wall_clock_while_running(folder: Path) -> list[str]:
-    """The wall clock jumps forward, by hours and by 59 s, and the collector says the same."""
+    """Make the wall clock jump, by hours and by 59 s, and the collector agree with it."""
     life = _installed(folder)
     skew_ms = 0
     life.asker.now_ms = lambda: life.true.now_ms() + skew_ms
@@ -75,7 +75,7 @@ def wall_clock_while_running(folder: Path) -> list[str]:
 
 
 def wall_clock_between_restarts(folder: Path) -> list[str]:
-    """The wall clock is set forward while the process is down, further each time."""
+    """Set the wall clock forward while the process is down, further each time."""
     life = _installed(folder)
     for turn in range(4):
         life.ask()
@@ -86,7 +86,7 @@ def wall_clock_between_restarts(folder: Path) -> list[str]:
 
 
 def wall_clock_between_boots(folder: Path) -> list[str]:
-    """The wall clock is set forward while the machine is off."""
+    """Set the wall clock forward while the machine is off."""
     life = _installed(folder)
     for _ in range(3):
         life.ask()
@@ -96,7 +96,7 @@ def wall_clock_between_boots(folder: Path) -> list[str]:
 
 
 def marks_and_reboots(folder: Path) -> list[str]:
-    """Own time is put on disk again and again, and the machine reboots right after."""
+    """Save own time again and again, and reboot the machine right after."""
     life = _installed(folder)
     life.ask()
     for turn in range(8):
@@ -109,7 +109,7 @@ def marks_and_reboots(folder: Path) -> list[str]:
 
 
 def long_reading(folder: Path) -> list[str]:
-    """W = 1: the application takes 50 s to look at the value, and is asked again 10 s later."""
+    """Let the application take 50 s to read the value, and ask again 10 s later, with w = 1."""
     life = _installed(folder, window=1)
     for _ in range(3):
         life.dawdle_before = 50
@@ -122,7 +122,7 @@ def long_reading(folder: Path) -> list[str]:
 
 
 def reading_outlasts_its_timestamp(folder: Path) -> list[str]:
-    """Asked 10 s before a timestamp ends, the application takes 20 s to look at the value."""
+    """Ask 10 s before a timestamp ends, while the application takes 20 s to read the value."""
     life = _installed(folder, window=1)
     life.machine.wait(50)
     life.dawdle_before = 20
@@ -135,7 +135,7 @@ def reading_outlasts_its_timestamp(folder: Path) -> list[str]:
 
 
 def moved_to_a_machine_that_is_up_for_long(folder: Path) -> list[str]:
-    """The file moves, with its witness, to a machine that is up for days; clocks are right."""
+    """Move the file, with its witness, to a machine up for days; clocks are right."""
     true = TrueTime()
     machines = [Machine(true, up_ms=days * DAY_MS) for days in (1, 9)]
     life = Life(
@@ -157,7 +157,7 @@ def moved_to_a_machine_that_is_up_for_long(folder: Path) -> list[str]:
 
 
 def copy_comes_back(folder: Path) -> list[str]:
-    """A copy made 1 s after a commit comes back by renaming a folder, and by switching a link."""
+    """Restore a copy made 1 s after a commit, by renaming a folder and by switching a link."""
     found = []
     for name in ("rename_back", "link_to"):
         (folder / name).mkdir()
@@ -176,7 +176,7 @@ def copy_comes_back(folder: Path) -> list[str]:
 
 
 def lost_ledger(folder: Path) -> list[str]:
-    """The file is lost, and the application starts as it always does."""
+    """Lose the file, and start the application as usual."""
     life = _installed(folder)
     life.ask()
     life.lose()
@@ -187,7 +187,7 @@ def lost_ledger(folder: Path) -> list[str]:
 
 
 def two_processes_on_one_file(folder: Path) -> list[str]:
-    """Two processes take turns: a loss is a fault too."""
+    """Let two processes take turns on a file; a report that is not sent is a fault, too."""
     life = _installed(folder)
     processes, sent, asked = [life.process, life.another()], 0, 3 * WINDOW
     for turn in range(asked):
@@ -203,12 +203,12 @@ def two_processes_on_one_file(folder: Path) -> list[str]:
 # --- values ---------------------------------------------------------------------------------------
 
 SEEDS = 12
-"""Pairs of lives: a report that depends on a value differs in a pair with a chance of 0.46 (GRR,
-two labels, epsilon 1). The draws are the same in every run, so nothing is left to chance."""
+"""Pairs of lives: a report that depends on a value differs in a pair with probability 0.46 (GRR,
+two labels, epsilon 1). The draws are the same in every run, so the result is deterministic."""
 
 
 class SeededSource:
-    """Draws that are the same in two lives."""
+    """A source with the same draws in two lives."""
 
     def __init__(self, seed: int) -> None:
         self._draws = Random(seed)  # nosec B311 # noqa: S311 - to compare, not to protect
@@ -223,8 +223,8 @@ class SeededSource:
 def _twins(folder: Path, this: Values, that: Values) -> list[str]:
     """Compare two lives with the same draws, whose values differ within one span only.
 
-    Whether a device speaks must not differ. The reports that may differ are those that depend on
-    the values of the span: together they cost at most epsilon.
+    Whether a device reports must not differ. Reports that differ depend on the values of the span:
+    together they may cost at most epsilon.
     """
     depend: dict[tuple[int, str], int] = {}
     for seed in range(SEEDS):
@@ -242,7 +242,7 @@ def _twins(folder: Path, this: Values, that: Values) -> list[str]:
 
 
 def _spoken(folder: Path, seed: int, value: Values) -> dict[tuple[int, str], tuple[int, bytes]]:
-    """Return what a device says in six windows."""
+    """Return the reports of a device in six windows."""
     life = Life(folder, Machine(TrueTime()), make_terms(), source=SeededSource(seed))
     start_us = life.true.us
     life.value = lambda us: value(us - start_us)
@@ -250,7 +250,7 @@ def _spoken(folder: Path, seed: int, value: Values) -> dict[tuple[int, str], tup
     for _ in range(6):
         try:
             life.ask()
-        except LdpStreamError:  # the application has seen its end
+        except LdpStreamError:  # the application has crashed
             break
         life.machine.wait(60)
     return {
@@ -265,12 +265,12 @@ def _first_window(value: int) -> Callable[[int], int | None]:
 
 
 def value_gets_unknown(folder: Path) -> list[str]:
-    """The value is known for one window, and unknown from then on."""
+    """Compare two values that are known for one window, and unknown from then on."""
     return _twins(folder, _first_window(0), _first_window(1))
 
 
 def unusable_value(folder: Path) -> list[str]:
-    """The value of one window is none that the stream has."""
+    """Compare a value of the stream with an unknown one, in one window."""
     return _twins(folder, _first_window(0), _first_window(99))
 
 
@@ -280,13 +280,13 @@ HELD: tuple[Values, ...] = (
     lambda us: None,
     lambda us: us // 30_000_000 % 2,
 )
-"""What each of four twins holds: one label, the other, none, and now one and now the other."""
+"""What each of four twins holds: one label, the other, none, and both in turn."""
 
 
 def twins_seen_from_outside(folder: Path) -> list[str]:
-    """Twins that differ in their values only: all that can be seen, but the reports, is alike."""
+    """Compare twins that differ only in their values: all but the reports must look the same."""
     lives = [twin(folder / str(number), value) for number, value in enumerate(HELD)]
-    found = [line for life in lives for line in (*life.violations, *_wrong_codes(life))]
+    found = [line for life in lives for line in (*life.violations, *_wrong_macs(life))]
     first, *others = ([_outside(*step) for step in life.asker.seen] for life in lives)
     for other in others:
         pairs = zip_longest(first, other, fillvalue="nothing more")
@@ -295,7 +295,7 @@ def twins_seen_from_outside(folder: Path) -> list[str]:
 
 
 def twin(folder: Path, value: Values) -> Life:
-    """Live through rates below 1, lost answers, tries and asks again, waits and restarts."""
+    """Simulate a life with rates below 1, lost answers, retries, repeats, waits and restarts."""
     folder.mkdir()
     draws, losses = SeededSource(1), SeededSource(2)
     life = Life(folder, Machine(TrueTime()), make_terms(window=2), source=draws, value=value)
@@ -327,21 +327,21 @@ def _is_report(step: Request | Pause) -> TypeGuard[Request]:
 
 
 def _outside(us: int, step: Request | Pause) -> str:
-    """Return all of a step, but the bytes of a report and its code."""
+    """Return all of a step except the bytes of a report and its MAC."""
     at = f"{us - 1000 * START_MS} us:"
     if isinstance(step, Pause):
         return f"{at} a pause of {step.seconds} s"
     headers, body = dict(step.headers), step.body
     if _is_report(step):
-        headers[MAC_HEADER], body = "its code", bytes(len(body))
+        headers[MAC_HEADER], body = "its MAC", bytes(len(body))
     return f"{at} {step.method} {step.path} {headers} {body!r} for {step.patience} s"
 
 
-def _wrong_codes(life: Life) -> list[str]:
+def _wrong_macs(life: Life) -> list[str]:
     reports = [step for _, step in life.asker.seen if _is_report(step)]
     names = [step.path.split("/")[-2] for step in reports]
     return [
-        f"round {name}: its code is not that of its bytes"
+        f"round {name}: its MAC is not that of its bytes"
         for name, step in zip(names, reports, strict=True)
         if step.headers.get(MAC_HEADER)
         != report_mac(KEY, report_prefix(life.terms.stream, name), step.body).hex()

@@ -1,10 +1,10 @@
 """The attack: many secrets, whole transcripts, guesses, and what they prove about epsilon.
 
-Beside the attacker, who sees the wire only, stands the judge, who knows when each value was read
+Besides the attacker, who sees only the wire, there is the judge, who knows when each value was read
 (`judge.py`): what it finds is an exact violation. Bugs of clocks, files and values are shown by
 hostile scenarios with one device (`drills.py`), with the bug and without it.
 
-Results are looked at once, when the running is over: how long it ran never depends on them.
+Results are evaluated once, at the end: how long an audit runs never depends on them.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from ldpstream.privacy.epsilon import Epsilon
 
 MECHANISMS = (*PAPER, "lpf")
 ERROR = 1e-6
-"""The chance that any bound of an audit is wrong, all of them together."""
+"""The probability that any bound of an audit is wrong, for all of them together."""
 EPSILON = "1"
 WORLDS = 2
-"""Of a mechanism without a bug, in one pass: on a roster and by open selection."""
+"""The worlds of a mechanism without a bug in one pass: on a roster and by open selection."""
 
 Tell = Callable[[str, int, int], None]
-"""What is under way, what is done, and of how much."""
+"""A callback for progress: the name of the stage, what is done, and of how much."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large worlds are. A world has targets x windows secrets."""
+    """The size of worlds. A world has targets x windows secrets."""
 
     targets: int = 100
     crowd: int = 120
@@ -52,7 +52,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Trial:
-    """A mechanism to attack as it is, or with a bug; or a bug to be shown by a drill."""
+    """A mechanism to attack as it is, or with a bug, or a bug that a drill is to show."""
 
     mechanism: str
     bug: Bug | None = None
@@ -67,16 +67,16 @@ class Trial:
 
     @property
     def attacked(self) -> bool:
-        """Whether it takes guesses, and is not shown by a drill."""
+        """Whether it is attacked with guesses, and not shown by a drill."""
         return self.bug is None or self.bug.drill is None
 
     @property
     def worlds(self) -> int:
-        """In one pass, after which a bug is all but sure to be found."""
+        """The worlds in one pass, after which a bug is almost certain to be found."""
         return self.bug.worlds if self.bug else WORLDS
 
     def scenario(self, size: Size, number: int) -> Scenario:
-        """Worlds take turns: a window with a secret starts anywhere in the mechanism's cycle."""
+        """Return a scenario; they vary, so that secrets start anywhere in a mechanism's cycle."""
         turn = number + number // size.window
         return Scenario(
             self.mechanism,
@@ -101,16 +101,16 @@ def all_trials() -> tuple[Trial, ...]:
 
 @dataclass(frozen=True)
 class Finding:
-    """What an attack came to."""
+    """The result of a trial."""
 
     trial: Trial
     score: Score
     lower_bound: float
     seconds: float
     violations: tuple[str, ...] = ()
-    """What the judge found, exactly."""
+    """The exact violations that the judge found."""
     without_bug: tuple[str, ...] = ()
-    """What it found in the same drill without the bug."""
+    """The violations found in the same drill without the bug."""
 
     @property
     def exceeds(self) -> bool:
@@ -119,23 +119,23 @@ class Finding:
 
     @property
     def as_it_should_be(self) -> bool:
-        """A bug is found; a mechanism or a device without one is not accused."""
+        """Whether a bug was found, or a mechanism or device without one not accused."""
         return self.exceeds == (self.trial.bug is not None) and not self.without_bug
 
     @property
     def under(self) -> str:
-        """Under which mechanism it was attacked; or that it was a drill."""
+        """The mechanism under which it was attacked, or that it was a drill."""
         return self.trial.mechanism.upper() if self.trial.attacked else "a drill"
 
     @property
     def proof(self) -> str:
-        """What epsilon is at least; or that the violation is exact."""
+        """The lower bound on epsilon, or that the violation is exact."""
         return f"{self.lower_bound:.2f}" if self.trial.attacked else "exact"
 
 
 @dataclass(frozen=True)
 class _Notes:
-    """What the attacker has gathered in one trial; replaced as a whole, if at all."""
+    """What the attacker has gathered in one trial; it is only ever replaced as a whole."""
 
     evidence: tuple[float, ...] = ()
     truth: tuple[bool, ...] = ()
@@ -146,7 +146,7 @@ class _Notes:
 
 
 class Campaign:
-    """Attacks trial after trial, in passes over all of them."""
+    """A series of attacks, in passes over all trials."""
 
     def __init__(self, trials: tuple[Trial, ...], size: Size | None = None) -> None:
         self.size = size or Size()
@@ -155,7 +155,7 @@ class Campaign:
         self.stopped = False
 
     def run(self, tell: Tell = lambda stage, done, total: None) -> None:
-        """One pass; Ctrl-C ends it early, with what there is."""
+        """Run one pass; Ctrl-C ends it early and keeps the results so far."""
         jobs = self._one_pass()
         for done, trial in enumerate(jobs):
             tell(trial.name, done, len(jobs))
@@ -163,7 +163,7 @@ class Campaign:
                 return
 
     def run_for(self, seconds: float, tell: Tell = lambda stage, done, total: None) -> None:
-        """One pass, then passes over the mechanisms without a bug until the time is up."""
+        """Run one pass, then passes over the mechanisms without a bug until the time is up."""
         end = time.monotonic() + seconds
         for trial in chain(self._one_pass(), cycle(self._without_bug())):
             left = end - time.monotonic()
@@ -207,11 +207,11 @@ class Campaign:
 
     @property
     def unfinished(self) -> list[str]:
-        """Trials that have not had one pass: they are too short to say anything."""
+        """The trials without a complete pass, which are too short to show anything."""
         return [trial.name for trial, notes in self._notes.items() if notes.worlds < trial.worlds]
 
     def findings(self) -> list[Finding]:
-        """Of the others. The chance of a wrong bound is shared among all."""
+        """Return the findings of complete trials; `ERROR` is divided among all trials."""
         error = ERROR / max(1, sum(trial.attacked for trial in self._trials))
         found = []
         for trial, notes in self._notes.items():

@@ -1,7 +1,7 @@
-"""The exact epsilon of every randomiser, from its own code run under every possible draw.
+"""The exact epsilon of every randomiser, found by running its code under every possible draw.
 
-Where there are too many draws to follow, the same number is taken from the integer ratios that the
-code draws with, by the structure of the oracle.
+Where there are too many draws to follow, it is derived from the integer ratios that the code draws
+with, by the structure of the oracle.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ldpstream.privacy.epsilon import NANO, Epsilon, log_ceiling
 from ldpstream.privacy.randomness import Source
 
 MOST_PATHS = 40_000
-"""Draws to follow for one randomiser, over all of its values."""
+"""The most draws to follow for one randomiser, over all of its values."""
 DIGITS = 60
-"""Of exact epsilons: at 32, the odds are off by 1e-33."""
+"""The digits of exact epsilons: at 32, the odds are off by 1e-33."""
 SEEDS = ((1, 0), (0x9E3779B1, 0x7F4A7C15), (0xFFFFFFFF, 0x12345678), (0x85EBCA6B, 0xC2B2AE35))
-"""Of local hashing: the bucket is enumerated under each of them."""
+"""Hash seeds of local hashing, under each of which the bucket is enumerated."""
 
 Distribution = Mapping[bytes, Fraction]
-"""Pr[bytes on the wire], given a value."""
+"""The probability of each report, as bytes on the wire, given a value."""
 
 
 class Method(StrEnum):
@@ -55,35 +55,35 @@ class Exact:
     labels: int
     epsilon: Epsilon
     ratio: Fraction | None
-    """None: some report is possible under one value and impossible under another."""
+    """None if some report is possible under one value and impossible under another."""
     method: Method
     stated: Fraction
-    """What the randomiser says of itself."""
+    """The ratio that the randomiser states itself."""
 
     @property
     def exact_epsilon(self) -> float:
         return float(self.digits(DIGITS))
 
     def digits(self, number: int) -> Decimal:
-        """The exact epsilon to so many digits, rounded up."""
+        """Return the exact epsilon to this many digits, rounded up."""
         return Decimal("Infinity") if self.ratio is None else log_ceiling(self.ratio, number)
 
     @property
     def margin(self) -> float:
-        """What is given away: epsilon minus the exact one."""
+        """The unused part of epsilon: epsilon minus the exact one."""
         if self.ratio is None:
             return -math.inf
         return float(Fraction(self.epsilon.nano, NANO) - Fraction(self.digits(DIGITS)))
 
     @property
     def holds(self) -> bool:
-        """Whether ratio <= e^epsilon, in whole numbers, and as the randomiser states it."""
+        """Whether ratio <= e^epsilon, in exact arithmetic, and as the randomiser states it."""
         return self.ratio == self.stated and self.stated <= exp_below(self.epsilon)
 
 
 @cache
 def exp_below(epsilon: Epsilon) -> Fraction:
-    """A partial sum of e^epsilon, so below it, but by less than 2^-100: the audit's own series."""
+    """Return a partial sum of e^epsilon, below it by less than 2^-100: the audit's own series."""
     exponent = Fraction(epsilon.nano, NANO)
     term = total = Fraction(1)
     for step in range(1, 240):
@@ -94,7 +94,7 @@ def exp_below(epsilon: Epsilon) -> Fraction:
 
 @dataclass(frozen=True)
 class Grid:
-    """What is checked: each oracle at each number of labels and each epsilon."""
+    """The grid of exact checks: each oracle at each number of labels and each epsilon."""
 
     labels: tuple[int, ...]
     levels: tuple[int, ...]
@@ -124,7 +124,7 @@ FULL = Grid(
 
 
 def check(name: str, device: Randomiser[Any]) -> Exact:
-    """The exact epsilon of one randomiser."""
+    """Return the exact epsilon of one randomiser."""
     method, ratio = _worst(device)
     return Exact(name, device.labels, device.epsilon, ratio, method, device.worst_ratio)
 
@@ -133,7 +133,7 @@ def _worst(device: Randomiser[Any]) -> tuple[Method, Fraction | None]:
     if isinstance(device, LocalHashDevice):
         values = range(min(device.labels, 2 * device.buckets))
         if _paths(device, seeded=True) * len(values) * len(SEEDS) <= MOST_PATHS:
-            # The seed is drawn without regard to the value, so it cancels from every ratio.
+            # The seed is drawn independently of the value, so it cancels from every ratio.
             ratios = [worst_ratio(outputs(device, values, seed)) for seed in SEEDS]
             worst = None if None in ratios else max(one for one in ratios if one is not None)
             return Method.EVERY_DRAW_GIVEN_SEED, worst
@@ -145,7 +145,7 @@ def _worst(device: Randomiser[Any]) -> tuple[Method, Fraction | None]:
 def outputs(
     device: Randomiser[Any], values: Sequence[int], seed: tuple[int, int] | None = None
 ) -> list[Distribution]:
-    """Pr[bytes on the wire | value], for each of the values, by the code that devices run."""
+    """Return Pr[bytes on the wire | value] for each value, by the code that devices run."""
 
     def draw(value: int, source: Source) -> bytes:
         return device.encode(
@@ -156,7 +156,7 @@ def outputs(
 
 
 def worst_ratio(given: Sequence[Distribution]) -> Fraction | None:
-    """The largest Pr[y | v] / Pr[y | v']; None where it is infinite."""
+    """Return the largest Pr[y | v] / Pr[y | v'], or None if it is infinite."""
     reports = set().union(*given)
     if any(reports != set(one) for one in given):
         return None
@@ -178,7 +178,7 @@ class Seeded:
 
 
 class _Counting:
-    """A source that counts in how many ways its questions can be answered."""
+    """A source that counts the possible results of all its draws."""
 
     def __init__(self) -> None:
         self.ways = 1
@@ -193,14 +193,14 @@ class _Counting:
 
 
 def _paths(device: Randomiser[Any], *, seeded: bool = False) -> int:
-    """Randomisers ask the same questions whatever the answers, so one run tells the number."""
+    """Count the possible draws by one run: a randomiser makes the same draws whatever they give."""
     counting = _Counting()
     device.perturb(0, Seeded(counting, SEEDS[0]) if seeded else counting)
     return counting.ways
 
 
 def _from_ratios(device: Randomiser[Any]) -> Fraction:
-    """The worst ratio, by structure: two values differ in the chances of two labels at most."""
+    """Return the worst ratio by structure: two values change the odds of at most two labels."""
     if isinstance(device, NumericDevice):
         return _of_levels(device)
     match device:
@@ -221,7 +221,7 @@ def _from_ratios(device: Randomiser[Any]) -> Fraction:
 
 
 def _of_levels(device: NumericDevice) -> Fraction:
-    """Over all outputs, between the ends of the range, their neighbours and the middle."""
+    """Return the worst ratio over all outputs between the ends, their neighbours and the middle."""
     last = device.labels - 1
     levels = sorted({0, 1, last // 2, last - 1, last})
     worst = Fraction(1)

@@ -1,7 +1,7 @@
-"""What left a person's devices, judged in true time.
+"""The judge of what a person's devices sent, in true time.
 
 It knows when each value was read, since the world's own callback read it, and when each report was
-drawn, since the world's own source was asked for the coins. It shares no arithmetic with a device.
+drawn, since the world's own source gave the coins. It shares no arithmetic with a device.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ldpstream.audit.machine import TrueTime
 from ldpstream.privacy.randomness import Source
 
 Key = tuple[int, str]
-"""A round: the timestamp as it was asked, and the name."""
+"""The identity of a round: the timestamp as it was asked, and the name."""
 OnDisk = Callable[[Key, bytes], bool]
-"""Whether these bytes are on disk for this round now."""
+"""A function that returns whether these bytes are on disk for this round now."""
 
 
 @dataclass(eq=False)
 class Draw:
-    """A report that was drawn of a value that was read at a moment; it may never have left."""
+    """A report drawn from a value that was read at `read_us`; it may never have been sent."""
 
     key: Key
     nano: int
@@ -37,14 +37,14 @@ class Draw:
 
 @dataclass
 class Transcript:
-    """All that one person's devices drew and sent, by whichever process, file or machine."""
+    """All that one person's devices drew and sent, from any process, file or machine."""
 
     true: TrueTime
     draws: list[Draw] = field(default_factory=list)
     strays: list[str] = field(default_factory=list)
-    """Bytes that left and that nothing was drawn for."""
+    """Violations: bytes that were sent and belong to no draw."""
     altered: set[Key] = field(default_factory=set)
-    """Rounds whose bytes on disk were damaged: what is sent again may be a function of them."""
+    """Rounds whose bytes on disk were damaged, so that repeated reports may differ."""
     by_key: defaultdict[Key, list[Draw]] = field(default_factory=lambda: defaultdict(list))
 
     def drawn(self, draw: Draw) -> None:
@@ -52,8 +52,9 @@ class Transcript:
         self.by_key[draw.key].append(draw)
 
     def departed(self, key: Key, report: bytes, fresh: Draw | None, on_disk: OnDisk) -> Draw | None:
-        """Note bytes on the wire: of the draw just made, of one that left before, or of one that
-        a fault kept back.
+        """Record bytes on the wire and return their draw.
+
+        It is the one just made, one that was sent before, or one that a fault held back.
         """
         ours = self.by_key[key]
         if fresh is not None and fresh.report not in (None, report):
@@ -71,11 +72,11 @@ class Transcript:
 
     @property
     def sent(self) -> list[Draw]:
-        """The distinct reports that left, in the order of their readings."""
+        """The distinct reports that were sent, in the order in which their values were read."""
         return sorted((one for one in self.draws if one.left), key=lambda one: one.read_us)
 
     def violations(self, epsilon_nano: int, span_ms: int) -> list[str]:
-        """Return a line for each breach of: at most epsilon in any half-open span of true time."""
+        """Return a line for each violation, such as more than epsilon in a half-open span."""
         span_us = 1000 * span_ms
         found = [*self._fullest(epsilon_nano, span_us), *self._drawn_twice(span_us), *self.strays]
         found += [
@@ -86,7 +87,7 @@ class Transcript:
         return found
 
     def _fullest(self, epsilon_nano: int, span_us: int) -> Iterator[str]:
-        """The span that holds most begins with a reading; only the worst one is told."""
+        """Report the fullest span, which begins with a reading, if it exceeds epsilon."""
         sent = self.sent
         most, most_at, held, end = 0, 0, 0, 0
         for first in sent:
@@ -110,9 +111,9 @@ class Transcript:
 
 
 class Watch:
-    """One process of a device, watched: which round it considers, when it reads, when it draws.
+    """An observer of one process of a device: which round it considers, when it reads and draws.
 
-    It is the process's source of randomness too.
+    It is also the process's source of randomness.
     """
 
     def __init__(self, transcript: Transcript, source: Source) -> None:
@@ -127,7 +128,7 @@ class Watch:
         self._read_us = self._fresh = None
 
     def reads(self) -> None:
-        """The callback takes the value at this moment."""
+        """Record that the value is read at this moment."""
         self._read_us, self._fresh = self._transcript.true.us, None
 
     def coin(self, favour: int, total: int) -> bool:
@@ -139,11 +140,11 @@ class Watch:
         return self._source.below(bound)
 
     def _draws(self) -> None:
-        """The first coin after a reading is the first of a report."""
+        """Record a new draw at the first coin after a reading."""
         if self._read_us is not None and self._fresh is None:
             self._fresh = Draw(self.key, self._nano, self._read_us)
             self._transcript.drawn(self._fresh)
 
     def departs(self, report: bytes, on_disk: OnDisk) -> Draw | None:
-        """Note bytes that leave for the round that is considered."""
+        """Record bytes that are sent for the round under consideration."""
         return self._transcript.departed(self.key, report, self._fresh, on_disk)

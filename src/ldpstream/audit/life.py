@@ -1,7 +1,7 @@
 """The life of one person's device in a simulated world: installs, restarts, reboots, lost files.
 
-Real: the device, its file, its rules, its conversations. Stood in for: clocks, change times of
-files, the passing of time, and the collector, which is hostile (`asker.py`).
+Real are the device, its file, its rules and its conversations. Simulated are clocks, change times
+of files, the passing of time, and the collector, which is hostile (`asker.py`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ldpstream.privacy.randomness import Source, SystemSource
 from ldpstream.protocol.terms import Terms, Value
 
 Values = Callable[[int], Value | None]
-"""The person's value at a moment of true time, in microseconds."""
+"""A function that returns the person's value at a true time in microseconds."""
 
 
 def ignore(problem: LdpStreamError) -> None:
-    """Take a warning for read."""
+    """Ignore a warning."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Process:
 
 
 class Life:
-    """One person, whose device may be installed anew or moved, and all that ever left it."""
+    """One person, whose device may be reinstalled or moved, and all that it ever sent."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Life:
         self.path = self.home / "device.ldp"
         self.value = value
         self.dawdle_before = self.dawdle_after = 0.0
-        """Seconds that the application takes before and after it looks at the value."""
+        """Seconds that the application takes before and after it reads the value."""
         self.terms = terms or make_terms()
         self.asker = Asker(self.true, self.terms)
         self.transcript = Transcript(self.true)
@@ -76,7 +76,7 @@ class Life:
         self._copies = count(1)
         self.process: Process | None = None
         self.faults: list[str] = []
-        """Of the disk, while rounds were answered."""
+        """Faults of the disk, while rounds were answered."""
 
     # --- processes --------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class Life:
         self.machine.wait(seconds)
 
     def install(self, *, first: bool = True) -> Process:
-        """Make the file, as an installer does, enrol and start."""
+        """Create the file, as an installer does, enrol and start."""
         self.process = self._started(Device.create, first_install=first)
         self.process.device.enrol(URL, self.terms.stream, "")
         return self.process
@@ -114,11 +114,11 @@ class Life:
         self.start()
 
     def start(self) -> Process | None:
-        """Start the application: it opens the device, and enrols it if it is not. It makes none."""
+        """Start the application: it opens the device, enrols it if need be, and creates none."""
         self.process = None
         try:
             self.process = self.another()
-        except Mistake:  # there is no file, and an application makes none
+        except Mistake:  # there is no file, and an application creates none
             return None
         except LedgerUnusable as fault:
             self.faults.append(str(fault))
@@ -159,7 +159,7 @@ class Life:
     # --- what the collector does ------------------------------------------------------------------
 
     def ask(self, *rounds: dict[str, Any], by: Process | None = None) -> list[Draw]:
-        """Announce rounds, and return what left for them; by default one for all of epsilon now."""
+        """Announce rounds (by default one with all of epsilon), and return the reports sent."""
         process = by or self.process
         if process is None:
             return []
@@ -190,7 +190,7 @@ class Life:
         return copied
 
     def rename_back(self, copied: Path) -> None:
-        """Put a copy in the file's place by renaming its folder, which no file's time shows."""
+        """Put a copy in the file's place by renaming its folder, which changes no file's times."""
         self.home.rename(self.home.with_name(f"old{next(self._copies)}"))
         copied.parent.rename(self.home)
 

@@ -1,7 +1,7 @@
-"""One true time, and machines whose clocks tell it well or badly.
+"""True time, and simulated machines whose clocks follow it more or less well.
 
 A budget is kept if it is kept in true time. So nothing here is taken from the device: its clocks
-are functions of the true time, and a judge goes by the true time alone.
+are functions of the true time, and the judge uses the true time alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import count
 
 START_MS = 1_700_000_000_000
-"""When a world begins, in milliseconds since the epoch."""
+"""The time at which a world begins, in milliseconds since the epoch."""
 
 
 class TrueTime:
@@ -42,10 +42,10 @@ class TrueTime:
 
 
 class Machine:
-    """A machine with the two clocks of a device, and the name of its boot.
+    """A machine with the two clocks of a device, and a boot id.
 
-    The wall clock may be wrong, drift and be set. The steady clock counts from boot; it may stand
-    still while the machine sleeps, and it may run slow, but never fast: on that a device relies.
+    The wall clock may be wrong, drift and be set. The steady clock counts from boot; it may stop
+    while the machine sleeps, and it may run slow, but never fast: a device relies on that.
 
     >>> machine = Machine(TrueTime(), skew_ms=-5000, counts_sleep=False)
     >>> machine.sleep(60)
@@ -71,7 +71,7 @@ class Machine:
         up_ms: int = 0,
     ) -> None:
         if pace > 1:
-            raise ValueError("a steady clock that runs fast keeps no promise")
+            raise ValueError("no promise can be kept with a steady clock that runs fast")
         self.true = true
         self._drift, self._counts_sleep, self._pace = drift, counts_sleep, pace
         self._names_boots = names_boots
@@ -104,7 +104,7 @@ class Machine:
         return self._boot
 
     def _look(self) -> None:
-        # Not within itself: what it does may need a clock.
+        # Not re-entrant: the hook may read a clock itself.
         hook, self.before_look = self.before_look, None
         if hook is not None:
             hook()
@@ -121,21 +121,21 @@ class Machine:
         self._slept_us += round(1_000_000 * seconds)
 
     def set_wall(self, skew_ms: int) -> None:
-        """Set the wall clock to be so far ahead of the true time."""
+        """Set the wall clock to be this far ahead of the true time."""
         self._set_at_us, self._set_to_us = self.true.us, self.true.us + 1000 * skew_ms
 
     def move_wall(self, ms: int) -> None:
-        """Move the wall clock by so much."""
+        """Move the wall clock by this much."""
         self._set_at_us, self._set_to_us = self.true.us, self._wall_us() + 1000 * ms
 
     def reboot(self, down_seconds: float = 0) -> None:
-        """Be off for so long and start anew: the steady clock counts from here."""
+        """Turn the machine off for a while and boot it: the steady clock starts at 0 again."""
         self.wait(down_seconds)
         self._booted_us, self._slept_us = self.true.us, 0
         self._boot = self._new_name()
 
     def restart_container(self) -> None:
-        """Give the boot another name, on the same kernel: systemd-nspawn and LXC do so."""
+        """Change the boot id on the same kernel, as systemd-nspawn and LXC do."""
         self._boot = self._new_name()
 
 

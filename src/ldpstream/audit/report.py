@@ -1,4 +1,4 @@
-"""The audit as one page, for someone who will not read the code."""
+"""The report of an audit as one HTML page, for readers who do not read code."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PLANTED = (
 
 
 def write_report(audit: Audit, folder: Path, command: str) -> Path:
-    """`audit.html` in this folder."""
+    """Write `audit.html` into this folder and return its path."""
     sections = [
         Section("exact", "Randomisers, exactly", _exact_parts(audit.exact)),
         Section("attack", "Mechanisms under attack", _attack_parts(audit.honest)),
@@ -60,7 +60,7 @@ def write_report(audit: Audit, folder: Path, command: str) -> Path:
 
 
 def _where() -> Html:
-    """When and on what it was made: whoever signs has to know."""
+    """Return when and on which platform the audit was made, for whoever signs it."""
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return paragraph(f"{when}, {python}, {platform.system()} {platform.machine()}.", "soft")
@@ -149,11 +149,11 @@ def _mark(good: bool, yes: str, no: str) -> Html:
 
 
 LEFT, WIDE, HIGH = 230, 480, 24
-"""Pixels: room for names, the longest bar, and a row."""
+"""Pixels: the width of names and of the longest bar, and the height of a row."""
 
 
 def _bars(findings: Sequence[Finding]) -> Html:
-    """A bar for each lower bound, and a line at the epsilon that was promised."""
+    """Return a chart with a bar for each lower bound and a line at the promised epsilon."""
     if not findings:
         return paragraph("None were finished.")
     most = max(max(one.lower_bound, float(one.trial.epsilon)) for one in findings) * 1.05

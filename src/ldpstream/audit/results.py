@@ -1,4 +1,4 @@
-"""An audit, and what it says."""
+"""The results of an audit, and their summaries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONFIDENCE = f"{1 - ERROR:.4%}"
 
 @dataclass(frozen=True)
 class Audit:
-    """Everything that was checked, and what was not for want of time."""
+    """Everything that was checked, and what was not finished in time."""
 
     exact: Sequence[Exact]
     findings: Sequence[Finding]
@@ -24,7 +24,7 @@ class Audit:
 
     @property
     def honest(self) -> list[Finding]:
-        """Of the mechanisms as they are."""
+        """The findings about mechanisms without a bug."""
         return [one for one in self.findings if one.trial.bug is None]
 
     @property
@@ -48,7 +48,7 @@ class Audit:
 
     @property
     def complaints(self) -> list[str]:
-        """The failures, and what there was no time for."""
+        """The failures, and what was not finished in time."""
         missing = [f"not finished: {', '.join(self.unfinished)}"] if self.unfinished else []
         return self.failures + missing
 
@@ -57,7 +57,7 @@ class Audit:
         return not self.complaints
 
     def to_json(self) -> dict[str, list[dict[str, Any]]]:
-        """The short form, for programs."""
+        """Return the short form, for programs."""
         return {
             "exact": [
                 {
@@ -80,7 +80,7 @@ class Audit:
         }
 
     def details(self) -> dict[str, Any]:
-        """All of it, for the file beside the report."""
+        """Return all details, for the file beside the report."""
         return {
             "passed": self.passed,
             "failures": self.failures,
@@ -120,20 +120,20 @@ def _what_failed(one: Finding) -> str:
 
 @dataclass(frozen=True)
 class OracleSummary:
-    """The checks of one oracle, taken together."""
+    """A summary of the checks of one oracle."""
 
     oracle: str
     checks: int
     methods: tuple[str, ...]
     least_margin: float
-    """Of all checks: epsilon minus exact epsilon."""
+    """The least of epsilon minus exact epsilon over all checks."""
     example: Exact
-    """At epsilon 1, if that was checked, and with the fewest labels."""
+    """A check at epsilon 1, if there is one, with the fewest labels."""
     holds: bool
 
 
 def by_oracle(exact: Sequence[Exact]) -> list[OracleSummary]:
-    """In the order in which they were checked first."""
+    """Return a summary for each oracle, in the order in which they were first checked."""
     names = dict.fromkeys(one.oracle for one in exact)
     summaries = []
     for name in names:

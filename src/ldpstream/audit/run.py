@@ -10,12 +10,12 @@ from ldpstream.audit.results import Audit
 
 
 def quick_audit(tell: Tell) -> Audit:
-    """A small grid, and one pass over all trials."""
+    """Audit with a small grid and one pass over all trials."""
     return _audit(exact.QUICK, lambda campaign: campaign.run(tell), tell)
 
 
 def full_audit(seconds: float, tell: Tell) -> Audit:
-    """The whole grid, and passes for so long."""
+    """Audit with the whole grid, and passes for this many seconds."""
     return _audit(exact.FULL, lambda campaign: campaign.run_for(seconds, tell), tell)
 
 

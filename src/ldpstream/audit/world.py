@@ -1,7 +1,7 @@
-"""A collector and its devices in one process, in one true time that is moved by hand.
+"""A simulated world: a collector and its devices in one process, with a true time set by hand.
 
 Real: the collector's application, intake, store, coordinator and mechanism; the targets' sessions,
-ledgers (files in memory) and randomisers, with the operating system's randomness. Stood in for: the
+ledgers (files in memory) and randomisers, with the operating system's randomness. Simulated: the
 sockets, the passing of time, each target's machine with clocks of its own (`machine.py`), and the
 rest of the fleet (`crowd.py`). A hostile collector is in `asker.py`.
 """
@@ -44,20 +44,20 @@ STREAM = "audit"
 LABELS = ("no", "yes")
 INTERVAL_MS = 10_000
 ASKED = 2
-"""How often the network makes each device answer each round, as if the first answer was lost."""
+"""How often each device has to answer each round, as if the first answer had been lost."""
 TOKEN = b"enrolment token of the audit"
 MOST_SKEWED = 3
-"""Timestamps by which a target's wall clock is wrong at most, ahead or behind."""
+"""The most timestamps by which a target's wall clock is wrong, ahead or behind."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A stream, and how its secrets lie in true time.
+    """A stream, and the position of its secrets in true time.
 
     After `offset` intervals in which everyone's value is the same, each target has a secret bit
     for each of `windows` spans of w intervals: its value in all of the span. So two histories that
     differ in one bit are w-neighbouring, in the worst way, and spans lie anywhere in a mechanism's
-    cycle. A value is read when it is read, whichever timestamp it is reported for.
+    cycle. What counts is when a value is read, not the timestamp for which it is reported.
     """
 
     mechanism: str
@@ -75,7 +75,7 @@ class Scenario:
         return self.offset + self.windows * self.window
 
     def window_of(self, moment_ms: int) -> int | None:
-        """Return the place of the window that this moment lies in, if it is one with a secret."""
+        """Return the index of the secret window that contains this moment, or None."""
         since = moment_ms - START_MS - self.offset * INTERVAL_MS
         place = since // (self.window * INTERVAL_MS)
         return place if 0 <= place < self.windows else None
@@ -94,7 +94,7 @@ class Sent:
 
 
 class Target:
-    """A device under attack: its session, its machine, and what leaves it."""
+    """A device under attack: its session, its machine, and what it sends."""
 
     def __init__(self, path: Path, machine: Machine, source: Source) -> None:
         self.path, self.machine = path, machine
@@ -105,7 +105,7 @@ class Target:
         self.session = Session(store, self.watch)
 
     def consider(self, pin: str, asked: Round) -> tuple[Outcome, int | None]:
-        """Return what comes of a round and, if bytes leave, when their value was read."""
+        """Return the outcome of a round and, if bytes are sent, when their value was read."""
         self.watch.considers(asked.key, asked.epsilon_nano)
         outcome = self.session.consider(pin, asked)
         if not isinstance(outcome, Submission):
@@ -143,7 +143,7 @@ class World:
         return part
 
     def live(self) -> None:
-        """Run to the end; everything that went over the wire is in `wire` then."""
+        """Run to the end; `wire` then holds everything that was sent."""
         try:
             asyncio.run(self._live())
         finally:
@@ -165,7 +165,7 @@ class World:
                 self.true.advance_to(wake)
 
     def _target(self, number: int, folder: Path, source: Source) -> Target:
-        """A device whose wall clock is wrong, and drifts."""
+        """Return a device whose wall clock is wrong, and drifts."""
         wrong = number % (2 * MOST_SKEWED + 1) - MOST_SKEWED
         machine = Machine(
             self.true, skew_ms=wrong * INTERVAL_MS, drift=Fraction(wrong, 1000), up_ms=1000 * number
@@ -183,7 +183,7 @@ class World:
 
     @property
     def violations(self) -> list[str]:
-        """What the judge finds wrong with any target."""
+        """The violations that the judge finds in any target."""
         promise = self.scenario.epsilon.nano, self.scenario.window * INTERVAL_MS
         return [
             f"target {number}: {found}"
@@ -203,7 +203,7 @@ class World:
         return await call(self._app, request)
 
     async def _answer(self, asking: OpenRound) -> None:
-        """Everyone answers; targets as often as the network makes them, and when it is time."""
+        """Let everyone answer; targets answer `ASKED` times, once their budget allows it."""
         heard = await self._listen()
         keys = self._service.streams[STREAM].intake.keys
         await self._pass_on(asking, self._crowd.records(asking, keys, self.scenario.targets))
@@ -219,9 +219,9 @@ class World:
     def _answers_of(
         self, waiting: Iterable[int], heard: list[Announcement]
     ) -> tuple[list[bytes], dict[int, int]]:
-        """Return what they have to send now, as records of a batch, and who has to wait how long.
+        """Return what they send now, as records of a batch, and who has to wait how long.
 
-        All that is sent is seen on the wire.
+        All that is sent is recorded in `wire`.
         """
         records, early = [], {}
         for number in sorted(waiting):
@@ -247,7 +247,7 @@ class World:
         return records, early
 
     async def _listen(self) -> list[Announcement]:
-        """What each target is told: on a roster one by one, else all the same."""
+        """Return what each target is told: on a roster one by one, else all the same."""
         if self.scenario.selection is Selection.OPEN:
             heard = [await self._rounds(None)] * len(self.targets)
         else:

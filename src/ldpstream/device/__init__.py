@@ -1,6 +1,6 @@
-"""What runs on a device: its ledger, its randomisers, and how it talks to a collector.
+"""The part of the package that runs on a device: its ledger, its randomisers, its transports.
 
-Needs the standard library only: a device has neither NumPy nor the collector. See docs/device.md.
+It needs the standard library only: a device has neither NumPy nor the collector (docs/device.md).
 
 >>> grr = Oracle.GRR.device(labels=4, epsilon=Epsilon.of(1))
 >>> len(grr.encode(grr.perturb(2, SystemSource())))

@@ -1,4 +1,4 @@
-"""`python -m ldpstream.device`."""
+"""The entry point of `python -m ldpstream.device`."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""The part of a device that keeps the promise: decide by the rules, commit, and only then hand out.
+"""The part of a device that keeps the promise: it decides and commits before anything is sent.
 
-No network here. What `consider` returns to be sent is on disk, with its debit.
+There is no network here. A report that `consider` returns is already on disk, with its debit.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from ldpstream.protocol.messages import SubmitReport
 from ldpstream.protocol.terms import Terms, TermsRefused
 
 Reading = Callable[[Terms, Source], int]
-"""Reads the value that the device holds now and returns its place (`values.py`)."""
+"""A function that reads the value the device holds now and returns its index (`values.py`)."""
 
 MARKS_PER_SPAN = 8
-"""How often own time is put on disk after a report: a reboot costs no more than this share."""
+"""How often per window own time is saved after a report: a reboot loses at most one such part."""
 LONGEST_DETAIL = 200
-"""Characters of a refusal that are stored: a collector has had a say in them."""
+"""The most characters of a refusal that are stored: a collector can influence its text."""
 
 Fault = TypeVar("Fault", bound=LdpStreamError)
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A report that is on disk, and may leave."""
+    """A report that is on disk and may be sent."""
 
     round: Round
     message: SubmitReport
@@ -48,8 +48,8 @@ Outcome = Submission | TooEarly | Silence | Refused
 class Account:
     """One device's file, and what this process remembers of it.
 
-    Decisions are prepared from memory and made in a transaction on the file, in which every other
-    process is locked out. So several may share a file.
+    Decisions are prepared from memory and made in an exclusive transaction on the file. So several
+    processes may share a file.
     """
 
     def __init__(self, store: Store, source: Source) -> None:
@@ -64,7 +64,7 @@ class Account:
             self._recall(change)
 
     def _recall(self, change: Change) -> None:
-        """Take over what the file says; count it as spent if it may be an older copy (rule 6)."""
+        """Load the state from the file; count it as spent if it may be an older copy (rule 6)."""
         memory = change.memory
         self.number, self._secret, self._own = memory.number, memory.secret, memory.own
         self.enrolment = memory.enrolment
@@ -80,7 +80,7 @@ class Account:
                 self._count_as_spent(change, self.enrolment.terms)
 
     def _count_as_spent(self, change: Change, terms: Terms) -> None:
-        """Enter the whole epsilon now: anything may have left up to this moment (rule 6)."""
+        """Debit the whole epsilon now: anything may have been sent up to this moment (rule 6)."""
         own_ms = self.own_ms() + 1
         change.enter(Entry(0, "", terms.epsilon_nano, None, own_ms, self._clock.wall_ms()))
         self._ledger = self._ledger.exhausted(own_ms)
@@ -93,13 +93,13 @@ class Account:
         return self.enrolment
 
     def enrol(self, number: bytes, offered: Enrolment) -> None:
-        """Commit what was agreed on under this number.
+        """Commit what was agreed on under this device number.
 
-        A first ledger starts as spent, unless it is a first install (rule 6). Of a later enrolment
-        only the address and what the collector knows the device by are taken.
+        A first ledger starts as spent, unless it is a first install (rule 6). A later enrolment
+        may change the collector's address and the key, but not the terms.
         """
         with self._store.change() as change:
-            if change.memory.number != number:  # the key is of another device
+            if change.memory.number != number:  # the key belongs to another device
                 raise LedgerUnusable(Problem.LEDGER_REPLACED, file=self._store.path.name)
             first = change.memory.first and change.vouched_for
             self._recall(change)
@@ -116,25 +116,25 @@ class Account:
                     self._count_as_spent(change, offered.terms)
 
     def own_ms(self) -> int:
-        """Return own time now, in whole milliseconds that have passed."""
+        """Return own time now, in milliseconds, rounded down."""
         return self._own.at(Look.at(self._clock))
 
     @property
     def t(self) -> int:
-        """The timestamp that it is now, by label time."""
+        """The current timestamp, by label time."""
         return self.enrolled.terms.timestamp_at(self.label.now_ms())
 
     def consider(self, pin: str, asked: Round | Refused, reading: Reading) -> Outcome:
         """Decide about a round that was announced under `pin`.
 
-        Raise `LedgerUnusable` if the disk does not take it; then nothing may be sent.
+        Raise `LedgerUnusable` if it cannot be committed; then nothing may be sent.
         """
         if isinstance(asked, Refused):
             return self.note(asked)
         before = Look.at(self._clock)
         decision = self._decide(pin, asked, before)
         if isinstance(decision, Fresh):
-            # The value may be looked at from here on, and is not looked at in vain.
+            # Read the value only now that a report of it is due.
             value = reading(self.enrolled.terms, self._source)
             decision = self._draw(pin, asked, before, value)
         match decision:
@@ -153,10 +153,10 @@ class Account:
         return decide(pin, asked, state, self._own.at(look), self.label.now_ms())
 
     def _draw(self, pin: str, asked: Round, before: Look, value: int) -> Decision:
-        """Decide again, with all others locked out, and commit a report of this value.
+        """Decide again, in an exclusive transaction, and commit a report of this value.
 
-        The check is made with the own time before the value was read, the debit is entered with the
-        own time after it.
+        The budget is checked at the own time before the value was read, and debited at the own time
+        after it.
         """
         with self._store.change() as change:
             self._recall(change)
@@ -167,7 +167,7 @@ class Account:
             checked_ms = self._own.at(before)
             randomiser = self.enrolled.terms.randomiser(Epsilon(asked.epsilon_nano))
             report = randomiser.encode(randomiser.perturb(value, self._source))
-            own_ms = self.own_ms() + 1  # the next whole one: no earlier than it was
+            own_ms = self.own_ms() + 1  # rounded up: no earlier than the reading of the value
             ledger = self._ledger.spend(own_ms, asked.epsilon_nano, checked_ms)
             wall_ms = self._clock.wall_ms()
             change.enter(Entry(asked.t, asked.name, asked.epsilon_nano, report, own_ms, wall_ms))
@@ -180,7 +180,7 @@ class Account:
         return Repeat(asked, report)
 
     def mark_time(self) -> None:
-        """Put own time on disk, if it can be done and a reboot would lose much of it."""
+        """Save own time if a reboot would lose much of it; ignore a disk that fails."""
         if self.enrolment is None or not self._ledger.forget(self.own_ms()).debits:
             return
         passed = self._clock.steady_ms() - self._own.look.steady_ms
@@ -195,11 +195,11 @@ class Account:
         return Submission(asked, SubmitReport(stream, asked.name, self.number, mac, report))
 
     def arrived(self, asked: Round) -> None:
-        """Remember that the collector has the report of this round: it is not sent again."""
+        """Remember that the collector has the report of this round; it is not sent again."""
         self._delivered.add(asked.key)
 
     def note(self, fault: Fault) -> Fault:
-        """Count a refusal; put it on disk with the next report, or at once if it is a new kind."""
+        """Count a refusal; save it with the next report, or at once if it is of a new kind."""
         self._count(fault)
         if fault.problem.code not in self._told:
             self._told.add(fault.problem.code)
@@ -213,7 +213,7 @@ class Account:
         self._refusals[code] = RefusalCount(code, times + 1, self._clock.wall_ms(), detail)
 
     def save_refusals(self) -> None:
-        """Put the counts of refusals on disk, if it can be done: they are no more than counts."""
+        """Save the counts of refusals; ignore a disk that fails, since they are only counts."""
         if not self._refusals:
             return
         try:
@@ -225,6 +225,6 @@ class Account:
         self._refusals.clear()
 
     def close(self) -> None:
-        """Put on disk what can be: counts of refusals, and how far own time has come."""
+        """Save the counts of refusals and own time, if the disk allows it."""
         self.save_refusals()
         self.mark_time()

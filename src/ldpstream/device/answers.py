@@ -1,4 +1,4 @@
-"""Reading what a collector answers. Nothing in it is trusted, not even to be JSON."""
+"""Parsing of a collector's answers. Nothing in them is trusted, not even that they are JSON."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ldpstream.protocol.names import shown
 
 LONGEST_RETRY_SECONDS = 3600.0
 LARGEST_SHORT = 1 << 17
-"""Bytes of any answer but an enrolment's: 64 rounds fit."""
+"""The most bytes of any answer except that of an enrolment: 64 rounds fit."""
 
 
 def read_object(response: Response, what: str, most: int = LARGEST_SHORT) -> dict[str, Any]:
-    """Return the JSON object in a body of so many bytes: parsed, it is many times larger."""
+    """Return the JSON object in a body of at most `most` bytes: parsed, it is far larger."""
     try:
         answer = json.loads(response.body) if len(response.body) <= most else None
     except (ValueError, RecursionError):
@@ -28,7 +28,7 @@ def read_object(response: Response, what: str, most: int = LARGEST_SHORT) -> dic
 
 
 def read_key(sent: object) -> bytes:
-    """A device's key, from 64 hex digits."""
+    """Return a device's key from its 64 hex digits."""
     try:
         key = bytes.fromhex(sent) if isinstance(sent, str) else b""
     except ValueError:
@@ -39,10 +39,10 @@ def read_key(sent: object) -> bytes:
 
 
 def refusal_in(response: Response, what: str) -> Refused:
-    """What a problem body (RFC 9457) says, as an error of this device's."""
+    """Return the error that a problem body (RFC 9457) describes."""
     try:
         body = json.loads(response.body[:LARGEST_SHORT])
-        # A type is a URI, by whichever scheme, that ends in the code.
+        # A type is a URI of any scheme that ends in the error code.
         code, detail = re.split("[/:#]", str(body["type"]))[-1], str(body.get("detail", ""))
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         code, detail = "", ""
@@ -57,6 +57,6 @@ def refusal_in(response: Response, what: str) -> Refused:
 
 
 def retry_after(response: Response) -> float:
-    """Seconds to wait, if the collector asked for them in numbers."""
+    """Return the seconds that the Retry-After header asks for; 0 if it gives no number."""
     seconds = response.headers.get("retry-after", "")
     return min(float(seconds), LONGEST_RETRY_SECONDS) if seconds.isdecimal() else 0.0

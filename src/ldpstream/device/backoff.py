@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Exponential backoff with jitter: how long to wait before a retry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import SystemRandom
 LONGEST_SECONDS = 300.0
 
 Jitter = Callable[[float], float]
-"""A random number of seconds from 0 to the one given."""
+"""A function that returns a random number of seconds from 0 to the one given."""
 
 
 def system_jitter(most: float) -> float:
@@ -16,7 +16,7 @@ def system_jitter(most: float) -> float:
 
 
 def pause_after(failures: int, first: float, at_least: float, jitter: Jitter) -> float:
-    """Doubling, with jitter over its whole range so that a fleet does not come back as one.
+    """Return a pause that doubles with each failure, with full jitter to spread a fleet's retries.
 
     >>> [pause_after(failures, 1.0, 0.0, lambda most: most) for failures in (1, 2, 3, 30)]
     [1.0, 2.0, 4.0, 300.0]

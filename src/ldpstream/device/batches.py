@@ -1,4 +1,4 @@
-"""Records of many devices in one request: what a bridge and a gateway say to a collector."""
+"""Batches of many devices' records, as a bridge or a gateway sends them to a collector."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ldpstream.device.exchange import Conversation, Pause, Request, Response, Un
 from ldpstream.protocol.messages import SubmitBatch
 
 BATCH = 1000
-"""Records that are sent at once; fewer where the collector finds so many too large."""
+"""Records in one request; fewer where the collector answers that these are too large."""
 TOO_LARGE = 413
 
 
 @dataclass(frozen=True)
 class Decided:
-    """What the collector has answered for the next `number` records."""
+    """The collector's answer for the next `number` records."""
 
     number: int
     response: Response
@@ -29,10 +29,10 @@ def pass_on(
     pause: Callable[[int], float],
     give_up: Callable[[], bool],
 ) -> Conversation[list[Decided]]:
-    """Send records until the collector has decided on each; the last ones may be given up.
+    """Send records until the collector has accepted or refused each, or `give_up()` is true.
 
-    How much it takes at once is its operator's choice, so a part that is too large is halved.
-    A single record that is too large is decided on.
+    The collector's operator sets how much it takes at once, so a part that is too large is halved.
+    A single record that is too large counts as refused.
     """
     decided: list[Decided] = []
     first, most = 0, len(records)
@@ -53,7 +53,7 @@ def pass_on(
 def _insist(
     request: Request, pause: Callable[[int], float], give_up: Callable[[], bool]
 ) -> Conversation[Response | None]:
-    """Send the same bytes until there is an answer other than "later"; None if given up."""
+    """Retry with backoff until the answer is neither 429 nor 5xx; return None if given up."""
     for failures in count(1):
         try:
             response = yield request

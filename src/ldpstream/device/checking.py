@@ -1,4 +1,4 @@
-"""Re-checks a device's ledger and the reports that it keeps, from the file alone. It only reads."""
+"""The audit of a device's ledger and its stored reports, from the file alone. It only reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ldpstream.sqlite_files import reading
 
 @dataclass(frozen=True)
 class Window:
-    """A span of w intervals of own time, from the debit of timestamp `t` on, and what it holds."""
+    """A span of w intervals of own time from the debit of `t` on, and the epsilon spent in it."""
 
     t: int
     start_ms: int
@@ -37,7 +37,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Book:
-    """What a device's file says."""
+    """The content of a device's file."""
 
     file: str
     terms: Terms | None
@@ -51,11 +51,11 @@ class Book:
 
 @dataclass(frozen=True)
 class Check:
-    """What came of a check: faults break the promise, remarks are for people to know."""
+    """The result of a check: faults break the promise, remarks are for information."""
 
     book: Book
     windows: tuple[Window, ...]
-    """One for each report, which it starts with."""
+    """One window for each report, which starts with that report."""
     faults: tuple[str, ...]
     remarks: tuple[str, ...]
 
@@ -65,7 +65,7 @@ class Check:
 
 
 def check_ledger(path: Path) -> Check:
-    """Read a device's file, and check all that it shows."""
+    """Read a device's file and check everything in it."""
     book = read_book(path)
     if book.terms is None:
         faults = ("there are entries, but no terms that they were made under",)
@@ -80,7 +80,7 @@ def check_ledger(path: Path) -> Check:
 
 
 def read_book(path: Path) -> Book:
-    """What is in the file; refuse one that is damaged, or no device's."""
+    """Return the content of the file; refuse one that is damaged or not a device's."""
     if not path.is_file():
         raise _no_ledger(path, "no such file")
     try:
@@ -92,7 +92,7 @@ def read_book(path: Path) -> Book:
             if found == 1:
                 raise _no_ledger(path, OLD)
             if found != FORMAT:
-                raise _no_ledger(path, f"it is no device's file of format {FORMAT}")
+                raise _no_ledger(path, f"it is not a device's file of format {FORMAT}")
             enrolled = connection.execute("SELECT terms FROM enrolment").fetchone()
             rows = _rows(connection)
     except sqlite3.Error as error:
@@ -104,7 +104,7 @@ def read_book(path: Path) -> Book:
 
 
 def _rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    """All entries: a ledger forgets what no window reaches, unless it was made to keep it."""
+    """Return all entries, those of the table `history` too, if a ledger was made to keep them."""
     tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
     kept = ["ledger", "history"] if ("history",) in tables else ["ledger"]
     return [
@@ -117,7 +117,7 @@ def _rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
 def _entry(path: Path, row: tuple[Any, ...]) -> Entry:
     kinds = (int, str, int, bytes | None, int, int)
     if not all(map(isinstance, row, kinds)):
-        raise _no_ledger(path, f"its entry {row[:2]} is no entry of a ledger")
+        raise _no_ledger(path, f"its entry {row[:2]} is not a valid entry of a ledger")
     return Entry(*row)
 
 
@@ -130,12 +130,12 @@ def _terms(path: Path, text: str) -> Terms:
 
 def _no_ledger(path: Path, what: str) -> Mistake:
     return Mistake(
-        Problem.DATA_FILE, file=path, what=what, fix="give the file of one device, whole"
+        Problem.DATA_FILE, file=path, what=what, fix="give the complete file of one device"
     )
 
 
 def _windows(book: Book, terms: Terms) -> Iterator[Window]:
-    """A window that holds most starts with a report."""
+    """Yield the window that starts at each report; the fullest window is among them."""
     for first in book.reports:
         empty = Window(first.t, first.own_ms, terms.promise.span, 0)
         yield replace(empty, nano=sum(entry.nano for entry in book.reports if entry in empty))
@@ -143,7 +143,7 @@ def _windows(book: Book, terms: Terms) -> Iterator[Window]:
 
 def _faults(book: Book, terms: Terms, windows: tuple[Window, ...]) -> Iterator[str]:
     if terms.canonical != book.terms_text:
-        yield "the terms are not written as they were pinned: their hash is another"
+        yield "the terms are not written as they were pinned: they have another hash"
     for window in windows:
         if window.nano > terms.epsilon_nano:
             yield (
@@ -160,7 +160,7 @@ def _faults(book: Book, terms: Terms, windows: tuple[Window, ...]) -> Iterator[s
 
 def _faults_of(entry: Entry, terms: Terms) -> Iterator[str]:
     if (entry.round == "") != (entry.report is None):
-        yield f"t={entry.t}: round {entry.round or '(none)'} has a debit and no report, or none"
+        yield f"t={entry.t}: round {entry.round or '(none)'}: a round or its report is missing"
     if entry.nano < 1:
         yield f"t={entry.t}: the report of round {entry.round} left without a debit"
     elif entry.report is not None and (fault := _malformed(entry, entry.report, terms)):
@@ -168,7 +168,7 @@ def _faults_of(entry: Entry, terms: Terms) -> Iterator[str]:
 
 
 def _malformed(entry: Entry, report: bytes, terms: Terms) -> str:
-    """Why a kept report cannot have been drawn at the epsilon that was debited for it."""
+    """Say why a report cannot have been drawn with the epsilon debited for it; "" if it can."""
     try:
         terms.randomiser(Epsilon(entry.nano)).decode(report)
     except LdpStreamError as fault:
@@ -177,7 +177,7 @@ def _malformed(entry: Entry, report: bytes, terms: Terms) -> str:
 
 
 def _broken_silences(book: Book, terms: Terms) -> Iterator[str]:
-    """After an unknown past the device is silent; reports before it stay."""
+    """Yield the reports that were made while an unknown past required silence."""
     for unknown in (entry for entry in book.entries if entry.report is None):
         silence = Window(unknown.t, unknown.own_ms, terms.promise.span, unknown.nano)
         for entry in book.reports:
@@ -189,7 +189,7 @@ def _remarks(book: Book, terms: Terms) -> Iterator[str]:
     for entry in book.entries:
         if entry.report is None:
             span = spelled(terms.promise.span)
-            yield f"the past was unknown at own time {entry.own_ms} ms: silence for {span} of it"
+            yield f"the past was unknown at own time {entry.own_ms} ms: silent for {span} from then"
     for earlier, later in pairwise(book.entries):
         if later.at_ms < earlier.at_ms:
             yield (

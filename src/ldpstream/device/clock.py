@@ -1,8 +1,8 @@
-"""A device's two times: own time, in which budgets are kept, and label time, which names t.
+"""A device's two times: own time, in which budgets are kept, and label time, which gives t.
 
-Own time grows with a steady clock only, so that nobody can hurry it. Label time says which
-timestamp it is; anyone may correct it, forward or back, and no budget depends on it. The rules and
-their proof are in docs/guarantee.md.
+Own time grows with a monotonic clock only, so that nobody can speed it up. Label time gives the
+current timestamp; anyone may correct it, forward or back, and no budget depends on it. The rules
+and their proof are in docs/guarantee.md.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two clocks, in milliseconds, and the name of the boot that the second one counts from."""
+    """A wall clock and a monotonic one, in milliseconds, and the id of the current boot."""
 
     def wall_ms(self) -> int:
         """Return the time since the epoch. Anyone may set it."""
         ...
 
     def steady_ms(self) -> int:
-        """Return the time since this boot. Nobody can set it; it should count time asleep."""
+        """Return the time since this boot, including sleep if possible. Nobody can set it."""
         ...
 
     def boot(self) -> str | None:
-        """Return a name that no other boot has, or None where the platform gives none."""
+        """Return a unique id of this boot, or None where the platform gives none."""
         ...
 
 
@@ -39,8 +39,8 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def steady_ms(self) -> int:
-        # Linux's and macOS's usual monotonic clocks stand still while the machine sleeps; these do
-        # not, nor does Windows's.
+        # The usual monotonic clocks of Linux and macOS stop while the machine sleeps; these two and
+        # that of Windows do not.
         if hasattr(time, "CLOCK_BOOTTIME"):
             return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
         if sys.platform == "darwin":
@@ -55,7 +55,7 @@ class SystemClock:
 def _boot_of_this_machine() -> str | None:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        # A container may have a steady clock of its own, counted from another moment.
+        # A container (time namespace) may have a steady clock with an offset of its own.
         clocks = os.readlink("/proc/self/ns/time") if os.path.exists("/proc/self/ns/time") else ""
     except (OSError, ValueError):
         return None
@@ -64,7 +64,7 @@ def _boot_of_this_machine() -> str | None:
 
 @dataclass(frozen=True)
 class Look:
-    """All clocks at one moment."""
+    """A reading of all clocks at one moment."""
 
     wall_ms: int
     steady_ms: int
@@ -77,10 +77,10 @@ class Look:
 
 @dataclass(frozen=True)
 class OwnTime:
-    """Own time at one moment, and what the clocks said then.
+    """Own time at one moment, and the clocks' reading then.
 
     >>> mark = OwnTime(1_000, Look(wall_ms=50_000, steady_ms=7_000, boot="a"))
-    >>> mark.resumed(Look(wall_ms=0, steady_ms=7_300, boot="a")).own_ms  # whatever the wall clock
+    >>> mark.resumed(Look(wall_ms=0, steady_ms=7_300, boot="a")).own_ms  # the wall clock is ignored
     1300
     >>> mark.resumed(Look(wall_ms=90_000, steady_ms=60, boot="b")).own_ms  # up for 60 ms
     1060
@@ -90,13 +90,13 @@ class OwnTime:
     look: Look
 
     def resumed(self, now: Look) -> OwnTime:
-        """Return own time now, going on from a mark that any process may have left.
+        """Return own time now, continued from a mark that any process may have left.
 
-        It has grown by no more than the time that has passed. Within a boot the steady clock
-        counts. Otherwise a steady clock that has gone back has started anew, and counts from
-        there; one that has not may still be the same, whatever the boot is called (containers get
-        new names for it). And it is no more than the wall clock says: the file may come from
-        another machine, which has been up for longer.
+        It never grows by more than the time that has passed. Within a boot, the steady clock tells
+        how much that is. After another boot, a steady clock that has gone back was restarted, and
+        its whole reading counts; one that has not may be the same clock (containers get new boot
+        ids), and the difference counts. Then own time also grows by no more than the wall clock
+        did: the file may come from another machine, which has been up for longer.
         """
         passed = now.steady_ms - self.look.steady_ms
         if now.boot is None or now.boot != self.look.boot:
@@ -105,12 +105,12 @@ class OwnTime:
         return OwnTime(self.own_ms + max(0, passed), now)
 
     def at(self, other: Look) -> int:
-        """Return own time at another look that this process took, before or after."""
+        """Return own time at another reading by this process, earlier or later."""
         return self.own_ms + other.steady_ms - self.look.steady_ms
 
 
 class LabelTime:
-    """Which time it is in the stream: the wall clock's, until the collector says otherwise."""
+    """The time in the stream: the wall clock's, until the collector corrects it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -120,6 +120,6 @@ class LabelTime:
         return self._from_ms + self._clock.steady_ms() - self._since_ms
 
     def correct(self, now_ms: int, heard_steady_ms: int | None = None) -> None:
-        """Take over what time the collector said it is, now or when it was heard."""
+        """Adopt the collector's time, as of now or of the moment at which it was heard."""
         steady = self._clock.steady_ms() if heard_steady_ms is None else heard_steady_ms
         self._from_ms, self._since_ms = now_ms, steady

@@ -1,6 +1,6 @@
-"""The command line of a device, on the standard library: look at its file, check its ledger.
+"""The command line of a device: show its status, audit its ledger. It needs no other package.
 
-It is `python -m ldpstream.device`, and `ldpstream device` where that is installed.
+It runs as `python -m ldpstream.device`, and as `ldpstream device` where that is installed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ldpstream.errors import LdpStreamError, Mistake
 
 
 def run(arguments: Sequence[str], program: str = "python -m ldpstream.device") -> int:
-    """Run one command and return its exit status: 2 for a mistake of the user's, 1 for a fault."""
+    """Run one command and return its exit status: 2 for a mistake of the user, 1 for a fault."""
     parser = _parser(program)
     if not arguments:
         parser.print_help()
@@ -65,12 +65,12 @@ def audit_ledger(file: Path, *, as_json: bool) -> int:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line, without the usage."""
+        """Print what is wrong in one line, without the usage, and exit."""
         sys.exit(_fail(f"{message}; see {self.prog} --help", 2))
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = _Parser(program, description="Look at the file of a device.")
+    parser = _Parser(program, description="Inspect the file of a device.")
     parser.add_argument("--version", action="version", version=f"ldpstream {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add(

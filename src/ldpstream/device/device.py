@@ -1,4 +1,4 @@
-"""A device, blocking or on an event loop: a session with a network."""
+"""The public classes `Device` (blocking) and `AsyncDevice` (asyncio): a session with a network."""
 
 from __future__ import annotations
 
@@ -40,34 +40,34 @@ T = TypeVar("T")
 
 
 class _Values:
-    """What both flavours do without a network."""
+    """The methods that `Device` and `AsyncDevice` share, which need no network."""
 
     session: Session
 
     @property
     def terms(self) -> Terms | None:
-        """What was agreed at enrolment; None before."""
+        """The terms agreed on at enrolment; None before it."""
         enrolment = self.session.account.enrolment
         return enrolment.terms if enrolment else None
 
     @property
     def t(self) -> int:
-        """The timestamp that it is now, as far as the device knows."""
+        """The current timestamp, as far as the device knows."""
         return self.session.account.t
 
     def observe(self, value: Value | None) -> None:
         """Hold this value from now on.
 
-        A label by its name or index; where the stream is of numbers, a number, which is clamped to
-        its range. What is no value of the stream (None, NaN, an unknown label) never means silence,
-        which would tell of it: the stream's `other` label is reported or, where there is none, a
-        value drawn at random. That draws a label's figure f towards 1/d, by theta (1/d - f) if a
-        share theta of the fleet has no value; the collector cannot see it.
+        Give a label by its name or index or, for a stream of numbers, a number, which is clamped to
+        the stream's range. Anything else (None, NaN, an unknown label) does not make the device
+        silent, since silence would reveal it: the stream's `other` label is reported or, if it has
+        none, a value drawn at random. That biases a label's frequency f towards 1/d, by
+        theta (1/d - f) if a share theta of the fleet has no value; the collector cannot see it.
         """
         self.session.value.observe(value)
 
     def follow(self, read: Callable[[], Value | None]) -> None:
-        """Call `read` for the value whenever one is reported.
+        """Call `read` for the value whenever a report is made.
 
         It must return the value that is held at that moment. An exception is treated like None.
         """
@@ -75,7 +75,7 @@ class _Values:
 
 
 class Device(_Values):
-    """A device that may block. Not for several threads at once.
+    """A device whose calls block. It is not thread-safe.
 
     >>> import tempfile
     >>> with (
@@ -99,11 +99,11 @@ class Device(_Values):
 
     @classmethod
     def create(cls, path: str | Path, *, first_install: bool = False, **parts: Any) -> Self:
-        """Make a device in a new file: for installers, once. `parts` are those of `open`.
+        """Create a device in a new file: an installer does it, once. `parts` are those of `open`.
 
-        Say `first_install` if this person's device has never reported before: only an installer
-        can know. Otherwise the device first keeps silent for w intervals, since a ledger that was
-        lost looks like one that never was.
+        Give `first_install=True` if this person's device has never reported before: only an
+        installer can know. Otherwise the device is silent for the first w intervals, since a ledger
+        that was lost looks like one that never existed.
         """
         _store(path, **parts).create(first_install)
         return cls.open(path, **parts)
@@ -121,9 +121,9 @@ class Device(_Values):
         transport: Transport | None = None,
         sleep: Sleep = sleep_blocking,
     ) -> Self:
-        """Open the device that lives in this file. It never makes one.
+        """Open the device in this file. The file is never created here.
 
-        `warn` is told, once for each kind, of values that cannot be reported.
+        `warn` is called, once for each kind, about values that cannot be reported.
         """
         session = Session(_existing(path, witness, clock), source, jitter, warn)
         return cls(session, transport, sleep)
@@ -136,12 +136,12 @@ class Device(_Values):
         *,
         pin: str | None = None,
     ) -> Terms:
-        """Agree with a collector on a stream's terms. Give `pin` to accept these terms only."""
+        """Enrol in a collector's stream. Give `pin` to accept only the terms with that hash."""
         Address.of(url)
         return self._drive(self.session.enrol(stream, url, token, pin), url)
 
     def poll(self, wait: int = 0) -> Heard:
-        """Ask once for rounds, waiting up to `wait` seconds for news, and answer them."""
+        """Ask once for rounds, with a long poll of up to `wait` seconds, and answer them."""
         return self._drive(self.session.poll(wait), self.session.account.enrolled.url)
 
     def run(
@@ -150,9 +150,9 @@ class Device(_Values):
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> None:
-        """Poll until `stop()`, and `tell` what came of it.
+        """Poll until `stop()` returns true, and pass the result of each poll to `tell`.
 
-        Faults of the network and of the disk only make it wait.
+        Faults of the network and of the disk are retried with backoff.
         """
         self._drive(self.session.run(stop, wait, tell), self.session.account.enrolled.url)
 
@@ -193,7 +193,7 @@ class AsyncDevice(_Values):
 
     @classmethod
     def create(cls, path: str | Path, *, first_install: bool = False, **parts: Any) -> Self:
-        """Make a device in a new file, as `Device.create`."""
+        """Create a device in a new file, as `Device.create` does."""
         _store(path, **parts).create(first_install)
         return cls.open(path, **parts)
 
@@ -210,7 +210,7 @@ class AsyncDevice(_Values):
         transport: AsyncTransport | None = None,
         sleep: AsyncSleep = sleep_async,
     ) -> Self:
-        """Open the device that lives in this file, as `Device.open`; many may share a transport."""
+        """Open the device in this file, as `Device.open` does; many may share a transport."""
         session = Session(_existing(path, witness, clock), source, jitter, warn)
         return cls(session, transport, sleep)
 
@@ -222,12 +222,12 @@ class AsyncDevice(_Values):
         *,
         pin: str | None = None,
     ) -> Terms:
-        """As `Device.enrol`."""
+        """Enrol, as `Device.enrol` does."""
         Address.of(url)
         return await self._drive(self.session.enrol(stream, url, token, pin), url)
 
     async def poll(self, wait: int = 0) -> Heard:
-        """As `Device.poll`."""
+        """Poll once, as `Device.poll` does."""
         return await self._drive(self.session.poll(wait), self.session.account.enrolled.url)
 
     async def run(
@@ -236,7 +236,7 @@ class AsyncDevice(_Values):
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> None:
-        """As `Device.run`; cancel it, or let `stop()` say so."""
+        """Poll as `Device.run` does, until it is cancelled or `stop()` returns true."""
         await self._drive(self.session.run(stop, wait, tell), self.session.account.enrolled.url)
 
     async def _drive(self, conversation: Conversation[T], url: str) -> T:

@@ -1,4 +1,4 @@
-"""What is shown of a device's file: as an object for JSON, and as lines for people."""
+"""The output of the device commands: an object for JSON, and lines for people."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ldpstream.device.status import Status
 
 LAST_REPORTS = 10
 BAR = 30
-"""Characters of a full window."""
+"""The width of the bar of a full window, in characters."""
 
 Row = dict[str, Any]
 
 
 def status_object(found: Status) -> Row:
-    """Return all that a status says."""
+    """Return everything in a status."""
     terms = found.terms
     return {
         "device": found.number,
@@ -51,7 +51,7 @@ def status_object(found: Status) -> Row:
 
 
 def status_lines(found: Status) -> Iterator[str]:
-    """Yield the status in words: the budget, the last reports, and what was refused."""
+    """Yield the status as lines: the budget, the last reports, and what was refused."""
     overview = status_object(found)
     entries, refusals = overview.pop("entries"), overview.pop("refusals")
     for name, value in overview.items():
@@ -63,7 +63,7 @@ def status_lines(found: Status) -> Iterator[str]:
 
 
 def check_object(check: Check) -> Row:
-    """Return all that a check of a ledger found."""
+    """Return everything that a check of a ledger found."""
     book, fullest = check.book, check.fullest
     terms = book.terms
     return {
@@ -91,7 +91,7 @@ def check_object(check: Check) -> Row:
 
 
 def check_lines(check: Check) -> Iterator[str]:
-    """Yield what a check found in words; the faults themselves are for standard error."""
+    """Yield the findings of a check as lines; the faults themselves go to standard error."""
     overview = check_object(check)
     for name in ("file", "stream", "pin", "epsilon_nano", "window", "reports"):
         yield f"{name}: {_cell(overview[name])}"
@@ -112,7 +112,7 @@ def check_lines(check: Check) -> Iterator[str]:
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    r"""Yield a header and a line for each row: words to the left of a column, numbers to the right.
+    r"""Yield a header and a line for each row, with text aligned left and numbers aligned right.
 
     >>> print(*table([{"t": 9, "round": "9-a"}, {"t": 10, "round": "10-b"}]), sep="\n")
      t  round
@@ -133,7 +133,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 def _cell(value: object) -> str:
     text = "-" if value is None else str(value)
-    return "".join(sign if sign.isprintable() else "?" for sign in text)  # no codes of terminals
+    return "".join(sign if sign.isprintable() else "?" for sign in text)  # no terminal escapes
 
 
 def _time(ms: int) -> str:

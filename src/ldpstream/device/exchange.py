@@ -1,8 +1,8 @@
-"""Conversations with a collector, without a socket.
+"""Sans-I/O conversations with a collector, and the loops that carry them out.
 
-A conversation is a generator: it yields requests and pauses, is sent responses, and returns what
-came of it. `drive` and `drive_async` carry one out, so that the blocking and the asyncio flavours
-of a device share every line of what a device does.
+A conversation is a generator: it yields requests and pauses, is sent responses, and returns its
+result. `drive` and `drive_async` carry one out, so that the blocking and the asyncio classes of a
+device share all of its logic.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.protocol.messages import Message
 
 LARGEST_ANSWER = 8 << 20
-"""Bytes of a response that are read at most: the terms of 65,536 labels fit."""
+"""The most bytes of a response that are read: the terms of 65,536 labels fit."""
 PATIENCE = 10.0
-"""Seconds for a whole request, apart from what a collector is asked to hold back."""
+"""Seconds for a whole request, apart from the time that a long poll asks for."""
 LOOK_SECONDS = 0.2
-"""The longest time between two looks at a `Stop`."""
+"""The longest time between two calls of a `Stop`."""
 
 Stop = Callable[[], bool]
-"""Says whether to stop waiting. It is called often, so it should be quick."""
+"""A function that returns whether to stop waiting. It is called often, so it should be quick."""
 
 
 def never() -> bool:
-    """The default `Stop`. It costs nothing: where it is given, nobody looks."""
+    """Return false: the default `Stop`, which is recognised and never polled."""
     return False
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to send, and how long to wait for the answer."""
+    """An HTTP request, and how long to wait for its answer."""
 
     method: str
     path: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Not shown: a token may be among them."""
+    """Not in the repr: a token may be among them."""
     body: bytes = b""
     patience: float = PATIENCE
     """Seconds for all of it: to connect, to send, to wait, to read the last byte of the answer, and
-    to send again where a connection that was kept alive turns out to be closed."""
+    to send again where a keep-alive connection turns out to be closed."""
     stop: Stop = field(default=never, repr=False, compare=False)
-    """When it says true, the request ends as `Unreachable`, within `LOOK_SECONDS`."""
+    """When it returns true, the request fails with `Unreachable` within `LOOK_SECONDS`."""
     message: Message | None = field(default=None, repr=False, compare=False)
-    """What HTTP carries here, for carriers other than HTTP."""
+    """The message that the request carries, for transports other than HTTP."""
 
     @classmethod
     def of(cls, message: Message, patience: float = PATIENCE, stop: Stop = never) -> Request:
@@ -60,25 +60,25 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """What came back; the names of headers are in lower case."""
+    """An HTTP response; the names of its headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
-    """Not shown: that of an enrolment holds the device's key."""
+    """Not in the repr: that of an enrolment holds the device's key."""
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Wait before going on."""
+    """A pause before the next step of a conversation."""
 
     seconds: float
     stop: Stop = field(default=never, repr=False, compare=False)
-    """When it says true, the pause is over, within `LOOK_SECONDS`."""
+    """When it returns true, the pause ends within `LOOK_SECONDS`."""
 
 
 class Unreachable(LdpStreamError):
-    """No answer. Whether the request arrived is not known."""
+    """A request got no answer. It is not known whether it arrived."""
 
 
 T = TypeVar("T")
@@ -86,12 +86,12 @@ Conversation = Generator[Request | Pause, Response | None, T]
 
 
 class Transport(Protocol):
-    """Carries requests to a collector."""
+    """A carrier of requests to a collector."""
 
     def send(self, url: str, request: Request) -> Response:
-        """Carry a request to the collector at `url`; raise `Unreachable` without an answer.
+        """Carry a request to the collector at `url`; raise `Unreachable` if there is no answer.
 
-        It returns within `request.patience` seconds, and soon after `request.stop()` says true.
+        It returns within `request.patience` seconds, and soon after `request.stop()` returns true.
         """
         ...
 
@@ -99,7 +99,7 @@ class Transport(Protocol):
 
 
 class AsyncTransport(Protocol):
-    """The same, without blocking."""
+    """A carrier of requests that does not block, otherwise like `Transport`."""
 
     async def send(self, url: str, request: Request) -> Response: ...
 
@@ -111,14 +111,14 @@ AsyncSleep = Callable[[float, Stop], Awaitable[object]]
 
 
 def sleep_blocking(seconds: float, stop: Stop = never) -> None:
-    """Sleep, at most until `stop()` says true."""
+    """Sleep, at most until `stop()` returns true."""
     end = time.monotonic() + seconds
     while not stop() and (left := end - time.monotonic()) > 0:
         time.sleep(left if stop is never else min(left, LOOK_SECONDS))
 
 
 async def sleep_async(seconds: float, stop: Stop = never) -> None:
-    """Sleep without blocking the event loop, at most until `stop()` says true."""
+    """Sleep without blocking the event loop, at most until `stop()` returns true."""
     end = time.monotonic() + seconds
     while not stop() and (left := end - time.monotonic()) > 0:
         await asyncio.sleep(left if stop is never else min(left, LOOK_SECONDS))
@@ -129,7 +129,7 @@ def drive(
     send: Callable[[Request], Response],
     sleep: Sleep = sleep_blocking,
 ) -> T:
-    """Carry a conversation out, blocking."""
+    """Carry out a conversation, blocking."""
     try:
         step = next(conversation)
         while True:
@@ -153,7 +153,7 @@ async def drive_async(
     send: Callable[[Request], Awaitable[Response]],
     sleep: AsyncSleep = sleep_async,
 ) -> T:
-    """Carry a conversation out on an event loop."""
+    """Carry out a conversation on an event loop."""
     try:
         step = next(conversation)
         while True:
@@ -174,7 +174,7 @@ async def drive_async(
 
 @dataclass(frozen=True)
 class Address:
-    """Where a collector is.
+    """The address of a collector.
 
     >>> Address.of("https://example.org/ldp")
     Address(secure=True, host='example.org', port=443, prefix='/ldp')

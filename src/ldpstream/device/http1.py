@@ -1,7 +1,7 @@
-"""HTTP/1.1 without a socket: the bytes of a request, and a reader of the bytes of an answer.
+"""HTTP/1.1 without a socket: a writer of requests and an incremental parser of answers.
 
-Whoever answers may be hostile. So whatever could be read in two ways is refused, and everything
-that could go on for ever has a limit.
+The other side may be hostile. So whatever is ambiguous is refused, and everything that could go on
+for ever has a limit.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import TypeVar
 from ldpstream.device.exchange import LARGEST_ANSWER, Address, Request, Response
 
 LARGEST_HEAD = 64 << 10
-"""Bytes of the status line and the headers together."""
+"""The most bytes of the status line and the headers together."""
 MOST_HEADERS = 100
 MOST_INFORMATIONAL = 8
-"""Answers of the kind of `100 Continue` before the one that counts."""
+"""The most informational (1xx) answers before the final one."""
 LONGEST_CHUNK_LINE = 256
 MOST_CHUNKS = 1 << 16
 MOST_TRAILERS = 20
 LONGEST_TRAILER = 4 << 10
 
 FRAMING = {"content-length", "transfer-encoding"}
-"""Headers that say where a body ends."""
+"""The headers that define where a body ends."""
 NOT_THE_CALLERS = FRAMING | {"host"}
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 
 TEXT = r"[\t -~\x80-\xff]*+"
 HEADERS = re.compile(rf"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:{TEXT}\r\n)*+")
-"""Lines of headers, each with its end. No backtracking: its time is linear in their length."""
+"""Header lines with their line ends. No backtracking: the time is linear in their length."""
 HEAD = re.compile(rf"HTTP/1\.([01]) ([1-5][0-9]{{2}})(?: {TEXT})?\r\n{HEADERS.pattern}")
 LENGTH = re.compile(r"[0-9]{1,16}")
 CHUNK = re.compile(rf"([0-9A-Fa-f]{{1,16}})(?:[ \t]*+;{TEXT})?")
@@ -38,27 +38,27 @@ TARGET = re.compile(r"/[!-~]*")
 
 T = TypeVar("T")
 Reading = Generator[None, None, T]
-"""Reads part of an answer; yields whenever it needs more bytes."""
+"""A coroutine that parses part of an answer, and yields whenever it needs more bytes."""
 
 
 class BadAnswer(ValueError):
-    """An answer that is not HTTP/1.1, or can be read in two ways, or passes a limit."""
+    """An answer that is not HTTP/1.1, is ambiguous, or exceeds a limit."""
 
 
 def write_request(address: Address, request: Request) -> bytes:
-    """Return the bytes of a request; raise `ValueError` if they would not be read as this one."""
+    """Return the bytes of a request; raise `ValueError` if they would be parsed as another."""
     target = address.prefix + request.path
     if request.method not in METHODS or not TARGET.fullmatch(target):
-        raise ValueError("no request can be made of its method and path")
+        raise ValueError("the request has a method or path that is not valid in HTTP")
     if not NOT_THE_CALLERS.isdisjoint(map(str.lower, request.headers)):
-        raise ValueError("a header of the request is not the caller's to set")
+        raise ValueError("the request sets a header that only the transport may set")
     headers = [f"{name}: {value}\r\n" for name, value in request.headers.items()]
     headers.append(f"Host: {_host(address)}\r\n")
     if request.body or request.method != "GET":
         headers.append(f"Content-Length: {len(request.body)}\r\n")
     lines = "".join(headers)
     if not HEADERS.fullmatch(lines) or lines.count("\n") != len(headers):
-        raise ValueError("a header of the request has a character that no header may have")
+        raise ValueError("a header of the request has a character that is not allowed")
     head = f"{request.method} {target} HTTP/1.1\r\n{lines}\r\n"
     return head.encode("latin-1") + request.body
 
@@ -70,7 +70,7 @@ def _host(address: Address) -> str:
 
 
 class AnswerReader:
-    r"""Reads one answer, in pieces as they come. Raises `BadAnswer`, and nothing else.
+    r"""An incremental parser of one answer. It raises `BadAnswer` and nothing else.
 
     >>> reader = AnswerReader()
     >>> reader.feed(b"HTTP/1.1 200 OK\r\ncontent-le")
@@ -80,7 +80,7 @@ class AnswerReader:
 
     def __init__(self) -> None:
         self.started = False
-        """Whether any byte has come."""
+        """Whether any byte has arrived."""
         self._bytes = bytearray()
         self._ended = False
         self._persistent = False
@@ -92,13 +92,13 @@ class AnswerReader:
         return self._persistent and not self._bytes
 
     def feed(self, data: bytes) -> Response | None:
-        """Take bytes that have come; return the answer if it is complete."""
+        """Parse bytes that have arrived; return the answer if it is complete."""
         self.started = True
         self._bytes += data
         return self._go_on()
 
     def end(self) -> Response:
-        """Take notice that no more bytes will come; return the answer if that completes it."""
+        """Note the end of the input; return the answer if that completes it."""
         self._ended = True
         if (response := self._go_on()) is None:
             raise BadAnswer("its answer is cut short" if self.started else "it hung up")
@@ -118,12 +118,12 @@ class AnswerReader:
             if status >= 200:
                 break
             if status == 101 or not FRAMING.isdisjoint(headers):
-                raise BadAnswer("it changes the protocol")
+                raise BadAnswer("its informational answer switches protocols or has a body")
         else:
-            raise BadAnswer("it says to go on, and never answers")
+            raise BadAnswer("it sends informational answers and never a final one")
         self._persistent = minor == "1" and "close" not in headers.get("connection", "").lower()
         if minor == "0" and "transfer-encoding" in headers:
-            raise BadAnswer("its answer is in chunks, which its version does not have")
+            raise BadAnswer("its answer is chunked, which HTTP/1.0 does not have")
         return Response(status, dict(headers), (yield from self._body(status, headers)))
 
     def _body(self, status: int, headers: Mapping[str, str]) -> Reading[bytes]:
@@ -133,14 +133,14 @@ class AnswerReader:
             raise BadAnswer("it does not say clearly where its answer ends")
         if status in (204, 304):
             if status == 204 and (size or coding):
-                raise BadAnswer("its answer has a body and has none")
+                raise BadAnswer("its answer has status 204 and announces a body")
             return b""
         if coding is not None:
             return (yield from self._chunks())
         return (yield from self._rest() if size is None else self._exactly(size))
 
     def _rest(self) -> Reading[bytes]:
-        """All until the connection is closed."""
+        """Read everything until the connection is closed."""
         self._persistent = False
         while len(self._bytes) <= LARGEST_ANSWER:
             if self._ended:
@@ -162,21 +162,21 @@ class AnswerReader:
                 break
             body += yield from self._exactly(size)
             if (yield from self._exactly(2)) != b"\r\n":
-                raise BadAnswer("its answer has a chunk of another size than said")
+                raise BadAnswer("its answer has a chunk that is not of the size it states")
         raise BadAnswer("its answer has no end")
 
     def _trailers(self) -> Reading[None]:
-        """Headers after the body; nobody needs them."""
+        """Skip the headers after the body."""
         for _ in range(MOST_TRAILERS + 1):
             line = yield from self._until(b"\r\n", LONGEST_TRAILER)
             if not line:
                 return
             if not HEADERS.fullmatch(line + "\r\n"):
-                raise BadAnswer("its answer has a trailer that is none")
+                raise BadAnswer("its answer has a malformed trailer")
         raise BadAnswer("its answer has no end")
 
     def _until(self, mark: bytes, most: int) -> Reading[str]:
-        """What comes before the mark; with it, it is of so many bytes at most."""
+        """Read at most `most` bytes up to and with the mark; return what precedes it."""
         start = 0
         while (at := self._bytes.find(mark, start, most)) < 0:
             if len(self._bytes) >= most:
@@ -202,9 +202,9 @@ class AnswerReader:
 
 @lru_cache(16)
 def _head(text: str) -> tuple[str, int, Mapping[str, str]]:
-    """The minor version, the status, and the headers; those of one name are joined by commas.
+    """Parse the minor version, the status and the headers; values of one name are joined by commas.
 
-    Within a second, a collector gives thousands of devices the same few heads, hence the cache.
+    Within a second, a collector sends thousands of devices the same few heads, hence the cache.
     """
     status = HEAD.fullmatch(text + "\r\n")
     if status is None:
@@ -225,7 +225,7 @@ def _content_length(headers: Mapping[str, str]) -> int | None:
     if text is None:
         return None
     if not LENGTH.fullmatch(text):  # also if it was sent twice
-        raise BadAnswer("its answer has a length that is no number")
+        raise BadAnswer("its answer has a Content-Length that is not a number")
     if (size := int(text)) > LARGEST_ANSWER:
         raise BadAnswer("its answer is too large")
     return size

@@ -1,11 +1,11 @@
-"""MQTT for a device that may block: for fleets that already speak it. Needs the extra `mqtt`.
+"""The MQTT transport of a blocking device, for fleets that already use MQTT (extra `mqtt`).
 
-A device enrols over HTTP, once. From then on it hears rounds on a retained topic and publishes its
-reports, through a broker that `ldpstream bridge mqtt` connects with the collector. Only the carrier
-is another: the conversations, and every rule of the device, are those of HTTP.
+A device enrols over HTTP, once. From then on it hears of rounds on a retained topic and publishes
+its reports, through a broker that `ldpstream bridge mqtt` connects with the collector. Only the
+transport differs: the conversations, and every rule of the device, are the same as over HTTP.
 
-Topics are those of `protocol/messages.py`: an announcement is retained on that of the rounds, and
-a report goes to that of its round, as a record of a batch.
+The topics are defined in `protocol/messages.py`: announcements are retained on the stream's topic
+of rounds, and a report is published to the topic of its round, as a record of a batch.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
 
 AT_LEAST_ONCE = 1
-"""Quality of service: what a broker has acknowledged arrives, perhaps twice. Twice counts once."""
+"""The quality of service. A report that is delivered twice is counted once."""
 CONNECTING_SECONDS = 10.0
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 
 @dataclass(frozen=True)
 class Broker:
-    """Where a broker is, and who asks.
+    """The address of a broker, and the credentials for it.
 
     >>> Broker.of("mqtts://broker.example.org")
     Broker(host='broker.example.org', port=8883, secure=True, user=None)
@@ -66,7 +66,7 @@ class Broker:
             port = parts.port
         except ValueError:
             parts, port = urlsplit(""), None
-        rest = parts.path + parts.query + parts.fragment  # it may be the end of a password
+        rest = parts.path + parts.query + parts.fragment  # may be part of a password
         if parts.scheme not in PORTS or not parts.hostname or rest not in ("", "/"):
             raise Mistake(
                 Problem.OPTION,
@@ -87,7 +87,7 @@ class Broker:
         return f"mqtt{'s' if self.secure else ''}://{self.host}:{self.port}"
 
     def client(self, **settings: Any) -> Client:
-        """A client of this broker, not yet connected."""
+        """Return a client of this broker that is not connected yet."""
         try:
             from paho.mqtt.client import Client
             from paho.mqtt.enums import CallbackAPIVersion
@@ -107,14 +107,14 @@ class Broker:
         heard: Callable[[Client], object],
         patience: Patience | None = None,
     ) -> None:
-        """Connect, and call `heard` after every connection: subscriptions may be gone."""
+        """Connect, and call `heard` after every reconnection too: subscriptions may be lost."""
         patience = patience or Patience(CONNECTING_SECONDS)
         wrong: list[object] = []
         settled, abandoned = threading.Event(), threading.Event()
 
         def on_connect(client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
             if reason.is_failure:
-                wrong.append(f"the broker does not let it in: {reason}")
+                wrong.append(f"the broker refused the connection: {reason}")
             else:
                 heard(client)
             settled.set()
@@ -144,7 +144,7 @@ class Broker:
 
 
 def hang_up(client: Client) -> None:
-    """Disconnect; if the broker makes that take long, it ends later, in a thread of its own."""
+    """Disconnect; if the broker makes that slow, a background thread completes it."""
     client.disconnect()
     ending = threading.Thread(target=client.loop_stop, daemon=True)
     ending.start()
@@ -152,7 +152,7 @@ def hang_up(client: Client) -> None:
 
 
 class MqttTransport:
-    """Carries a device's conversations through a broker; what a broker cannot carry, over HTTP."""
+    """A transport through a broker; what a broker cannot carry (enrolment) goes over HTTP."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -213,10 +213,10 @@ class MqttTransport:
         return self._client
 
     def _heard(self, _: Client, __: Any, message: MQTTMessage) -> None:
-        """An announcement; what is wrong with it is for the device to say, not for its carrier.
+        """Keep an announcement; the device validates it, not its transport.
 
-        But its `now_ms` is true only at the moment when it is published. A reader takes the time
-        from it, so it is left out where the announcement was retained, or is handed on later.
+        Its `now_ms` is correct only at the moment of publication, and the device sets its label
+        time by it. So it is removed if the announcement was retained, or is handed on later.
         """
         if len(message.payload) > LARGEST_ANSWER:
             return

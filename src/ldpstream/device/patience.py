@@ -1,4 +1,4 @@
-"""How long a blocking transport may still wait."""
+"""The deadline of a request on a blocking transport."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ TOO_SLOW = "it takes too long"
 
 
 class Patience:
-    """A number of seconds that runs out, or ends when `stop()` says true."""
+    """A deadline after a number of seconds, or as soon as `stop()` returns true."""
 
     def __init__(self, seconds: float, stop: Stop = never) -> None:
         self._end = time.monotonic() + seconds
         self._stop = stop
 
     def left(self) -> float:
-        """Return how long to wait before asking again; raise `TimeoutError` if it has run out."""
+        """Return how long to wait before the next call; raise `TimeoutError` after the deadline."""
         if self._stop():
             raise TimeoutError(STOPPED)
         left = self._end - time.monotonic()
@@ -27,5 +27,5 @@ class Patience:
         return left if self._stop is never else min(left, LOOK_SECONDS)
 
     def share(self, parts: int) -> Patience:
-        """Return what the first of so many attempts may use of it."""
+        """Return the patience of one attempt: the time left, divided by `parts`."""
         return Patience((self._end - time.monotonic()) / parts, self._stop)

@@ -1,4 +1,4 @@
-"""What a collector announces, read with suspicion."""
+"""Parsing of a collector's announcements, which are not trusted."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ldpstream.protocol.names import is_round_name, shown, whole
 
 
 class Refused(LdpStreamError):
-    """A device said no to something that the collector asked, and sent nothing."""
+    """A device refused something that the collector asked for, and sent nothing."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """An ask: a report at t, with this epsilon, of a share `rate` of the devices."""
+    """A request for reports at t, with this epsilon, from a share `rate` of the devices."""
 
     name: str
     t: int
@@ -27,12 +27,12 @@ class Round:
 
     @property
     def key(self) -> tuple[int, str]:
-        """What makes it the same round: a timestamp's rounds are told apart by their id."""
+        """The identity of the round: several rounds of one timestamp differ in their names."""
         return self.t, self.name
 
     @classmethod
     def read(cls, sent: object) -> Round:
-        """Check one round of an announcement.
+        """Validate one round of an announcement and return it.
 
         >>> Round.read({"round": "2-publication", "t": 2, "epsilon_nano": 10**9,
         ...     "purpose": "publication", "deadline_ms": 80000, "rate": [1, 20]}).rate
@@ -68,9 +68,9 @@ def _is_share(rate: object) -> bool:
 
 @dataclass(frozen=True)
 class Announcement:
-    """The rounds that are open now, and what time it is by the collector's clock, if it says so.
+    """The rounds that are open now, and the time by the collector's clock, if it gives one.
 
-    The time says which timestamp it is. No budget depends on it.
+    The time determines the current timestamp. No budget depends on it.
     """
 
     serial: int
@@ -94,7 +94,7 @@ class Announcement:
 
 
 def _round_or_refusal(sent: object) -> Round | Refused:
-    """One bad round does not take the good ones with it."""
+    """Return a round, or why it is refused: one bad round must not spoil the others."""
     try:
         return Round.read(sent)
     except Refused as refusal:

@@ -1,7 +1,7 @@
-"""What a device does with a round: its rules as one decision, without a disk, a clock or a socket.
+"""The rules by which a device decides about a round: one function, without disk, clock or socket.
 
-The seven rules are those of docs/device.md. This module holds 1, 2, 4 and 5; 3 and 6 are kept by
-`account.py`, which commits what is decided here, and 7 by the oracles' device halves.
+The seven rules are those of docs/device.md. This module implements 1, 2, 4 and 5; `account.py`,
+which commits what is decided here, implements 3 and 6, and the oracles' device halves implement 7.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ldpstream.protocol.names import shown
 from ldpstream.protocol.terms import Terms
 
 ANSWERS_PER_TIMESTAMP = 4
-"""On average over a window: a mechanism asks twice at most, and each answer is stored."""
+"""The limit, on average over a window: a mechanism asks at most twice, and answers are stored."""
 MARGIN_MS = 1000
-"""Before the deadline in which it is too late to wait, or a 16th of an interval if that is less: a
-report that is drawn and comes too late is paid for in vain."""
+"""A budget must be free this long before the deadline (or a 16th of an interval, if that is less)
+for a device to wait for it: a report that arrives too late is debited for nothing."""
 
 
 class Silence(Enum):
-    """Reasons to send nothing that are nobody's fault. Seen from outside they are all alike."""
+    """A reason to send nothing that is not a fault. From outside, all of them look alike."""
 
     NOT_SELECTED = "the coin said no"
     TOO_LATE = "the deadline has passed"
@@ -36,14 +36,14 @@ class Silence(Enum):
 
 @dataclass(frozen=True)
 class Fresh:
-    """Read the value, draw a report of it and enter its debit: this round was not answered yet."""
+    """The decision to read the value, draw a report and debit it: the round is not answered yet."""
 
     asked: Round
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """Send the same bytes again: this round was answered before."""
+    """The decision to send the same bytes again: the round was answered before."""
 
     asked: Round
     report: bytes
@@ -51,7 +51,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class TooEarly:
-    """Wait: within the round there will be enough budget again."""
+    """The decision to wait: there will be enough budget before the round ends."""
 
     asked: Round
     wait_ms: int
@@ -62,7 +62,7 @@ Decision = Fresh | Repeat | TooEarly | Silence | Refused
 
 @dataclass(frozen=True)
 class State:
-    """All that a decision rests on."""
+    """The state of a device that a decision depends on."""
 
     terms: Terms
     ledger: Ledger
@@ -107,10 +107,10 @@ def _within_budget(asked: Round, state: State, own_ms: int, label_ms: int) -> De
 
 
 def selects(secret: bytes, asked: Round) -> bool:
-    """Return the device's coin for this round: the same whenever it is asked, kept to itself.
+    """Return whether the device's secret coin selects it for this round, always with one result.
 
-    The hash is compared with the rate, not reduced modulo its denominator: who asks again with
-    another fraction sees the same toss. Pr[heads] is the rate to within 2^-256.
+    The keyed hash is compared with the rate, not reduced modulo its denominator: a collector that
+    asks again with another fraction sees the same toss. Pr[heads] is the rate to within 2^-256.
 
     >>> def at_rate(favour, total):
     ...     return Round("7-publication", 7, 10**9, 0, (favour, total))

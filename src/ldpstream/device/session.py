@@ -1,4 +1,4 @@
-"""What a device says to a collector, as conversations: enrol, listen, answer, try again."""
+"""A device's conversations with a collector: enrol, poll for rounds, answer, retry with backoff."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from ldpstream.protocol.terms import Terms, TermsRefused
 
 ENROLMENT_TRIES = 6
 LONGEST_ENROLMENT_PAUSE = 60.0
-"""Seconds; if the collector asks for more, whoever enrols is told so."""
+"""Seconds; if the collector asks for a longer pause, the enrolment fails and says so."""
 FIRST_PAUSE = 1.0
 
 
 @dataclass(frozen=True)
 class Heard:
-    """What came of one announcement."""
+    """The outcome of one announcement."""
 
     serial: int
     delivered: list[Round] = field(default_factory=list)
     undelivered: list[LdpStreamError] = field(default_factory=list)
-    """Of reports that are not known to have arrived. Their debit stands."""
+    """The faults of reports that are not known to have arrived. Their debits stand."""
     refusals: list[Refused] = field(default_factory=list)
     silences: list[Silence] = field(default_factory=list)
 
 
 class Session:
-    """A device without its network: `Device` and `AsyncDevice` carry out its conversations."""
+    """A device without a network: `Device` and `AsyncDevice` carry out its conversations."""
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class Session:
         self.account = Account(store, source or SystemSource())
 
     def enrol(self, stream: str, url: str, token: str, pin: str | None) -> Conversation[Terms]:
-        """Agree on a stream's terms, once; later only the address and the key may change.
+        """Agree on a stream's terms, once; later, only the address and the key can change.
 
-        The token is empty where the stream lets anyone enrol.
+        The token is empty if the stream lets anyone enrol.
         """
         if not is_stream_name(stream):
             expected = f"a stream's name: {STREAM_NAME}"
@@ -77,7 +77,7 @@ class Session:
                 Problem.OPTION, option="the stream", given=shown(stream), expected=expected
             )
         if not (token.isascii() and token.isprintable()):
-            # Not shown: it is a secret, if a broken one.
+            # The token is not shown: it is a secret, even if malformed.
             raise Mistake(
                 Problem.OPTION, option="the token", given="unprintable", expected="plain ASCII"
             )
@@ -108,35 +108,35 @@ class Session:
         return terms
 
     def poll(self, wait: int = LONGEST_WAIT) -> Conversation[Heard]:
-        """Ask for rounds, waiting up to so many seconds for news, and answer them."""
+        """Ask for rounds, with a long poll of up to `wait` seconds, and answer them."""
         enrolment = self.account.enrolled
-        # Where everyone is asked alike, who listens is nobody's business.
+        # With open selection everyone is asked alike, so the device need not identify itself.
         number = None if enrolment.selection == "open" else self.account.number
         message = ListRounds(enrolment.terms.stream, self._serial, wait, number)
         response = yield from _ask(Request.of(message, wait + PATIENCE, self._stop))
         if response.status != 200:
             if 400 <= response.status < 500 and response.status != 429:
-                self._serial = 0  # it may be what the collector does not take
+                self._serial = 0  # perhaps the collector refused the serial
             raise refusal_in(response, "to list rounds")
         announcement = Announcement.read(read_object(response, "rounds"))
         self.hear(announcement)
         heard = yield from self.answer(announcement)
-        # Not before: what a fault of the disk left unanswered must be announced again. So must what
-        # was open when this was stopped.
+        # Only now: rounds that a fault of the disk left unanswered must be announced again. So must
+        # those that were open when the device was stopped.
         if not self._stop():
             self._serial = announcement.serial
         self.account.mark_time()
         return heard
 
     def hear(self, announcement: Announcement, heard_steady_ms: int | None = None) -> None:
-        """Take the time from an announcement, heard now or at this moment of the steady clock."""
+        """Set label time by an announcement, heard now or at this reading of the steady clock."""
         if announcement.now_ms is not None:
             self.account.label.correct(announcement.now_ms, heard_steady_ms)
 
     def answer(self, announcement: Announcement) -> Conversation[Heard]:
         """Answer the rounds of an announcement, as far as the rules allow.
 
-        A round for which it is too early comes after the others.
+        Rounds for which it is too early are retried after the others.
         """
         heard = Heard(announcement.serial)
         pending: Sequence[Round | Refused] = announcement.rounds
@@ -160,7 +160,7 @@ class Session:
         return heard
 
     def consider(self, pin: str, asked: Round | Refused) -> Outcome:
-        """Decide what this device has to send for a round; a gateway may do the sending."""
+        """Decide what this device sends for a round; a gateway may do the sending."""
         outcome = self.account.consider(pin, asked, self.value.place)
         self.value.tell()
         return outcome
@@ -171,7 +171,7 @@ class Session:
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> Conversation[None]:
-        """Poll until told to stop; go on after every fault, with growing pauses."""
+        """Poll until `stop()` returns true; after every fault, retry with backoff."""
         self._stop = stop
         try:
             yield from self._run(wait, tell)
@@ -193,7 +193,7 @@ class Session:
             failures = 0
             tell(heard)
             if heard.serial == before and self._clock.steady_ms() - asked_ms < 1000:
-                # A collector that does not hold the question back must not be asked in a frenzy.
+                # Do not flood a collector that answers long polls at once.
                 yield self._pause(1, FIRST_PAUSE)
 
     def _deliver(self, submission: Submission, heard: Heard) -> Conversation[None]:
@@ -201,7 +201,7 @@ class Session:
         asked = submission.round
         terms = self.account.enrolled.terms
         over_ms = min(asked.deadline_ms, terms.end_of(asked.t)) - self.account.label.now_ms()
-        left = max(0, min(over_ms, terms.interval_ms)) / 1000  # whatever time it is said to be
+        left = max(0, min(over_ms, terms.interval_ms)) / 1000  # at most one interval
         give_up_ms = self._clock.steady_ms() + 1000 * left
         patience = min(PATIENCE, max(left, FIRST_PAUSE))
         request = Request.of(submission.message, patience, self._stop)
@@ -222,7 +222,7 @@ class Session:
     def _insist(
         self, request: Request, give_up: Callable[[int, float], bool]
     ) -> Conversation[Response]:
-        """Send the same request until there is an answer other than "later"."""
+        """Retry a request with backoff until the answer is neither 429 nor 5xx, or `give_up`."""
         for failures in count(1):
             fault: LdpStreamError
             try:
@@ -241,7 +241,7 @@ class Session:
         raise AssertionError("counting has no end")
 
     def _pause(self, failures: int, at_least: float) -> Pause:
-        """Of a tenth of a timestamp at first, so that there is time to try again within it."""
+        """Return a pause, at first of at most a tenth of an interval, to leave time for retries."""
         first = FIRST_PAUSE
         if self.account.enrolment is not None:
             first = min(first, self.account.enrolment.terms.interval_ms / 10_000)

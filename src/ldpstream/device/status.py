@@ -1,4 +1,4 @@
-"""What a device's file tells its owner. Reading it spends nothing and changes nothing."""
+"""The status of a device, read from its file. Reading it spends nothing and changes nothing."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Status:
     url: str | None
     terms: Terms | None
     t: int | None
-    """The timestamp that it is by the wall clock."""
+    """The current timestamp, by the wall clock."""
     left_nano: int | None
-    """What may be spent now."""
+    """The nano-epsilon that may be spent now."""
     full_in_ms: int | None
-    """Own time until the whole epsilon can be spent."""
+    """The own time until the whole epsilon can be spent."""
     entries: tuple[Entry, ...]
     refusals: tuple[RefusalCount, ...]
 
@@ -45,7 +45,7 @@ def _enrolled(memory: Memory, terms: Terms, now: Look) -> Status:
     ledger = Ledger.of((terms.promise,), debits, memory.forgotten_ms)
     own_ms = memory.own.resumed(now).own_ms
     full_ms = ledger.free_from(terms.epsilon_nano)
-    assert full_ms is not None, "a promise allows all of itself"
+    assert full_ms is not None, "a promise allows its whole epsilon"
     return Status(
         memory.number.hex(),
         memory.enrolment.url,

@@ -1,7 +1,7 @@
-"""A device's memory: one SQLite file, opened for each transaction and for no longer.
+"""The persistent state of a device: one SQLite file, which is open only during a transaction.
 
-So ten thousand devices in one process need no file handles, and a device that only listens writes
-nothing. Every commit is on disk, in full, when it returns.
+So ten thousand devices in one process hold no file handles, and a device that only listens writes
+nothing. Every commit is durable when it returns.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.protocol.terms import Terms, TermsRefused
 
 FORMAT = 2
-"""PRAGMA user_version of the file; raised when the schema changes."""
-OLD = "is of release 0.1.0; it is taken over when a device opens it"
+"""The PRAGMA user_version of the file, which is raised when the schema changes."""
+OLD = "is of release 0.1.0; it is migrated when a device opens it"
 BUSY_SECONDS = 5.0
 OWNER_ONLY = 0o600
 
 
 class LedgerUnusable(LdpStreamError):
-    """The device's file cannot be read or written, so it keeps silent."""
+    """The device's file cannot be read or written, so the device is silent."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A debit with its report, or with none where the past is unknown."""
+    """A debit with its report, or without one where the past is unknown."""
 
     t: int
     round: str
@@ -47,7 +47,7 @@ class Entry:
 
     @property
     def key(self) -> tuple[int, str]:
-        """What makes it the same round when it is asked again."""
+        """The identity of the round, by which it is recognised when it is asked again."""
         return self.t, self.round
 
 
@@ -56,7 +56,7 @@ COLUMNS = ", ".join(Entry.__dataclass_fields__)
 
 @dataclass(frozen=True)
 class Enrolment:
-    """What a collector and this device agreed on."""
+    """The agreement between a collector and this device."""
 
     url: str
     terms: Terms
@@ -67,7 +67,7 @@ class Enrolment:
 
 @dataclass(frozen=True)
 class RefusalCount:
-    """How often something was refused, and the last time in words."""
+    """How often something was refused, and the text of the last refusal."""
 
     code: str
     times: int
@@ -77,12 +77,12 @@ class RefusalCount:
 
 @dataclass(frozen=True)
 class Memory:
-    """All that is in the file."""
+    """The whole content of the file."""
 
     number: bytes
     secret: bytes = field(repr=False)
     first: bool
-    """Whether an installer said that this person's device has no past; until it is enrolled."""
+    """Whether an installer said that this person's device has no past; false once enrolled."""
     own: OwnTime
     forgotten_ms: int | None
     enrolment: Enrolment | None
@@ -91,7 +91,7 @@ class Memory:
 
 
 class Change:
-    """A transaction under way, alone on the file; on disk when its block ends without a fault."""
+    """An exclusive transaction on the file; it is durable when its block ends without a fault."""
 
     def __init__(
         self, connection: sqlite3.Connection, memory: Memory, stamp: str, vouched_for: bool
@@ -100,12 +100,12 @@ class Change:
         self.memory = memory
         self.stamp = stamp
         self.vouched_for = vouched_for
-        """Whether this is the file as it was last written, and no older copy."""
+        """Whether this is the file as it was last written, and not an older copy."""
         self.made = False
 
     def enter(self, entry: Entry) -> None:
         """Enter a debit with its report."""
-        # An unknown past that is found again is a later one; a second report of a round is a fault.
+        # A newer unknown past replaces an older one; a second report of a round is a fault.
         verb = "INSERT OR REPLACE" if entry.report is None else "INSERT"
         self._execute(
             f"{verb} INTO ledger ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
@@ -113,7 +113,7 @@ class Change:
         )
 
     def forget(self, up_to_ms: int) -> None:
-        """Delete the debits up to this own time, and remember the newest of them."""
+        """Delete the debits up to this own time, and store the time of the newest of them."""
         ((newest,),) = self._connection.execute(
             "SELECT max(own_ms) FROM ledger WHERE own_ms <= ?", (up_to_ms,)
         )
@@ -124,7 +124,7 @@ class Change:
             )
 
     def enrol(self, enrolment: Enrolment) -> None:
-        """Keep an enrolment. From then on there is a past."""
+        """Store an enrolment. From then on it is no first install any more."""
         self._execute("UPDATE device SET first = 0")
         self._execute(
             "INSERT OR REPLACE INTO enrolment VALUES (1, ?, ?, ?, ?, ?)",
@@ -148,7 +148,7 @@ class Change:
             )
 
     def mark_time(self) -> None:
-        """Commit nothing but how far own time has come."""
+        """Commit own time, even if nothing else has changed."""
         self.made = True
 
     def _execute(self, statement: str, values: tuple[object, ...] = ()) -> None:
@@ -167,13 +167,13 @@ class Store:
         self.clock = clock or SystemClock()
         self._witness = witness or ChangeTime()
         self._left: tuple[tuple[int, ...], str] | None = None
-        """The file's state and stamp as this process has left it, or found it and was told that it
-        is the latest: untouched since, nobody has to vouch for it."""
+        """The file's state and stamp as this process last wrote it, or found it vouched for. While
+        they are unchanged, the witness need not be asked again."""
 
     def create(self, first_install: bool) -> None:
-        """Make the file, with a device number and a secret; refuse if there is one already.
+        """Create the file, with a device number and a secret; refuse if there is one already.
 
-        It is made beside its place and put there whole, closed to others from the first instant.
+        It is written to a temporary file and moved into place atomically, never readable by others.
         """
         with self._faults():
             draft = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}")
@@ -198,34 +198,34 @@ class Store:
     def _put_in_place(self, draft: Path) -> None:
         try:
             try:
-                os.link(draft, self.path)  # fails if there is one
+                os.link(draft, self.path)  # fails if the file exists
             except FileExistsError:
                 raise
-            except OSError:  # a file system without links: claim the place first
+            except OSError:  # a file system without links: claim the name first
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, OWNER_ONLY))
                 os.replace(draft, self.path)
         except FileExistsError:
             raise Mistake(Problem.LEDGER_EXISTS, file=self.path.name) from None
 
     def load(self) -> Memory:
-        """Read everything, and change nothing."""
+        """Return the whole content, and change nothing."""
         with self._faults(), _connection(self.path) as connection:
             self._check_format(connection)
             self._check_content(connection)
-            connection.execute("BEGIN")  # one look, whatever another process does meanwhile
+            connection.execute("BEGIN")  # one snapshot, whatever other processes do
             return _memory(connection)[0]
 
     @contextmanager
     def change(self) -> Iterator[Change]:
-        """Read everything, decide and commit, with every other process locked out meanwhile.
+        """Read, decide and commit in one exclusive transaction, with other processes locked out.
 
-        If it fails, it may still be on disk: send nothing.
+        If it raises, the change may still be on disk: send nothing.
         """
         with self._faults():
             with _connection(self.path) as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                # Not looked at before: a journal that lies beside the file may have been brought
-                # back too, and what SQLite takes back by it changes the file.
+                # Only now: a rollback journal beside the file may have been restored too, and
+                # SQLite changes the file when it replays it.
                 found = self.path.stat()
                 change = self._begin(connection, found)
                 yield change
@@ -235,7 +235,7 @@ class Store:
             self._left = (_state(self.path.stat()), change.stamp) if known else None
 
     def _begin(self, connection: sqlite3.Connection, found: os.stat_result) -> Change:
-        if found.st_nlink > 1:  # a journal is found by the file's name
+        if found.st_nlink > 1:  # SQLite finds the journal by the file's name
             raise OSError("has another name too (a hard link); remove that one")
         seen = self._left is not None and self._left[0] == _state(found)
         if not seen:
@@ -243,17 +243,17 @@ class Store:
         taken_over = not seen and self._take_over(connection)
         self._check_format(connection)
         memory, stamp = _memory(connection)
-        # The state was looked at after the lock had been released: the stamp tells whose it was.
+        # `_left` was read after the lock was released: the stamp tells whether another wrote then.
         untouched = self._left == (_state(found), stamp)
-        # Once: what is checked, entered and marked in a transaction lies on one line of time.
+        # Resumed once, so that all checks, debits and marks of a transaction share one timeline.
         own = memory.own.resumed(Look.at(self.clock))
         another_boot = own.look.boot != memory.own.look.boot
         memory = replace(memory, own=own)
         vouched_for = untouched or (not taken_over and self._witness.vouches(found, stamp))
         if vouched_for and not untouched:
-            self._witness.committed(stamp)  # else what is sent from it now could be taken back
+            self._witness.committed(stamp)  # else a rollback of what is sent now could go unnoticed
         change = Change(connection, memory, stamp, vouched_for)
-        change.made = taken_over or another_boot  # within a boot, own time can be counted best
+        change.made = taken_over or another_boot  # own time is most exact within a boot
         return change
 
     def _commit(
@@ -262,7 +262,7 @@ class Store:
         now, change.stamp = Look.at(self.clock), self._witness.stamp(found)
         connection.execute(
             "UPDATE device SET own_ms = ?, wall_ms = ?, steady_ms = ?, boot = ?, stamp = ?,"
-            " first = min(first, ?)",  # a copy is no first install
+            " first = min(first, ?)",  # a restored copy is no first install
             (
                 change.memory.own.at(now),
                 now.wall_ms,
@@ -273,7 +273,7 @@ class Store:
             ),
         )
         # POSIX locks are lost when any part of this process closes the file: then another process
-        # may have written to it, and what is known here is stale.
+        # may have written to it, and the state in memory is stale.
         if _state(self.path.stat()) != _state(found):
             raise OSError("was changed or replaced while it was locked")
         if os.name == "posix" and stat.S_IMODE(found.st_mode) != OWNER_ONLY:
@@ -284,10 +284,10 @@ class Store:
         self._witness.committed(change.stamp)
 
     def _take_over(self, connection: sqlite3.Connection) -> bool:
-        """Bring a file of 0.1.0 to this format; return whether it was one.
+        """Migrate a file of release 0.1.0 to this format; return whether it was one.
 
-        Its debits are left out, and the caller counts everything as spent: they were entered by
-        label time, and more than they say may have left.
+        Its debits are dropped, and the caller counts everything as spent: they were entered by
+        label time, and more than they say may have been sent.
         """
         ((found,),) = connection.execute("PRAGMA user_version")
         if found != 1:
@@ -320,27 +320,27 @@ class Store:
         if found != "ok":
             raise sqlite3.DatabaseError(f"damaged: {found.splitlines()[-1]}")
         ((mode,),) = connection.execute("PRAGMA journal_mode")
-        if mode != "delete":  # debits would be in another file, which comes and goes by itself
-            raise sqlite3.DatabaseError(f"has a journal of mode {mode}, and no device made it so")
+        if mode != "delete":  # in WAL mode, debits would be in a file that can be lost
+            raise sqlite3.DatabaseError(f"has the journal mode {mode}, which no device sets")
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        """Tell whatever the disk does in one way."""
+        """Raise every fault of the disk as `LedgerUnusable`."""
         try:
             yield
         except (Mistake, LedgerUnusable):
             raise
         except (OSError, sqlite3.Error, ValueError) as error:
-            # The last one: in a damaged file, texts and terms may be none.
+            # ValueError: a damaged file may hold malformed texts and terms.
             what = getattr(error, "strerror", None) or str(error)
             raise LedgerUnusable(Problem.LEDGER_FILE, file=self.path.name, what=what) from error
 
 
 @contextmanager
 def _connection(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that is closed at the end, which rolls back what was not committed."""
+    """Open a connection, and close it at the end, which rolls back what was not committed."""
     connection = sqlite3.connect(
-        # Never made here: a file that has gone missing must not come back empty.
+        # Never create it here: a file that was lost must not come back empty.
         f"{path.as_uri()}?mode=rw",
         uri=True,
         isolation_level=None,
@@ -348,7 +348,7 @@ def _connection(path: Path) -> Iterator[sqlite3.Connection]:
     )
     try:
         # FULL does not sync the folder after the journal is deleted, which is the moment of
-        # commit: after a power cut the journal could be back, and the debit gone. EXTRA does.
+        # commit: a power cut could bring the journal back and undo the debit. EXTRA does.
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA fullfsync = ON")
         yield connection
@@ -372,7 +372,7 @@ def _insert_device(
     now: Look,
     stamp: str,
 ) -> None:
-    """Enter the device; its own time begins now."""
+    """Insert the device; its own time begins now."""
     connection.execute(
         "INSERT INTO device VALUES (1, ?, ?, ?, 0, ?, ?, ?, NULL, ?)",
         (number, secret, first, now.wall_ms, now.steady_ms, now.boot, stamp),
@@ -411,7 +411,7 @@ def _enrolment(url: str, terms: str, key: bytes, selection: str, at_ms: int) -> 
     return Enrolment(url, _terms(terms), key, selection, at_ms)
 
 
-@lru_cache(maxsize=16)  # they may have 65,536 labels, and are read in every transaction
+@lru_cache(maxsize=16)  # terms may have 65,536 labels, and are read in every transaction
 def _terms(text: str) -> Terms:
     try:
         return Terms.read(json.loads(text))
@@ -420,5 +420,5 @@ def _terms(text: str) -> Terms:
 
 
 def _state(found: os.stat_result) -> tuple[int, ...]:
-    """What changes when anybody writes to the file, or puts another in its place."""
+    """Return a fingerprint that changes when anybody writes to the file or replaces it."""
     return found.st_ino, found.st_dev, found.st_size, found.st_mtime_ns, found.st_ctime_ns

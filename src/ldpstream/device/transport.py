@@ -1,4 +1,4 @@
-"""HTTP for a device that may block: one connection, kept alive."""
+"""The HTTP client of a blocking device: one keep-alive connection."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 class HttpTransport:
-    """One connection to one collector at a time. Not for several threads at once.
+    """A transport with one connection to one collector at a time. It is not thread-safe.
 
     A request ends when its patience runs out, whatever the other side does, and soon after its
-    `stop()` says true. The one exception is the look-up of the collector's name: the system's
-    resolver cannot be interrupted, and takes as long as it is set up to (`/etc/resolv.conf`).
+    `stop()` returns true. The one exception is the look-up of the collector's name: the system's
+    resolver cannot be interrupted, and takes as long as it is configured to (`/etc/resolv.conf`).
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
@@ -41,14 +41,14 @@ class HttpTransport:
                 try:
                     return self._exchange(url, kept, written, reader, patience)
                 except (OSError, BadAnswer):
-                    # The other side may have closed it for idleness. All that a device sends may
-                    # arrive twice, so it need not be known whether this did.
+                    # The other side may have closed it because it was idle. All requests of a
+                    # device are idempotent, so this one can be sent again.
                     if reader.started:
                         raise
             line = self._connect(address, patience)
             return self._exchange(url, line, written, AnswerReader(), patience)
         except (OSError, ValueError) as fault:
-            # ValueError: a host or path that no request can be made of, or no answer in HTTP.
+            # ValueError: a host or path that makes no valid request, or an answer that is not HTTP.
             raise unreachable(url, fault) from fault
 
     def _exchange(
@@ -60,7 +60,7 @@ class HttpTransport:
         patience: Patience,
     ) -> Response:
         try:
-            with suppress(ConnectionError):  # it may have answered before it hung up
+            with suppress(ConnectionError):  # the answer may have come before the reset
                 rest = memoryview(written)
                 while rest:
                     sent = _until_done(partial(line.send, rest), line, EVENT_WRITE, patience)
@@ -70,7 +70,7 @@ class HttpTransport:
                 data = _until_done(partial(line.recv, READ_BYTES), line, EVENT_READ, patience)
                 response = reader.feed(data) if data else reader.end()
         except BaseException:
-            # Also when interrupted: an answer that nobody waits for must not meet the next request.
+            # Also when interrupted: a late answer must not be taken for that of the next request.
             line.close()
             raise
         if reader.reusable:
@@ -80,12 +80,12 @@ class HttpTransport:
         return response
 
     def _take(self, url: str) -> socket.socket | None:
-        """The connection that was kept alive, if it leads there and nothing has happened on it."""
+        """Return the idle connection if it leads to `url` and is still quiet; else close it."""
         if self._kept is not None and self._kept[0] == url:
             line = self._kept[1]
             with suppress(OSError):
                 try:
-                    line.recv(1)  # the end, or an answer to nothing
+                    line.recv(1)  # succeeds at the end of the stream, or on unsolicited bytes
                 except (BlockingIOError, ssl.SSLWantReadError):
                     self._kept = None
                     return line
@@ -93,7 +93,7 @@ class HttpTransport:
         return None
 
     def _connect(self, address: Address, patience: Patience) -> socket.socket:
-        """Try all addresses of the host in turn, each with its share of what patience is left."""
+        """Try all addresses of the host in turn, each with its share of the time left."""
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
         fault: OSError = OSError("its host has no address")
         for tried, (family, kind, protocol, _, place) in enumerate(found):
@@ -122,7 +122,7 @@ class HttpTransport:
                 line,
                 server_hostname=address.host,
                 do_handshake_on_connect=False,
-                suppress_ragged_eofs=False,  # an answer that the network cuts short is none
+                suppress_ragged_eofs=False,  # an answer that the network cut short is not valid
             )
             _until_done(secured.do_handshake, line, EVENT_READ, patience)
         except BaseException:
@@ -132,7 +132,7 @@ class HttpTransport:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        """Made once: to read the certificates of the system takes longer than a request."""
+        """The TLS context, made once: reading the certificates takes longer than a request."""
         return self._given_tls or ssl.create_default_context()
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class HttpTransport:
 
 
 def _until_done(step: Callable[[], T], line: socket.socket, event: int, patience: Patience) -> T:
-    """Try a step of a non-blocking socket whenever it may go on."""
+    """Repeat a step of a non-blocking socket, whenever the socket is ready, until it is done."""
     while True:
         patience.left()
         try:

@@ -1,8 +1,8 @@
-"""From what an application hands over to the place of a value, whatever it hands over.
+"""The conversion of what an application hands over, whatever it is, into the index of a value.
 
 A device without a usable value must not fall silent, repeat an old value or send bytes that no
-value gives: each would tell something (docs/guarantee.md). It reports the stream's `other` label
-or, where there is none, a value drawn uniformly, through the same randomiser as any other.
+value gives: each would reveal something (docs/guarantee.md). It reports the stream's `other` label
+or, if there is none, a value drawn uniformly, through the same randomiser as any other.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ldpstream.privacy.randomness import Source
 from ldpstream.protocol.terms import Terms, Value
 
 Warn = Callable[[LdpStreamError], None]
-"""Told, once for each kind, what the application should mend."""
+"""A callback that is told, once for each kind, what the application should fix."""
 
 _log = logging.getLogger("ldpstream.device")
 
 
 def log_warning(problem: LdpStreamError) -> None:
-    """Write it to the log `ldpstream.device`."""
+    """Write a warning to the log `ldpstream.device`."""
     _log.warning("%s", problem)
 
 
 class HeldValue:
-    """Reads the value that a device holds now; until it is told of one, the device has none."""
+    """The value that a device holds now; there is none until `observe` or `follow` is called."""
 
     def __init__(self, warn: Warn = log_warning) -> None:
         self._read: Callable[[], Value | None] = lambda: None
@@ -40,12 +40,12 @@ class HeldValue:
         self._read = lambda: value
 
     def follow(self, read: Callable[[], Value | None]) -> None:
-        """Ask a function for the value whenever one is reported."""
+        """Call a function for the value whenever a report is made."""
         self._read = read
 
     def place(self, terms: Terms, source: Source) -> int:
-        """Return the place of the value held now, or of what stands in for it."""
-        # Drawn for every report, used or not: the draws of a report do not depend on its value.
+        """Return the index of the value held now, or of its substitute."""
+        # Drawn for every report, used or not: the draws must not depend on the value.
         instead = source.below(len(terms.values))
         if terms.other is not None:
             instead = terms.place(terms.other)
@@ -54,11 +54,11 @@ class HeldValue:
             return self._without(terms, "missing", instead) if value is None else terms.place(value)
         except LdpStreamError:
             return self._without(terms, "none of the stream's", instead)
-        except (Exception, CancelledError) as fault:  # of the application's code, whatever it is
+        except (Exception, CancelledError) as fault:  # any fault of the application's code
             return self._without(terms, f"unknown: {type(fault).__name__} was raised", instead)
 
     def _without(self, terms: Terms, what: str, instead: int) -> int:
-        """Remember that there is no value, without the one that was given."""
+        """Return the substitute, and keep a warning that does not contain the value given."""
         if what not in self._told:
             self._told.add(what)
             name = "a value drawn at random" if terms.other is None else "the label for others"
@@ -66,14 +66,14 @@ class HeldValue:
         return instead
 
     def tell(self) -> None:
-        """Warn of the value that was read last, if that is new.
+        """Warn about the value that was read last, if its problem is new.
 
-        Not while a report is made: the application's code may take long, or fail, and a report must
-        not depend on that.
+        It is not called while a report is made: the application's code may take long, or fail, and
+        a report must not depend on that.
         """
         problem, self._untold = self._untold, None
         if problem is not None:
             try:
                 self._warn(problem)
             except (Exception, CancelledError):
-                _log.exception("the application's warn failed; what it was told: %s", problem)
+                _log.exception("the application's warn callback failed; it was told: %s", problem)

@@ -1,4 +1,4 @@
-"""Whether a ledger is the one that was last written, or an older copy brought back."""
+"""Witnesses that detect whether a ledger is the latest one or an older copy that was restored."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ldpstream.device.clock import SystemClock
 
 
 class Witness(Protocol):
-    """Something that a backup of the ledger does not take along.
+    """A memory of the last commit, outside of what a backup of the ledger includes.
 
     A stamp is stored in the ledger with every commit. Before anything is sent, the witness is told
-    that it was committed; when the ledger is opened, the witness is asked about the stamp in it.
+    of the committed stamp; when the ledger is opened, it is asked about the stamp found there.
     """
 
     def stamp(self, file: os.stat_result) -> str:
@@ -34,15 +34,15 @@ class Witness(Protocol):
 
 
 class ChangeTime:
-    """The file system as a witness: which file it is, and when it was changed last.
+    """The file system as a witness: the file's inode, and its change time (ctime).
 
     No program can set either. A copy is another file (inode), and a copy that was written over the
-    file has the time at which that was done, even if its modification time was preserved.
+    file has the change time of that write, even if its modification time was preserved.
 
     It does not notice: a copy written over the file within 5 s of the copy's own last commit; the
     very file, moved away with its folder and back again; a whole file system or virtual machine
-    rolled back; a machine whose administrator deceives it. Where there is no such time (Windows,
-    FAT) it vouches for nothing.
+    rolled back; a machine whose administrator deceives it. Where there is no change time
+    (Windows, FAT) it vouches for nothing.
     """
 
     SLOWEST_COMMIT_NS = 5 * 10**9
@@ -53,7 +53,7 @@ class ChangeTime:
         return f"{time.time_ns()} {_identity(file)}"
 
     def committed(self, stamp: str) -> None:
-        """Do nothing: the file system has seen it."""
+        """Do nothing: the file system has recorded it."""
 
     def vouches(self, found: os.stat_result, stamp: str) -> bool:
         at_ns, _, file = stamp.partition(" ")
@@ -68,7 +68,7 @@ def _identity(file: os.stat_result) -> str:
 
 
 def _is_same(found: os.stat_result, file: str) -> bool:
-    """Return whether it is the same file; devices are numbered anew at every boot."""
+    """Return whether it is the same file; device numbers are compared within a boot only."""
     inode, device, boot = _identity(found).split(" ")
     match file.split(" "):
         case [was_inode, was_device, was_boot]:
@@ -77,10 +77,10 @@ def _is_same(found: os.stat_result, file: str) -> bool:
 
 
 class CounterFile:
-    """A counter in a file of its own, to be kept where backups do not reach.
+    """A counter in a file of its own, which must be kept out of backups.
 
-    The pattern for a platform's keystore or a hardware counter, which are better places. A counter
-    that was lost goes on from the ledger's: begun anew, it would vouch for every older copy.
+    It is the pattern for a platform's keystore or a hardware counter, which are better places. A
+    counter that was lost continues from the ledger's: from 0, it would vouch for any older copy.
     """
 
     def __init__(self, path: Path) -> None:
@@ -92,7 +92,7 @@ class CounterFile:
 
     def committed(self, stamp: str) -> None:
         self._of_ledger = int(stamp)
-        counted = max(self._of_ledger, self._read())  # another process may have been quicker
+        counted = max(self._of_ledger, self._read())  # another process may have counted further
         fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         with open(fresh, "w", encoding="ascii") as file:
             file.write(str(counted))

@@ -1,4 +1,4 @@
-"""Randomisers of numbers: each a folder with a device, a collector and a laboratory half.
+"""Randomisers of numbers: each is a folder with a device, a collector and a laboratory half.
 
 A number is one of equally spaced levels of a public range (`range.py`), so that a device computes
 in exact integers. Importing this package, or a device half, needs the standard library only.

@@ -1,4 +1,4 @@
-"""What the randomisers whose likely outputs are a band around the value share on the device."""
+"""The common device half of randomisers whose likely outputs are a band around the value."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ldpstream.privacy.randomness import Source, either
 
 
 class BandDevice(NumericDevice):
-    """Report an output of the band k .. k+width-1 of level k at odds a : b to any other.
+    """Report an output in the band k .. k+width-1 of level k, with odds a : b to any other output.
 
     Every level has a band of the same `width` among the steps + width outputs, so the total weight
     is the same for all of them and any two likelihoods of an output are a : b, b : a or equal. The
-    band slides by one output a level, so the mean output is exactly linear in the level.
+    band moves by one output per level, so the mean output is exactly linear in the level.
     """
 
     def __init__(self, levels: int, epsilon: Epsilon, width: int) -> None:
@@ -35,7 +35,7 @@ class BandDevice(NumericDevice):
         return self.p if level <= output < level + self.width else self.q
 
     def _perturb(self, value: int, source: Source) -> int:
-        # All three are drawn whatever comes up: the draws do not tell the value.
+        # All three are always drawn: the draws must not depend on the value.
         in_band = source.coin(self._inside, self._total)
         near = source.below(self.width)
         far = source.below(self.steps)
@@ -66,7 +66,7 @@ class Band:
 
 
 def _sum(number: int) -> int:
-    """0 + 1 + ... + number-1."""
+    """Return 0 + 1 + ... + number-1."""
     return number * (number - 1) // 2
 
 

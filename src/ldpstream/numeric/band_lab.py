@@ -1,4 +1,4 @@
-"""What the randomisers whose likely outputs are a band around the value share in the laboratory."""
+"""The common laboratory half of randomisers whose likely outputs are a band around the value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldpstream.oracles.collector_half import Reports, Support
 
 
 class BandLab(NumericLab):
-    """Uses that a report is drawn from the band with probability width (p-q), else from all."""
+    """Simulated devices: draw from the band with probability width (p-q), else from all outputs."""
 
     device: BandDevice
 
@@ -24,7 +24,7 @@ class BandLab(NumericLab):
         return np.where(rng.random(len(values)) < self._focus, near, anywhere)
 
     def sample_support(self, truth: Counts, rng: np.random.Generator) -> Support:
-        """Exact; draws one by one only the reports that come from a band."""
+        """Draw exactly; only the reports that come from a band are drawn one by one."""
         device, devices = self.device, int(truth.sum())
         focused = rng.binomial(truth, self._focus)
         near = np.repeat(np.arange(self.labels), focused)

@@ -1,4 +1,4 @@
-"""Which randomiser to use for a mean."""
+"""The choice of the best randomiser for a mean."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from ldpstream.numeric.registry import Numeric
 from ldpstream.privacy.epsilon import Epsilon
 
 TIE = Fraction(1, 10**9)
-"""Relative difference of variance that counts as none: far below anything that can be observed."""
+"""The relative difference of variance up to which they tie: far below what can be observed."""
 
 
 def choose_mean(levels: int, epsilon: Epsilon) -> Numeric:
-    """The one whose worst value errs least; of those that tie, the one with the smallest report.
+    """Return the randomiser with the least worst-case variance; among ties, the smallest report.
 
-    Duchi's bit up to epsilon 0.61, the hybrid above. By the worst value because nothing is known
-    of the stream beforehand; where values are known to keep to the middle of the range, piecewise
-    has up to a third less variance there. Device and collector come to the same answer, since it
-    depends on exact fractions only.
+    That is Duchi's bit up to epsilon 0.61, and the hybrid above. The worst case counts because
+    nothing is known of the stream beforehand; where values are known to stay in the middle of the
+    range, piecewise has up to a third less variance there. Devices and collectors make the same
+    choice, since it depends on exact fractions only.
 
     >>> choose_mean(1025, Epsilon.of("0.5")).value, choose_mean(1025, Epsilon.of(1)).value
     ('duchi', 'hybrid')

@@ -1,4 +1,4 @@
-"""The collector half of every randomiser of numbers: many reports -> an unbiased mean."""
+"""The collector half of every randomiser of numbers: from many reports to an unbiased mean."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ldpstream.oracles.collector_half import (
 )
 
 LEAST_TELLING = 1e-6
-"""Reports whose variance depends less than this on how far values spread do not tell it."""
+"""The spread of values is not estimated if the variance of reports depends on it less than this."""
 
 
 class NumericCollector(Reader):
-    """Decoding, counting and estimation for the reports of one device half.
+    """The decoder, counter and estimator for the reports of one device half.
 
     What is kept of a round is how often each output occurred: a `Support` over outputs, which adds
-    up as any other. Means and variances are in units of the range, from 0 for low to 1 for high.
+    up like any other. Means and variances are in units of the range, from 0 for low to 1 for high.
     """
 
     def __init__(self, device: NumericDevice) -> None:
@@ -38,24 +38,23 @@ class NumericCollector(Reader):
                 for scale in device.scales
             ]
         )
-        """What each output is read as."""
+        """The number that each output stands for."""
 
     def support(self, reports: Reports) -> Support:
         """Count each output."""
         return Support(np.bincount(reports, minlength=self.device.outputs), len(reports))
 
     def estimate(self, support: Support) -> Floats:
-        """The unbiased mean, as an array of one: not clipped."""
+        """Return the unbiased mean, as an array of one number, not clipped."""
         if support.reports == 0:
             raise LdpStreamError(Problem.NO_REPORTS)
         return np.array([support.counts @ self.numbers / support.reports])
 
     def spread(self, support: Support) -> float:
-        """The variance of the true values among users, as far as reports tell it.
+        """Return the variance of the true values among users, as far as reports reveal it.
 
-        A number read has variance spread + base + bend * mean of u(1-u), and what it has in excess
-        of noise is spread. Where reports do not tell, 0: that overstates the noise, never the
-        other way.
+        The numbers have variance spread + base + bend * mean of u(1-u): what exceeds the noise is
+        spread. It is 0 where reports do not reveal it: that can only overstate the noise.
         """
         mean = float(self.estimate(support)[0])
         scatter = float(support.counts @ (self.numbers - mean) ** 2) / support.reports
@@ -64,9 +63,9 @@ class NumericCollector(Reader):
     def variance(
         self, reports: int, mean: float, spread: float, population: int | None = None
     ) -> float:
-        """Variance of an estimate from `reports` reports when values have this mean and spread.
+        """Return the variance of an estimate from `reports` reports, at this mean and spread.
 
-        The randomiser's noise, (base + bend * (mean (1-mean) - spread)) / n; with `population`,
+        It is the randomiser's, (base + bend * (mean (1-mean) - spread)) / n; with `population`,
         plus that of drawing n of N users without replacement, spread/n * (N-n)/(N-1).
         """
         noise = (self.base + self.bend * (mean * (1 - mean) - spread)) / reports
@@ -75,16 +74,16 @@ class NumericCollector(Reader):
         return noise + sampling(reports, population) * spread
 
     def spread_within(self, variance: float, reports: int, mean: float, population: int) -> float:
-        """The spread that an estimate's `variance` was computed with: the inverse of that."""
+        """Return the spread that a `variance` was computed with: the inverse of that method."""
         told = sampling(reports, population) * reports - self.bend
         return self._spread_behind(variance * reports, mean, told)
 
     def worst_variance(self, reports: int) -> float:
-        """The randomiser's noise if all values were the worst: V(epsilon, n) of the literature."""
+        """Return the variance if all values were the worst one: the literature's V(epsilon, n)."""
         return float(self.device.worst_noise) / reports
 
     def _spread_behind(self, scatter: float, mean: float, told: float) -> float:
-        """The spread s, within its bounds, with base + bend * mean(1-mean) + told * s = scatter."""
+        """Solve base + bend * mean(1-mean) + told * s = scatter for the spread s, in its bounds."""
         mean = min(max(mean, 0.0), 1.0)
         most = mean * (1 - mean)
         if told < LEAST_TELLING:

@@ -1,4 +1,4 @@
-"""The laboratory half of every randomiser of numbers. Not for devices: its draws are seeded."""
+"""The laboratory half of every randomiser of numbers; not for devices, since draws are seeded."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ldpstream.oracles.lab_half import check_values
 
 
 class NumericLab(ABC):
-    """Simulated devices, in the format that the collector half decodes to."""
+    """Simulated devices, whose reports have the format that the collector half decodes to."""
 
     def __init__(self, device: NumericDevice) -> None:
         self.device = device
         self.labels = device.labels
 
     def perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports:
-        """One report for each of `values` (levels)."""
+        """Return one report for each of `values` (levels)."""
         if len(values):
             check_values(values, self.labels)
         return self._perturb(values, rng)

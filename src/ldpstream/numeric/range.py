@@ -1,4 +1,4 @@
-"""The range of a number, and the levels that a reading is rounded to before anything else."""
+"""The range of a number, and the levels to which readings are rounded before anything else."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ STEPS = 1 << 10
 
 @dataclass(frozen=True)
 class Range:
-    """Levels 0 .. steps from `low` to `high`, equally spaced.
+    """A range with equally spaced levels 0 .. steps from `low` to `high`.
 
     Rounding to the nearest level moves a reading by at most half a step. In a mean over many
-    readings most of that cancels; all of it stays below (high - low) / (2 steps), 0.05 % of the
+    readings most of that cancels; at worst it stays below (high - low) / (2 steps), 0.05 % of the
     range with the default of 1,024 steps, where the noise of 10,000 reports at epsilon 1 is 1 %.
 
     >>> celsius = Range(-20, 60, steps=800)
@@ -48,14 +48,14 @@ class Range:
         return self.steps + 1
 
     def __len__(self) -> int:
-        """How many values a device may hold, as of a domain of labels."""
+        """Return the number of values that a device may hold, as for a domain of labels."""
         return self.levels
 
     def level(self, reading: Any) -> int:
-        """The level nearest to a reading; beyond the ends, that of the end.
+        """Return the level nearest to a reading; beyond the range, that of the nearer end.
 
-        The last thing on a device that a float takes part in, and even here it is taken for the
-        exact fraction that it is. What is not a number is refused: no level would be honest.
+        This is the last place on a device where a float is used, and even here it is converted to
+        an exact fraction. What is not a number is refused: no level would be honest.
         """
         if not _is_number(reading):
             raise Mistake(
@@ -69,11 +69,11 @@ class Range:
         return round((_exact(reading) - low) / (high - low) * self.steps)
 
     def value(self, level: float) -> float:
-        """What a level, or a mean of levels, stands for."""
+        """Return the number that a level, or a mean of levels, stands for."""
         return self.low + (self.high - self.low) * level / self.steps
 
     def to_json(self) -> dict[str, Any]:
-        """The ends as decimal texts: every language writes them alike, so that a pin can hold them.
+        """Return the ends as decimal texts, the same in every language, since a pin covers them.
 
         >>> Range(-0.5, 60, steps=8).to_json()
         {'low': '-0.5', 'high': '60', 'steps': 8}
@@ -92,7 +92,7 @@ def _is_number(reading: object) -> bool:
 
 
 def _exact(reading: Any) -> Fraction:
-    """With Python's own integers in it: those of numpy would overflow."""
+    """Return a fraction of Python's own integers: those of numpy would overflow."""
     if isinstance(reading, Integral):
         return Fraction(int(reading))
     # Of a Decimal such as 1e-10000000, the exact fraction would take seconds.
@@ -100,6 +100,6 @@ def _exact(reading: Any) -> Fraction:
 
 
 def _decimal(number: float) -> str:
-    """The shortest text that is read as this number, without an exponent."""
+    """Return the shortest text that is parsed as this number, without an exponent."""
     text = format(Decimal(repr(float(number))), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

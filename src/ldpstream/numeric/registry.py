@@ -1,4 +1,4 @@
-"""The randomisers of numbers by name, and their halves, imported when first asked for."""
+"""The registry of randomisers of numbers, with their halves, which are imported on first use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Numeric(StrEnum):
         return cast("NumericLab", _served(self, "lab", levels, epsilon))
 
 
-# The halves hold no state, and budget division asks for the same few again and again.
+# Halves are stateless, and budget division asks for the same few again and again: cache them.
 @lru_cache(maxsize=1024)
 def _device(numeric: Numeric, levels: int, epsilon: Epsilon) -> Any:
     return _module(numeric, "device").Device(levels, epsilon)
@@ -53,7 +53,7 @@ def _device(numeric: Numeric, levels: int, epsilon: Epsilon) -> Any:
 
 @lru_cache(maxsize=1024)
 def _served(numeric: Numeric, half: str, levels: int, epsilon: Epsilon) -> Any:
-    """The collector or the laboratory of a device half."""
+    """Return the collector or the laboratory half for a device half."""
     return getattr(_module(numeric, half), half.capitalize())(_device(numeric, levels, epsilon))
 
 

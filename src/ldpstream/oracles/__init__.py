@@ -1,4 +1,4 @@
-"""Frequency oracles: each family a folder with a device, a collector and a laboratory half.
+"""Frequency oracles: each family is a folder with a device, a collector and a laboratory half.
 
 Importing this package, or a device half, needs the standard library only.
 """

@@ -1,4 +1,4 @@
-"""What the oracles whose report is a set of labels share on the collector."""
+"""The common collector half of the oracles whose report is a set of labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ldpstream.oracles.kernels.bitmaps import bit_counts, words_for
 
 
 class BitmapCollector(CollectorHalf):
-    """Reports are rows of 64-bit words: label v is bit v % 64 of word v // 64."""
+    """A collector of reports as rows of 64-bit words: label v is bit v % 64 of word v // 64."""
 
     def _unpack(self, payloads: Bytes) -> Reports:
         padding = payloads[:, -1] >> np.uint8((self.labels - 1) % 8) >> np.uint8(1)

@@ -1,4 +1,4 @@
-"""What the oracles whose report is a set of labels share on the device: `unary` and `subset`."""
+"""The common device half of the oracles whose report is a set of labels (`unary` and `subset`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ldpstream.privacy.epsilon import Epsilon
 
 
 class BitmapDevice(DeviceHalf[int]):
-    """A report is a bitmap: bit v says whether it supports label v. ceil(d/8) bytes."""
+    """A randomiser whose report is a bitmap of ceil(d/8) bytes: bit v is set if it supports v."""
 
     def __init__(self, labels: int, epsilon: Epsilon) -> None:
         super().__init__(labels, epsilon)
@@ -18,9 +18,9 @@ class BitmapDevice(DeviceHalf[int]):
         return report >> label & 1 == 1
 
     def _edited(self, bitmap: int, label: int, *, clear: bool, flip: bool) -> int:
-        """The bitmap with one bit cleared, then flipped, or not.
+        """Return the bitmap with one bit cleared if `clear`, then flipped if `flip`.
 
-        By bytes: arithmetic on whole integers takes longer the higher the bit is.
+        It works on bytes: with arithmetic on whole integers, the time would depend on the bit.
         """
         edited = bytearray(bitmap.to_bytes(self.payload_bytes, "little"))
         place, mask = label >> 3, 1 << (label & 7)

@@ -1,4 +1,4 @@
-"""Which oracle to use."""
+"""The choice of the best oracle for a stream."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from ldpstream.oracles.registry import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 
 TIE = 1e-9
-"""Relative difference of variance that counts as none: far below anything that can be observed."""
+"""The relative difference of variance up to which oracles tie: far below what can be observed."""
 
 
 def choose(labels: int, epsilon: Epsilon) -> Oracle:
-    """The oracle with the least mean variance; of those that tie, the one with the smallest report.
+    """Return the oracle with the least mean variance; among ties, that with the smallest report.
 
-    Device and collector come to the same answer: it depends on exact fractions only, and a last
-    tie goes to the oracle that is registered first.
+    Devices and collectors make the same choice: it depends on exact fractions only, and remaining
+    ties go to the oracle that is registered first.
 
     >>> choose(2, Epsilon.of(1)).name, choose(128, Epsilon.of(1)).name
     ('GRR', 'SUBSET')

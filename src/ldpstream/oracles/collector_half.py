@@ -1,4 +1,4 @@
-"""The collector half of every oracle: many reports -> support counts -> an unbiased histogram."""
+"""The collector half of every oracle: from many reports to support counts to unbiased estimates."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
 from ldpstream.oracles.device_half import WIRE_VERSION, DeviceHalf
 
 Reports = NDArray[Any]
-"""A batch of decoded reports, first axis = report; the dtype and the rest are the oracle's own."""
+"""A batch of decoded reports along the first axis; dtype and other axes depend on the oracle."""
 See = Callable[[Reports], None]
-"""Somebody who wants to see reports while they are counted."""
+"""A callback that is given reports while they are counted."""
 
 
 @dataclass(frozen=True)
 class Support:
-    """How many of `reports` reports support each label. Supports of one round add up.
+    """The number of `reports` reports that support each label. Supports of one round add up.
 
     >>> one, other = Support(np.array([3, 1]), 4), Support(np.array([0, 2]), 2)
     >>> (one + other).counts.tolist(), (one + other).reports
@@ -44,15 +44,15 @@ class Support:
 
 
 class Reader(ABC):
-    """Reads and counts the reports of a randomiser, a batch at a time."""
+    """A decoder and counter of the reports of a randomiser, a batch at a time."""
 
     def __init__(self, report_bytes: int, counters: int) -> None:
         self._report_bytes = report_bytes
         self.counters = counters
-        """How many counts a support has."""
+        """The number of counts in a support."""
 
     def count(self, tables: Iterable[Bytes], see: See | None = None) -> Support:
-        """The support of reports that come in parts, encoded, one a row; `see` sees them, too."""
+        """Count encoded reports, given as tables with one in each row; `see` gets them decoded."""
         counted = Support.none(self.counters)
         for table in tables:
             reports = self.decode_table(table)
@@ -66,7 +66,7 @@ class Reader(ABC):
         """Count decoded reports."""
 
     def decode(self, wires: Sequence[bytes]) -> Reports:
-        """Read a batch of encoded reports; the first bad one is refused by name."""
+        """Decode a batch of reports; raise `MalformedReport` at the first bad one."""
         size = self._report_bytes
         for wire in wires:
             if len(wire) != size:
@@ -75,7 +75,7 @@ class Reader(ABC):
         return self.decode_table(table)
 
     def decode_table(self, table: Bytes) -> Reports:
-        """Read a batch of encoded reports that stand one a row, each of the right length."""
+        """Decode a table of reports, one in each row and each of the right length."""
         wrong = table[:, 0] != WIRE_VERSION
         if wrong.any():
             version = int(table[wrong.argmax(), 0])
@@ -84,11 +84,11 @@ class Reader(ABC):
 
     @abstractmethod
     def _unpack(self, payloads: Bytes) -> Reports:
-        """Decode a table of payload bytes, one row a report; check ranges."""
+        """Decode a table of payload bytes, one report in each row, and check ranges."""
 
 
 class Pure:
-    """Estimation for reports that support what is true with probability p, what is not with q."""
+    """The estimator for reports that support a true label with probability p, another with q."""
 
     def __init__(self, p: Fraction, q: Fraction) -> None:
         self.p, self.q = float(p), float(q)
@@ -97,16 +97,16 @@ class Pure:
         self._slope = float((1 - p - q) / (p - q))
 
     def estimate(self, support: Support) -> Floats:
-        """Unbiased frequencies (counts/n - q) / (p - q): not clipped, not normalised."""
+        """Return the unbiased frequencies (counts/n - q) / (p - q), not clipped or normalised."""
         if support.reports == 0:
             raise LdpStreamError(Problem.NO_REPORTS)
         return (support.counts / support.reports - self.q) / self._gain
 
     def variance(self, reports: int, frequencies: Floats, population: int | None = None) -> Floats:
-        """Variance of each bin of an estimate from `reports` reports, at the given frequencies.
+        """Return the variance of each bin of an estimate from `reports` reports.
 
-        The randomiser's noise, q(1-q)/(n(p-q)^2) + f(1-p-q)/(n(p-q)) (Wang et al. 2017, eq. 5);
-        with `population`, plus that of drawing n of N users without replacement,
+        At frequency f, it is the randomiser's q(1-q)/(n(p-q)^2) + f(1-p-q)/(n(p-q)) (Wang et
+        al. 2017, eq. 5) and, with `population`, that of drawing n of N users without replacement,
         f(1-f)/n * (N-n)/(N-1).
         """
         noise = (self._base + frequencies * self._slope) / reports
@@ -115,14 +115,14 @@ class Pure:
         return noise + sampling(reports, population) * frequencies * (1 - frequencies)
 
     def paper_variance(self, reports: int) -> float:
-        """V(epsilon, n) as the literature has it: q(1-q)/(n(p-q)^2), the limit of rare labels."""
+        """Return the literature's V(epsilon, n): q(1-q)/(n(p-q)^2), the limit for rare labels."""
         return self._base / reports
 
 
 class CollectorHalf(Reader, Pure):
-    """Decoding, counting and estimation for the reports of one device half.
+    """The decoder, counter and estimator for the reports of one device half.
 
-    The formulas hold for every pure oracle; only reading the wire and counting are its own.
+    The formulas hold for every pure oracle; only decoding and counting differ between oracles.
     """
 
     def __init__(self, device: DeviceHalf[Any]) -> None:
@@ -156,7 +156,7 @@ class CollectorHalf(Reader, Pure):
 
 
 def little_endian(payloads: Bytes) -> NDArray[np.uint32]:
-    """Rows of at most four bytes as numbers."""
+    """Return rows of at most four bytes as little-endian numbers."""
     numbers = np.zeros(len(payloads), np.uint32)
     for place in range(payloads.shape[1]):
         numbers |= payloads[:, place].astype(np.uint32) << np.uint32(8 * place)
@@ -176,8 +176,8 @@ def check_all_below(field: str, numbers: NDArray[Any], bound: int) -> None:
 
 
 def sampling(reports: int, population: int) -> float:
-    """Variance factor of drawing `reports` of `population` without replacement.
+    """Return the variance factor of drawing `reports` of `population` without replacement.
 
-    More reports than `population` are a population of their own: everyone was asked.
+    It is 0 if there are at least `population` reports: then everyone was asked.
     """
     return max(population - reports, 0) / (max(population - 1, 1) * reports)

@@ -1,8 +1,8 @@
-"""The device half of every oracle: what one device does to its value, and how it writes it down.
+"""The device half of every oracle: how one device randomises its value and encodes the report.
 
-`Randomiser` is what any of them is, also those for numbers (`numeric/`); `DeviceHalf` adds what is
-particular to labels. Standard library only. Every probability is a ratio of integers taken from
-`Odds`, so the worst likelihood ratio between any two values is known as a fraction.
+`Randomiser` is the base of all of them, also of those for numbers (`numeric/`); `DeviceHalf` adds
+what is particular to labels. Standard library only. Every probability is a ratio of integers taken
+from `Odds`, so the worst likelihood ratio between any two values is known as a fraction.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Randomiser(ABC, Generic[Report]):
     """A randomiser over `labels` values that is epsilon-LDP, and the wire format of its reports."""
 
     worst_ratio: Fraction
-    """max over values v, v' and reports y of Pr[y | v] / Pr[y | v'], exactly."""
+    """The maximum over values v, v' and reports y of Pr[y | v] / Pr[y | v'], exactly."""
     payload_bytes: int
-    """Length of an encoded report without its version byte."""
+    """The length of an encoded report without its version byte."""
 
     def __init__(self, labels: int, epsilon: Epsilon) -> None:
         self.labels = check_labels(labels)
@@ -36,7 +36,7 @@ class Randomiser(ABC, Generic[Report]):
 
     @property
     def true_epsilon(self) -> Decimal:
-        """ln(worst_ratio), rounded up: never more than `epsilon`."""
+        """The epsilon it really has: ln(worst_ratio), rounded up; never more than `epsilon`."""
         return log_ceiling(self.worst_ratio)
 
     @property
@@ -52,11 +52,11 @@ class Randomiser(ABC, Generic[Report]):
         return self._perturb(value, source)
 
     def encode(self, report: Report) -> bytes:
-        """The report as bytes: a version byte, then a payload of fixed length, little-endian."""
+        """Return the report as a version byte and a payload of fixed length, little-endian."""
         return bytes([WIRE_VERSION]) + self._pack(report).to_bytes(self.payload_bytes, "little")
 
     def decode(self, wire: bytes) -> Report:
-        """Read what `encode` wrote; refuse anything that it could not have written."""
+        """Decode what `encode` wrote; refuse anything that it could not have written."""
         if len(wire) != self.report_bytes:
             raise MalformedReport(
                 Problem.REPORT_LENGTH, given=len(wire), expected=self.report_bytes
@@ -70,7 +70,7 @@ class Randomiser(ABC, Generic[Report]):
 
     @abstractmethod
     def _pack(self, report: Report) -> int:
-        """The report as one integer of `payload_bytes` bytes."""
+        """Return the report as one integer of `payload_bytes` bytes."""
 
     @abstractmethod
     def _unpack(self, packed: int) -> Report: ...
@@ -92,7 +92,7 @@ class DeviceHalf(Randomiser[Report]):
 
     @abstractmethod
     def supports(self, report: Report, label: int) -> bool:
-        """Whether the collector counts this report for `label`."""
+        """Return whether the collector counts this report for `label`."""
 
 
 def check_range(field: str, given: int, bound: int) -> int:
@@ -105,5 +105,5 @@ def check_range(field: str, given: int, bound: int) -> int:
 
 
 def bytes_for(choices: int) -> int:
-    """The least number of bytes that hold 0 .. choices-1."""
+    """Return the least number of bytes that hold 0 .. choices-1."""
     return ((choices - 1).bit_length() + 7) // 8

@@ -1,4 +1,4 @@
-"""How much one fake report can move an estimate, by oracle: what cannot be prevented, only chosen.
+"""The influence of a fake report on an estimate: no oracle prevents it, but some limit it better.
 
 A fake report supports a label or does not. With a share b of fakes, one that always supports the
 label moves its estimate by b((1-q)/(p-q) - f), and one that never does by -b(q/(p-q) + f) (Cao,
@@ -15,21 +15,21 @@ from ldpstream.oracles.registry import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 
 TIE = 1e-6
-"""Relative difference of gain that counts as none."""
+"""The relative difference of gain up to which oracles tie."""
 BEARABLE_NOISE = 1.5
-"""How much more variance than that of the best oracle robustness may cost."""
+"""The factor on the best oracle's variance that robustness may cost."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """The most that a share of one fake report moves an estimate, per unit of that share."""
+    """The most that fake reports can move an estimate, per unit of their share of all reports."""
 
     raising: float
-    """(1-q)/(p-q)."""
+    """(1-q)/(p-q), upwards."""
     lowering: float
-    """q/(p-q)."""
+    """q/(p-q), downwards."""
     noise: float
-    """Variance of one report's estimate, averaged over the labels."""
+    """The variance of an estimate from one report, averaged over the labels."""
 
     @property
     def worst(self) -> float:
@@ -37,7 +37,7 @@ class Gain:
 
     @classmethod
     def of(cls, oracle: Oracle, labels: int, epsilon: Epsilon) -> Gain:
-        """The gain of an oracle.
+        """Return the gain of an oracle.
 
         >>> round(Gain.of(Oracle.OUE, 32, Epsilon.of(1)).raising, 2)
         3.16
@@ -52,9 +52,9 @@ class Gain:
 
 
 def choose_robust(labels: int, epsilon: Epsilon) -> Oracle:
-    """The oracle in which a fake report can do least, of those with bearable noise.
+    """Return the oracle that limits a fake report most, among those with bearable noise.
 
-    Of those that tie, as BLH and Hadamard do, the one with the smallest report.
+    Among ties, such as BLH and Hadamard, it is the one with the smallest report.
 
     >>> choose_robust(32, Epsilon.of(1)).name, choose_robust(2, Epsilon.of(1)).name
     ('HADAMARD', 'GRR')

@@ -1,4 +1,4 @@
-"""The one hash of the local-hashing oracles: cheap in Python, in machine code and in JavaScript.
+"""The hash of the local-hashing oracles: cheap in Python, in machine code and in JavaScript.
 
     scattered = scatter(label)                            a fixed bijection of 16-bit numbers
     hash = ((multiplier * scattered + increment) mod 2^32) >> 15                      17 bits
@@ -9,8 +9,8 @@ key + hash - 1 bits (Dietzfelbinger, STACS 1996): over a uniform seed (multiplie
 hashes of two different labels are exactly independent and uniform. Here 16 + 17 - 1 = 32. So the
 collision probability that an estimate divides by is a known fraction, not an assumption.
 
-Three labels are not exactly independent. Unscattered, those of an arithmetic progression would be
-far from it; `scatter` leaves no more progressions among them than chance would.
+Three labels are not exactly independent. Those of an arithmetic progression would be far from it
+without `scatter`, which leaves no more progressions among the labels than chance would.
 `hash_vectors.json` has test vectors for implementations in other languages.
 """
 
@@ -47,7 +47,7 @@ class MultiplyShift:
         return self.hash(multiplier, increment, key) * buckets >> self.hash_bits
 
     def collision(self, buckets: int) -> Fraction:
-        """Pr[two different keys share a bucket]: the sum of the squares of the buckets' shares.
+        """Return Pr[two different keys share a bucket]: the sum of the buckets' squared shares.
 
         The 2^hash_bits hashes fall into buckets of two sizes that differ by one.
 
@@ -62,12 +62,12 @@ class MultiplyShift:
 FAMILY = MultiplyShift(key_bits=16, hash_bits=17)
 
 MOST_BUCKETS = 1 << 15
-"""So that hash * buckets stays within 32 bits."""
+"""The limit that keeps hash * buckets within 32 bits."""
 
 
 @lru_cache(maxsize=8)
 def scattered(labels: int) -> tuple[int, ...]:
-    """`scatter` of 0 .. labels-1, to look up: an interpreter takes longer for larger products.
+    """Return `scatter` of 0 .. labels-1 as a table: Python takes longer for larger products.
 
     >>> scattered(4)[2] == scatter(2)
     True
@@ -76,10 +76,10 @@ def scattered(labels: int) -> tuple[int, ...]:
 
 
 def scatter(label: int) -> int:
-    """A bijection of 0 .. 65535: xorshifts and odd multiplications, each of which can be undone.
+    """Return a bijection of 0 .. 65535: xorshifts and odd multiplications, which are invertible.
 
     Constants: C. Wellons, "hash-prospector" (public domain), the 16-bit hash of three rounds. The
-    first line keeps label 0 from being a fixed point, and doubles of labels from being doubles.
+    first line keeps 0 from being a fixed point, and doubled labels from having doubled values.
 
     >>> [scatter(label) for label in range(4)]
     [18906, 2498, 21962, 3410]

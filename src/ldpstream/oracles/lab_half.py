@@ -1,6 +1,6 @@
-"""The laboratory half of every oracle: a million devices at once, or only the sum of their reports.
+"""The laboratory half of every oracle: simulates a million devices, or only their support counts.
 
-Not for devices: it draws from a seeded generator, with probabilities rounded to 64 bits.
+It is not for devices: it draws from a seeded generator, with probabilities rounded to 64 bits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ldpstream.oracles.device_half import DeviceHalf
 
 
 class LabHalf(ABC):
-    """Simulated devices, in the format that the collector half decodes to."""
+    """Simulated devices, whose reports have the format that the collector half decodes to."""
 
     def __init__(self, device: DeviceHalf[Any]) -> None:
         self.device = device
@@ -27,7 +27,7 @@ class LabHalf(ABC):
         self.q = float(device.q)
 
     def perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports:
-        """One report for each of `values` (label indexes)."""
+        """Return one report for each of `values` (label indexes)."""
         if len(values):
             check_values(values, self.labels)
         return self._perturb(np.ascontiguousarray(values, np.uint16), rng)
@@ -43,20 +43,20 @@ class LabHalf(ABC):
         return Support(rng.binomial(truth, self.p) + rng.binomial(others, self.q), int(truth.sum()))
 
     def supporting(self, targets: NDArray[Any], rng: np.random.Generator) -> Reports:
-        """Reports of devices that hold these values and whose coin for them always shows heads."""
+        """Return reports of devices that hold these values and always support them."""
         return self._supporting(targets.astype(np.uint16), draw_seed(rng))
 
     def crafted(self, targets: NDArray[Any], rng: np.random.Generator) -> Reports:
-        """The reports of fakes that raise each target as far as they can (maximal gain).
+        """Return fake reports that raise each target as far as possible (maximal gain attack).
 
-        Cao, Jia and Gong, USENIX Security 2021. Oracles whose reports leave a choice besides the
+        Cao, Jia and Gong, USENIX Security 2021. Oracles whose reports leave freedom besides the
         target override it.
         """
         return self.supporting(targets, rng)
 
     @abstractmethod
     def arbitrary(self, number: int, rng: np.random.Generator) -> Reports:
-        """Any reports that the collector takes, all alike."""
+        """Return reports drawn uniformly from those that the collector accepts."""
 
     @abstractmethod
     def _perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports: ...
@@ -66,19 +66,19 @@ class LabHalf(ABC):
 
 
 def check_values(values: NDArray[Any], labels: int) -> None:
-    """Refuse values outside the domain: kernels do not check where they write."""
+    """Refuse values outside the domain: kernels do not check array bounds."""
     for given in (int(values.min()), int(values.max())):
         if not 0 <= given < labels:
             raise Mistake(Problem.VALUE_RANGE, given=given, labels=labels, last=labels - 1)
 
 
 def draw_seed(rng: np.random.Generator) -> np.uint64:
-    """A fresh seed for a kernel's own counter-based generator."""
+    """Return a fresh seed for a kernel's own counter-based generator."""
     return np.uint64(rng.integers(1 << 64, dtype=np.uint64))
 
 
 def threshold(probability: float) -> np.uint64:
-    """The 64-bit number below which a uniform draw falls with this probability."""
+    """Return the 64-bit number below which a uniform draw falls with this probability."""
     return np.uint64(min(int(probability * 2.0**64), 2**64 - 1))
 
 

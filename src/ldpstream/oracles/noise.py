@@ -1,4 +1,4 @@
-"""How noisy a pure oracle is, from its two probabilities alone."""
+"""The variance of a pure oracle, from its two probabilities alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from fractions import Fraction
 
 
 def mean_noise(p: Fraction, q: Fraction, labels: int) -> float:
-    """Variance of one report's estimate, averaged over the bins; n reports have 1/n of it.
+    """Return the variance of an estimate from one report, averaged over the bins; n have 1/n of it.
 
-    q(1-q)/(p-q)^2 + f(1-p-q)/(p-q) of Wang et al. (USENIX Security 2017), at the mean f = 1/labels.
+    It is q(1-q)/(p-q)^2 + f(1-p-q)/(p-q) (Wang et al., USENIX Security 2017) at f = 1/labels.
 
     >>> mean_noise(Fraction(3, 4), Fraction(1, 4), labels=2)
     0.75

@@ -1,4 +1,4 @@
-"""The oracles by name, and their halves, imported when first asked for."""
+"""The registry of oracles by name, with their halves, which are imported on first use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Oracle(StrEnum):
     SUBSET = "subset", "subset", "Device"
     HADAMARD = "hadamard", "hadamard", "Device"
 
-    # The defaults are for type checkers, who take a look-up, Oracle("grr"), for a call of this.
+    # The defaults are for type checkers, which take a look-up, Oracle("grr"), for a call of this.
     def __new__(cls, name: str, folder: str = "", device_class: str = "") -> Oracle:
         oracle = str.__new__(cls, name)
         oracle._value_ = name
@@ -60,7 +60,7 @@ class Oracle(StrEnum):
         return _lab(self, labels, epsilon)
 
 
-# The halves hold no state, and budget division asks for the same few again and again.
+# Halves are stateless, and budget division asks for the same few again and again: cache them.
 @lru_cache(maxsize=1024)
 def _device(oracle: Oracle, labels: int, epsilon: Epsilon) -> DeviceHalf[Any]:
     half = getattr(_module(oracle, "device"), oracle.device_class)(labels, epsilon)

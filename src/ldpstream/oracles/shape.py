@@ -1,12 +1,12 @@
-"""Whether the reports of a round look like those of honest devices, whatever their values are.
+"""Tests of whether the reports of a round look like those of honest devices, whatever their values.
 
-Some oracles leave a trace of how a report was made that does not depend on the value: the number
-of bits of a unary report, the seed of a hash. Its distribution is known exactly, so a round can be
-held against it. `p_value` is an upper bound, not an approximation: a round of honest devices falls
+With some oracles, part of a report has a distribution that does not depend on the value: the number
+of bits of a unary report, the seed of a hash. It is known exactly, so a round can be tested against
+it. `p_value` is an upper bound, not an approximation: a round of honest devices falls
 below alpha with probability at most alpha.
 
-What it cannot see: reports of GRR, subset and Hadamard oracles have no such trace, and a device
-that lies about its value and randomises honestly leaves none anywhere.
+What it cannot detect: reports of GRR, subset and Hadamard oracles have no such part, and a device
+that lies about its value but randomises honestly leaves no trace with any oracle.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from ldpstream.oracles.local_hash.device import LocalHashDevice
 from ldpstream.oracles.unary.device import UnaryDevice
 
 CELLS = 12
-"""Numbers of bits are judged in so many groups at most: more would each need more evidence."""
+"""The most groups of bit counts that are tested: with more, each would need more evidence."""
 
 
 class Shape(ABC):
-    """Looks at the reports of one round, batch by batch."""
+    """A test of the reports of one round, which are given batch by batch."""
 
     @abstractmethod
     def see(self, reports: Reports) -> None:
-        """Take in decoded reports."""
+        """Add decoded reports."""
 
     @abstractmethod
     def p_value(self) -> float:
-        """At most this is the probability that honest devices look as odd as what was seen."""
+        """Return an upper bound on the probability that honest reports look as odd as these."""
 
 
 class BitCount(Shape):
-    """Unary reports: the number of set bits is Bernoulli(p) + Binomial(d-1, q) for every value.
+    """A test of the number of set bits of unary reports: Bernoulli(p) + Binomial(d-1, q).
 
     Each group of bit counts is tested by itself, on both sides, with Chernoff's bound
     Pr[share >= s] <= exp(-n KL(s || expected)); the p-value is the smallest, times the number of
@@ -82,10 +82,10 @@ class BitCount(Shape):
 
 
 class FreshSeeds(Shape):
-    """Local hashing: each honest report has a seed of its own, out of 2^64.
+    """A test of local-hashing reports for repeated seeds: honest ones are drawn from 2^64.
 
-    Pr[any two of n are the same] <= n(n-1)/2 / 2^64. A search for seeds that favour a label pays
-    only if what was found is used again.
+    Pr[any two of n are the same] <= n(n-1)/2 / 2^64. An attacker who searches for seeds that favour
+    a label gains from it only by using them repeatedly.
     """
 
     def __init__(self, device: LocalHashDevice) -> None:
@@ -104,7 +104,7 @@ class FreshSeeds(Shape):
 
 
 def shape_of(device: Randomiser[Any]) -> Shape | None:
-    """What there is to look at in the reports of this oracle, if anything."""
+    """Return the test of reports of this oracle, or None if there is none."""
     if isinstance(device, UnaryDevice):
         return BitCount(device)
     if isinstance(device, LocalHashDevice):
@@ -113,7 +113,7 @@ def shape_of(device: Randomiser[Any]) -> Shape | None:
 
 
 def bit_count_distribution(labels: int, p: float, q: float) -> Floats:
-    """Pr[so many bits are set], 0 .. labels, of Bernoulli(p) + Binomial(labels - 1, q).
+    """Return Pr[k bits are set] for k in 0 .. labels: Bernoulli(p) + Binomial(labels - 1, q).
 
     >>> bit_count_distribution(2, 0.5, 0.25).tolist()
     [0.375, 0.5, 0.125]
@@ -128,7 +128,7 @@ def bit_count_distribution(labels: int, p: float, q: float) -> Floats:
 
 
 def divergence(share: float, expected: float) -> float:
-    """KL(share || expected) of two Bernoulli distributions, in nats.
+    """Return KL(share || expected) of two Bernoulli distributions, in nats.
 
     >>> divergence(0.5, 0.5), round(divergence(1.0, 0.5), 6)
     (0.0, 0.693147)
@@ -141,7 +141,7 @@ def divergence(share: float, expected: float) -> float:
 
 
 def _cells(distribution: Floats) -> Counts:
-    """The group of each number of bits: about equally likely groups, in order."""
+    """Return the group of each number of bits; groups are ordered and about equally likely."""
     before = np.concatenate([[0.0], np.cumsum(distribution)[:-1]])
     wanted = np.minimum((before + distribution / 2) * CELLS, CELLS - 1).astype(np.int64)
     _, cells = np.unique(wanted, return_inverse=True)

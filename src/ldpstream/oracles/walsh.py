@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def walsh(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sum over y of numbers[y] * (-1)^(bits in r & y), for every r; K log K additions.
+    """Return the sum over y of numbers[y] * (-1)^(bits in r & y) for every r, in O(K log K).
 
     >>> walsh(np.array([1, 2, 3, 4])).tolist()
     [10, -2, -4, 0]

@@ -1,1 +1,1 @@
-"""What the promise rests on: exact epsilon, exact randomness, exact accounting."""
+"""The basis of the privacy promise: exact epsilon, exact randomness, exact accounting."""

@@ -1,7 +1,7 @@
-"""The accountant: watches every report of a simulated run and stops it at the first broken promise.
+"""The accountant, which checks every report of a simulated run and stops it at a broken promise.
 
 It knows nothing of mechanisms. It adds up, in integer nano-epsilon, what each user has spent in the
-window that ends now, and raises when a sum passes the limit.
+window that ends now, and raises when a sum exceeds the limit.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class _Charge(NamedTuple):
 
 
 class Accountant:
-    """w-event accounts of `users` users: 4 bytes a user, O(reports) a timestamp.
+    """The w-event accounts of `users` users, in 4 bytes per user and O(reports) per timestamp.
 
-    Of each user only the last report's timestamp is kept at hand. As long as nobody reports twice
-    in a window that settles it; if someone does, the charges of the window are added up.
+    For each user only the timestamp of the last report is kept. As long as nobody reports twice in
+    a window that is enough; if someone does, the charges of the window are added up.
 
     >>> accountant = Accountant(users=3, epsilon=Epsilon.of(1), window=2)
     >>> accountant.charge(1, np.array([0, 2], np.uint32), Epsilon.of(1))
@@ -49,9 +49,9 @@ timestamps up to t=4; the limit is 1000000000: the mechanism breaks its guarante
         self._last_report: NDArray[np.int32] | None = None
         self._charges: deque[_Charge] = deque()
         self._by_everyone = 0
-        """What everyone was charged in this window, as one."""
+        """The sum of the charges in this window that went to everyone."""
         self._of_some = 0
-        """How many charges of this window are of some users only."""
+        """The number of charges in this window that went to some users only."""
 
     def charge(self, t: int, users: UserIndexes | None, epsilon: Epsilon) -> None:
         """Charge one report at t to each of `users`, or to everyone."""
@@ -80,7 +80,7 @@ timestamps up to t=4; the limit is 1000000000: the mechanism breaks its guarante
             self._of_some += times
 
     def _most_spent(self, t: int, users: UserIndexes | None, nano: int) -> tuple[int, int]:
-        """Who of the users just charged has spent most in this window, and how much."""
+        """Return who of the users just charged has spent most in this window, and how much."""
         if users is None:
             if not self._of_some:
                 return 0, self._by_everyone
@@ -92,7 +92,7 @@ timestamps up to t=4; the limit is 1000000000: the mechanism breaks its guarante
         return int(accounts.argmax()), self._by_everyone + int(accounts.max())
 
     def _add_up(self) -> NDArray[np.int64]:
-        """What each user has spent in this window in reports of their own."""
+        """Return what each user has spent in this window by charges that did not go to everyone."""
         accounts = np.zeros(self._users, np.int64)
         for charge in self._charges:
             if charge.users is not None:
@@ -107,7 +107,7 @@ timestamps up to t=4; the limit is 1000000000: the mechanism breaks its guarante
 
 @compiled()
 def _mark_reports(last_report: NDArray[np.int32], users: UserIndexes, t: int, before: int) -> bool:
-    """Note a report of each user at t; whether any of them had reported after `before`."""
+    """Note a report of each user at t; return whether any of them had reported after `before`."""
     again = False
     for user in users:
         again |= last_report[user] > before

@@ -1,4 +1,4 @@
-"""The exact output distribution of a randomiser, by running it under every possible draw."""
+"""The exact output distribution of a randomiser, found by running it under every possible draw."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Outcome = TypeVar("Outcome", bound=Hashable)
 def distribution(
     draw: Callable[[Source], Outcome],
 ) -> dict[Outcome, Fraction]:
-    """Pr[outcome] for each outcome of `draw`, as fractions that sum to 1.
+    """Return Pr[outcome] for each outcome of `draw`, as fractions that sum to 1.
 
     >>> two_coins = distribution(lambda source: source.coin(1, 3) + source.coin(1, 3))
     >>> {heads: str(share) for heads, share in sorted(two_coins.items())}
@@ -31,7 +31,7 @@ def distribution(
 
 
 class _Path:
-    """A source that follows given answers, then answers 0 and remembers the roads not taken."""
+    """A source that follows given answers, then answers 0 and records the untried alternatives."""
 
     def __init__(self, answers: list[int]) -> None:
         self._answers = answers

@@ -1,4 +1,4 @@
-"""Epsilon in whole nano-units, and the exact odds that keep to it.
+"""Epsilon in integer nano-units, and the exact odds that stay within it.
 
 A device never computes with `math.exp`. It uses *odds* a : b of integers with a/b <= e^epsilon, so
 that the epsilon it really has, ln(a/b), can be stated exactly and never exceeds the one asked for.
@@ -16,9 +16,9 @@ from ldpstream.errors import Mistake, Problem
 NANO = 10**9
 LARGEST_NANO = 32 * NANO
 MOST_DIGITS = 100
-"""Before or after the point, of what is read at all."""
+"""The most digits before or after the decimal point of a number that is parsed."""
 ODDS_BITS = 64
-"""The denominator of odds is 2^64: at epsilon = 1e-9 they still give away less than 1e-10 of it."""
+"""The denominator of odds is 2^64: even at epsilon = 1e-9, rounding loses less than 1e-10 of it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -41,7 +41,7 @@ class Epsilon:
 
     @classmethod
     def of(cls, value: Epsilon | str | int | float | Decimal | Fraction) -> Epsilon:
-        """Read epsilon, rounding down: 0.1 means the decimal 0.1, not its binary neighbour."""
+        """Parse epsilon, rounding down: 0.1 means the decimal 0.1, not its nearest float."""
         if isinstance(value, Epsilon):
             return value
         try:
@@ -56,7 +56,7 @@ class Epsilon:
         return Epsilon(self.nano + other.nano)
 
     def __floordiv__(self, parts: int) -> Epsilon:
-        """One of `parts` equal shares, rounded down: towards privacy."""
+        """Return one of `parts` equal shares, rounded down: towards privacy."""
         return Epsilon(self.nano // parts)
 
     def __float__(self) -> float:
@@ -77,7 +77,7 @@ def _exact(value: str | int | float | Decimal | Fraction) -> Fraction:
 
 @dataclass(frozen=True)
 class Odds:
-    """Integer odds of `favour` to `against` between an answer's likelihoods under two values.
+    """Integer odds of `favour` to `against` between a report's likelihoods under two values.
 
     >>> truthful = Odds.within(Epsilon.of(1))
     >>> float(truthful.ratio)
@@ -91,7 +91,7 @@ class Odds:
 
     @classmethod
     def within(cls, epsilon: Epsilon, parts: int = 1) -> Odds:
-        """The largest odds over 2^64 with ratio <= e^(epsilon/parts)."""
+        """Return the largest odds over 2^64 with ratio <= e^(epsilon/parts)."""
         return cls(_exp_floor(Fraction(epsilon.nano, NANO * parts)), 1 << ODDS_BITS)
 
     @property
@@ -100,7 +100,7 @@ class Odds:
 
 
 def log_ceiling(ratio: Fraction, digits: int = 30) -> Decimal:
-    """ln(ratio), rounded up: the epsilon of a randomiser whose worst likelihood ratio this is.
+    """Return ln(ratio), rounded up: the epsilon of a randomiser with this worst likelihood ratio.
 
     >>> log_ceiling(Fraction(1))
     Decimal('0')
@@ -119,9 +119,9 @@ def log_ceiling(ratio: Fraction, digits: int = 30) -> Decimal:
 
 @lru_cache(maxsize=4096)
 def _exp_floor(exponent: Fraction) -> int:
-    """floor(2^64 * e^exponent), exactly.
+    """Return floor(2^64 * e^exponent), exactly.
 
-    e^x is irrational for every rational x > 0, so some precision tells the floor.
+    e^x is irrational for every rational x > 0, so some finite precision determines the floor.
     """
     precision = 50
     while True:

@@ -1,7 +1,7 @@
-"""The ledger of one user: what was spent when, and whether more may be. Integers, no I/O.
+"""The ledger of one user: what was spent when, and whether more may be spent. Integers, no I/O.
 
-The rule, with its proof, is in docs/guarantee.md. Moments are whole numbers on one time line that
-only goes forward: milliseconds of a device's own time, or the timestamps of a simulation.
+The rule, with its proof, is in docs/guarantee.md. Moments are integers on one timeline that only
+goes forward: milliseconds of a device's own time, or the timestamps of a simulation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ldpstream.errors import GuaranteeBroken, Problem
 
 @dataclass(frozen=True)
 class Promise:
-    """At most `epsilon_nano` in any half-open span of this length, wherever it begins."""
+    """A limit of `epsilon_nano` on any half-open span of this length, wherever it begins."""
 
     epsilon_nano: int
     span: int
@@ -32,14 +32,14 @@ class Ledger:
     >>> ledger.free_from(7), ledger.free_from(11)
     (8, None)
 
-    A ledger whose past is unknown is one with everything spent at the moment of finding out.
+    If the past is unknown, everything counts as spent at the moment when that was found out.
     """
 
     promises: tuple[Promise, ...]
     debits: tuple[tuple[int, int], ...] = ()
-    """Moment and nano-epsilon, in the order of moments."""
+    """Pairs of moment and nano-epsilon, in the order of moments."""
     forgotten: int | None = None
-    """The newest moment whose debits were left out: a longer promise may still depend on them."""
+    """The newest moment whose debits were dropped: a longer promise may still depend on them."""
 
     @classmethod
     def of(
@@ -52,7 +52,7 @@ class Ledger:
         return cls(tuple(promises), tuple(sorted(debits)), forgotten)
 
     def left(self, moment: int) -> int:
-        """Return what may be spent at this moment."""
+        """Return the nano-epsilon that may be spent at this moment."""
         return max(0, min(self._left_of(promise, moment) for promise in self.promises))
 
     def _left_of(self, promise: Promise, moment: int) -> int:
@@ -68,7 +68,7 @@ class Ledger:
     def free_from(self, nano: int) -> int | None:
         """Return the first moment at which this much may be spent if nothing is spent before.
 
-        None: never, since a promise is smaller.
+        Return None if a promise is smaller than that.
         """
         first = 0
         for promise in self.promises:
@@ -87,8 +87,8 @@ class Ledger:
     def spend(self, moment: int, nano: int, checked: int | None = None) -> Self:
         """Return the ledger after a debit that is entered at `moment`.
 
-        It is checked at an earlier moment if the value was read in between: from then on the value
-        may have been looked at.
+        If the value was read before `moment`, give the moment before the reading as `checked`: the
+        check is made there.
         """
         at = moment if checked is None else checked
         if not self.allows(at, nano):
@@ -103,7 +103,7 @@ class Ledger:
         return self.with_debit(moment, nano)
 
     def exhausted(self, moment: int) -> Self:
-        """Return the ledger after anything may have been spent up to this moment."""
+        """Return the ledger with everything spent at this moment, since the past is unknown."""
         return self.with_debit(moment, max(promise.epsilon_nano for promise in self.promises))
 
     def with_debit(self, moment: int, nano: int) -> Self:

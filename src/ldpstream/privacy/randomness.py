@@ -1,4 +1,4 @@
-"""Where a device's randomness comes from, as two exact questions: a coin and a die."""
+"""The source of a device's randomness, with two exact draws: a coin and a die."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Protocol
 class Source(Protocol):
     """A source of exact random draws.
 
-    Randomisers ask these two questions and nothing else, and always the same number of times
-    whatever the answers. The device answers them from the operating system; the audit answers them
-    in every possible way (`privacy/enumeration.py`).
+    Randomisers use these two draws and nothing else, and always the same number of them, whatever
+    their results. A device draws from the operating system; the audit goes through all possible
+    results (`privacy/enumeration.py`).
     """
 
     def coin(self, favour: int, total: int) -> bool:
-        """True with probability exactly favour/total."""
+        """Return true with probability exactly favour/total."""
         ...
 
     def below(self, bound: int) -> int:
-        """One of 0 .. bound-1, each with probability exactly 1/bound."""
+        """Return one of 0 .. bound-1, each with probability exactly 1/bound."""
         ...
 
 
 def either(heads: bool, this: int, that: int) -> int:
-    """Take `this` for heads, `that` for tails: by the same steps, so that time does not tell.
+    """Return `this` for heads and `that` for tails, by the same steps: timing reveals nothing.
 
     >>> either(True, 1, 2), either(False, 1, 2)
     (1, 2)

@@ -1,4 +1,4 @@
-"""The keys of devices, and the code under which a report is theirs."""
+"""The keys of devices, and the MAC that authenticates a report."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ldpstream.protocol.messages import reports_path
 
 
 def key_prefix(stream: str) -> bytes:
-    """Return what precedes a device's number, in hexadecimal digits, in the message of its key.
+    """Return what precedes a device's number, in hexadecimal digits, in the derivation of its key.
 
-    The key is the HMAC-SHA256 of that message under the collector's master secret. The label stays
-    that of version 1: ledgers of 0.1.0 go on with their keys.
+    The key is the HMAC-SHA256 of prefix and number under the collector's master secret. The prefix
+    stays that of version 1, so that ledgers of 0.1.0 keep their keys.
     """
     return f"ldpstream device key 1\n{stream}\n".encode()
 
@@ -23,7 +23,7 @@ def device_key(master: bytes, stream: str, number: bytes) -> bytes:
 
 
 def report_prefix(stream: str, round_name: str) -> bytes:
-    """Return what precedes a report's bytes in the message under its code."""
+    """Return what precedes a report's bytes in the message that its MAC authenticates."""
     path = reports_path(stream, round_name)
     return f"ldpstream report {VERSION}\n{path}\n{round_name}\n".encode()
 
@@ -34,5 +34,5 @@ def report_prefix_1(stream: str, round_name: str) -> bytes:
 
 
 def report_mac(key: bytes, prefix: bytes, report: bytes) -> bytes:
-    """Return the code of one report."""
+    """Return the MAC of one report."""
     return hmac.digest(key, prefix + report, "sha256")[:MAC_BYTES]

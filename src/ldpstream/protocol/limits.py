@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 VERSION = 2
-"""Of enrolment and of a report's authentication; devices that speak another are refused."""
+"""The version of enrolment and of a report's authentication; devices with another are refused."""
 
 DEVICE_BYTES = 16
-"""A device's number."""
+"""The length of a device's number."""
 KEY_BYTES = 32
 MAC_BYTES = 16
 HEAD_BYTES = DEVICE_BYTES + MAC_BYTES
-"""What precedes a report in a record of a batch."""
+"""The length of what precedes a report in a record of a batch: number and MAC."""
 
 LONGEST_WAIT = 30
-"""Seconds that a collector holds a question for rounds back until there is news."""
+"""The most seconds that a collector holds a long poll for rounds until there is news."""
 LARGEST_SERIAL = (1 << 53) - 1
-"""Of an announcement: JavaScript holds no larger integer exactly."""
+"""The largest serial of an announcement: JavaScript holds no larger integer exactly."""
 MOST_ROUNDS = 64
-"""In one announcement: a timestamp has two or three."""
+"""The most rounds in one announcement: a timestamp has two or three."""
 LATEST_MS = 1 << 52

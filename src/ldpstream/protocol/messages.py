@@ -1,4 +1,4 @@
-"""What is said, as values; how HTTP and MQTT carry it.
+"""The messages of the protocol as values, and how HTTP and MQTT carry them.
 
 >>> ListRounds("regions", after=7, wait=30).http.path
 '/v1/streams/regions/rounds?after=7&wait=30'
@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from ldpstream.protocol.limits import VERSION
 
 PREFIX = "/v1"
-"""Of every path."""
+"""The prefix of every path."""
 STREAM = "/streams/{stream}"
 DEVICES = f"{STREAM}/devices"
 ROUNDS = f"{STREAM}/rounds"
 REPORTS = f"{ROUNDS}/{{round}}/reports"
 BATCH = f"{ROUNDS}/{{round}}/batch"
 RELEASES = f"{STREAM}/releases"
-"""Routes, below the prefix."""
+"""Routes, without the prefix."""
 
 DEVICE_HEADER = "Ldp-Device"
 MAC_HEADER = "Ldp-Mac"
@@ -31,7 +31,7 @@ BATCH_TYPE = "application/vnd.ldpstream.batch"
 
 
 def reports_path(stream: str, round_name: str) -> str:
-    """Return the path that a report is sent to, and that its code covers."""
+    """Return the path that a report is sent to, which its MAC covers."""
     return PREFIX + REPORTS.format(stream=stream, round=round_name)
 
 
@@ -57,13 +57,13 @@ class HttpForm:
     method: str
     path: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Not shown: a token may be among them."""
+    """Not in the repr: a token may be among them."""
     body: bytes = b""
 
 
 @dataclass(frozen=True)
 class Enrol:
-    """Join a stream under a number; the token is empty where anyone may."""
+    """A request to join a stream under a device number; the token is empty if anyone may join."""
 
     stream: str
     token: str = field(repr=False)
@@ -79,14 +79,14 @@ class Enrol:
 
 @dataclass(frozen=True)
 class ListRounds:
-    """Ask for the rounds that are open, if there is news after a serial, or after a while."""
+    """A long poll for the open rounds: answered at news after a serial, or after `wait` seconds."""
 
     stream: str
     after: int
     wait: int
-    """Seconds that the answer may be held back."""
+    """The most seconds that the answer may be held back."""
     number: bytes | None = None
-    """Of the device, where each is asked by itself (a roster)."""
+    """The device's number, if devices are asked one by one (a roster)."""
 
     @property
     def http(self) -> HttpForm:
@@ -97,7 +97,7 @@ class ListRounds:
 
 @dataclass(frozen=True)
 class SubmitReport:
-    """Submit one report."""
+    """The submission of one report."""
 
     stream: str
     round: str
@@ -116,7 +116,7 @@ class SubmitReport:
 
     @property
     def record(self) -> bytes:
-        """The report as a record of a batch, and as a payload of MQTT."""
+        """The report as a record of a batch, which is also its MQTT payload."""
         return self.number + self.mac + self.report
 
     @property
@@ -126,7 +126,7 @@ class SubmitReport:
 
 @dataclass(frozen=True)
 class SubmitBatch:
-    """Submit the records of many devices' reports of one round."""
+    """The submission of many devices' reports of one round, as records."""
 
     stream: str
     round: str

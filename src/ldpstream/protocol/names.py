@@ -1,4 +1,4 @@
-"""Which names streams, rounds and devices may have, and how a stranger's words are checked."""
+"""The names that streams, rounds and devices may have, and checks of untrusted input."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def device_number(digits: str | bytes | None) -> bytes:
 
 
 def shown(value: object) -> str:
-    """Return what a stranger sent, short and printable, for a message."""
+    """Return untrusted input in a short and printable form, for a message."""
     text = ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def whole(value: object, least: int, most: int) -> bool:
-    """Return whether it is an integer in this range; JSON's true is none, though Python's is."""
+    """Return whether it is an integer in this range; true is not one, though it is in Python."""
     return type(value) is int and least <= value <= most

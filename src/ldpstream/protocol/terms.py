@@ -1,4 +1,4 @@
-"""The terms of a stream: what is public about it, and pinned by every device at enrolment."""
+"""The terms of a stream: its public parameters, which every device pins at enrolment."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from ldpstream.protocol.limits import LATEST_MS
 from ldpstream.protocol.names import is_stream_name, shown, whole
 
 VERSION = 1
-"""Of the form of the terms. It is pinned with them."""
+"""The version of the format of terms. It is pinned with them."""
 LONGEST_WINDOW = 1 << 31
 LONGEST_INTERVAL_MS = 1 << 41
 """About 70 years."""
 MEAN = "mean"
-"""The query of a stream of numbers, and what its one figure is called."""
+"""The query of a stream of numbers, and the name of its one figure."""
 
 Value = str | float
-"""A label by its name or index; of a stream of numbers, a number."""
+"""A label by its name or index or, in a stream of numbers, a number."""
 
 _END = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
 class TermsRefused(LdpStreamError):
-    """They are none, or not those that were agreed to."""
+    """The terms are malformed, or not those that were agreed on."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Terms:
 
     stream: str
     values: Domain | Range
-    """What the device may hold: one of these labels, or a number of this range."""
+    """The values that a device may hold: one of these labels, or a number in this range."""
     epsilon: Epsilon
     window: int
     interval_ms: int
@@ -62,7 +62,7 @@ class Terms:
 
     @classmethod
     def read(cls, sent: object) -> Terms:
-        """Check what a collector sent. A key that this version does not know may loosen another."""
+        """Validate what a collector sent. Unknown keys are refused: they could weaken others."""
         if not isinstance(sent, dict):
             _malformed("the keys", sent)
         query = str(sent.get("query"))
@@ -87,7 +87,7 @@ class Terms:
         return cls(sent["stream"], values, epsilon, sent["window"], *times, oracle, other)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `read` reads."""
+        """Return the form that `read` parses."""
         if isinstance(self.values, Range):
             query: dict[str, Any] = {"query": MEAN, **self.values.to_json()}
         else:
@@ -106,7 +106,7 @@ class Terms:
 
     @cached_property
     def canonical(self) -> str:
-        """JSON with sorted keys, no spaces, and no escapes that JSON does not demand."""
+        """The terms as JSON with sorted keys, no spaces, and only the escapes it requires."""
         return json.dumps(
             self.to_json(),
             sort_keys=True,
@@ -117,7 +117,7 @@ class Terms:
 
     @cached_property
     def pin(self) -> str:
-        """The SHA-256 of the canonical form: what a device holds the collector to."""
+        """The SHA-256 of the canonical form, to which a device holds the collector."""
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
     @property
@@ -126,11 +126,11 @@ class Terms:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is released, by name and in order."""
+        """The names of the released figures, in order."""
         return names_of(self.values)
 
     def place(self, value: Value) -> int:
-        """Return which value it is, from 0: a label by name or index, or the level of a number."""
+        """Return the index of a value, from 0: of a label by name or index, or a number's level."""
         if isinstance(self.values, Range):
             return self.values.level(value)
         index = self.values.index(value) if isinstance(value, str) else value
@@ -140,16 +140,16 @@ class Terms:
         return index
 
     def randomiser(self, epsilon: Epsilon) -> Randomiser[Any]:
-        """Return what makes a report of a value at this cost."""
+        """Return the randomiser that makes reports with this epsilon."""
         return self.oracle.device(len(self.values), epsilon)
 
     @property
     def promise(self) -> Promise:
-        """What the device keeps to: epsilon in any span of w intervals of its own time, in ms."""
+        """The device's promise: epsilon in any span of w intervals of its own time, in ms."""
         return Promise(self.epsilon_nano, self.window * self.interval_ms)
 
     def timestamp_at(self, ms: int) -> int:
-        """Return the timestamp that this moment belongs to; below 1 before the stream starts."""
+        """Return the timestamp at this moment; it is below 1 before the stream starts."""
         return (ms - self.start_ms) // self.interval_ms + 1
 
     def start_of(self, t: int) -> int:
@@ -162,7 +162,7 @@ class Terms:
 
 
 def names_of(values: Domain | Range) -> tuple[str, ...]:
-    """Return what is released of these values, by name and in order."""
+    """Return the names of the figures released for these values, in order."""
     return (MEAN,) if isinstance(values, Range) else values.labels
 
 
@@ -200,7 +200,7 @@ def _other(sent: dict[str, Any], values: Domain | Range) -> str | None:
 
 
 def _are_labels(labels: object) -> bool:
-    """Strings, and such as UTF-8 can write: no lone surrogates."""
+    """Return whether these are strings that UTF-8 can encode: no lone surrogates."""
     return isinstance(labels, list) and all(
         isinstance(label, str) and not any("\ud800" <= sign <= "\udfff" for sign in label)
         for label in labels

@@ -1,7 +1,7 @@
-"""Bugs that are planted for the length of one audit world, to show that the audit would find them.
+"""Bugs that are planted for the duration of one trial, to show that the audit finds them.
 
 A device does not trust its collector, so a bug of the collector alone leaks nothing: the ledger
-refuses. Where a bug concerns both sides it is planted on both. Nothing but the audit imports this.
+refuses. A bug that concerns both sides is planted on both. Nothing but the audit imports this.
 """
 
 from ldpstream.audit.planted.bug import Bug

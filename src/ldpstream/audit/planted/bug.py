@@ -1,4 +1,4 @@
-"""What a planted bug is."""
+"""The description of a planted bug."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ Plant = Callable[[], AbstractContextManager[object]]
 
 @dataclass(frozen=True)
 class Bug:
-    """What is wrong, in words, and how each side is made to do it."""
+    """A bug: what is wrong, in words, and how it is planted on each side."""
 
     name: str
     words: str
     mechanism: str = ""
-    """Under which it is attacked, if it is."""
+    """The mechanism under which it is attacked, if it is attacked."""
     on_collector: Plant = nullcontext
     on_device: Plant = nullcontext
     oracle: Oracle = Oracle.GRR
     source: Callable[[], Source] = SystemSource
     epsilon: str = "1"
-    """Promised, and exceeded. A leak in many small reports is clearer at a larger one."""
+    """The promised epsilon, which is exceeded. A leak in many small reports needs a larger one."""
     worlds: int = 1
-    """Worlds a pass: more for a leak that few reports show."""
+    """The worlds in one pass: more for a leak that few reports show."""
     drill: Drill | None = None
-    """A scenario that shows it without any doubt, in place of an attack."""
+    """A scenario that shows it exactly, in place of an attack."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """Plant it on both sides."""
+        """Plant the bug on both sides, and remove it at the end."""
         with ExitStack() as both:
             both.enter_context(self.on_collector())
             both.enter_context(self.on_device())

@@ -1,4 +1,4 @@
-"""Bugs of time: budgets that are kept in another time than the one in which a person lives."""
+"""Planted bugs of clocks: budgets that are not kept in the time in which a person lives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ldpstream.device.store import Change, Store
 
 @contextmanager
 def _by_asked_timestamps(reach: int) -> Iterator[None]:
-    """Enter debits at the timestamp as it was asked, and answer for neighbours within `reach`."""
+    """Debit at the timestamp that was asked for, and answer for neighbours within `reach`."""
     honest_decide, honest_draw = rules.decide, Account._draw
 
     def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:

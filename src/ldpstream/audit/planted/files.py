@@ -1,4 +1,4 @@
-"""Bugs of files: ledgers that come back, get lost, or are shared."""
+"""Planted bugs of files: ledgers that are restored, lost, or shared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs of mechanisms, randomisers and ledgers, which an attacker finds from the wire alone."""
+"""Planted bugs of mechanisms, randomisers and ledgers, which an attacker finds from the wire."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ldpstream.privacy.randomness import Source, SystemSource
 
 
 class LaxLedger(Ledger):
-    """Goes by looser promises than those that were made."""
+    """A ledger that keeps looser promises than those that were made."""
 
     def lax(self, promise: Promise) -> Promise:
         raise NotImplementedError
@@ -48,7 +48,7 @@ class LaxLedger(Ledger):
 
 
 class HastyLedger(LaxLedger):
-    """Forgets one interval early."""
+    """A ledger that forgets one interval early."""
 
     def lax(self, promise: Promise) -> Promise:
         return replace(promise, span=promise.span - INTERVAL_MS)
@@ -90,7 +90,7 @@ def _redrawing_device() -> AbstractContextManager[object]:
 
 
 class BiasedSource(SystemSource):
-    """Every second tail is taken for a head."""
+    """A source that turns every second tail into a head."""
 
     def coin(self, favour: int, total: int) -> bool:
         return super().coin(favour, total) or super().coin(1, 2)
@@ -110,7 +110,7 @@ def _stuck_bit() -> AbstractContextManager[object]:
 
 
 class DoubledAbsorption(Absorption):
-    """Its dissimilarities take all of the window, and so do its publications."""
+    """An absorption whose dissimilarities take the whole budget, as do its publications."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -118,7 +118,7 @@ class DoubledAbsorption(Absorption):
 
 
 class GenerousLedger(LaxLedger):
-    """Allows twice the limit."""
+    """A ledger that allows twice the limit."""
 
     def lax(self, promise: Promise) -> Promise:
         return replace(promise, epsilon_nano=2 * promise.epsilon_nano)

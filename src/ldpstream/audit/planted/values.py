@@ -1,4 +1,4 @@
-"""Bugs of values: old ones that are repeated, and all that tells of them beside a report."""
+"""Planted bugs of values: old ones that are repeated, and leaks of a value beside the report."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _code_of_the_value() -> AbstractContextManager[object]:
 
 @dataclass(frozen=True)
 class Talkative(SubmitReport):
-    """Says more than it should."""
+    """A message that reveals the value in a header."""
 
     held: str = ""
 

@@ -1,1 +1,1 @@
-"""Duchi's method: one bit. Best for small epsilon."""
+"""Duchi's method: a report is one bit; best for small epsilon."""

@@ -4,9 +4,9 @@ from ldpstream.numeric.collector_half import NumericCollector
 
 
 class Collector(NumericCollector):
-    """Counts zeros and ones.
+    """A collector that counts zeros and ones.
 
-    One bit tells nothing of how far values spread: half the users at either end, or all in the
+    One bit reveals nothing of the spread of values: half the users at either end, or all in the
     middle, give the same reports.
 
     >>> from ldpstream.numeric import Numeric

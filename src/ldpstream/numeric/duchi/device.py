@@ -8,12 +8,12 @@ from ldpstream.privacy.randomness import Source
 
 
 class Device(NumericDevice):
-    """Round the value at random to one end of the range, 1 with probability u; then tell the truth
-    about that bit with probability a / (a + b).
+    """Round the value at random to an end of the range, and keep that bit with odds a : b.
 
-    Odds a : b within e^epsilon. Report: a bit, 1 byte. Pr[1 | u] = (b + (a-b)u) / (a+b), which is
-    that of Duchi, Jordan and Wainwright, "Minimax optimal procedures for locally private
-    estimation", JASA 113 (2018). Variance: ab/(a-b)^2 + u(1-u), in units of the range.
+    It is rounded to 1 with probability u, and kept with probability a / (a + b). Odds a : b within
+    e^epsilon. Report: a bit, 1 byte. Pr[1 | u] = (b + (a-b)u) / (a+b) is that of Duchi, Jordan
+    and Wainwright, "Minimax optimal procedures for locally private estimation", JASA 113 (2018).
+    Variance: ab/(a-b)^2 + u(1-u), in units of the range.
 
     >>> from ldpstream.privacy.randomness import SystemSource
     >>> device = Device(levels=1025, epsilon=Epsilon.of(1))

@@ -12,7 +12,7 @@ from ldpstream.oracles.collector_half import Reports, Support
 
 
 class Lab(NumericLab):
-    """One coin a device; or one binomial draw a level."""
+    """Simulated devices: one coin for each device, or one binomial draw for each level."""
 
     device: Device
 
@@ -26,6 +26,6 @@ class Lab(NumericLab):
         return Support(np.array([devices - ones, ones]), devices)
 
     def _chances(self) -> Floats:
-        """Pr[1 | level]."""
+        """Return Pr[1 | level] for each level."""
         p, q = float(self.device.p), float(self.device.q)
         return np.linspace(q, p, self.labels)

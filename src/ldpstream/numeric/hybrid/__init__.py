@@ -1,1 +1,1 @@
-"""The hybrid mechanism: piecewise or Duchi's method by a coin, so that no value errs more."""
+"""The hybrid mechanism: a coin picks piecewise or Duchi's method, for the least worst case."""

@@ -4,7 +4,7 @@ from ldpstream.numeric.collector_half import NumericCollector
 
 
 class Collector(NumericCollector):
-    """Reads each output on the scale of the method it comes from, and averages.
+    """A collector that reads each output on the scale of its method, and averages.
 
     >>> from ldpstream.numeric import Numeric
     >>> from ldpstream.privacy.epsilon import Epsilon

@@ -10,13 +10,13 @@ from ldpstream.privacy.randomness import Source, either
 
 
 class Device(NumericDevice):
-    """The piecewise mechanism with probability alpha, else Duchi's bit; both with all of epsilon.
+    """Use the piecewise mechanism with probability alpha, else Duchi's bit, with all of epsilon.
 
-    The coin does not depend on the value and the report says how it fell: outputs 0 and 1 are
-    Duchi's, the others those of the band. Piecewise errs least in the middle of the range, Duchi at
-    the ends, and at alpha = 1 / (1 - bend) of piecewise the two bends cancel: the variance is the
-    same for every value. Where that is no gain (epsilon up to 0.61) alpha is 0. Wang et al., ICDE
-    2019, section III-C, where alpha = 1 - e^(-epsilon/2) by the same argument for their width.
+    The coin does not depend on the value and the report reveals it: outputs 0 and 1 are Duchi's,
+    the others those of the band. Piecewise has the worst variance at the ends of the range,
+    Duchi in the middle, and at alpha = 1 / (1 - bend of piecewise) the two bends cancel: the
+    variance is the same for every value. Where that gains nothing (epsilon up to 0.61) alpha is 0.
+    Wang et al., ICDE 2019, III-C: alpha = 1 - e^(-epsilon/2), by the same argument for their width.
 
     >>> device = Device(levels=1025, epsilon=Epsilon.of(2))
     >>> f"{float(device.alpha):.2f}", f"{float(device.worst_noise):.4f}", device.bend
@@ -49,7 +49,7 @@ class Device(NumericDevice):
         return self.alpha * self.band.probability(output - self.bit.outputs, level)
 
     def _perturb(self, value: int, source: Source) -> int:
-        # Both are drawn whatever the coin says: the draws do not tell it.
+        # Both are always drawn: the draws must not depend on the coin.
         by_band = source.coin(self.alpha.numerator, self.alpha.denominator)
         bit = self.bit.perturb(value, source)
         near = self.band.perturb(value, source)

@@ -14,7 +14,7 @@ from ldpstream.oracles.collector_half import Reports, Support
 
 
 class Lab(NumericLab):
-    """Parts the devices by the coin, and leaves them to the two laboratories."""
+    """Simulated devices, divided by the coin between the laboratories of the two methods."""
 
     device: Device
 

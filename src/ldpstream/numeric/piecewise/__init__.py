@@ -1,1 +1,1 @@
-"""The piecewise mechanism: an output near the value, in a band of the width that errs least."""
+"""The piecewise mechanism: a report is near the value, in a band of the width that errs least."""

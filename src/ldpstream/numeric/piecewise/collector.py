@@ -4,7 +4,7 @@ from ldpstream.numeric.collector_half import NumericCollector
 
 
 class Collector(NumericCollector):
-    """Averages outputs.
+    """A collector that averages outputs.
 
     >>> from ldpstream.numeric import Numeric
     >>> from ldpstream.privacy.epsilon import Epsilon

@@ -5,7 +5,7 @@ from ldpstream.privacy.epsilon import Epsilon, Odds
 
 
 class Device(BandDevice):
-    """A band of the width with the least variance in the worst case.
+    """A device whose band has the width with the least worst-case variance.
 
     Odds a : b within e^epsilon. Report: a number below 2 levels, 2 bytes for 1,025 levels.
     Wang et al., "Collecting and analyzing multidimensional data with local differential privacy",
@@ -23,10 +23,10 @@ class Device(BandDevice):
 
 
 def best_width(steps: int, odds: Odds) -> int:
-    """The width with the least worst variance, which falls up to it and rises after.
+    """Return the width with the least worst-case variance, which falls up to it and rises after it.
 
-    A band bends its variance down (bend < 0), so the worst is at the ends. It is never wider than
-    the range: at epsilon 0 that is the limit.
+    The variance of a band is lower inside (bend < 0), so the worst is at the ends. The width never
+    exceeds the range, which is its limit at epsilon 0.
     """
     low, high = 1, steps
     while low < high:

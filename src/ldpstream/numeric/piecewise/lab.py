@@ -4,4 +4,4 @@ from ldpstream.numeric.band_lab import BandLab
 
 
 class Lab(BandLab):
-    """Draws outputs of bands."""
+    """Simulated devices of the piecewise mechanism."""

@@ -1,1 +1,1 @@
-"""The square wave: a band whose width tells most of the distribution, which EM reconstructs."""
+"""The square wave: a band of the most informative width; EM reconstructs the distribution."""

@@ -8,12 +8,12 @@ from ldpstream.oracles.collector_half import Pure
 
 
 class Collector(NumericCollector):
-    """Estimates how many users' bands cover each output, and from that the distribution.
+    """A collector that estimates how many bands cover each output, and from that the distribution.
 
     The *cover* c(y) is the share of users in whose band output y lies. A report is y with
-    probability p if it does and q if not: just as a pure oracle's report supports a label. So
-    (counts/n - q) / (p - q) is unbiased, output by output, with a known variance. A distribution
-    over levels, in contrast, comes out of `reconstruct` biased and without one.
+    probability p if it does and q if not, just as a pure oracle's report supports a label. So
+    (counts/n - q) / (p - q) is unbiased, output by output, with a known variance. The
+    distribution over levels from `reconstruct`, in contrast, is biased and has no known variance.
 
     >>> import numpy as np
     >>> from ldpstream.numeric import Numeric
@@ -31,8 +31,8 @@ class Collector(NumericCollector):
     def __init__(self, device: BandDevice) -> None:
         super().__init__(device)
         self.cover = Pure(device.p, device.q)
-        """Estimates of covers, and their variance."""
+        """The estimator of covers and their variance."""
 
     def reconstruct(self, cover: Floats, *, smooth: bool = True) -> Floats:
-        """The distribution over levels that explains a cover best."""
+        """Return the distribution over levels that best explains a cover."""
         return reconstruct(cover, self.device, smooth=smooth)

@@ -7,12 +7,12 @@ from ldpstream.privacy.epsilon import NANO, Epsilon
 
 
 class Device(BandDevice):
-    """A band of the width that lets a report tell most about the value.
+    """A device whose band has the width at which a report is most informative about the value.
 
     Odds a : b within e^epsilon. Report: a number below 2 levels. Li et al., "Estimating numerical
     distributions under local differential privacy", SIGMOD 2020, discretised before it is
-    randomised. `width` may be given: all reports of a stream must have the same, whatever their
-    epsilon, to be compared.
+    randomised. `width` may be given: all reports of a stream must have the same one, whatever
+    their epsilon, to be comparable.
 
     >>> Device(levels=256, epsilon=Epsilon.of(1)).width
     131
@@ -23,10 +23,10 @@ class Device(BandDevice):
 
 
 def best_width(levels: int, epsilon: Epsilon) -> int:
-    """2 floor(b levels) + 1, where b maximises the mutual information (Li et al., section 5.3).
+    """Return 2 floor(b levels) + 1, where b maximises mutual information (Li et al., section 5.3).
 
-    b = (E e^E - e^E + 1) / (2 e^E (e^E - 1 - E)), from 1/2 at epsilon 0 down to 0. Computed in
-    decimals, whose results are the same on every machine; at 1e-9 it loses 18 of the 60 digits.
+    b = (E e^E - e^E + 1) / (2 e^E (e^E - 1 - E)), from 1/2 at epsilon 0 down to 0. It is computed
+    in decimals, which are the same on every machine; at 1e-9 it loses 18 of the 60 digits.
     """
     with localcontext(Context(prec=60)):
         e = Decimal(epsilon.nano) / NANO

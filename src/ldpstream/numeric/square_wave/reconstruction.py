@@ -1,4 +1,4 @@
-"""Expectation maximisation: from how reports are distributed to how values are."""
+"""Expectation maximisation (EM): from the distribution of reports to that of values."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ldpstream.numeric.band_device import BandDevice
 
 MOST_ROUNDS = 10_000
 SETTLED = 1e-5
-"""Stop when a round moves less than this share of the users."""
+"""The share of users: EM stops when a round moves less than it."""
 
 
 def reconstruct(cover: Floats, device: BandDevice, *, smooth: bool = True) -> Floats:
-    """The distribution over levels under which reports with this cover are most likely.
+    """Return the distribution over levels under which reports with this cover are most likely.
 
     `smooth` averages each level with its neighbours in every round (EMS, Li et al., SIGMOD 2020):
-    without, the likelihood is followed into the noise, and many rounds are needed.
+    without it, the result overfits the noise, and many rounds are needed.
 
     >>> from ldpstream.privacy.epsilon import Epsilon
     >>> device = BandDevice(levels=5, epsilon=Epsilon.of(2), width=3)
@@ -43,9 +43,9 @@ def reconstruct(cover: Floats, device: BandDevice, *, smooth: bool = True) -> Fl
 
 @compiled()
 def _likelier(shares: Floats, reports: Floats, width: int, p: float, q: float) -> Floats:
-    """One round: each level's share, times how much more of its reports came than were expected.
+    """Do one round of EM: scale each level's share by the observed over the expected reports.
 
-    The matrix of the band is never made. Sums over a band are running sums: O(levels + width).
+    The matrix of the band is never built. Sums over a band are running sums: O(levels + width).
     """
     levels, outputs = len(shares), len(reports)
     surprise = np.empty(outputs)
@@ -68,7 +68,7 @@ def _likelier(shares: Floats, reports: Floats, width: int, p: float, q: float) -
 
 @compiled()
 def _smoothed(shares: Floats) -> Floats:
-    """Each level averaged with its neighbours, as 1 : 2 : 1; at the ends with the one there is."""
+    """Average each level with its neighbours, weighted 1 : 2 : 1; an end has only one neighbour."""
     last = len(shares) - 1
     smoothed = np.empty(len(shares))
     smoothed[0] = (2 * shares[0] + shares[1]) / 3

@@ -1,4 +1,4 @@
-"""Generalised randomised response: the value itself, or with some probability another one.
+"""Generalised randomised response: a report is the value or, with some probability, another one.
 
-The paper's oracle. Best for few labels: its variance grows with their number.
+It is the paper's oracle, and best for few labels: its variance grows with their number.
 """

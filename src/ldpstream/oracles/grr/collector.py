@@ -6,7 +6,7 @@ from ldpstream.oracles.kernels.labels import label_counts
 
 
 class Collector(CollectorHalf):
-    """Reports are label indexes; a report supports its own label.
+    """The collector of reports that are label indexes; a report supports its own label.
 
     >>> from ldpstream.oracles import Oracle
     >>> from ldpstream.privacy.epsilon import Epsilon
@@ -16,7 +16,7 @@ class Collector(CollectorHalf):
     """
 
     def paper_variance(self, reports: int) -> float:
-        """Return err as the paper prints it, without the 1/d (docs/paper-corrections.md, 2)."""
+        """Return err, as printed in the paper, without the 1/d (docs/paper-corrections.md, 2)."""
         return (self._base + self._slope) / reports
 
     def _unpack(self, payloads: Bytes) -> Reports:

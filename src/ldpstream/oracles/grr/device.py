@@ -8,7 +8,7 @@ from ldpstream.privacy.randomness import Source, either
 
 
 class Device(DeviceHalf[int]):
-    """Report the true label with probability a / (a + b(d-1)), any other with b / (a + b(d-1)).
+    """Report the true label with probability a / (a + b(d-1)), each other with b / (a + b(d-1)).
 
     Odds a : b within e^epsilon. Report: a label, 1 or 2 bytes. Variance: `CollectorHalf.variance`
     with these p and q, that is (d-2+e^eps)/(n(e^eps-1)^2) + f(d-2)/(n(e^eps-1)) (paper, eq. 1-2).

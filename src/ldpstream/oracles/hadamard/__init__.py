@@ -1,1 +1,1 @@
-"""Hadamard response: one index of a Hadamard matrix. The smallest report for many labels."""
+"""Hadamard response: a report is a column of a Hadamard matrix, the smallest for many labels."""

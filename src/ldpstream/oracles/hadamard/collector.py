@@ -8,7 +8,7 @@ from ldpstream.oracles.walsh import walsh
 
 
 class Collector(CollectorHalf):
-    """Counts columns, then transforms once: O(reports + K log K), whatever the number of labels.
+    """A collector that counts columns and transforms them once, in O(reports + K log K).
 
     >>> from ldpstream.oracles import Oracle
     >>> from ldpstream.privacy.epsilon import Epsilon
@@ -29,7 +29,7 @@ class Collector(CollectorHalf):
 
 
 def column_support(columns: Counts, labels: int) -> Counts:
-    """How many reports support each label, from how often each column was reported."""
-    excess = walsh(columns)  # supporting less opposing reports, by row
+    """Return how many reports support each label, given how often each column was reported."""
+    excess = walsh(columns)  # supporting minus opposing reports, by row
     supporting: Counts = (excess[0] + excess[1 : labels + 1]) // 2
     return supporting

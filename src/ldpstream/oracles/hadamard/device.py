@@ -11,7 +11,7 @@ class Device(DeviceHalf[int]):
     """Report a column in which the value's row of a Hadamard matrix has +1, with odds a : b.
 
     Odds a : b within e^epsilon; K columns, the power of two above d; label v has row v+1, since
-    row 0 is +1 throughout. Row r has +1 in column y where `r & y` has an even number of bits.
+    row 0 is all +1. Row r has +1 in column y if `r & y` has an even number of set bits.
     Report: a column, 1 to 3 bytes. Variance: (e^eps+1)^2 / (n(e^eps-1)^2) - f/n.
     Acharya, Sun and Zhang, "Hadamard response", AISTATS 2019, in its form of one block.
 
@@ -39,7 +39,7 @@ class Device(DeviceHalf[int]):
     def _perturb(self, value: int, source: Source) -> int:
         supporting = source.coin(self._favour, self._total)
         column = source.below(self.columns)
-        # Flipping one bit of the row maps its +1 half onto its -1 half: either stays uniform.
+        # Flipping a bit at which the row has one swaps its +1 and -1 halves: both stay uniform.
         one_bit = value + 1 ^ (value + 1 & value)
         return column ^ one_bit * (self.supports(column, value) != supporting)
 

@@ -14,7 +14,7 @@ from ldpstream.oracles.lab_half import ALWAYS, LabHalf, draw_seed, threshold
 
 
 class Lab(LabHalf):
-    """Draws a column for each device, or how often each column is drawn."""
+    """Simulated Hadamard response, device by device or as counts of the columns."""
 
     device: Device
 
@@ -22,7 +22,7 @@ class Lab(LabHalf):
         return drawn_columns(values, self.device.columns, threshold(self.p), draw_seed(rng))
 
     def sample_support(self, truth: Counts, rng: np.random.Generator) -> Support:
-        """Exact, in O(K log K). Labels are not independent: one column settles them all."""
+        """Draw exactly, in O(K log K). Labels are not independent: a column decides all of them."""
         debts = np.zeros((1, self.device.columns, 2), np.int64)
         supporting = rng.binomial(truth, self.p)
         debts[0, 1 : self.labels + 1, 0] = supporting
@@ -37,18 +37,18 @@ class Lab(LabHalf):
 
 
 def _columns(debts: NDArray[np.int64], rng: np.random.Generator) -> Counts:
-    """How often each column is drawn: a random walk down the butterfly of the fast transform.
+    """Draw how often each column occurs, by a random walk down the butterfly of the transform.
 
-    A device settles its column bit by bit. All that matters of it is the prefix of its column so
-    far, the rest of its row, and the parity that the rest of `row & column` still owes; `debts`
-    counts devices by these three. Every bit of a column is a fair coin, but for the last one at
-    which the row has a bit: that one pays the debt.
+    A device chooses its column bit by bit. Its state is the prefix of its column so far, the rest
+    of its row, and its debt, the parity that the rest of `row & column` must still have; `debts`
+    counts devices by these three. Every bit of a column is a fair coin, except the last one at
+    which the row has a bit: that one settles the debt.
     """
     while debts.shape[1] > 1:
         rows = debts.reshape(len(debts), -1, 2, 2)  # prefix, rest of the row, its bit here, debt
         ones = rng.binomial(rows, 0.5)
         ones[:, 0, 1] = rows[:, 0, 1] * np.array([0, 1])
         zeros = rows - ones
-        paid = ones[:, :, 1, ::-1]  # both bits are 1: the debt changes sides
+        paid = ones[:, :, 1, ::-1]  # both bits are 1: the parity owed flips
         debts = np.concatenate([zeros.sum(axis=2), ones[:, :, 0] + paid])
     return debts[:, 0, 0]

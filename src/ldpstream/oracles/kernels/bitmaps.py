@@ -1,4 +1,4 @@
-"""Reports that are sets of labels, as rows of words: label v is bit v % 64 of word v // 64."""
+"""Kernels for reports that are sets of labels: label v is bit v % 64 of word v // 64 of a row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldpstream.oracles.kernels.summing import summed
 from ldpstream.oracles.reference import bitmaps as reference
 
 _PLANES = 40
-"""Bits of a vertical counter: enough for 10^12 rows."""
+"""The bits of a vertical counter: enough for 10^12 rows."""
 _BLOCK = 8
 _UNASKED = 8
 
@@ -35,11 +35,11 @@ def _settle(
 
 @compiled()
 def _coins(start: np.uint64, chance: np.uint64, lanes: np.uint64) -> np.uint64:
-    """A bit in each of `lanes`, set with probability chance / 2^64.
+    """Return a word with a bit in each of `lanes` set with probability chance / 2^64.
 
-    Compares a random number in each lane with `chance`, one digit of all of them a step, and stops
-    when no comparison is undecided: after about log2(64) steps, of which the first few are taken
-    without asking, since a branch that goes either way costs more than they do.
+    Each step compares one binary digit of a random number in each lane with that of `chance`, until
+    no comparison is undecided: after about log2(64) steps. The first few are taken without checking
+    for that, since a branch that is hard to predict costs more than they do.
     """
     chosen, undecided = np.uint64(0), lanes
     for step in range(_UNASKED):
@@ -82,7 +82,7 @@ def _randomise_bits(
 def randomised_bits(
     values: NDArray[Any], labels: int, support: np.uint64, noise: np.uint64, seed: np.uint64
 ) -> Words:
-    """Bitmaps with the value's bit set if a draw is below `support`, others if below `noise`."""
+    """Return bitmaps: the value's bit is set if a draw is below `support`, others below `noise`."""
     out = np.empty((len(values), words_for(labels)), np.uint64)
     in_chunks(
         len(values),
@@ -111,7 +111,7 @@ def _select_subsets(
         if first < include:
             out[i, value >> 6] |= np.uint64(1) << np.uint64(value & 63)
             picks -= 1
-        # Floyd's subset: the number `top` comes in when a number below it is drawn again.
+        # Floyd's subset sampling: if a number is drawn again, `top` is taken in its place.
         for top in range(others - picks, others):
             pick = np.int64(below(draw(first, top + 1), np.uint64(top + 1)))
             label = pick + np.int64(pick >= value)
@@ -123,7 +123,7 @@ def _select_subsets(
 def selected_subsets(
     values: NDArray[Any], labels: int, size: int, include: np.uint64, seed: np.uint64
 ) -> Words:
-    """Bitmaps of `size` labels, the value one of them if a draw is below `include`."""
+    """Return bitmaps of `size` labels, with the value among them if a draw is below `include`."""
     out = np.empty((len(values), words_for(labels)), np.uint64)
     in_chunks(
         len(values),
@@ -134,14 +134,14 @@ def selected_subsets(
 
 @compiled()
 def _add(a: np.uint64, b: np.uint64, c: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Add three bits in each of 64 lanes: sum and carry."""
+    """Add three bits in each of 64 lanes; return sum and carry."""
     either = a ^ b
     return either ^ c, (a & b) | (either & c)
 
 
 @compiled(reference.count_bits)
 def _count_bits(rows: Words, start: int, stop: int) -> NDArray[np.int64]:
-    """Vertical counters: plane k holds bit k of 64 counts, so that one addition serves 64."""
+    """Count with vertical counters: plane k holds bit k of 64 counts, so one addition serves 64."""
     words = rows.shape[1]
     planes = np.zeros((_PLANES, words), np.uint64)
     body = start + (stop - start) // _BLOCK * _BLOCK
@@ -176,6 +176,6 @@ def _tally(bits: Words, weight: np.int64, counts: NDArray[np.int64]) -> None:
 
 
 def bit_counts(rows: Words, labels: int) -> NDArray[np.int64]:
-    """In how many rows each label's bit is set."""
+    """Return in how many rows each label's bit is set."""
     counts = summed(len(rows), lambda start, stop: _count_bits(rows, start, stop))
     return counts[:labels]

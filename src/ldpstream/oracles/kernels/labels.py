@@ -1,4 +1,4 @@
-"""Reports that are one number: labels (GRR), Hadamard columns, and how often each occurs."""
+"""Kernels for reports that are one number: labels (GRR) and Hadamard columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _randomise_labels(
 def randomised_labels(
     values: NDArray[Any], labels: int, keep: np.uint64, seed: np.uint64
 ) -> NDArray[np.uint16]:
-    """Each value, or if its draw is not below `keep` a uniform label."""
+    """Return each value or, if its draw is not below `keep`, a uniform label."""
     out = np.empty(len(values), np.uint16)
     in_chunks(
         len(values),
@@ -69,7 +69,7 @@ def _draw_columns(
 def drawn_columns(
     values: NDArray[Any], columns: int, support: np.uint64, seed: np.uint64
 ) -> NDArray[np.uint32]:
-    """A column of the Hadamard matrix, from the half that supports the value if below `support`."""
+    """Return columns, from the half that supports the value if a draw is below `support`."""
     out = np.empty(len(values), np.uint32)
     bits = columns.bit_length() - 1
     in_chunks(
@@ -81,7 +81,7 @@ def drawn_columns(
 
 @compiled(reference.count_labels)
 def _count_labels(reports: NDArray[Any], start: int, stop: int, labels: int) -> NDArray[np.int64]:
-    # Four tables, so that runs of one label do not wait for the store before.
+    # Four tables, so that runs of one label do not wait for the previous store.
     table = np.zeros((4, labels), np.int64)
     body = start + (stop - start) // 4 * 4
     for i in range(start, body, 4):
@@ -96,5 +96,5 @@ def _count_labels(reports: NDArray[Any], start: int, stop: int, labels: int) -> 
 
 
 def label_counts(reports: NDArray[Any], labels: int) -> NDArray[np.int64]:
-    """How often each of 0 .. labels-1 stands in `reports`."""
+    """Return how often each of 0 .. labels-1 occurs in `reports`."""
     return summed(len(reports), lambda start, stop: _count_labels(reports, start, stop, labels))

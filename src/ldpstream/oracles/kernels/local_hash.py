@@ -1,4 +1,4 @@
-"""Reports of the local-hashing oracles: rows of multiplier, increment and bucket (`hashing.py`)."""
+"""Kernels of the local-hashing oracles: rows of multiplier, increment and bucket (`hashing.py`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HASH_BITS = np.uint32(FAMILY.hash_bits)
 
 @cache
 def scattered(labels: int) -> NDArray[np.uint32]:
-    """`scatter` of each of 0 .. labels-1."""
+    """Return `scatter` of each of 0 .. labels-1."""
     table = np.array([scatter(label) for label in range(labels)], np.uint32)
     table.flags.writeable = False
     return table
@@ -55,7 +55,7 @@ def _hash_values(
 def hashed_values(
     values: NDArray[Any], labels: int, buckets: int, keep: np.uint64, seed: np.uint64
 ) -> Rows:
-    """Fresh seeds, with the value's bucket, or if a draw is not below `keep` a uniform one."""
+    """Return fresh seeds with the value's bucket or, if a draw is not below `keep`, any bucket."""
     out = np.empty((len(values), 3), np.uint32)
     keys = scattered(labels)
     in_chunks(
@@ -69,7 +69,7 @@ def hashed_values(
 
 @cache
 def _edges(buckets: int) -> NDArray[np.uint32]:
-    """Where the words of each bucket start, and of the one after the last: 2^32, that is 0."""
+    """Return where the words of each bucket start, and where the last one ends: 2^32, that is 0."""
     lowest_hashes = [-((-bucket << FAMILY.hash_bits) // buckets) for bucket in range(buckets)]
     table = np.array([*lowest_hashes, 0], np.uint32) << _SHIFT
     table.flags.writeable = False
@@ -78,7 +78,7 @@ def _edges(buckets: int) -> NDArray[np.uint32]:
 
 @compiled()
 def _span(row: NDArray[np.uint32], edges: NDArray[np.uint32]) -> tuple[np.uint32, np.uint32]:
-    """Increment and width such that `multiplier * key + increment < width` in the row's bucket.
+    """Return increment and width with `multiplier * key + increment < width` in the row's bucket.
 
     Moving the lower edge of the bucket to 0 turns the shifts and the multiplication that find a
     bucket into one comparison. It is exact, since edges are whole hashes.
@@ -95,7 +95,7 @@ def _count_hashed(
     counts = np.zeros(labels, np.uint32)
     body = start + (stop - start) // 4 * 4
     for i in range(start, body, 4):
-        # Four reports at a time, so that keys and counts pass through memory a quarter as often.
+        # Four reports at a time, so that keys and counts are loaded a quarter as often.
         m0, m1, m2, m3 = rows[i, 0], rows[i + 1, 0], rows[i + 2, 0], rows[i + 3, 0]
         b0, w0 = _span(rows[i], edges)
         b1, w1 = _span(rows[i + 1], edges)
@@ -118,6 +118,6 @@ def _count_hashed(
 
 
 def hashed_counts(rows: Rows, labels: int, buckets: int) -> NDArray[np.int64]:
-    """For each label, the number of rows in whose bucket it falls."""
+    """Return, for each label, the number of rows in whose bucket it falls."""
     keys, edges = scattered(labels), _edges(buckets)
     return summed(len(rows), lambda start, stop: _count_hashed(rows, start, stop, keys, edges))

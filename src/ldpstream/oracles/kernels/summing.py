@@ -1,4 +1,4 @@
-"""Counts over chunks of reports, added up."""
+"""The sum of counts over chunks of reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ldpstream.compiled import in_chunks
 
 
 def summed(rows: int, count: Callable[[int, int], Counts]) -> Counts:
-    """The sum of `count(start, stop)` over chunks that make up 0 .. rows.
+    """Return the sum of `count(start, stop)` over chunks that make up 0 .. rows.
 
     >>> summed(5, lambda start, stop: np.array([stop - start])).tolist()
     [5]

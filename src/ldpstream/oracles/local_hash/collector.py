@@ -9,9 +9,9 @@ from ldpstream.oracles.local_hash.device import LocalHashDevice
 
 
 class Collector(CollectorHalf):
-    """Counts, for each label, the reports in whose bucket it falls.
+    """A collector that counts, for each label, the reports in whose bucket it falls.
 
-    Reports are rows of multiplier, increment and bucket; each is tried on every label.
+    Reports are rows of multiplier, increment and bucket; each is checked against every label.
 
     >>> from ldpstream.oracles import Oracle
     >>> from ldpstream.privacy.epsilon import Epsilon

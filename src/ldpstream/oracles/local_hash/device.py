@@ -11,7 +11,7 @@ from ldpstream.privacy.randomness import Source, either
 
 
 class Hashed(NamedTuple):
-    """A report: the seed of a hash, and a bucket that is likely to be that of the value."""
+    """A report: the seed of a hash, and a bucket that is probably that of the value."""
 
     multiplier: int
     increment: int
@@ -21,7 +21,7 @@ class Hashed(NamedTuple):
 class LocalHashDevice(DeviceHalf[Hashed]):
     """Hash the value into g buckets under a fresh seed, then randomise the bucket like GRR.
 
-    The seed is drawn without regard to the value, and sent. A report supports the labels that hash
+    The seed is drawn independently of the value, and sent. A report supports the labels that hash
     to its bucket: the true one with p = a / (a + b(g-1)), and each other one with
     q = pc + (1-p)(1-c)/(g-1), where c is the probability that two labels share a bucket: with
     shares s_j, Pr[support] = sum_j s_j (p s_j + (1-p)(1-s_j)/(g-1)) and c = sum_j s_j^2.
@@ -42,7 +42,7 @@ class LocalHashDevice(DeviceHalf[Hashed]):
         self.payload_bytes = (2 * self._word + 7) // 8 + bytes_for(buckets)
 
     def bucket_of(self, multiplier: int, increment: int, label: int) -> int:
-        """The bucket of a label under this seed."""
+        """Return the bucket of a label under this seed."""
         return self.family.bucket(multiplier, increment, self._key(label), self.buckets)
 
     def _key(self, label: int) -> int:
@@ -74,7 +74,7 @@ class BlhDevice(LocalHashDevice):
     """BLH: local hashing into two buckets.
 
     Odds a : b within e^epsilon. Report: seed and bucket, 9 bytes. Variance:
-    (e^eps+1)^2 / (n(e^eps-1)^2) - f/n. Kept to compare with: OLH is never worse.
+    (e^eps+1)^2 / (n(e^eps-1)^2) - f/n. It is here for comparison: OLH is never worse.
     Bassily and Smith, STOC 2015, as generalised by Wang et al., USENIX Security 2017, 4.3.
 
     >>> from ldpstream.privacy.randomness import SystemSource
@@ -117,6 +117,6 @@ def _best_buckets(labels: int, odds: Odds) -> int:
 
 
 def _probabilities(odds: Odds, buckets: int, collision: Fraction) -> tuple[Fraction, Fraction]:
-    """The p and q of local hashing, given the probability that two labels share a bucket."""
+    """Return p and q of local hashing, given the probability that two labels share a bucket."""
     p = Fraction(odds.favour, odds.favour + odds.against * (buckets - 1))
     return p, p * collision + (1 - p) * (1 - collision) / (buckets - 1)

@@ -12,7 +12,7 @@ from ldpstream.oracles.local_hash.device import LocalHashDevice
 
 
 class Lab(LabHalf):
-    """Each simulated device draws a hash seed of its own.
+    """Simulated local hashing, with a hash seed of its own for each device.
 
     `perturb` uses the real hash; `sample_support`, as inherited, is exact for an *ideal* one.
 
@@ -24,7 +24,7 @@ class Lab(LabHalf):
     device: LocalHashDevice
 
     def _perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports:
-        # Like GRR over the buckets: keep the true one, or else draw any, the true one included.
+        # As GRR over the buckets: keep the true one, or else draw any, including the true one.
         buckets = self.device.buckets
         p = self.device.p
         keep = threshold(float(p - (1 - p) / (buckets - 1)))
@@ -34,7 +34,7 @@ class Lab(LabHalf):
         return hashed_values(values, self.labels, self.device.buckets, ALWAYS, seed)
 
     def crafted(self, targets: NDArray[Any], rng: np.random.Generator) -> Reports:
-        """For each target the report, of a thousand, that supports the fewest other labels."""
+        """Return, for each target, that of a thousand reports which supports the fewest labels."""
         out = np.empty((len(targets), 3), np.uint32)
         for target in np.unique(targets).tolist():
             tried = self.supporting(np.full(1000, target), rng)
@@ -43,7 +43,7 @@ class Lab(LabHalf):
         return out
 
     def _supported(self, report: Reports) -> int:
-        """How many labels a report supports."""
+        """Return how many labels a report supports."""
         return int(hashed_counts(report[None], self.labels, self.device.buckets).sum())
 
     def arbitrary(self, number: int, rng: np.random.Generator) -> Reports:

@@ -1,1 +1,1 @@
-"""The kernels again, in NumPy: the fallback where Numba is missing, and what tests hold them to."""
+"""The kernels in NumPy: the fallback where Numba is missing, and the reference for their tests."""

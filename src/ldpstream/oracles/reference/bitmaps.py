@@ -28,7 +28,7 @@ def _coins(starts: Words, first_draw: int, chance: np.uint64) -> Words:
 
 
 def _bit(labels: NDArray[Any]) -> tuple[NDArray[np.int64], Words]:
-    """The word that holds a label, and its bit there."""
+    """Return the word that holds each label, and its bit there."""
     places = labels.astype(np.int64)
     return places >> 6, _ONE << (places & 63).astype(np.uint64)
 

@@ -20,7 +20,7 @@ def buckets_of(
     keys: NDArray[np.uint32],
     buckets: int,
 ) -> NDArray[np.uint32]:
-    """`MultiplyShift.bucket` of the full family: arrays of 32 bits wrap by themselves."""
+    """Return `MultiplyShift.bucket` of the full family: 32-bit arrays wrap around by themselves."""
     hashes = (multipliers * keys + increments) >> _SHIFT
     return (hashes * np.uint32(buckets)) >> _HASH_BITS
 

@@ -1,1 +1,1 @@
-"""Subset selection: a set of k labels, with the true one more likely in it than any other."""
+"""Subset selection: a report is a set of k labels, in which the true one is the most likely."""

@@ -10,7 +10,7 @@ from ldpstream.oracles.subset.device import Device
 
 
 class Collector(BitmapCollector):
-    """Counts bits, after checking that each report has exactly k of them.
+    """A collector that counts bits and checks that each report has exactly k of them.
 
     >>> from ldpstream.oracles import Oracle
     >>> from ldpstream.privacy.epsilon import Epsilon

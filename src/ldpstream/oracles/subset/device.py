@@ -10,7 +10,7 @@ from ldpstream.privacy.randomness import Source, either
 
 
 class Device(BitmapDevice):
-    """Report a set of k labels, those with the value at odds a : b to those without.
+    """Report a set of k labels; a set with the value has odds a : b to one without.
 
     Odds a : b within e^epsilon, k about d / (e^epsilon + 1). Report: d bits, k of them set.
     Variance: `CollectorHalf.variance` with p = ka / (ka + (d-k)b) and
@@ -48,7 +48,7 @@ class Device(BitmapDevice):
         return p, (p * (size - 1) + (1 - p) * size) / (self.labels - 1)
 
     def _inclusion(self, size: int) -> tuple[int, int]:
-        """The chance, favour / total, that the value is in the set."""
+        """Return favour and total of the probability that the value is in the set."""
         favour = size * self._odds.favour
         return favour, favour + (self.labels - size) * self._odds.against
 
@@ -56,7 +56,7 @@ class Device(BitmapDevice):
         included = source.coin(*self._inclusion(self.size))
         others = _distinct(source, self.labels - 1, self.size)
         members = [other + (other >= value) for other in others]
-        # They come in random order, so this leaves out any of them.
+        # They are in random order, so this drops a random one of them.
         members[-1] = either(included, value, members[-1])
         bitmap = bytearray(self.payload_bytes)
         for member in members:
@@ -76,7 +76,7 @@ class Device(BitmapDevice):
 
 
 def _distinct(source: Source, bound: int, number: int) -> list[int]:
-    """`number` distinct ones of 0 .. bound-1 in random order: a shuffle, stopped early."""
+    """Draw `number` distinct ones of 0 .. bound-1 in random order: a shuffle, stopped early."""
     moved: dict[int, int] = {}
     drawn = []
     for place in range(number):

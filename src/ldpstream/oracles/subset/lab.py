@@ -13,7 +13,7 @@ from ldpstream.oracles.subset.device import Device
 
 
 class Lab(LabHalf):
-    """Draws subsets by Floyd's method, and their sum label by label."""
+    """Simulated subset selection: subsets by Floyd's method, support counts label by label."""
 
     device: Device
 
@@ -22,11 +22,11 @@ class Lab(LabHalf):
         return selected_subsets(values, self.labels, size, include, draw_seed(rng))
 
     def sample_support(self, truth: Counts, rng: np.random.Generator) -> Support:
-        """Exact, in O(labels * k); for less than 10^9 devices.
+        """Draw exactly, in O(labels * k), for fewer than 10^9 devices.
 
-        Goes through the labels in order. All that matters of a device is how many others it has
-        still to choose, whether it includes its value, and whether that is past: so devices are
-        counted, not kept apart. Those whose value is the present label are drawn from all whose
+        It goes through the labels in order. The state of a device is how many other labels it has
+        still to choose, whether it includes its value, and whether its value has passed: so devices
+        are only counted by state. Those whose value is the current label are drawn from all whose
         value is still ahead, since no choice so far depended on which of these it is.
         """
         devices = int(truth.sum())
@@ -45,9 +45,9 @@ class Lab(LabHalf):
 
 
 class _Walk:
-    """Numbers of devices by how many other labels they have still to choose, 0 .. k.
+    """The numbers of devices by how many other labels they have still to choose, 0 .. k.
 
-    `ahead[0]` includes its value, `ahead[1]` does not; the value of `passed` has gone by.
+    Devices in `ahead[0]` include their value, those in `ahead[1]` do not; in `passed` it is past.
     """
 
     def __init__(self, size: int, including: int, excluding: int, rng: np.random.Generator) -> None:
@@ -59,7 +59,7 @@ class _Walk:
         self._passed = np.zeros(size + 1, np.int64)
 
     def step(self, remaining: int, here: int) -> int:
-        """Pass a label that is the value of `here` devices; the number of those that choose it.
+        """Pass a label that is the value of `here` devices; return how many devices choose it.
 
         `remaining` counts the labels from this one on.
         """

@@ -4,7 +4,7 @@ from ldpstream.oracles.bitmap_collector import BitmapCollector
 
 
 class Collector(BitmapCollector):
-    """Counts bits; SUE and OUE write them alike.
+    """A collector that counts bits; SUE and OUE have the same format.
 
     >>> from ldpstream.oracles import Oracle
     >>> from ldpstream.privacy.epsilon import Epsilon

@@ -8,9 +8,9 @@ from ldpstream.privacy.randomness import Source
 
 
 class UnaryDevice(BitmapDevice):
-    """Write the value as d bits, one of them set, and randomise each by itself. Report: d bits.
+    """Encode the value as d bits, one of them set, and randomise each independently.
 
-    A bit that is not the value's is set with probability q = b / (a + b), at odds a : b.
+    Report: d bits. A bit of another label is set with probability q = b / (a + b), at odds a : b.
     """
 
     def __init__(self, labels: int, epsilon: Epsilon, odds: Odds, p: Fraction) -> None:
@@ -21,7 +21,7 @@ class UnaryDevice(BitmapDevice):
         self.q = Fraction(odds.against, self._total)
 
     def _noise(self, source: Source) -> int:
-        """A coin for each label, the true one too: the draws do not tell the value."""
+        """Toss a coin for each label, the true one too: the draws must not depend on the value."""
         return coins(source, self.labels, self._against, self._total)
 
 
@@ -75,6 +75,6 @@ class OueDevice(UnaryDevice):
 
 
 def coins(source: Source, number: int, favour: int, total: int) -> int:
-    """A bitmap of independent coins."""
+    """Return a bitmap of independent coins."""
     # Through text, which takes linear time; setting bits of an integer one by one is quadratic.
     return int("".join("01"[source.coin(favour, total)] for _ in range(number)), 2)

@@ -11,7 +11,7 @@ from ldpstream.oracles.lab_half import ALWAYS, LabHalf, draw_seed, threshold
 
 
 class Lab(LabHalf):
-    """Draws 64 bits of a report at a time.
+    """Simulated unary encodings, drawn 64 bits at a time.
 
     Bits are independent of each other, so `sample_support` is exact as it is inherited.
     """
@@ -25,7 +25,7 @@ class Lab(LabHalf):
         return randomised_bits(values, self.labels, ALWAYS, threshold(self.q), seed)
 
     def crafted(self, targets: NDArray[Any], rng: np.random.Generator) -> Reports:
-        """As many bits as an honest report usually has, that of the target among them."""
+        """Return reports with the target's bit and as many bits as an honest report usually has."""
         usual = self.p + (self.labels - 1) * self.q
         size = max(int(usual), 1)
         values = targets.astype(np.uint16)

@@ -1,0 +1,293 @@
+"""Connections with limits, which hold before anything of a request is looked at.
+
+uvicorn's protocol for httptools, with what neither of the two has: deadlines for the first byte,
+the head and the body of a request, bounds on a head and on what one address may hold, and an end
+for clients that do not read their answers. Whoever stays within the limits pays for them with a few
+comparisons for each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection
+from enum import Enum, auto
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from ldpstream.collector.api.limits import network_of
+from ldpstream.collector.api.problems import problem_bytes
+from ldpstream.collector.config import Limits
+from ldpstream.errors import Mistake, Problem
+
+FIRST_BYTE_SECONDS = 10.0
+"""From a connection to the first byte of a request."""
+HEAD_SECONDS = 10.0
+"""From the first byte of a head to its last."""
+PAUSE_SECONDS = 10.0
+"""Between two pieces of a body."""
+BODY_SECONDS = 60.0
+"""From the end of a head to the end of the body."""
+LINGER_SECONDS = 10.0
+"""From the end of a connection to when what is still unread of it is dropped."""
+READER_SECONDS = 10.0
+READER_BYTES = 64 << 10
+"""At least so much of an answer must leave in READER_SECONDS, while more of it waits."""
+HEAD_BYTES = 16 << 10
+"""Of the request line and all headers."""
+HEAD_LINES = 64
+PIPELINED = 16
+"""Requests that one connection may send before the first of them is answered."""
+SMALL_BODY = 4 << 10
+"""Smaller bodies are not counted: all connections together hold few of them."""
+
+
+class Part(Enum):
+    """The part of a request that a connection is to send next."""
+
+    HEAD = auto()
+    BODY = auto()
+    NOTHING = auto()
+
+
+class ConnectionTable:
+    """All connections of a server, and what they hold together.
+
+    When something is full, whoever has held it for longest without need makes room: an honest
+    request is over in a moment, so that this hits those who only hold on.
+    """
+
+    def __init__(self, limits: Limits, proxies: Collection[str] = ()) -> None:
+        self._limits = limits
+        self._proxies = proxies
+        self._number = 0
+        self._of_address: Counter[str] = Counter()
+        self.idle: dict[GuardedProtocol, None] = {}
+        """Connections without a request, longest first."""
+        self.receiving = _Held(limits.receiving_bytes)
+        """Bytes of bodies whose requests are not answered yet."""
+        self.unread = _Held(limits.unread_bytes)
+        """Bytes of answers that wait to be read."""
+
+    def admit(self, new: GuardedProtocol) -> bool:
+        """Count a new connection; return whether there is room for it."""
+        self._number += 1
+        if new.address:
+            self._of_address[new.address] += 1
+        crowded = self._of_address[new.address] > self._limits.connections_per_address
+        if crowded and new.client and not self._is_proxy(new.client[0]):
+            return False
+        if self._number > self._limits.connections:
+            if not self.idle:
+                return False
+            next(iter(self.idle)).drop()
+        self.idle[new] = None
+        return True
+
+    def _is_proxy(self, host: str) -> bool:
+        return any(ip_address(host) in ip_network(proxy) for proxy in self._proxies)
+
+    def forget(self, gone: GuardedProtocol) -> None:
+        self._number -= 1
+        self._of_address[gone.address] -= 1
+        if not self._of_address[gone.address]:
+            del self._of_address[gone.address]
+        self.idle.pop(gone, None)
+        self.receiving.set(gone, 0)
+        self.unread.set(gone, 0)
+
+
+class _Held:
+    """Bytes that connections hold; when there are too many, the oldest that can act is dropped."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._total = 0
+        self._bytes: dict[GuardedProtocol, int] = {}
+
+    def set(self, connection: GuardedProtocol, number: int) -> None:
+        self._total += number - self._bytes.get(connection, 0)
+        if number:
+            self._bytes[connection] = number
+        else:
+            self._bytes.pop(connection, None)
+        while self._total > self._most:
+            oldest = next((one for one in self._bytes if one.holds_on), None)
+            if oldest is None:
+                return
+            self._total -= self._bytes.pop(oldest)
+            oldest.drop()
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection. A client that breaks a limit loses it, and no other."""
+
+    def __init__(self, table: ConnectionTable, **given: Any) -> None:
+        super().__init__(**given)
+        self._table = table
+        self._next = Part.NOTHING
+        self._fault = Mistake(Problem.HTTP_SYNTAX)
+        """What is said when the parser gives up."""
+        self._head_bytes = 0
+        self._body_bytes = 0
+        self._body_began = 0.0
+        self._unread_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None
+        self._reader: asyncio.TimerHandle | None = None
+        self.address = ""
+
+    # The life of a connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.address = network_of(self.client[0]) if self.client else ""
+        if self._table.admit(self):
+            self._expect(FIRST_BYTE_SECONDS)
+        else:
+            self._refuse(Mistake(Problem.RATE_LIMITED, what="connections", seconds=1))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._table.forget(self)
+        self._cancel()
+        if self._reader is not None:
+            self._reader.cancel()
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+
+    def drop(self) -> None:
+        """End the connection at once, with all that it holds."""
+        self._table.idle.pop(self, None)
+        self.transport.abort()
+
+    def _close(self) -> None:
+        """End the connection once its answer has been read, or some time after."""
+        self.transport.close()
+        self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def _refuse(self, error: Mistake) -> None:
+        self.transport.write(problem_bytes(error))
+        self._close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what the parser refuses."""
+        if not self.transport.is_closing():
+            self._refuse(self._fault)
+
+    def timeout_keep_alive_handler(self) -> None:
+        if not self.transport.is_closing():
+            self._close()
+
+    # Requests
+
+    def data_received(self, data: bytes) -> None:
+        self._table.idle.pop(self, None)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if len(self.pipeline) > PIPELINED:
+            self.drop()
+        elif self._next is Part.NOTHING:
+            self._cancel()
+        elif self._next is Part.BODY:
+            self._expect(PAUSE_SECONDS)
+            if self.loop.time() - self._body_began > BODY_SECONDS:
+                self.drop()
+        else:
+            if not self._head_bytes:
+                self._expect(HEAD_SECONDS)
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES:
+                self._refuse(_too_large())
+
+    def on_message_begin(self) -> None:
+        self._next = Part.HEAD
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._next is not Part.HEAD:
+            raise ValueError("a body has no headers of its own here")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > HEAD_BYTES or len(self.headers) > HEAD_LINES:
+            self._fault = _too_large()
+            raise ValueError("the head is too large")
+        self._next = Part.BODY
+        self._body_bytes = 0
+        self._body_began = self.loop.time()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._body_bytes += len(body)
+        if self._body_bytes > SMALL_BODY and not self.cycle.response_complete:
+            self._table.receiving.set(self, self._body_bytes)
+
+    def on_message_complete(self) -> None:
+        self._next = Part.NOTHING
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        if self._body_bytes > SMALL_BODY:
+            self._table.receiving.set(self, 0)
+        # The rest of a body that was refused is read for a while, so that the answer arrives.
+        self._body_began = self.loop.time() - BODY_SECONDS + LINGER_SECONDS
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+        elif self._next is Part.NOTHING and self.timeout_keep_alive_task is not None:
+            self._table.idle[self] = None
+
+    @property
+    def holds_on(self) -> bool:
+        """Whether the client, and not this process, has to act next."""
+        return self._next is Part.BODY or self.flow.write_paused
+
+    # Deadlines
+
+    def _expect(self, seconds: float) -> None:
+        """Drop the connection unless something is received in time."""
+        self._cancel()
+        self._deadline = self.loop.call_later(seconds, self._late, seconds)
+
+    def _cancel(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _late(self, seconds: float) -> None:
+        if self.flow.read_paused:  # it is this process that has not read on
+            self._expect(seconds)
+        else:
+            self.drop()
+
+    # Answers that nobody reads
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread_bytes = self.transport.get_write_buffer_size()
+        self._reader = self.loop.call_later(READER_SECONDS, self._check_reader)
+        self._table.unread.set(self, self._unread_bytes)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._table.unread.set(self, 0)
+        if self._reader is not None:
+            self._reader.cancel()
+
+    def _check_reader(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left > self._unread_bytes - READER_BYTES:
+            self.drop()
+            return
+        self._unread_bytes = left
+        self._table.unread.set(self, left)
+        self._reader = self.loop.call_later(READER_SECONDS, self._check_reader)
+
+
+def _too_large() -> Mistake:
+    return Mistake(Problem.HEAD_TOO_LARGE, limit=HEAD_BYTES, lines=HEAD_LINES)
