@@ -150,6 +150,11 @@ class Problem(Enum):
     DEVICE_NUMBER = ("the device's number is {given}", "give 32 hex digits, drawn by the device")
     TOKEN = ("the {kind} token is missing or wrong", "send it as Authorization: Bearer <token>")
     RATE_LIMITED = ("{what} come too fast", "try again in {seconds} s")
+    HTTP_SYNTAX = ("the request is not HTTP/1.1", "send a well-formed request")
+    HEAD_TOO_LARGE = (
+        "the request line and headers have more than {limit} bytes or {lines} lines",
+        "send fewer or shorter headers",
+    )
     TOO_LARGE = ("the body has more than {limit} bytes", "send less at once")
     PARAMETER = ("{name} is {given}", "give {expected}")
     NOT_FOUND = ("there is nothing at {given}", "see /openapi.json")

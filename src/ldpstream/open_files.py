@@ -8,10 +8,15 @@ BESIDES = 200
 """For files, pipes and what libraries open."""
 
 
-def allow_connections(number: int) -> None:
-    """Raise the limit for that many, as far as it may be; the usual one of a shell is 1024."""
+def allow_connections(number: int) -> int:
+    """Raise the limit of open files for that many; return for how many there is room.
+
+    The usual limit of a shell is 1024.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = number + BESIDES
     if soft != resource.RLIM_INFINITY and soft < needed:
         allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        return min(number, max(1, allowed - BESIDES))
+    return number

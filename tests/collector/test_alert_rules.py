@@ -13,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from ldpstream.collector.api.app import build_app
+from ldpstream.collector.api.limits import ReaderPool
 from ldpstream.collector.api.releases import _events
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.service.service import Service
@@ -177,7 +178,7 @@ def test_the_feed_tells_of_alerts(api: Api) -> None:
     stream = api.service.streams["a"]
 
     async def read(number: int) -> list[bytes]:
-        events = _events(api.service, stream, stream.hub.last_t)
+        events = _events(api.service, stream, stream.hub.last_t, ReaderPool())
         found = [await anext(events) for _ in range(number)]
         await events.aclose()  # type: ignore[attr-defined]
         return found

@@ -67,7 +67,7 @@ def test_open_selection_stores_no_device(api: Api) -> None:
         (ENROL, {"device": "00" * 15, "version": 2}, 400, "device-number"),
         (ENROL, {"device": "zz" * 16, "version": 2}, 400, "device-number"),
         (ENROL, {"device": BLANKS, "version": 2}, 400, "device-number"),
-        (ENROL, {"gadget": 1}, 400, "parameter"),
+        (ENROL, {"version": 2}, 400, "device-number"),
         (ENROL, {"device": "00" * 16}, 403, "device-version"),
         *(
             (ENROL, {"device": "00" * 16, "version": other}, 403, "device-version")

@@ -15,7 +15,9 @@ from ldpstream.collector.credentials.device_keys import DeviceKeys, authentic
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.errors import MalformedReport, Mistake
 from tests.collector.api import (
+    ADMIN,
     BLANKS,
+    ENROL,
     STREAM,
     Api,
     assert_problem,
@@ -163,26 +165,29 @@ def test_a_round_that_closes_while_a_report_waits_refuses_it(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
+    ("method", "path", "token"),
     [
-        ("POST", "rounds/{round}/reports"),
-        ("POST", "rounds/{round}/batch"),
-        ("POST", "devices"),
-        ("POST", "alerts/rules"),
-        ("PUT", "alerts/rules/0"),
+        ("POST", "rounds/{round}/reports", {}),
+        ("POST", "rounds/{round}/batch", {}),
+        ("POST", "devices", ENROL),
+        ("POST", "alerts/rules", ADMIN),
+        ("PUT", "alerts/rules/0", ADMIN),
     ],
 )
-def test_bodies_have_a_limit_on_every_route(tmp_path: Path, method: str, path: str) -> None:
-    """Told in advance or not, and before anyone is asked for a token."""
+def test_bodies_have_a_limit_on_every_route(
+    tmp_path: Path, method: str, path: str, token: dict[str, str]
+) -> None:
+    """Told in advance or not; and where a token is needed, no body is read without."""
     with running(tmp_path, limits="body_bytes = 100") as api:
         path = f"{STREAM}/{path.format(round=api.asking().name)}"
-        kind = {"Content-Type": "application/json"}
-        for body in (bytes(101), (bytes(60) for _ in range(2))):
-            answer = api.client.request(method, path, content=body, headers=kind)
+        for body in (bytes(20_000), (bytes(10_000) for _ in range(2))):
+            answer = api.client.request(method, path, content=body, headers=token)
             assert_problem(answer, 413, "too-large")
         assert api.refused() == {"too-large": 2}
-        within = api.client.request(method, path, content=bytes(100), headers=kind)
-        assert within.status_code in (400, 401)
+        within = api.client.request(method, path, content=bytes(100), headers=token)
+        assert within.status_code == 400
+        if token:
+            assert_problem(api.client.request(method, path, content=bytes(20_000)), 401, "token")
 
 
 def test_a_body_beyond_the_limit_is_not_read() -> None:
@@ -252,7 +257,7 @@ def test_a_batch_has_a_limit(tmp_path: Path) -> None:
 
 
 def test_a_collector_that_is_behind_says_so(tmp_path: Path) -> None:
-    with running(tmp_path, limits="waiting = 1") as api:
+    with running(tmp_path, limits="waiting_bytes = 40") as api:
         asking = api.asking()
         records = [api.signer(n).record(asking, b"\1\0") for n in range(2)]
         refused = api.post_batch(asking, b"".join(records))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Body, Depends
+from fastapi import APIRouter, Depends
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,7 +13,7 @@ from ldpstream.collector.alerts.evaluator import MOST_REMEMBERED, AlertEvaluator
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.rules import PROBABILITY, On, Rule
 from ldpstream.collector.alerts.state import Alert
-from ldpstream.collector.api.limits import check_token
+from ldpstream.collector.api.limits import check_token, read_json
 from ldpstream.collector.api.lookup import find_stream, readable_stream
 from ldpstream.collector.api.openapi import problems
 from ldpstream.collector.service.service import Service
@@ -46,7 +47,6 @@ RULE_SCHEMA: dict[str, Any] = {
 _TAKES_A_RULE = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": RULE_SCHEMA}}}
 }
-Given = Annotated[dict[str, Any], Body()]
 
 
 def alerts(service: Service) -> APIRouter:
@@ -94,10 +94,10 @@ def _rules(service: Service) -> APIRouter:
         openapi_extra=_TAKES_A_RULE,
         responses=problems(400, 401, 404, 409, 413),
     )
-    def add_rule(stream: str, rule: Given, request: Request, response: Response) -> dict[str, Any]:
+    async def add_rule(stream: str, request: Request, response: Response) -> dict[str, Any]:
         """Add a rule, which is kept over restarts. Needs the admin token."""
         book = book_of(stream)
-        added = book.add(rule)
+        added = await run_in_threadpool(book.add, await read_json(request))
         response.headers["Location"] = f"{request.url.path}/{added.fingerprint}"
         return _listed(book, added)
 
@@ -106,13 +106,14 @@ def _rules(service: Service) -> APIRouter:
         openapi_extra=_TAKES_A_RULE,
         responses=problems(400, 401, 404, 409, 413),
     )
-    def replace_rule(stream: str, rule_id: str, rule: Given) -> dict[str, Any]:
+    async def replace_rule(stream: str, rule_id: str, request: Request) -> dict[str, Any]:
         """Put another rule in the place of one; its alert begins anew. Needs the admin token.
 
         The id changes with the name and the label.
         """
         book = book_of(stream)
-        return _listed(book, book.replace(rule_id, rule))
+        given = await read_json(request)
+        return _listed(book, await run_in_threadpool(book.replace, rule_id, given))
 
     @router.delete(f"{RULES}/{{rule_id}}", status_code=204, responses=problems(401, 404, 409))
     def remove_rule(stream: str, rule_id: str) -> None:

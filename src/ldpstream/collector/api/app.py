@@ -17,7 +17,6 @@ from starlette.routing import Route
 from ldpstream import __version__
 from ldpstream.collector.api.alerts import alerts
 from ldpstream.collector.api.ingest import Batch, Refused, SingleReport
-from ldpstream.collector.api.limits import BodyLimit
 from ldpstream.collector.api.metrics import metrics
 from ldpstream.collector.api.openapi import describe
 from ldpstream.collector.api.page import mount_page
@@ -56,7 +55,6 @@ def build_app(service: Service) -> FastAPI:
         redoc_url=None,
     )
     app.state.service = service
-    app.add_middleware(BodyLimit, limit=service.config.limits.body_bytes)
     # The hot routes stand first: routes are tried in order.
     app.router.routes[:0] = [
         Route(PREFIX + REPORTS, SingleReport(service), methods=["POST"]),

@@ -12,7 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection
 from enum import Enum, auto
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -21,6 +21,8 @@ from ldpstream.collector.api.limits import network_of
 from ldpstream.collector.api.problems import problem_bytes
 from ldpstream.collector.config import Limits
 from ldpstream.errors import Mistake, Problem
+
+Network = IPv4Network | IPv6Network
 
 FIRST_BYTE_SECONDS = 10.0
 """From a connection to the first byte of a request."""
@@ -59,7 +61,7 @@ class ConnectionTable:
     request is over in a moment, so that this hits those who only hold on.
     """
 
-    def __init__(self, limits: Limits, proxies: Collection[str] = ()) -> None:
+    def __init__(self, limits: Limits, proxies: Collection[Network] = ()) -> None:
         self._limits = limits
         self._proxies = proxies
         self._number = 0
@@ -87,7 +89,7 @@ class ConnectionTable:
         return True
 
     def _is_proxy(self, host: str) -> bool:
-        return any(ip_address(host) in ip_network(proxy) for proxy in self._proxies)
+        return any(ip_address(host) in proxy for proxy in self._proxies)
 
     def forget(self, gone: GuardedProtocol) -> None:
         self._number -= 1

@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from ldpstream.collector.api.limits import limited, read_body
+from ldpstream.collector.api.limits import announced, limited, read_body
 from ldpstream.collector.api.lookup import find_round, find_stream
 from ldpstream.collector.reports.verdicts import Verdict, count
 from ldpstream.collector.service.service import Service
@@ -23,6 +23,8 @@ from ldpstream.protocol.names import device_number
 
 _DEVICE_HEADER, _MAC_HEADER = (name.lower().encode() for name in (DEVICE_HEADER, MAC_HEADER))
 _JSON = (b"content-type", b"application/json")
+LONGER = 1024
+"""A single report that is longer than it should be by more than this is not read."""
 _SINGLE_BODIES = {
     Verdict.ACCEPTED: b'{"status":"accepted"}',
     Verdict.REPEATED: b'{"status":"repeated"}',
@@ -39,7 +41,8 @@ class SingleReport:
         names = scope["path_params"]
         stream = find_stream(self._service, names["stream"])
         asking = await find_round(self._service, stream, names["round"])
-        body = await read_body(receive)
+        most = asking.stored.report_bytes + LONGER
+        body = await read_body(limited(receive, most, announced(scope)))
         if len(body) != asking.stored.report_bytes:
             raise MalformedReport(
                 Problem.REPORT_LENGTH, given=len(body), expected=asking.stored.report_bytes
@@ -63,8 +66,9 @@ class Batch:
         names = scope["path_params"]
         stream = find_stream(self._service, names["stream"])
         asking = await find_round(self._service, stream, names["round"])
-        most = self._service.config.limits.batch * asking.record_bytes
-        body = await read_body(limited(receive, most))
+        limits = self._service.config.limits
+        most = min(limits.batch * asking.record_bytes, limits.body_bytes)
+        body = await read_body(limited(receive, most, announced(scope)))
         number, rest = divmod(len(body), asking.record_bytes)
         if rest or not number:
             raise MalformedReport(

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import hmac
+import json
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
 from ipaddress import IPv4Address, ip_address, ip_network
+from typing import Any, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope
 
 from ldpstream.collector.clock import Clock
 from ldpstream.errors import Mistake, Problem
 
+Result = TypeVar("Result")
+
 MOST_ADDRESSES = 10_000
 LENGTH = b"content-length"
-WITHOUT_BODY = ("GET", "HEAD")
-"""Nobody reads theirs: what comes all the same is dropped, and must not end an answer under way."""
+FEW_BYTES = 16 << 10
+"""The longest body of a route that takes JSON."""
+USABLE = "a JSON object in UTF-8, with few brackets within brackets"
 
 
 def check_token(request: Request, expected: bytes, kind: str) -> None:
@@ -40,6 +47,25 @@ def is_number(text: str, most: int) -> bool:
     """
     digits = text.isascii() and text.isdigit() and len(text) <= len(str(most))
     return digits and int(text) <= most
+
+
+class ReaderPool:
+    """A few threads for long reads, so that health checks and reports do not wait for them."""
+
+    def __init__(self, threads: int = 2, most: int = 64) -> None:
+        self._limiter = CapacityLimiter(threads)
+        self._most = most
+        self._reading = 0
+
+    async def run(self, work: Callable[..., Result], *given: object) -> Result:
+        """Do `work` in one of the threads; refuse it if too many wait already."""
+        if self._reading >= self._most:
+            raise Mistake(Problem.RATE_LIMITED, what="long reads", seconds=1)
+        self._reading += 1
+        try:
+            return await to_thread.run_sync(work, *given, limiter=self._limiter)
+        finally:
+            self._reading -= 1
 
 
 class TokenBucket:
@@ -92,7 +118,7 @@ class AddressBuckets:
         self._lock = threading.Lock()
 
     def take(self, address: str) -> bool:
-        key = _network(address)
+        key = network_of(address)
         with self._lock:
             bucket = self._buckets.pop(key, None) or self._new()
             self._buckets[key] = bucket
@@ -101,10 +127,10 @@ class AddressBuckets:
         return bucket.take()
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """Whom an address belongs to: one host of IPv4, one network of IPv6.
 
-    >>> _network("2001:db8::1") == _network("2001:db8::2")
+    >>> network_of("2001:db8::1") == network_of("2001:db8::2")
     True
     """
     try:
@@ -116,25 +142,12 @@ def _network(address: str) -> str:
     return str(ip_network((found, 64), strict=False))
 
 
-class BodyLimit:
-    """Around all routes: whoever reads a body is refused what is beyond the limit."""
-
-    def __init__(self, app: ASGIApp, limit: int) -> None:
-        self._app = app
-        self._limit = limit
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in WITHOUT_BODY:
-            receive = limited(receive, self._limit, _announced(scope))
-        await self._app(scope, receive, send)
-
-
-def limited(receive: Receive, limit: int, announced: str = "0") -> Receive:
+def limited(receive: Receive, limit: int, length: str = "0") -> Receive:
     """`receive`, unless the body is too long: then no more of it is read.
 
     A body that is announced as too long is not read at all.
     """
-    size = 0 if is_number(announced, limit) else limit + 1
+    size = 0 if is_number(length, limit) else limit + 1
 
     async def receive_within_limit() -> Message:
         nonlocal size
@@ -147,7 +160,7 @@ def limited(receive: Receive, limit: int, announced: str = "0") -> Receive:
     return receive_within_limit
 
 
-def _announced(scope: Scope) -> str:
+def announced(scope: Scope) -> str:
     """The Content-Length; a body may come without."""
     found: bytes = next((value for name, value in scope["headers"] if name == LENGTH), b"0")
     return found.decode("latin-1")
@@ -164,3 +177,15 @@ async def read_body(receive: Receive) -> bytes:
         message = await receive()
         parts.append(message.get("body", b""))
     return b"".join(parts)
+
+
+async def read_json(request: Request) -> dict[str, Any]:
+    """Read a small JSON object. Called once the token was looked at: strangers send no body."""
+    body = await read_body(limited(request.receive, FEW_BYTES, announced(request.scope)))
+    try:
+        content = json.loads(body.decode())
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise Mistake(Problem.PARAMETER, name="the body", given="not usable", expected=USABLE)
+    return content

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from http import HTTPStatus
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -34,6 +35,7 @@ STATUSES = {
     Problem.DEVICE_VERSION: 403,
     Problem.TOKEN: 401,
     Problem.TOO_LARGE: 413,
+    Problem.HEAD_TOO_LARGE: 431,
     Problem.RATE_LIMITED: 429,
     Problem.INTERNAL: 500,
     Problem.UNAVAILABLE: 503,
@@ -58,6 +60,15 @@ def problem_response(error: LdpStreamError) -> Response:
     if problem is Problem.TOKEN:
         headers["WWW-Authenticate"] = "Bearer"
     return Response(json.dumps(body), status, headers, MEDIA_TYPE)
+
+
+def problem_bytes(error: LdpStreamError) -> bytes:
+    """Return a whole answer, for a connection that is closed after it."""
+    response = problem_response(error)
+    status = HTTPStatus(response.status_code)
+    lines = [f"HTTP/1.1 {status.value} {status.phrase}".encode()]
+    lines += [b"%b: %b" % header for header in response.raw_headers]
+    return b"\r\n".join([*lines, b"connection: close", b"", bytes(response.body)])
 
 
 async def on_error(request: Request, error: Exception) -> Response:

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from ldpstream.collector.api.alerts import shown
-from ldpstream.collector.api.limits import is_number
+from ldpstream.collector.api.limits import ReaderPool, is_number
 from ldpstream.collector.api.lookup import readable_stream
-from ldpstream.collector.releases.formats import MEDIA_TYPES, line, write
+from ldpstream.collector.releases.formats import MEDIA_TYPES, write
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
@@ -33,9 +33,10 @@ RECENT_CHANGES = 20
 
 def releases(service: Service) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["releases"])
+    pool = ReaderPool()
 
     @router.get("/streams/{stream}/releases")
-    def list_releases(
+    async def list_releases(
         stream: str,
         request: Request,
         since: Annotated[int, Query(ge=0, le=LATEST_T, description="the first t")] = 0,
@@ -50,9 +51,11 @@ def releases(service: Service) -> APIRouter:
         kind = _format(format, request.headers.get("accept", ""))
         labels = found.config.labels
         most = at_once(len(labels), min(limit, service.config.limits.releases))
-        rows = service.store.releases(stream, since, most)
-        body = write(kind, stream, labels, rows)
-        return Response(body, media_type=MEDIA_TYPES[kind])
+
+        def read() -> bytes:
+            return write(kind, stream, labels, service.store.releases(stream, since, most))
+
+        return Response(await pool.run(read), media_type=MEDIA_TYPES[kind])
 
     @router.get("/streams/{stream}/feed", response_class=StreamingResponse)
     async def feed(
@@ -73,7 +76,7 @@ def releases(service: Service) -> APIRouter:
         else:
             last = since - 1 if since else found.hub.last_t
         return StreamingResponse(
-            _events(service, found, last),
+            _events(service, found, last, pool),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
@@ -81,7 +84,9 @@ def releases(service: Service) -> APIRouter:
     return router
 
 
-async def _events(service: Service, stream: StreamService, last: int) -> AsyncIterator[bytes]:
+async def _events(
+    service: Service, stream: StreamService, last: int, pool: ReaderPool
+) -> AsyncIterator[bytes]:
     """Releases, each with its id; and all alerts, whenever there is something new about them."""
     hub, evaluator = stream.hub, service.evaluators[stream.config.name]
     page = at_once(len(stream.config.labels), FEED_PAGE)
@@ -95,9 +100,12 @@ async def _events(service: Service, stream: StreamService, last: int) -> AsyncIt
         if not await hub.news_after(last, told, KEEP_ALIVE_SECONDS):
             yield b": still here\n\n"
             continue
-        rows = await run_in_threadpool(service.store.releases, stream.config.name, last + 1, page)
+        if hub.latest is not None and last == hub.latest.t - 1:
+            rows = [hub.latest]
+        else:
+            rows = await pool.run(service.store.releases, stream.config.name, last + 1, page)
         for row in rows:
-            yield f"id: {row.t}\nevent: release\ndata: {line(row)}\n\n".encode()
+            yield f"id: {row.t}\nevent: release\ndata: {row.line}\n\n".encode()
             last = row.t
 
 

@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from fastapi import APIRouter, Body, Depends
+from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ldpstream.collector.api.limits import AddressBuckets, TokenBucket, has_token, is_number
+from ldpstream.collector.api.limits import (
+    AddressBuckets,
+    TokenBucket,
+    has_token,
+    is_number,
+    read_json,
+)
 from ldpstream.collector.api.lookup import find_stream
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.limits import LARGEST_SERIAL, LONGEST_WAIT, VERSION
 from ldpstream.protocol.messages import DEVICE_HEADER, DEVICES, PREFIX
 from ldpstream.protocol.names import device_number
+
+_TAKES_A_DEVICE: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "title": "Enrolment",
+                    "required": ["device", "version"],
+                    "properties": {
+                        "device": {"type": "string", "description": "its number, 32 hex digits"},
+                        "version": {"type": "integer", "const": VERSION},
+                    },
+                }
+            }
+        },
+    }
+}
 
 
 def enrolment(service: Service) -> APIRouter:
@@ -25,8 +50,8 @@ def enrolment(service: Service) -> APIRouter:
     bucket = TokenBucket(limits.enrolments_per_second, clock)
     visitors = AddressBuckets(limits.public_enrolments_per_minute, clock, period_ms=60_000)
 
-    def authorised(stream: str, request: Request) -> None:
-        """By the token; or as a visitor, where the stream lets anyone take part."""
+    def authorise(stream: str, request: Request) -> None:
+        """Let in who has the token; or a visitor, where the stream lets anyone take part."""
         if has_token(request, service.secrets.enrolment):
             return
         found = service.streams.get(stream)
@@ -36,26 +61,22 @@ def enrolment(service: Service) -> APIRouter:
         if not visitors.take(request.client.host if request.client else ""):
             raise Mistake(Problem.RATE_LIMITED, what="enrolments from one address", seconds=60)
 
-    @router.post(
-        DEVICES,
-        status_code=201,
-        tags=["devices"],
-        dependencies=[Depends(authorised)],
-    )
-    async def enrol(
-        stream: str, device: Annotated[str, Body()], version: Annotated[Any, Body()] = None
-    ) -> dict[str, Any]:
+    @router.post(DEVICES, status_code=201, tags=["devices"], openapi_extra=_TAKES_A_DEVICE)
+    async def enrol(stream: str, request: Request) -> dict[str, Any]:
         """Enrol a device: the stream's terms, their pin, and the device's key.
 
         Needs the enrolment token, unless the stream has public enrolment. `version` is that of the
         protocol, 2. Enrolling again gives the same answer.
         """
+        authorise(stream, request)
         if not bucket.take():
             raise Mistake(Problem.RATE_LIMITED, what="enrolments", seconds=1)
         found = find_stream(service, stream)
+        given = await read_json(request)
+        version = given.get("version")
         if type(version) is not int or version != VERSION:
             raise Mistake(Problem.DEVICE_VERSION)
-        number = device_number(device)
+        number = device_number(given.get("device"))
         if found.roster is not None:
             await run_in_threadpool(service.store.enrol, stream, number)
         return {

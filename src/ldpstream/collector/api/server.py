@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from ipaddress import ip_network
 
 import uvicorn
 from starlette.routing import BaseRoute
 
 from ldpstream.collector.api.app import build_app
+from ldpstream.collector.api.connection import ConnectionTable, GuardedProtocol, Network
 from ldpstream.collector.config import Config
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import Mistake, Problem
@@ -19,6 +25,8 @@ from ldpstream.open_files import allow_connections
 
 GRACE_SECONDS = 5
 BACKLOG = 4096
+PROXIES = "FORWARDED_ALLOW_IPS"
+"""Names the proxies whose X-Forwarded-For is believed, in the environment; none by default."""
 
 
 class _Server(uvicorn.Server):
@@ -44,6 +52,15 @@ def listen(config: Config) -> socket.socket:
     return listening
 
 
+def proxies_of(text: str) -> tuple[Network, ...]:
+    """Read addresses and networks with commas between them."""
+    try:
+        return tuple(ip_network(one.strip()) for one in text.split(",") if one.strip())
+    except ValueError:
+        expected = "addresses or networks, as 10.0.0.2 or 10.0.0.0/8, with commas between them"
+        raise Mistake(Problem.OPTION, option=PROXIES, given=repr(text), expected=expected) from None
+
+
 def url_of(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -59,17 +76,23 @@ def serve(
 
     `more` routes are served beside those of the API and the page.
     """
-    allow_connections(service.config.limits.connections)
+    limits, proxies = service.config.limits, proxies_of(os.environ.get(PROXIES, ""))
+    allowed = allow_connections(limits.connections)
+    table = ConnectionTable(replace(limits, connections=allowed), proxies)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # strangers must not fill the log
     app = build_app(service)
     app.router.routes.extend(more)
     server = _Server(
         uvicorn.Config(
             app,
+            http=partial(GuardedProtocol, table),  # type: ignore[arg-type]
+            ws="none",
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=[str(network) for network in proxies],
             log_config=None,  # logs.py
             access_log=False,
             server_header=False,
             backlog=BACKLOG,
-            limit_concurrency=service.config.limits.connections,
             timeout_keep_alive=65,  # longer than a long poll, so that connections are used again
             timeout_graceful_shutdown=GRACE_SECONDS,
         )

@@ -30,9 +30,15 @@ class Limits:
     batch: int = 10_000
     """The most reports in one batch."""
     connections: int = 10_000
-    """The most connections, those kept alive for the next request included; beyond it: 503."""
-    waiting: int = 200_000
-    """The most reports that wait for the disk; beyond it the answer is 429."""
+    """The most connections. Beyond it those that are idle make room; if none is: 429."""
+    connections_per_address: int = 1000
+    """From one address (IPv6: one /64) that is no trusted proxy; beyond it: 429."""
+    receiving_bytes: int = 64 << 20
+    """Bodies that are being received. Beyond it the oldest unfinished one is cut off."""
+    waiting_bytes: int = 64 << 20
+    """Reports that wait for the disk; beyond it: 429."""
+    unread_bytes: int = 64 << 20
+    """Answers that wait to be read. Beyond it the oldest connection is cut off."""
     enrolments_per_second: int = 1000
     public_enrolments_per_minute: int = 10
     """From one address, where no token is needed."""

@@ -26,7 +26,7 @@ from ldpstream.collector.store.contract import Store
 from ldpstream.errors import MalformedReport, Mistake, Problem
 
 RETRY_SECONDS = 1
-MOST_AT_ONCE = 50_000
+BYTES_AT_ONCE = 8 << 20
 """Records that are checked and committed together: bounds the memory and the time of one go."""
 
 _log = logging.getLogger(__name__)
@@ -59,19 +59,21 @@ class IntakeQueue:
         self,
         store: Store,
         streams: dict[str, StreamIntake],
-        most_waiting: int,
+        most_bytes: int,
         progress: Callable[[OpenRound], None] = lambda asking: None,
         took: Callable[[str, float], None] = lambda stream, seconds: None,
     ) -> None:
         self._store = store
         self._streams = streams
-        self._most_waiting = most_waiting
+        self._most_bytes = most_bytes
         self._progress = progress
         """Called when a round has got new reports."""
         self._took = took
         """Called with the stream of a request and how long its reports have taken."""
         self.waiting = 0
         """Records that were submitted and not yet answered; touched by the event loop only."""
+        self._bytes = 0
+        """The length of these records: a report may have 2 bytes or 8,000."""
         self._queue: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ldpstream-intake", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -92,9 +94,10 @@ class IntakeQueue:
         expected = number * asking.record_bytes
         if len(packed) != expected:  # it would shift the records of everyone checked with it
             raise MalformedReport(Problem.REPORT_LENGTH, given=len(packed), expected=expected)
-        if self.waiting + number > self._most_waiting:
+        if self._bytes + len(packed) > self._most_bytes:
             raise Mistake(Problem.RATE_LIMITED, what="reports", seconds=RETRY_SECONDS)
         self.waiting += number
+        self._bytes += len(packed)
         answer: asyncio.Future[Verdicts] = self._loop.create_future()
         self._queue.put(Submission(asking, packed, number, answer, ticks()))
         return answer
@@ -102,10 +105,10 @@ class IntakeQueue:
     def _run(self) -> None:
         while True:
             taken: list[Submission | None] = [self._queue.get()]
-            number = 0
+            taken_bytes = 0
             while (last := taken[-1]) is not None and not self._queue.empty():
-                number += last.number
-                if number >= MOST_AT_ONCE:
+                taken_bytes += len(last.packed)
+                if taken_bytes >= BYTES_AT_ONCE:
                     break
                 taken.append(self._queue.get())
             by_round: dict[tuple[str, str], list[Submission]] = {}
@@ -142,6 +145,7 @@ class IntakeQueue:
 
     def _answer(self, together: list[Submission], outcome: Verdicts | Exception) -> None:
         self.waiting -= sum(one.number for one in together)
+        self._bytes -= sum(len(one.packed) for one in together)
         if isinstance(outcome, Exception):
             for one in together:
                 if not one.answer.done():  # the client may have gone away

@@ -11,7 +11,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ldpstream.collector.store.contract import Release
 from ldpstream.extras import need
@@ -35,18 +35,14 @@ def write(kind: str, stream: str, labels: Sequence[str], rows: Sequence[Release]
     return _WRITERS[kind](stream, labels, rows)
 
 
-def line(release: Release) -> str:
-    """One release as JSON on one line."""
-    return json.dumps(release.to_json(), separators=(",", ":"))
-
-
 def _json(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
-    content: dict[str, Any] = {"stream": stream, "labels": list(labels)}
-    return json.dumps(content | {"releases": [row.to_json() for row in rows]}).encode()
+    head = json.dumps({"stream": stream, "labels": list(labels)})
+    # Row by row: one call for all would keep other threads waiting until it is done.
+    return f'{head[:-1]}, "releases": [{",".join(row.line for row in rows)}]}}'.encode()
 
 
 def _ndjson(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
-    return "".join(line(row) + "\n" for row in rows).encode()
+    return "".join(row.line + "\n" for row in rows).encode()
 
 
 def _csv(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:

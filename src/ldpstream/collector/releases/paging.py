@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-NUMBERS = 200_000
+NUMBERS = 50_000
 """Estimates at once. With its variance and interval, one takes about 80 bytes of JSON, and several
 times as much in memory."""
 
@@ -11,6 +11,6 @@ def at_once(labels: int, most: int) -> int:
     """So many releases of so many labels; one at least.
 
     >>> at_once(3, 10_000), at_once(200, 10_000), at_once(65_536, 10_000)
-    (10000, 1000, 3)
+    (10000, 250, 1)
     """
     return min(most, max(1, NUMBERS // labels))

@@ -110,7 +110,7 @@ class Service:
             book.changed = partial(self._rules_changed, name)
         intakes = {name: one.intake for name, one in self.streams.items()}
         self.intake = IntakeQueue(
-            self.store, intakes, config.limits.waiting, self._reports_came, self._ingested
+            self.store, intakes, config.limits.waiting_bytes, self._reports_came, self._ingested
         )
 
     def _driver(self, config: StreamConfig, listener: StreamListener) -> StreamDriver:

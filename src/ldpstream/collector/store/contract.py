@@ -6,11 +6,12 @@ may come from several threads.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ldpstream.collector.clock import ticks
@@ -88,6 +89,11 @@ class Release:
         if self.missed:
             return "missed"
         return "fresh" if self.content["fresh"] else "carried"
+
+    @cached_property
+    def line(self) -> str:
+        """JSON on one line; written once for all who listen."""
+        return json.dumps(self.to_json(), separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:
         return {
