@@ -17,6 +17,7 @@ import json
 import os
 import platform
 import sys
+import tempfile
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,12 +25,16 @@ from pathlib import Path
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.fleet.demo import Demo, running_collector
 from ldpstream.fleet.fleet import Fleet, Outcome, Plan
+from ldpstream.fleet.folders import memory_folder
 from ldpstream.lab.metrics import MRE_FLOOR
 from ldpstream.lab.simulation import Simulation, simulate
 from ldpstream.streams.stream import CountsStream
 from ldpstream.streams.synthetic import sin
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.serving import TOKEN, serving
 
 PAGE = Path(__file__).parents[1] / "docs" / "fleet.md"
 KINDS = ("open", "roster")
@@ -40,12 +45,6 @@ COVERED = 0.95
 ENROLLING_PER_SECOND = 80
 """On both streams together; on a roster each is a commit."""
 
-
-HEAD = """
-[collector]
-listen = "127.0.0.1:0"
-store = "collector.sqlite"
-"""
 STREAM = """
 [[stream]]
 name = "{kind}"
@@ -128,7 +127,7 @@ def main() -> None:
 def compare(mechanism: str, setting: Setting) -> list[Row]:
     enrolling = timedelta(seconds=6 + 2 * setting.devices / ENROLLING_PER_SECOND)
     start = datetime.now(UTC) + enrolling
-    configuration = HEAD + "".join(
+    streams = [
         STREAM.format(
             kind=kind,
             epsilon=EPSILON,
@@ -139,9 +138,12 @@ def compare(mechanism: str, setting: Setting) -> list[Row]:
             devices=setting.devices,
         )
         for kind in KINDS
-    )
-    with running_collector(configuration) as collector:
-        outcomes = asyncio.run(live(collector, setting, start))
+    ]
+    with (
+        tempfile.TemporaryDirectory(dir=memory_folder()) as folder,
+        serving(Path(folder), *streams) as url,
+    ):
+        outcomes = asyncio.run(live(url, setting, start))
     simulated = simulate(
         setting.source(),
         mechanism,
@@ -156,23 +158,21 @@ def compare(mechanism: str, setting: Setting) -> list[Row]:
     ]
 
 
-async def live(collector: Demo, setting: Setting, start: datetime) -> list[Outcome]:
+async def live(url: str, setting: Setting, start: datetime) -> list[Outcome]:
     """Both fleets at once, from before the first timestamp to after the last."""
     fleets = [
-        asyncio.create_task(take_part(collector, kind, setting, start, seed))
+        asyncio.create_task(take_part(url, kind, setting, start, seed))
         for seed, kind in enumerate(KINDS)
     ]
     return list(await asyncio.gather(*fleets))
 
 
-async def take_part(
-    collector: Demo, kind: str, setting: Setting, start: datetime, seed: int
-) -> Outcome:
+async def take_part(url: str, kind: str, setting: Setting, start: datetime, seed: int) -> Outcome:
     end = start + timedelta(seconds=(setting.timestamps + 2) * setting.interval)
     plan = Plan(
-        url=collector.url,
+        url=url,
         stream=kind,
-        token=collector.token,
+        token=TOKEN,
         source=setting.source(),
         devices=setting.devices,
         seconds=(end - datetime.now(UTC)).total_seconds(),

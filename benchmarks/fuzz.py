@@ -82,10 +82,10 @@ def call(seconds: float) -> tuple[Tried, int]:
     tried, end = Tried(HTTP), time.perf_counter() + seconds
     with (
         tempfile.TemporaryDirectory() as folder,
-        http_fuzz.collector(Path(folder), dict(os.environ)) as at,
+        http_fuzz.collector(Path(folder)) as at,
     ):
         http_fuzz.fuzz(at, 10, None)
-        before = at.resident_bytes()
+        before = http_fuzz.resident_bytes(at)
         while time.perf_counter() < end:
             for token in (None, *http_fuzz.TOKENS.values()):
                 began = time.perf_counter()
@@ -94,7 +94,7 @@ def call(seconds: float) -> tuple[Tried, int]:
                 tried.seconds += time.perf_counter() - began
                 for wrong in findings.wrong:
                     tried.found(wrong)
-        return tried, at.resident_bytes() - before
+        return tried, http_fuzz.resident_bytes(at) - before
 
 
 def page(found: list[Tried], growth: int, seconds: int) -> str:

@@ -23,7 +23,6 @@ import argparse
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -34,6 +33,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.serving import CollectorProcess
 
 MASTER = b"benchmark-" * 4
 LABELS = 16
@@ -87,8 +90,8 @@ def main() -> None:
 # The server
 
 
-def serve(folder: Path) -> None:
-    """A collector with two routes more, on one core."""
+def serve(file: Path) -> None:
+    """Run a collector with two routes more, on one core."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     import uvicorn
@@ -103,7 +106,7 @@ def serve(folder: Path) -> None:
     from ldpstream.collector.reports.records import Records
     from ldpstream.collector.service.service import Service
 
-    config = load(folder / "collector.toml")
+    config = load(file)
     service = Service(config, Secrets(MASTER, b"enrolment token", b"admin token"))
 
     async def nothing(request: Request) -> Response:
@@ -122,7 +125,7 @@ def serve(folder: Path) -> None:
         Route("/v1/streams/{stream}/rounds/{round}/parse", parse, methods=["POST"]),
     ]
     listening = listen(config)
-    print(url_of(listening), flush=True)
+    print(json.dumps({"url": url_of(listening)}), flush=True)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     server.run(sockets=[listening])
 
@@ -230,21 +233,15 @@ def batches(table: Any, size: int = BATCH) -> Load:
 
 def measure(quick: bool, seconds: float) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        interval = "4s"
+        file = Path(name) / "collector.toml"
         labels = json.dumps([str(label) for label in range(LABELS)])
-        (folder / "collector.toml").write_text(CONFIG.format(labels=labels, interval=interval))
-        command = [sys.executable, __file__, "--serve", name]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-            try:
-                assert server.stdout is not None
-                port = int(server.stdout.readline().rpartition(":")[2])
-                bench = Bench(server.pid, port, seconds)
-                row = bench.throughput()
-                if not quick:
-                    row |= bench.rounds_of_100_000()
-            finally:
-                server.terminate()
+        file.write_text(CONFIG.format(labels=labels, interval="4s"))
+        command = (sys.executable, __file__, "--serve")
+        with CollectorProcess(file, command=command) as server:
+            bench = Bench(server.process.pid, server.port, seconds)
+            row = bench.throughput()
+            if not quick:
+                row |= bench.rounds_of_100_000()
     return row
 
 

@@ -19,8 +19,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +33,10 @@ from statistics import median
 import numpy as np
 
 from ingest import LABELS, MASTER, batches, send_all, signed
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.serving import CollectorProcess
 
 TURNS = 3
 CONNECTIONS = 16
@@ -144,24 +146,10 @@ def postgres(folder: Path) -> Iterator[tuple[str, int]]:
         server.cleanup()
 
 
-@contextmanager
-def collector(folder: Path) -> Iterator[tuple[int, int]]:
-    """A collector: the number of its process, and its port."""
-    command = [sys.executable, "-m", "ldpstream", "serve", str(folder / "collector.toml")]
+def collector(folder: Path) -> CollectorProcess:
+    """A collector of the configuration in a folder, to be started."""
     secret = {"LDPSTREAM_MASTER_SECRET": MASTER.decode()}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=os.environ | secret
-    ) as process:
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line.startswith("listening on "):
-                    yield process.pid, int(line.rpartition(":")[2])
-                    break
-            else:
-                raise SystemExit("the collector did not start")
-        finally:
-            process.terminate()
+    return CollectorProcess(folder / "collector.toml", secret)
 
 
 @dataclass(frozen=True)
@@ -225,7 +213,7 @@ class Turn:
 class Bench:
     """Collectors under load."""
 
-    collectors: list[tuple[int, int]]
+    collectors: list[CollectorProcess]
     database: int | None
     batch: int
     first: int = field(default=1)
@@ -233,8 +221,8 @@ class Bench:
 
     def wait(self) -> None:
         """Until every collector knows the round."""
-        for _, port in self.collectors:
-            url = f"http://127.0.0.1:{port}/v1/streams/standing/rounds?after=0&wait=30"
+        for one in self.collectors:
+            url = f"{one.url}/v1/streams/standing/rounds?after=0&wait=30"
             with urllib.request.urlopen(url) as answer:
                 assert json.load(answer)["rounds"]
 
@@ -253,14 +241,14 @@ class Bench:
     async def _send(self, shares: list[list[bytes]]) -> list[bytes]:
         each = CONNECTIONS // len(shares)
         sending = [
-            send_all(port, iter(share), each)
-            for (_, port), share in zip(self.collectors, shares, strict=True)
+            send_all(one.port, iter(share), each)
+            for one, share in zip(self.collectors, shares, strict=True)
         ]
         return [answer for part in await asyncio.gather(*sending) for answer in part]
 
     def _cpu(self) -> tuple[float, float]:
         """Seconds that collectors and database have run, by the scheduler's count."""
-        collectors = sum(cpu(pid) for pid, _ in self.collectors)
+        collectors = sum(cpu(one.process.pid) for one in self.collectors)
         database = 0.0 if self.database is None else sum(map(cpu, children(self.database)))
         return collectors, database
 

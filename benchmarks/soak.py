@@ -20,9 +20,8 @@ import os
 import platform
 import random
 import resource
-import secrets
 import shutil
-import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -43,6 +42,7 @@ from tests.fleet.evidence.diary import Life, write_diary
 from tests.fleet.evidence.judgement import Evidence, Findings
 from tests.fleet.evidence.ledgers import make_with_history
 from tests.fleet.evidence.wire import WireLog
+from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess
 
 PAGE = Path(__file__).parents[1] / "docs" / "soak.md"
 STREAM = "soak"
@@ -60,15 +60,10 @@ LONG_ABSENCE = 4
 ENROLLING_PER_SECOND = 150
 STARTING_SECONDS = 8
 """What a start may take on a busy machine."""
-STOPPING_SECONDS = 20
 LEAST_UP = 2.0
 """Seconds between a start and the next kill, however long the start has taken."""
 
-CONFIGURATION = """
-[collector]
-listen = "127.0.0.1:{port}"
-store = "collector.sqlite"
-
+STREAM_TABLE = """
 [[stream]]
 name = "{stream}"
 labels = {labels}
@@ -204,7 +199,7 @@ class Run:
         return Plan(
             url=self._collector.url,
             stream=STREAM,
-            token=self._collector.token,
+            token=TOKEN,
             source=named(f"zipf:labels={LABELS}", users=setting.devices, timestamps=1000),
             devices=setting.devices,
             seconds=setting.seconds,
@@ -239,19 +234,17 @@ class Run:
 
 @dataclass
 class Collector:
-    """`ldpstream serve`, again and again on one port and one store."""
+    """`ldpstream serve`, again and again on one port and one store, and its diary."""
 
     folder: Path
     setting: Setting
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    port: int = field(default_factory=lambda: _free_port())
     lives: list[Life] = field(default_factory=list)
-    _process: asyncio.subprocess.Process | None = None
+    _serving: CollectorProcess = field(init=False)
     _ready_ms: int = 0
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return self._serving.url
 
     @property
     def store(self) -> Path:
@@ -262,8 +255,7 @@ class Collector:
         setting = self.setting
         enrolling = timedelta(seconds=3 + setting.devices / ENROLLING_PER_SECOND)
         start = datetime.now(UTC) + enrolling
-        text = CONFIGURATION.format(
-            port=self.port,
+        text = STREAM_TABLE.format(
             stream=STREAM,
             labels=json.dumps([str(label) for label in range(LABELS)]),
             window=WINDOW,
@@ -272,43 +264,28 @@ class Collector:
             mechanism=setting.mechanism,
             devices=setting.devices,
         )
-        (self.folder / "collector.toml").write_text(text)
+        self._serving = CollectorProcess.of(self.folder, HEAD + text, ENROLMENT)
 
     async def start(self) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "ldpstream", "serve", str(self.folder / "collector.toml")),
-            env=os.environ | {"LDPSTREAM_ENROLMENT_TOKEN": self.token},
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert self._process.stdout is not None
-        async for line in self._process.stdout:
-            if line.startswith(b"listening on "):
-                self._ready_ms = _now_ms()
-                return
-        raise SystemExit(f"the collector ended with status {await self._process.wait()}")
+        await asyncio.to_thread(self._serving.start)
+        self._ready_ms = _now_ms()
 
     async def kill(self) -> None:
         """SIGKILL, without warning."""
-        assert self._process is not None
         released = read_releases(self.store, STREAM)
         # Not after it: then thousands of devices want to hear first that their connection is gone.
         killed_ms = _now_ms()
-        self._process.kill()
-        await self._process.wait()
+        self._serving.process.kill()
+        await asyncio.to_thread(self._serving.kill)  # waits for its end
         self._note(killed_ms, killed=True, released=released)
 
     async def stop(self) -> None:
         """SIGTERM, and SIGKILL if that is not heard."""
-        if self._process is None or self._process.returncode is not None:
+        if self._serving.process.poll() is not None:
             return
         told_ms = _now_ms()  # what begins after this is not its business any more
-        self._process.terminate()
-        try:
-            await asyncio.wait_for(self._process.wait(), STOPPING_SECONDS)
-        except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            await asyncio.to_thread(self._serving.stop)
         self._note(told_ms, killed=False, released={})
 
     def _note(
@@ -322,13 +299,6 @@ class Collector:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _allow_connections(devices: int) -> None:

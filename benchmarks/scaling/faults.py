@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -140,15 +138,15 @@ def kill_collector(servers: Servers, times: int) -> dict[str, Any]:
         sent = 0
         for life in range(times + 1):
             last = life == times
-            with scale_ingest.collector(folder) as (pid, port):
+            with scale_ingest.collector(folder) as collector:
                 if not last:
-                    _post(port, _batch(0))  # until the round is open
-                    threading.Timer(1.0, os.kill, (pid, signal.SIGKILL)).start()
+                    _post(collector.port, _batch(0))  # until the round is open
+                    threading.Timer(1.0, collector.process.kill).start()
                 try:
                     for _ in range(5 if last else 10_000):
                         if not unanswered:
                             unanswered = [_batch(sent := sent + 1)]
-                        _post(port, unanswered[0])
+                        _post(collector.port, unanswered[0])
                         unanswered = []
                 except (OSError, http.client.HTTPException):
                     pass

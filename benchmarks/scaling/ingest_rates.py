@@ -72,11 +72,11 @@ def _single(bench: scale_ingest.Bench, number: int) -> float:
     table = signed("standing", "1-publication", 2, number, bench.first)
     bench.first += number
     requests = singles(table).requests(f"{scale_ingest.ROUND}/reports")
-    pids = [pid for pid, _ in bench.collectors]
+    pids = [one.process.pid for one in bench.collectors]
     before = sum(map(scale_ingest.cpu, pids))
-    for place, (_, port) in enumerate(bench.collectors):
+    for place, collector in enumerate(bench.collectors):
         share = iter(requests[place :: len(pids)])
-        assert asyncio.run(send_all(port, share, SINGLE_CONNECTIONS))
+        assert asyncio.run(send_all(collector.port, share, SINGLE_CONNECTIONS))
     return (sum(map(scale_ingest.cpu, pids)) - before) / number
 
 

@@ -30,8 +30,8 @@ from ldpstream.device.mqtt import Broker, MqttTransport, hang_up
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import ListRounds, SubmitReport
 from tests.device.scripted import JOIN_SECONDS, Script, ScriptedServer, Talk
-from tests.fleet.serving import TOKEN, serving, stream_table
 from tests.programs import free_port, program, wait_for_port
+from tests.serving import TOKEN, serving, stream_table
 
 DEVICES = 6
 

@@ -1,8 +1,9 @@
 """Real collectors, quickly: imports once, then forks an `ldpstream serve` for each line it reads.
 
-A line has four paths: the configuration, a file for the output, one for the process's number, and
-one for orders. When that one says "release before SIGKILL", the collector kills itself just before
-it would release; "open_round after SIGSTOP" stops it when a round is committed, before it knows.
+A line has four paths: the configuration, a pipe for what it announces, a file for the log, and one
+for orders. When that one says "release before SIGKILL", the collector kills itself just before it
+would release; "open_round after SIGSTOP" stops it when a round is committed, before it knows. The
+answer to a line is the number of the process.
 """
 
 from __future__ import annotations
@@ -41,25 +42,22 @@ def frail(name: str, method: Callable[..., Any], orders: Path) -> Callable[..., 
     return call
 
 
-def serve(config: str, output: str, orders: str) -> None:
+def serve(config: str, announcement: str, log: str, orders: str) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    with open(output, "w") as out:
-        os.dup2(out.fileno(), 1)
-        os.dup2(out.fileno(), 2)
+    for number, path in enumerate((announcement, log), start=1):
+        with open(path, "w") as out:
+            os.dup2(out.fileno(), number)
     for name in POINTS:
         setattr(PostgresStore, name, frail(name, getattr(PostgresStore, name), Path(orders)))
-    sys.argv = ["ldpstream", "serve", config]
+    sys.argv = ["ldpstream", "serve", config, "--json"]
     main()
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead leave at once
     for line in sys.stdin:
-        config, output, number, orders = line.split()
         child = os.fork()
         if child == 0:
-            serve(config, output, orders)
+            serve(*line.split())
             raise SystemExit
-        draft = Path(number + ".draft")
-        draft.write_text(str(child))
-        draft.rename(number)
+        print(child, flush=True)

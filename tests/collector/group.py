@@ -12,11 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from ldpstream.protocol.messages import reports_path
 from ldpstream.protocol.terms import Terms
 from tests.collector.driving import counts_of
 from tests.collector.helpers import SECRETS, Signer, device_of, report_of
+from tests.serving import read_announcement
 
 FRAIL = Path(__file__).with_name("frail_collector.py")
 ENVIRONMENT = os.environ | {
@@ -120,19 +120,24 @@ class Group:
 
     def start(self, number: int = 1) -> None:
         """Start some at the same moment; they are listed when they listen."""
-        assert self.nursery.stdin is not None
-        first = self.started
-        self.started += number
-        for name in range(first, self.started):
-            paths = (self.file, *(self._path(kind, name) for kind in ("out", "pid", "orders")))
-            print(*paths, file=self.nursery.stdin, flush=True)
-        for name in range(first, self.started):
-            port = int(eventually("it listens", partial(_port, self._path("out", name))))
-            pid = int(self._path("pid", name).read_text())
-            self.collectors.append(Collector(pid, port, self._path("orders", name)))
+        with ExitStack() as stack:
+            for pid, announcement, orders in [self._fork(stack) for _ in range(number)]:
+                url = read_announcement(announcement)["url"]
+                self.collectors.append(Collector(pid, int(url.rpartition(":")[2]), orders))
 
-    def _path(self, kind: str, name: int) -> Path:
-        return self.file.with_name(f"{kind}-{name}")
+    def _fork(self, stack: ExitStack) -> tuple[int, IO[str], Path]:
+        """Start one; the pipe that it will announce its address on is closed with the stack."""
+        assert self.nursery.stdin is not None
+        assert self.nursery.stdout is not None
+        self.started += 1
+        kinds = ("announcement", "log", "orders")
+        paths = [self.file.with_name(f"{kind}-{self.started}") for kind in kinds]
+        os.mkfifo(paths[0])
+        reading = os.open(paths[0], os.O_RDONLY | os.O_NONBLOCK)  # does not wait for a writer
+        os.set_blocking(reading, True)
+        announcement = stack.enter_context(os.fdopen(reading))
+        print(self.file, *paths, file=self.nursery.stdin, flush=True)
+        return int(self.nursery.stdout.readline()), announcement, paths[-1]
 
     @property
     def leader(self) -> Collector:
@@ -147,25 +152,26 @@ class Group:
         return [one for one in self.collectors if one.state not in "TX"]
 
 
-def _port(output: Path) -> str:
-    text = output.read_text() if output.exists() else ""
-    return text.partition("listening on http://127.0.0.1:")[2].partition("\n")[0]
-
-
 @contextmanager
 def group_of(file: Path, number: int) -> Iterator[Group]:
     with subprocess.Popen(
-        [sys.executable, str(FRAIL)], stdin=subprocess.PIPE, text=True, env=ENVIRONMENT
+        [sys.executable, str(FRAIL)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+        start_new_session=True,
     ) as nursery:
         group = Group(file, nursery)
         try:
             group.start(number)
             yield group
+        except BaseException as error:
+            for log in file.parent.glob("log-*"):
+                error.add_note(f"{log.name}:\n{log.read_text()}")
+            raise
         finally:
-            nursery.kill()
-            for one in group.collectors:
-                with suppress(ProcessLookupError):
-                    one.signal(signal.SIGKILL)
+            os.killpg(nursery.pid, signal.SIGKILL)  # with all that it has forked
 
 
 @dataclass

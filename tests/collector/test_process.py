@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import resource
-import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from ldpstream.collector.clock import SystemClock
 from ldpstream.collector.config import load
@@ -21,8 +21,8 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from tests.collector.helpers import device_of
+from tests.serving import SERVE, CollectorProcess
 
-SERVE = [sys.executable, "-c", "from ldpstream.cli import main; main()", "serve"]
 CONFIG = """\
 [collector]
 listen = "127.0.0.1:0"
@@ -42,24 +42,6 @@ population = 4
 PATH = "/v1/streams/a/rounds/1-publication/reports"
 SECONDS = 60
 """Far more than anything here takes."""
-
-
-@contextmanager
-def collector(file: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A running collector and its port; killed at the end if it still runs."""
-    with subprocess.Popen(
-        [*SERVE, str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line.startswith("listening on "):
-                    break
-            else:
-                raise AssertionError("the collector did not start")
-            yield process, int(line.strip().rpartition(":")[2])
-        finally:
-            process.kill()
 
 
 def call(port: int, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:
@@ -90,24 +72,22 @@ def first_event(port: int) -> dict[str, Any]:
 
 
 def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -> None:
-    file = tmp_path / "collector.toml"
-    file.write_text(CONFIG)
-    config = load(file)
+    collector = CollectorProcess.of(tmp_path, CONFIG)
+    config = load(collector.file)
     keys = DeviceKeys(Secrets.load({}, config.folder).master, "a")
     with closing(SqliteStore(config.store)) as store:
         Coordinator(config.streams[0], store, SystemClock())
         for number in range(4):
             store.enrol("a", device_of(number))
 
-    with collector(file) as (process, port):
+    with collector:
+        port = collector.port
         told = call(port, "GET", "/v1/streams/a/rounds?wait=30", Ldp_Device="00" * 16)[1]
         assert told["rounds"][0]["round"] == "1-publication"
         for number in (0, 1):
             assert report(port, keys, number) == (202, {"status": "accepted"})
-        process.kill()
-        process.wait(SECONDS)
-
-    with collector(file) as (process, port):
+        collector.kill()
+        collector.start()
         told_again = call(port, "GET", "/v1/streams/a/rounds?wait=30", Ldp_Device="00" * 16)[1]
         assert told_again["rounds"] == told["rounds"]
         assert told_again["serial"] >= told["serial"]
@@ -117,8 +97,7 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
         release = first_event(port)  # closed at once, since everyone has answered
         assert (release["t"], release["received"], release["fresh"]) == (1, 4, True)
         assert report(port, keys, 0)[0] == 410
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(SECONDS) == 0
+        assert collector.stop() == 0
 
     with closing(SqliteStore(config.store)) as store:
         (stored,) = store.rounds("a", 0)
@@ -128,43 +107,46 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
 
 
 def test_json_is_one_object_once_it_listens(tmp_path: Path) -> None:
-    file = tmp_path / "collector.toml"
-    file.write_text(CONFIG)
-    with subprocess.Popen(
-        [*SERVE, str(file), "--json"], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        (stream,) = told["streams"]
-        answer = call(int(told["url"].rpartition(":")[2]), "GET", "/v1/streams/a")[1]
+    with CollectorProcess.of(tmp_path, CONFIG) as collector:
+        (stream,) = collector.announced["streams"]
+        answer = call(collector.port, "GET", "/v1/streams/a")[1]
         assert (stream["stream"], stream["pin"]) == ("a", answer["pin"])
         assert stream["terms"] == answer["terms"]
+        collector.process.terminate()
+        assert collector.process.communicate(timeout=SECONDS)[0] == ""
+        assert collector.process.returncode == 0
+
+
+def test_words_say_where_it_listens_and_that_it_stopped(tmp_path: Path) -> None:
+    file = CollectorProcess.of(tmp_path, CONFIG).file
+    with subprocess.Popen([*SERVE, str(file)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        stream, pin, address = (process.stdout.readline() for _ in range(3))
         process.terminate()
-        assert process.wait(SECONDS) == 0
-        assert process.stdout.read() == ""
+        assert process.stdout.read() == "stopped\n"
+    assert stream.startswith("a: lbu with grr, epsilon 1 in 4 timestamps")
+    assert pin.startswith("  pin ")
+    assert re.fullmatch(r"listening on http://127\.0\.0\.1:\d+\n", address)
 
 
 def test_a_collector_may_have_as_many_connections_as_it_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "collector.toml"
-    file.write_text(CONFIG + "[collector.limits]\nconnections = 400\n")
+    limited = CONFIG + "[collector.limits]\nconnections = 400\n"
     kind = resource.RLIMIT_NOFILE
     before = resource.getrlimit(kind)
     resource.setrlimit(kind, (256, before[1]))  # as a shell with a low limit
     try:
-        with collector(file) as (process, _):
-            assert resource.prlimit(process.pid, kind)[0] > 400
+        with CollectorProcess.of(tmp_path, limited) as collector:
+            assert resource.prlimit(collector.process.pid, kind)[0] > 400
     finally:
         resource.setrlimit(kind, before)
 
 
 def test_mistakes_end_in_one_line_and_status_2(tmp_path: Path) -> None:
-    file = tmp_path / "collector.toml"
-    file.write_text(CONFIG)
-    config = load(file)
-    with closing(SqliteStore(config.store)):
-        run = subprocess.run(
-            [*SERVE, str(file)], capture_output=True, text=True, timeout=SECONDS, check=False
-        )
-    assert run.returncode == 2
-    assert run.stderr.count("\n") == 1
-    assert "in use by another collector" in run.stderr
+    collector = CollectorProcess.of(tmp_path, CONFIG)
+    with closing(SqliteStore(load(collector.file).store)), pytest.raises(RuntimeError) as failed:
+        collector.start()
+    assert collector.process.returncode == 2
+    said = collector.log.read_text()
+    assert said.count("\n") == 1
+    assert "in use by another collector" in said
+    assert said in failed.value.__notes__[0]

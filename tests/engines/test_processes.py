@@ -16,9 +16,10 @@ from ldpstream.collector.store.contract import Release, RoundState
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.store import PostgresStore
 from tests.collector.helpers import device_of
-from tests.collector.test_process import call, collector, report
+from tests.collector.test_process import call, report
 from tests.engines.sparkling import running, until
 from tests.jetstream import running_nats
+from tests.serving import CollectorProcess
 
 DEVICES = 30
 CONFIG = """\
@@ -56,10 +57,11 @@ def test_a_collector_and_an_engine_are_killed_and_nothing_is_lost(
                 store.enrol("a", device_of(number))
             engine = ["local", "--config", str(file)]
             with (
-                collector(file) as (first, one),
-                collector(file) as (_, other),
+                CollectorProcess(file) as first,
+                CollectorProcess(file) as second,
                 running(tmp_path, *engine) as counting,
             ):
+                one, other = first.port, second.port
                 for port in (one, other):
                     told = call(port, "GET", "/v1/streams/a/rounds?wait=30", Ldp_Device="00" * 16)
                     assert told[1]["rounds"][0]["round"] == "1-publication"

@@ -34,7 +34,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.messages import SubmitReport
 from ldpstream.streams.synthetic import constant, sin
 from tests.device.collectors import make_terms
-from tests.fleet.serving import TOKEN, serving, stream_table
+from tests.serving import TOKEN, serving, stream_table
 
 DEVICES, WINDOW, TIMESTAMPS = 100, 5, 16
 PATIENCE = 120.0

@@ -5,12 +5,8 @@ No answer may be a server error, take long, or make the process grow.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
@@ -19,6 +15,8 @@ from typing import Any
 import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.serving import CollectorProcess
 
 schemathesis.serializer.alias("application/vnd.ldpstream.batch", "application/octet-stream")
 
@@ -56,7 +54,6 @@ TOKENS = {
     "LDPSTREAM_MASTER_SECRET": "master secret of the fuzzer",
 }
 STREAMS = ("open", "roster", "none")
-SERVE = [sys.executable, "-c", "from ldpstream.cli import main; main()", "serve"]
 ENDLESS = "/v1/streams/{stream}/feed"
 """Answers for as long as one listens: only its head is looked at."""
 
@@ -80,54 +77,19 @@ class Findings:
             self.wrong.append(f"{what}: {status}")
 
 
-@dataclass(frozen=True)
-class Collector:
-    """A collector in a process of its own."""
-
-    process: subprocess.Popen[str]
-    port: int
-    log: Path
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def resident_bytes(self) -> int:
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-        return 1024 * int(line.split()[1])
+def collector(folder: Path) -> CollectorProcess:
+    """A collector of both streams, to be started."""
+    return CollectorProcess.of(folder, CONFIG, TOKENS)
 
 
-@contextmanager
-def collector(folder: Path, environment: dict[str, str]) -> Iterator[Collector]:
-    """A running collector, stopped at the end; what it logs is in a file."""
-    file = folder / "collector.toml"
-    file.write_text(CONFIG)
-    log = folder / "log"
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(
-            [*SERVE, str(file)],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=environment | TOKENS,
-        ) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line.startswith("listening on "):
-                    break
-            else:
-                raise AssertionError(log.read_text())
-            yield Collector(process, int(line.strip().rpartition(":")[2]), log)
-        finally:
-            process.terminate()
-            process.wait(SECONDS)
+def resident_bytes(at: CollectorProcess) -> int:
+    """The memory that the collector holds now."""
+    status = Path(f"/proc/{at.process.pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return 1024 * int(line.split()[1])
 
 
-def fuzz(at: Collector, examples: int, token: str | None) -> Findings:
+def fuzz(at: CollectorProcess, examples: int, token: str | None) -> Findings:
     """Call every operation of the description so often, with or without a token."""
     found = Findings()
     schema = schemathesis.openapi.from_url(f"{at.url}/openapi.json")
@@ -141,7 +103,7 @@ def fuzz(at: Collector, examples: int, token: str | None) -> Findings:
 
 
 def _fuzz_operation(
-    operation: Any, at: Collector, session: requests.Session, examples: int, found: Findings
+    operation: Any, at: CollectorProcess, session: requests.Session, examples: int, found: Findings
 ) -> None:
     turn = iter(range(1 << 60))
 
@@ -190,7 +152,7 @@ RAW: tuple[tuple[str, str, dict[str, str]], ...] = (
 """What a fuzzer rarely thinks of; each of them was an idea of ours first."""
 
 
-def fuzz_raw(at: Collector) -> Findings:
+def fuzz_raw(at: CollectorProcess) -> Findings:
     """The list above, over plain sockets: clients' own checks would hold it back."""
     found = Findings()
     for method, path, headers in RAW:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
-from tests.hostile.http_fuzz import SECONDS, TOKENS, Collector, collector, fuzz, fuzz_raw
+from tests.hostile.http_fuzz import SECONDS, TOKENS, collector, fuzz, fuzz_raw, resident_bytes
+from tests.serving import CollectorProcess
 
 MOST_GROWTH = 16 << 20
 """Bytes. Caches and arenas settle in the first calls, which are not counted; 1,000 requests that
@@ -15,24 +15,24 @@ leaked their 16 KiB of buffers each would be found."""
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
-    with collector(tmp_path_factory.mktemp("collector"), dict(os.environ)) as running:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    with collector(tmp_path_factory.mktemp("collector")) as running:
         yield running
 
 
 @pytest.mark.filterwarnings("ignore")  # of the fuzzing library, about itself
-def test_no_call_of_any_operation_breaks_the_collector(served: Collector) -> None:
+def test_no_call_of_any_operation_breaks_the_collector(served: CollectorProcess) -> None:
     fuzz(served, 10, None)  # warm-up
-    before = served.resident_bytes()
+    before = resident_bytes(served)
     for token in (None, *TOKENS.values()):
         found = fuzz(served, 25, token)
         assert found.wrong == []
         assert found.slowest < SECONDS
         assert found.calls > 100, "hardly anything was called"
-    assert served.resident_bytes() - before < MOST_GROWTH
+    assert resident_bytes(served) - before < MOST_GROWTH
 
 
-def test_ideas_of_our_own(served: Collector) -> None:
+def test_ideas_of_our_own(served: CollectorProcess) -> None:
     """Regressions among them: digits that are no ASCII digits, and numbers that no integer holds,
     were server errors in Last-Event-ID, `since` and `after`."""
     found = fuzz_raw(served)
@@ -40,7 +40,7 @@ def test_ideas_of_our_own(served: Collector) -> None:
     assert found.slowest < SECONDS
 
 
-def test_no_token_in_the_log(served: Collector) -> None:
+def test_no_token_in_the_log(served: CollectorProcess) -> None:
     """After all of the above, with every token in hundreds of requests."""
     logged = served.log.read_text()
     assert not any(token in logged for token in TOKENS.values())

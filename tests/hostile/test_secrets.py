@@ -22,19 +22,20 @@ from ldpstream.device import Unreachable
 from ldpstream.device.store import Store
 from ldpstream.errors import Mistake
 from tests.device.collectors import TOKEN, Bench, Vouching, a_round, device_key
-from tests.hostile.http_fuzz import TOKENS, Collector, collector
+from tests.hostile.http_fuzz import TOKENS, collector
+from tests.serving import CollectorProcess
 
 SECRET = "a secret that must never be seen, 0123"
 DEVICE = "0f" * 16
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
-    with collector(tmp_path_factory.mktemp("secrets"), dict(os.environ)) as running:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    with collector(tmp_path_factory.mktemp("secrets")) as running:
         yield running
 
 
-def seen_by(at: Collector) -> Iterator[tuple[str, str]]:
+def seen_by(at: CollectorProcess) -> Iterator[tuple[str, str]]:
     """Everything that a collector says, to anyone, except what it is asked to hand out."""
     admin, enrolment, master = TOKENS.values()
     reader = read_token(admin.encode(), "roster")
@@ -55,7 +56,7 @@ def seen_by(at: Collector) -> Iterator[tuple[str, str]]:
     yield "log", at.log.read_text()
 
 
-def test_nothing_that_a_collector_says_holds_a_secret(served: Collector) -> None:
+def test_nothing_that_a_collector_says_holds_a_secret(served: CollectorProcess) -> None:
     admin = TOKENS["LDPSTREAM_ADMIN_TOKEN"]
     url = f"{served.url}/v1/streams/roster/devices"
     headers = {"Authorization": f"Bearer {TOKENS['LDPSTREAM_ENROLMENT_TOKEN']}"}
@@ -76,7 +77,7 @@ def test_nothing_that_a_collector_says_holds_a_secret(served: Collector) -> None
     assert looked_at > 100
 
 
-def test_no_secret_is_asked_for_in_an_address(served: Collector) -> None:
+def test_no_secret_is_asked_for_in_an_address(served: CollectorProcess) -> None:
     """Addresses end up in logs, histories and proxies: tokens travel in a header only."""
     described = requests.get(f"{served.url}/openapi.json", timeout=10).json()
     names = {

@@ -31,12 +31,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     )
     streams += stream_table("ward", ["calm", "busy"], public=False, mechanism="lpu")
     made = Scene(Path(tmp_path_factory.mktemp("scene")), streams)
-    made.start()
-    try:
-        with Crowd(made, "regions").reporting():
-            yield made
-    finally:
-        made.stop()
+    with made.collector, Crowd(made, "regions").reporting():
+        yield made
 
 
 class Watched:

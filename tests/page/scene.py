@@ -5,17 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-import os
 import random
-import re
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +29,16 @@ from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from ldpstream.protocol.terms import Terms
+from tests.serving import HEAD, CollectorProcess
 
 MASTER = "master secret of the page's tests"
 ENROLMENT = "enrolment-token-of-the-tests"
 ADMIN = "admin-token-of-the-page-tests"
+SECRETS = {
+    "LDPSTREAM_MASTER_SECRET": MASTER,
+    "LDPSTREAM_ENROLMENT_TOKEN": ENROLMENT,
+    "LDPSTREAM_ADMIN_TOKEN": ADMIN,
+}
 XSS = '<img src=x onerror="window.pwned=1">'
 
 Truth = Callable[[int, int], list[float]]
@@ -61,55 +62,20 @@ class Scene:
 
     folder: Path
     streams: str
-    port: int = 0
-    process: subprocess.Popen[str] | None = None
-    lines: list[str] = field(default_factory=list)
 
-    @property
-    def file(self) -> Path:
-        return self.folder / "collector.toml"
+    def __post_init__(self) -> None:
+        self.collector = CollectorProcess.of(self.folder, HEAD + self.streams, SECRETS)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return self.collector.url
 
-    def write(self) -> None:
-        head = f'[collector]\nlisten = "127.0.0.1:{self.port}"\nstore = "store.sqlite"\n'
-        self.file.write_text(head + self.streams)
+    @property
+    def store(self) -> Path:
+        return self.folder / "collector.sqlite"
 
     def stream(self, name: str) -> StreamConfig:
-        return next(one for one in load(self.file).streams if one.name == name)
-
-    def start(self) -> None:
-        """Start the collector, on the port of before if there was one."""
-        self.write()
-        secrets = {
-            "LDPSTREAM_MASTER_SECRET": MASTER,
-            "LDPSTREAM_ENROLMENT_TOKEN": ENROLMENT,
-            "LDPSTREAM_ADMIN_TOKEN": ADMIN,
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", "from ldpstream.cli import main; main()", "serve", self.file],
-            env=os.environ | secrets,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line)
-            if found := re.search(r"listening on http://127\.0\.0\.1:(\d+)", line):
-                self.port = int(found[1])
-                return
-        raise AssertionError("the collector did not start:\n" + "".join(self.lines))
-
-    def stop(self, kill: bool = False) -> None:
-        if self.process is not None:
-            self.process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
-            self.process.wait(20)
-            assert self.process.stdout is not None
-            self.process.stdout.close()
-            self.process = None
+        return next(one for one in load(self.collector.file).streams if one.name == name)
 
     def releases(self, stream: str) -> list[dict[str, Any]]:
         answer = httpx.get(f"{self.url}/v1/streams/{stream}/releases?limit=10000", timeout=30)
@@ -121,7 +87,6 @@ class Scene:
 
         The next timestamp begins in `ahead_ms`: time for the collector to start.
         """
-        self.write()
         config = self.stream(name)
         rng = np.random.default_rng(1)
         mechanism = build(config.mechanism, config.settings)
@@ -148,7 +113,7 @@ class Scene:
             came = sum(asked) - int(rng.integers(0, 1 + sum(asked) // 20))
             at_ms = start + t * config.interval_ms
             releases.append(Release(t, at_ms, content, sum(asked), came, missed=False))
-        with closing(SqliteStore(self.folder / "store.sqlite")) as store:
+        with closing(SqliteStore(self.store)) as store:
             store.create_stream(name, terms.to_json())
             evaluator = AlertEvaluator(name, config.alerts, store, sends=False)
             store.release(name, releases, mechanism.save(), timestamps - config.window)

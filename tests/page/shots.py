@@ -119,8 +119,7 @@ def main(only: list[str]) -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         made = scene(folder)
-        made.start()
-        stack.callback(made.stop)
+        stack.enter_context(made.collector)
         stack.enter_context(Crowd(made, "regions", waves).reporting())
         stack.enter_context(Crowd(made, "commute", slow).reporting())
         opened = stack.enter_context(browser())

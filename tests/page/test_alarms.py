@@ -39,12 +39,8 @@ def shore(tmp_path_factory: pytest.TempPathFactory, tide: Tide) -> Iterator[Scen
     """LPU releases what it hears: 100 reports a timestamp, so 0.1 and 0.9 are 8 errors apart."""
     stream = stream_table("shore", [XSS, "y"], interval="400ms", epsilon=4, mechanism="lpu")
     made = Scene(Path(tmp_path_factory.mktemp("shore")), stream)
-    made.start()
-    try:
-        with Crowd(made, "shore", tide).reporting():
-            yield made
-    finally:
-        made.stop()
+    with made.collector, Crowd(made, "shore", tide).reporting():
+        yield made
 
 
 def add_rule(scene: Scene, **rule: object) -> str:

@@ -36,7 +36,6 @@ LAST = -3.25
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """An hour of the past, at whose end the mean is below zero."""
     made = Scene(Path(tmp_path_factory.mktemp("numbers")), STREAM)
-    made.write()
     config = made.stream("celsius")
     start = int(time.time() * 1000) - 60 * config.interval_ms - 1000
     oracle = build(config.mechanism, config.settings).noise.oracle
@@ -46,14 +45,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     means = [10 * math.sin(t / 9) for t in range(1, 60)] + [LAST]
     releases = [_release(t, start, mean) for t, mean in enumerate(means, start=1)]
     state = build(config.mechanism, config.settings).save()
-    with closing(SqliteStore(made.folder / "store.sqlite")) as store:
+    with closing(SqliteStore(made.store)) as store:
         store.create_stream("celsius", terms.to_json())
         store.release("celsius", releases, state, 0)
-    made.start()
-    try:
+    with made.collector:
         yield made
-    finally:
-        made.stop()
 
 
 def _release(t: int, start_ms: int, mean: float) -> Release:

@@ -56,30 +56,26 @@ def test_it_goes_on_by_itself(page: Page, watched: Watched, scene: Scene) -> Non
 
 def test_a_restart_leaves_no_gap(page: Page, watched: Watched, tmp_path: Path) -> None:
     own = Scene(tmp_path, stream_table("regions", ["x", "y"], interval="300ms"))
-    own.start()
-    try:
-        with Crowd(own, "regions").reporting():
-            open_stream(page, own)
-            wait_until(page, "Number(document.querySelector('main').dataset.lastT) >= 4")
-            own.stop(kill=True)
-            expect(page.locator(".pill").first).to_have_text("reconnecting")
-            before = last_t(page)
-            own.start()
-            expect(page.locator(".pill").first).to_have_text("live")
-            wait_until(page, f"Number(document.querySelector('main').dataset.lastT) > {before + 4}")
-            # From the first on, as many as there are: none missing, none twice.
-            first, rows, last = page.evaluate(
-                """() => {
-                const { firstT, rows, lastT } = document.querySelector('main').dataset
-                return [firstT, rows, lastT].map(Number)
-            }"""
-            )
-            assert rows == last - first + 1
-            stored = own.releases("regions")
-            assert first == stored[0]["t"]
-            assert any(one["missed"] for one in stored)
-    finally:
-        own.stop()
+    with own.collector, Crowd(own, "regions").reporting():
+        open_stream(page, own)
+        wait_until(page, "Number(document.querySelector('main').dataset.lastT) >= 4")
+        own.collector.kill()
+        expect(page.locator(".pill").first).to_have_text("reconnecting")
+        before = last_t(page)
+        own.collector.start()
+        expect(page.locator(".pill").first).to_have_text("live")
+        wait_until(page, f"Number(document.querySelector('main').dataset.lastT) > {before + 4}")
+        # From the first on, as many as there are: none missing, none twice.
+        first, rows, last = page.evaluate(
+            """() => {
+            const { firstT, rows, lastT } = document.querySelector('main').dataset
+            return [firstT, rows, lastT].map(Number)
+        }"""
+        )
+        assert rows == last - first + 1
+        stored = own.releases("regions")
+        assert first == stored[0]["t"]
+        assert any(one["missed"] for one in stored)
 
 
 def test_zoom_pause_and_keys(page: Page, watched: Watched, scene: Scene) -> None:

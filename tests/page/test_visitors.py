@@ -29,8 +29,7 @@ def test_a_visitor_joins_reports_and_is_refused_when_its_budget_is_spent(
         public=True,
     )
     scene = Scene(tmp_path, pond)
-    scene.start()
-    try:
+    with scene.collector:
         open_stream(page, scene, "pond")
         expect(page.locator("#join-token")).to_have_count(0)
         page.select_option("#join-value", "0")
@@ -41,8 +40,6 @@ def test_a_visitor_joins_reports_and_is_refused_when_its_budget_is_spent(
         expect(log).to_contain_text("Refused: round")
         expect(page.locator(".budget")).to_contain_text("of 2")
         assert sum(one["received"] for one in scene.releases("pond")) >= 1
-    finally:
-        scene.stop()
 
 
 def test_the_demo_prints_an_address_that_has_data_within_ten_seconds(

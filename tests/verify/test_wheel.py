@@ -12,7 +12,7 @@ from zipfile import ZipFile
 import pytest
 
 from ldpstream.cli import USUAL_EXTRAS
-from tests.fleet.serving import TOKEN, serving, stream_table
+from tests.serving import TOKEN, serving, stream_table
 from tests.verify.environments import Environment, build_wheel
 
 MOST_BYTES_OF_A_DEVICE = 5_000_000

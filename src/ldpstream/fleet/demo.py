@@ -65,29 +65,19 @@ class Demo:
 
 @contextmanager
 def demo_collector(population: int) -> Iterator[Demo]:
-    """A collector of one stream of second-long timestamps, with the regions of a city."""
+    """Run a collector of one stream of second-long timestamps, with the regions of a city.
+
+    It is the one of `truth.py`, with its files in memory.
+    """
     text = CONFIGURATION.format(
         stream=STREAM, labels=json.dumps(REGIONS), window=WINDOW, population=population
     )
-    with running_collector(text, shows_truth=True) as running:
-        yield running
-
-
-@contextmanager
-def running_collector(configuration: str, *, shows_truth: bool = False) -> Iterator[Demo]:
-    """Start `ldpstream serve` with this configuration, in memory; stop it at the end.
-
-    With `shows_truth` it is the collector of `truth.py`.
-    """
     token = secrets.token_urlsafe(24)
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         file, truth = Path(folder) / "demo.toml", Path(folder) / "truth.json"
-        file.write_text(configuration)
-        program = ["ldpstream", "serve", str(file)]
-        if shows_truth:
-            program = ["ldpstream.fleet.truth", str(file), str(truth)]
+        file.write_text(text)
         process = subprocess.Popen(  # noqa: S603 - this very program
-            [sys.executable, "-m", *program],
+            [sys.executable, "-m", "ldpstream.fleet.truth", str(file), str(truth)],
             env=os.environ | {"LDPSTREAM_ENROLMENT_TOKEN": token},
             stdout=subprocess.PIPE,
             text=True,
@@ -101,10 +91,8 @@ def running_collector(configuration: str, *, shows_truth: bool = False) -> Itera
 
 def _address(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
-    for line in process.stdout:
-        _, found, address = line.strip().partition("listening on ")
-        if found:
-            return address
+    if address := process.stdout.readline().strip():
+        return address
     raise LdpStreamError(Problem.COLLECTOR_DIED, status=process.wait())
 
 

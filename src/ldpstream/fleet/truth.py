@@ -32,7 +32,7 @@ def write_truth(file: Path, source: CountsStream, first_t: int) -> None:
 
 
 def main(configuration: str, truth: str) -> None:
-    """Do as `ldpstream serve`, and serve the truth once it is written."""
+    """Do as `ldpstream serve`, and serve the truth once it is written; print the address alone."""
 
     async def answer(request: Request) -> Response:
         if not Path(truth).exists():  # the first device has not reported
@@ -47,7 +47,7 @@ def main(configuration: str, truth: str) -> None:
     service = Service(config, secrets)
 
     def ready() -> None:
-        print(f"listening on {url_of(listening)}", flush=True)
+        print(url_of(listening), flush=True)
 
     serve(service, listening, ready, [Route(PATH, answer, methods=["GET"])])
 
