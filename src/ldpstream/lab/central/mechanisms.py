@@ -87,6 +87,7 @@ def build_central(name: str, settings: Settings, rng: np.random.Generator) -> Tr
     if name not in CENTRAL:
         raise Mistake(Problem.MECHANISM_UNKNOWN, given=name, known=", ".join(CENTRAL))
     if settings.query != HISTOGRAM:
-        raise Mistake(Problem.OPTION, option=name, given="for numbers", expected="it with labels")
+        query = f"the query of {name}"
+        raise Mistake(Problem.OPTION, option=query, given=settings.query, expected="a histogram")
     division = BudgetDivision(settings.epsilon, settings.users, settings.window)
     return CENTRAL[name](division, Laplace(settings.labels, settings.users, rng))

@@ -1,4 +1,4 @@
-"""What a figure shows, apart from how it is drawn: panels of points, as they stand in its CSV."""
+"""The content of a figure, apart from how it is drawn: panels of points, as in its CSV."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = ("panel", "x_name", "x", "mechanism", "y_name", "y", "sd", "repeats")
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis measures."""
+    """The quantity that an axis measures."""
 
     name: str
     """The column it is made from: epsilon, window, mre..."""

@@ -1,4 +1,4 @@
-"""What a stream costs its devices and its collector."""
+"""The costs of a stream to its devices and its collector."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Cost:
     """The effort behind an outcome when a timestamp lasts `interval_ms`."""
 
     reports_per_day: float
-    """Of one device."""
+    """Reports of one device."""
     bytes_per_day: float
-    """Of one device, for its reports: in both directions, HTTP included."""
+    """Bytes of one device for its reports: in both directions, HTTP included."""
     listening_bytes_per_day: float
-    """Of one device, to hear of rounds: a lower bound, the same for all mechanisms."""
+    """Bytes of one device to hear of rounds: a lower bound, the same for all mechanisms."""
     peak_per_second: float
     """Reports that reach the collector, spread over the busiest timestamp."""
 

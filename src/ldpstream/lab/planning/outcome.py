@@ -1,4 +1,4 @@
-"""What is expected of one mechanism with one oracle: error and effort."""
+"""The outcome to expect of one mechanism with one oracle: error and effort."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldpstream.mechanisms.messages import Ask
 
 
 class How(StrEnum):
-    """Where the numbers of an outcome come from."""
+    """The source of an outcome's numbers."""
 
     FORMULA = "formula"
     """The variance that the oracle states; nothing is random."""
@@ -26,7 +26,7 @@ class How(StrEnum):
 
 @dataclass
 class AskLog:
-    """What a mechanism asked for, timestamp by timestamp."""
+    """A log of what a mechanism asked for, timestamp by timestamp."""
 
     reports: list[int] = field(default_factory=list)
     """Reports asked for at each timestamp."""

@@ -1,4 +1,4 @@
-"""What a plan is about: labels, or a number in a range."""
+"""The subject of a plan: labels, or a number in a range."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldpstream.streams.faults import bad_file, unreadable
 
 @dataclass(frozen=True)
 class Subject:
-    """What devices hold, and what is asked of it."""
+    """The values that devices hold, and the query about them."""
 
     query: Query
     values: int
@@ -66,7 +66,7 @@ def _labels_in(path: Path) -> Domain:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        fix = "give a number of labels, or a file with one label on each line"
+        fix = "give a number of labels, or a file with one label per line"
         raise unreadable(path, error, fix) from None
     try:
         return Domain.of([line.strip() for line in lines if line.strip()])

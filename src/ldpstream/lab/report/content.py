@@ -1,4 +1,4 @@
-"""What a report says, apart from how it is written down: the same for HTML and for Markdown."""
+"""The content of a report, apart from its form: the same for HTML and for Markdown."""
 
 from __future__ import annotations
 
