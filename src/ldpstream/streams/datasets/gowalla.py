@@ -58,7 +58,7 @@ def events(files: Sequence[Path]) -> Events:
 
 
 def _strip(frame: pl.LazyFrame, column: str) -> pl.Expr:
-    """1 to STRIPS: where the row lies among strips of equally many rows."""
+    """Return the number of a row's strip, 1 to STRIPS; all strips have equally many rows."""
     import polars as pl
 
     from ldpstream.streams.labels import bin_of, quantiles
