@@ -1,11 +1,11 @@
-"""How accurate LPF is, against the seven mechanisms of the paper and against hindsight.
+"""Measure how accurate LPF is, against the paper's seven mechanisms and against hindsight.
 
     .venv/bin/python benchmarks/accuracy.py [--quick | --cost] [--ours] [--json] [--write]
 
 Nothing is set differently between rows. The seven use GRR, the paper's oracle; LPF chooses its own.
-Figures are means over repeats; finished runs are kept in the result cache, so that a stopped run
-goes on where it was. `--ours` runs only what rests on the filter: MSE and MRE of the seven, which
-do not, are read from the page as it stands.
+Figures are means over repeats; finished runs are kept in the result cache, so that an interrupted
+benchmark resumes. `--ours` runs only what depends on the filter: MSE and MRE of the seven, which do
+not, are read from the page as it stands.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from ldpstream.streams.synthetic import sin
 
 
 class Bench:
-    """Runs experiments with one cache; `known` are rows of the page that need not be run again."""
+    """Experiments with one cache; `known` are rows of the page that need not be run again."""
 
     def __init__(self, repeats: int, known: list[Row] | None = None) -> None:
         self.repeats = repeats
@@ -57,7 +57,7 @@ class Bench:
         self._cache = ResultCache()
 
     def known(self, row: Row, names: tuple[str, ...]) -> Row | None:
-        """Those figures of the row of the page that is about the same as `row`."""
+        """Return these figures from the page's row for the same case as `row`."""
         for old in self._known:
             same = all(old.get(name) == cell(value) for name, value in row.items())
             if same and all(name in old for name in names):
@@ -70,7 +70,7 @@ class Bench:
     def figures(
         self, stream: Stream, mechanism: str, epsilon: float, window: int, **options: Any
     ) -> Row:
-        """The mean figures of one mechanism on one stream."""
+        """Return the mean figures of one mechanism on one stream."""
         repeats = options.pop("repeats", self.repeats_of(stream))
         how = RunOptions.read(**options)
         experiment = Experiment([stream], [mechanism], [epsilon], [window], repeats, how)
@@ -78,7 +78,7 @@ class Bench:
 
 
 def against_the_paper(bench: Bench, streams: Iterator[Named]) -> Iterator[Row]:
-    """LPF against the best of the seven, by MSE and by MRE."""
+    """Compare LPF with the best of the seven, by MSE and by MRE."""
     for named in streams:
         for epsilon, window in GRID:
             row: Row = {"stream": named.name, "epsilon": epsilon, "window": window}
@@ -112,7 +112,7 @@ def _seven(bench: Bench, stream: Stream, epsilon: float, window: int) -> Row:
 
 
 def never_worse_than_lpu(bench: Bench) -> Iterator[Row]:
-    """Same oracle, same consistency: what the filter alone is worth, beside the plain bank."""
+    """Compare LPF with LPU under the same oracle and consistency, and with the plain bank."""
     for named in (*SMOOTH, *MOVING, WIDE):
         for epsilon, window in GRID:
             row: Row = {"stream": named.name, "epsilon": epsilon, "window": window}
@@ -123,7 +123,7 @@ def never_worse_than_lpu(bench: Bench) -> Iterator[Row]:
 
 
 def beside_lpu(bench: Bench, named: Named, epsilon: float, window: int, known: Row) -> Row:
-    """MSE of LPF, and of LPU with the same oracle and consistency unless it is known."""
+    """Return the MSE of LPF, and of LPU with the same oracle and consistency unless it is known."""
     lpf = bench.figures(named.stream, "lpf", epsilon, window, query=named.query)
     if "lpu_mse" not in known:
         options = {"consistency": Consistency.NORM_SUB, "query": named.query}
@@ -133,7 +133,7 @@ def beside_lpu(bench: Bench, named: Named, epsilon: float, window: int, known: R
 
 
 def on_unseen_streams(bench: Bench) -> Iterator[Row]:
-    """What the filter is worth, and whether intervals hold, where nothing was chosen for it."""
+    """Measure the filter and its intervals on streams that no constant was chosen on."""
     for named in UNSEEN:
         row = {"stream": named.name, **beside_lpu(bench, named, 1, 20, {})}
         shares = {f"{name}_covered": covered(bench, named, name, 1, 20) for name in ("lpf", "lsp")}
@@ -153,7 +153,7 @@ class PlainFilter(Filter):
 
 
 def bank_mse(bench: Bench, stream: Stream, epsilon: float, window: int) -> float:
-    """MSE of LPF with the plain bank."""
+    """Return the MSE of LPF with the plain bank."""
     settings = settings_of(stream, epsilon, window, RunOptions())
     errors = []
     for repeat in range(bench.repeats):
@@ -165,7 +165,7 @@ def bank_mse(bench: Bench, stream: Stream, epsilon: float, window: int) -> float
 
 
 def coverage(bench: Bench, streams: Iterator[Named]) -> Iterator[Row]:
-    """Share of true frequencies inside their 90 % intervals, for the seven and for LPF."""
+    """Measure the share of true frequencies inside their 90 % intervals, for the seven and LPF."""
     for named in streams:
         row: Row = {"stream": named.name}
         for name in (*PAPER, "lpf"):
@@ -176,7 +176,7 @@ def coverage(bench: Bench, streams: Iterator[Named]) -> Iterator[Row]:
 
 
 def covered(bench: Bench, named: Named, mechanism: str, epsilon: float, window: int) -> float:
-    """The share for one mechanism: runs are added until its standard error is small."""
+    """Return the share for one mechanism, with runs added until its standard error is small."""
     by_paper = mechanism in PAPER and named.query is HISTOGRAM
     options = {"intervals": True, "oracle": "grr" if by_paper else "auto", "query": named.query}
     intervals = named.stream.timestamps * named.query.length(len(named.stream.domain))
@@ -192,8 +192,8 @@ def covered(bench: Bench, named: Named, mechanism: str, epsilon: float, window: 
 
 
 def cost() -> dict[str, float]:
-    """Milliseconds of processor time for filtering and an interval at 1,000 labels, after 300
-    timestamps. Not of the clock: other work on the machine must not count.
+    """Return processor milliseconds for filtering and an interval at 1,000 labels, after 300
+    timestamps. This is not wall-clock time: other work on the machine must not count.
     """
     labels, rng = 1000, generator(0)
     smooth = Filter(labels)

@@ -20,11 +20,11 @@ from ldpstream.refine.linear import LinearBank, trend
 from ldpstream.streams.stream import Stream
 
 HINDSIGHT_REPEATS = 40
-"""A difference of a few percent is to be seen."""
+"""Enough repeats to see a difference of a few per cent."""
 
 
 def against_hindsight() -> Iterator[Row]:
-    """LPF against the one Kalman filter that the truth shows to be best for the stream."""
+    """Compare LPF with the one Kalman filter that the truth shows to be best for the stream."""
     for named in (SMOOTH[0], SMOOTH[2]):
         for epsilon, window in GRID:
             settings = settings_of(named.stream, epsilon, window, RunOptions())
@@ -47,7 +47,7 @@ def against_hindsight() -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Record:
-    """What LPU heard of a stream, and the truth."""
+    """The tallies of LPU on a stream, and the truth."""
 
     truth: Floats
     estimates: Floats
@@ -63,7 +63,7 @@ def _tallies(stream: Stream, settings: Settings, seed: int) -> Record:
 
 
 def _side_by_side(records: list[Record]) -> Record:
-    """Labels of all repeats as those of one stream: to a fixed filter they are the same."""
+    """Merge the labels of all repeats into one stream: a fixed filter treats them alike."""
     columns = zip(*((one.truth, one.estimates, one.variance) for one in records), strict=True)
     return Record(*(np.concatenate(column, axis=1) for column in columns))
 

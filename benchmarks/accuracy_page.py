@@ -1,4 +1,4 @@
-"""Tables of docs/accuracy.md, and what they say against us."""
+"""The tables of docs/accuracy.md, and where they show LPF to fall short."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
 COMMAND = ".venv/bin/python benchmarks/accuracy.py --write"
 KEPT = " Their MSE and MRE were kept from the page before (`--ours`): no filter takes part in them."
 LEVELS = (0.85, 0.95)
-"""What a 90 % interval is asked to cover, at least and at most."""
+"""The least and the greatest coverage that is accepted of a 90 % interval."""
 PRECISE = 0.01
-"""Standard error of a share of intervals that hold: repeats are as many as it takes."""
+"""The standard error of a coverage that is reached by repeating runs."""
 FEWEST_REPEATS = 20
 MOST_REPEATS = 200
 SOME = 10_000
 PLENTY = 100_000
-"""Estimates in one run that need no repeat: chance hardly moves their mean."""
+"""From this many estimates on, one run is enough: chance hardly moves their mean."""
 NOT_SHARES = ("stream", "lpf_mse", "lpu_mse", "times_better")
 
 
 def table(rows: list[Row]) -> str:
-    """Rows as Markdown."""
+    """Return rows as a Markdown table."""
     if not rows:
         return "(no set is prepared)"
     names = list(rows[0])
@@ -34,7 +34,7 @@ def table(rows: list[Row]) -> str:
 
 
 def rows_of(page: str) -> list[Row]:
-    """The rows of all tables of a page, as text."""
+    """Return the rows of all tables of a page, as text."""
     rows: list[Row] = []
     names: list[str] = []
     for line in page.splitlines():
@@ -123,7 +123,7 @@ period); `--cost`.
 
 
 def shortcomings(found: dict[str, Any]) -> str:
-    """What the tables say against LPF and the intervals, in a list."""
+    """Return a list of where the tables show LPF or the intervals to fall short."""
     compared = found["paper"] + found["real"]
     behind = [f"{_where(row)} ({row['best_of_seven']})" for row in compared if not row["first"]]
     far = [f"{_where(row)}: {row['ratio']:.2f}" for row in found["hindsight"] if row["ratio"] > 1.1]

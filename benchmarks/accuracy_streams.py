@@ -12,7 +12,7 @@ from ldpstream.streams.stream import Stream
 from ldpstream.streams.synthetic import constant, lns, log, meter, sin, step, zipf
 
 Row = dict[str, Any]
-"""Of a table."""
+"""A row of a table."""
 GRID = ((1, 20), (1, 50), (2, 40))
 """Epsilon and window of the rows."""
 

@@ -1,4 +1,4 @@
-"""How well alerts find events: by how sure it is that a threshold is passed, or by the estimate.
+"""Measure how well alerts find events, by the certainty of passing a threshold or by the estimate.
 
     .venv/bin/python benchmarks/alerts.py [--repeats N] [--streams NAME ...] [--json] [--write]
 
@@ -41,14 +41,14 @@ FALSE_ALARMS = 0.05
 FIRST_SEED = 100
 """The score was chosen by runs with seeds 0 to 7; these are others."""
 EVENTFUL = ("sin", "log", "lns", "step", "zipf", "meter", "meter-bins")
-"""Of the built-in streams; constant has no events. meter is a stream of numbers, and its event is a
-high mean; meter-bins asks for the histogram of its 1025 levels instead."""
+"""The built-in streams that have events, all but constant. meter is a stream of numbers, and
+its event is a high mean; meter-bins asks for the histogram of its 1025 levels instead."""
 MANY_LABELS = 100
-"""From here on OUE is used: nearly the least variance, and the fastest to simulate."""
+"""From this many labels on OUE is used: nearly the least variance, and the fastest to simulate."""
 QUERIES: dict[str, Query] = {"meter": MeanQuery(0.0, 1.0)}
 """All others ask for a histogram."""
 TIE = 0.0005
-"""Areas that differ by less are shown as the same."""
+"""Areas that differ by less than this are shown as the same."""
 Ranking = tuple[NDArray[np.bool_], NDArray[np.float64]]
 
 
@@ -59,12 +59,12 @@ def released(stream: Stream, query: Query, mechanism: str, seed: int) -> Run:
 
 
 def by_estimate(one: Run) -> Ranking:
-    """Events, and how far above its threshold each label is released."""
+    """Return the events, and how far above its threshold each label is released."""
     return events(one.truth, one.released)
 
 
 def by_sureness(one: Run) -> Ranking:
-    """Events, and how many standard errors above its threshold each label is."""
+    """Return the events, and how many standard errors above its threshold each label is."""
     belief = Belief.of(one.released, one.low, one.high)
     happened, above = events(one.truth, belief.centre)
     moving = one.truth.max(axis=0) > one.truth.min(axis=0)
@@ -72,21 +72,21 @@ def by_sureness(one: Run) -> Ranking:
 
 
 def by_label(ranking: Ranking, labels: int) -> float:
-    """The mean of the areas that labels have each for itself, as rules of one label see them."""
+    """Return the mean of the areas of single labels, as rules about one label see them."""
     happened, scores = ranking[0].reshape(-1, labels), ranking[1].reshape(-1, labels)
     areas = [auc(one, score) for one, score in zip(happened.T, scores.T, strict=True)]
     return float(np.mean(areas))
 
 
 def found(happened: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
-    """The share of events found at the false-positive rate of the table."""
+    """Return the share of events found at the false-positive rate of the table."""
     curve = roc(happened, scores)
     place = int(np.searchsorted(ROC_RATES, FALSE_ALARMS - 1e-9))
     return float("nan") if curve is None else float(curve[place])
 
 
 def measured(name: str, repeats: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """Means over repeats; all mechanisms have the same stream, both scores the same runs."""
+    """Return means over repeats; mechanisms share their streams, and both scores their runs."""
     areas: dict[str, list[float]] = {}
     single: dict[str, list[float]] = {}
     shares: dict[str, list[float]] = {}
@@ -122,7 +122,7 @@ def measured(name: str, repeats: int, say: Callable[[str], None]) -> dict[str, A
 
 
 def _moving(one: Run) -> int:
-    """How many labels have events."""
+    """Return how many labels have events."""
     return int(np.sum(one.truth.max(axis=0) > one.truth.min(axis=0)))
 
 
@@ -132,7 +132,7 @@ def _mean_and_error(numbers: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def verdict(rows: list[dict[str, Any]]) -> str:
-    """What the table says, in a list."""
+    """Return a list of what the table shows."""
     against = {
         "lpu": "LPU's releases, the same communication",
         "best": "the best of the paper's seven on each stream",

@@ -1,10 +1,10 @@
-"""Reports that a device sends against what its window allows, with clocks and machines as they are.
+"""Compare a device's reports with what its window allows, under imperfect clocks and machines.
 
     .venv/bin/python benchmarks/clocks.py [--days N] [--json] [--write]
 
 w = 20, one minute, epsilon 1, for a week of simulated time (`ldpstream.audit.life`). A collector
-asks at every timestamp, of a device that is awake to hear it: either for a twentieth of epsilon, or
-for all of it. What the window allows is counted by an ideal clock. Exit status 1 if more left.
+asks at every timestamp while the device is awake, for either a twentieth of epsilon or all of it.
+An ideal clock counts what the window allows. Exit status 1 if the device sent more than that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COMMAND = ".venv/bin/python benchmarks/clocks.py --write"
 WINDOW = 20
 MINUTE = 60
 DAY = 24 * 60
-"""Minutes."""
+"""A day, in minutes."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Week:
         self.life.ask(self.life.asker.a_round(epsilon_nano=self.nano))
 
     def awake(self, minutes: int) -> None:
-        """Ask 5 s into each of the next so many minutes."""
+        """Ask 5 s into each of the next `minutes` minutes."""
         for _ in range(minutes):
             if not self.going_on:
                 return
@@ -75,7 +75,7 @@ class Week:
 
     @property
     def allowed(self) -> int:
-        """How many reports an ideal clock would let go, of those that were asked for."""
+        """Return how many of the reports asked for an ideal clock would allow."""
         left: list[int] = []
         for at in self.asked_us:
             later = [one for one in left[-WINDOW:] if one > at - WINDOW * MINUTE * 10**6]
@@ -105,7 +105,7 @@ def clock_3_timestamps_ahead_then_corrected(week: Week) -> None:
 
 
 def clock_jumps_daily(week: Week) -> None:
-    """An hour ahead on one day, back on the next."""
+    """Set the clock an hour ahead on one day, and back on the next."""
     jump_ms = 3_600_000
     while week.going_on:
         week.awake(DAY)
@@ -144,12 +144,12 @@ SCENARIOS: dict[str, tuple[Callable[[Week], None], str]] = {
     "machine reboots daily": (reboots_daily, ""),
     "woken every 15 minutes for 10 seconds": (woken_every_15_minutes_for_10_seconds, ""),
 }
-"""How a device lives, and what release 0.1.0 sent, where that was measured."""
+"""Scenarios for a device, and what release 0.1.0 sent, where that was measured."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What one life came to."""
+    """The result of one scenario."""
 
     scenario: str
     counts_sleep: bool

@@ -1,10 +1,10 @@
-"""How fast a file of events becomes a stream, and how much memory that takes.
+"""Measure how fast a file of events becomes a stream, and how much memory that takes.
 
     .venv/bin/python benchmarks/datafile.py [--rows N] [--users N] [--kind csv|parquet] [--json]
 
-Writes a file of N rows (a user, an ISO time, a place) into a temporary folder, reads it as
-`--data` does, each in a process of its own, and shows the memory of the reading one at its peak:
-all of it, and what is its own. The rest is pages of the file, which the system takes back at will.
+Writes a file of N rows (a user, an ISO time, a place) into a temporary folder and reads it as
+`--data` does, each in its own process. Shows the peak memory of the reading process: the total and
+its private part. The rest is pages of the file, which the system can reclaim at any time.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def run(step: str, file: Path, *options: str, **environment: str) -> str:
 
 
 def write(file: Path, rows: int, users: int) -> None:
-    """Rows in order of time, as a log has them: a day of places, the first ones more frequent."""
+    """Write rows in order of time, like a log: a day of places, the first ones more frequent."""
     import numpy as np
     import polars as pl
 
@@ -109,7 +109,7 @@ def read(file: Path) -> dict[str, object]:
 
 
 class OwnMemory(threading.Thread):
-    """Watches how much memory the process has that is no file's (Linux only; 0 elsewhere)."""
+    """A thread that watches the process's private memory, without files (Linux; 0 elsewhere)."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

@@ -1,8 +1,8 @@
-"""How fast a device decides and reports, on one core, with its ledger in memory.
+"""Measure how fast a device decides and reports, on one core, with its ledger in memory.
 
     .venv/bin/python benchmarks/device.py [--seconds S] [--json] [--write]
 
-Declines: rounds for which the coin says no, decided without a look at the disk. Reports: drawn,
+Declines: rounds for which the coin says no, decided without disk access. Reports: drawn,
 committed with a full sync to a file in memory, and signed. GRR, four labels.
 """
 

@@ -1,12 +1,12 @@
-"""Does a live collector with real devices err as the simulation says? Open and roster selection.
+"""Check that a live collector with real devices errs as the simulation says, for each selection.
 
     .venv/bin/python benchmarks/fleet.py [--quick] [--json] [--write]
 
 For each mechanism a real `ldpstream serve` runs two streams with the same parameters, one with open
 and one with roster selection, and two fleets of real devices answer it over loopback: on the roster
-each with a connection of its own, in the open through a gateway. Then the same mechanism is
-simulated on the same stream many times. One live run is one more draw of the same experiment, if
-all is right: its error must lie where those of simulated runs lie.
+each with a connection of its own, with open selection through a gateway. Then the same mechanism is
+simulated on the same stream many times. If all is right, the live run is one more draw of the same
+experiment: its error must lie where those of simulated runs lie.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ EPSILON = 1.0
 WINDOW = 10
 COVERED = 0.95
 ENROLLING_PER_SECOND = 80
-"""On both streams together; on a roster each is a commit."""
+"""Enrolments on both streams together; on a roster each is a commit."""
 
 STREAM = """
 [[stream]]
@@ -82,7 +82,7 @@ class Row:
     first_t: int
     """The first timestamp that reached a device, with the first values of the stream."""
     reports: float
-    """Received for a release, on average."""
+    """Reports received for a release, on average."""
     simulated_reports: float
     mse: float
     simulated_mse: float
@@ -228,7 +228,7 @@ def _mre(values: Floats, truth: Floats) -> float:
 
 
 def _range(figures: list[float]) -> tuple[float, float]:
-    """Where 95 % of the simulated runs lie, relative to their mean."""
+    """Return the range of 95 % of the simulated runs, relative to their mean."""
     tail = (1 - COVERED) / 2
     low, high = np.quantile(figures, [tail, 1 - tail]) / np.mean(figures)
     return float(low), float(high)

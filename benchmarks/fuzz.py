@@ -1,9 +1,9 @@
-"""Every decoder of foreign bytes, and the HTTP API, fuzzed for as long as one likes.
+"""Fuzz every decoder of untrusted bytes, and the HTTP API, for a given time.
 
     .venv/bin/python benchmarks/fuzz.py [--seconds S] [--json] [--write]
 
-The targets of tests/hostile/fuzz.py in turns, then the operations of a real collector by its
-description (tests/hostile/http_fuzz.py). Exit status 1 if anything was found.
+Runs the targets of tests/hostile/fuzz.py in turns, then the operations of a real collector from its
+OpenAPI description (tests/hostile/http_fuzz.py). Exit status 1 if anything was found.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tests.hostile import fuzz, http_fuzz
 
 COMMAND = ".venv/bin/python benchmarks/fuzz.py --seconds {seconds} --write"
 INPUTS = 500
-"""Of a target before the next one has its turn."""
+"""Inputs to a target before the next one has its turn."""
 CALLS = 50
-"""Of an operation of the API, in the same way."""
+"""Calls of an operation of the API before the next one has its turn."""
 HTTP = "HTTP API"
 
 
 @dataclass
 class Tried:
-    """What was fed to one target."""
+    """The inputs that one target was given, and what they found."""
 
     target: str
     inputs: int = 0
@@ -52,7 +52,7 @@ class Tried:
 
 
 def feed(tried: Tried, turn: int) -> None:
-    """One turn of a target."""
+    """Run one turn of a target."""
     target = fuzz.TARGETS[tried.target]
 
     @seed(turn)
@@ -78,7 +78,7 @@ def feed(tried: Tried, turn: int) -> None:
 
 
 def call(seconds: float) -> tuple[Tried, int]:
-    """The API, without and with each token; and by how many bytes the collector grew."""
+    """Call the API without and with each token; also return how many bytes the collector grew."""
     tried, end = Tried(HTTP), time.perf_counter() + seconds
     with (
         tempfile.TemporaryDirectory() as folder,

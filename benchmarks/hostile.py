@@ -1,8 +1,8 @@
-"""Both sides among hostile parties: operations, faults and violations.
+"""Run both sides among hostile parties, and count operations, faults and violations.
 
     .venv/bin/python benchmarks/hostile.py [--operations N] [--seed S] [--json] [--write]
 
-The state machines of tests/hostile, run for longer and without looking for small examples: a
+The state machines of tests/hostile run for longer and without shrinking of examples: a
 collector among hostile devices, a device with a hostile collector, a bad disk and bad clocks, and
 the device of a browser (tests/page/js/hostile.mjs, run by Node). Exit status 1 if a promise was
 broken.
@@ -35,13 +35,13 @@ from tests.hostile.test_hostile_devices import HostileDevices, settings_here
 COMMAND = ".venv/bin/python benchmarks/hostile.py --operations 100000 --write"
 IN_A_BROWSER = Path(__file__).parents[1] / "tests" / "page" / "js" / "hostile.mjs"
 EXAMPLES = 50
-"""Lives of a machine between two looks at how far it has come."""
+"""Lives of a machine between two checks of its progress."""
 STEPS = 50
 
 
 @dataclass(frozen=True)
 class Side:
-    """What one machine did."""
+    """The operations and faults of one machine."""
 
     name: str
     done: Ledger
@@ -57,7 +57,7 @@ class Side:
 
 
 def run(name: str, machine: Any, operations: int, first_seed: int) -> Side:
-    """Let a machine live again and again, until it has done so many operations."""
+    """Run lives of a machine until it has done this many operations."""
     machine.done = Ledger()
     quick = settings(
         settings_here,
@@ -80,7 +80,7 @@ def run(name: str, machine: Any, operations: int, first_seed: int) -> Side:
 
 
 def run_in_node(operations: int, first_seed: int) -> Side:
-    """Let the device of a browser do so many operations; it has faults of its own kinds."""
+    """Run this many operations of a browser's device, which has its own kinds of faults."""
     node = shutil.which("node")
     if node is None or not IN_A_BROWSER.is_file():
         raise SystemExit(f"node and {IN_A_BROWSER.name} are needed")

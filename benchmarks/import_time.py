@@ -1,4 +1,4 @@
-"""How long an import takes in a fresh interpreter, over the interpreter's own start.
+"""Measure how long an import takes in a fresh interpreter, beyond the interpreter's own start.
 
     .venv/bin/python benchmarks/import_time.py [--runs N] [--json] [MODULE ...]
 
@@ -56,7 +56,7 @@ def measure(modules: Sequence[str], runs: int) -> list[Row]:
 
 
 def seconds(module: str) -> float:
-    """The time of an interpreter that imports `module`, or nothing, from its start to its end."""
+    """Return the run time of an interpreter that imports `module`, or nothing."""
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", f"import {module or 'sys'}"], check=True)
     return time.perf_counter() - start

@@ -1,20 +1,20 @@
-"""How fast a collector takes in reports, on one core and durably, against routes that do nothing.
+"""Measure how fast a collector accepts reports durably on one core, against routes that do nothing.
 
     .venv/bin/python benchmarks/ingest.py [--quick] [--json] [--seconds S]
 
-Starts a collector (SQLite in a temporary folder, fully synchronous) in a process of its own that is
-kept to one core, and sends it signed reports over loopback from another one. In turns, on the same
-server and the same connections:
+Starts a collector (SQLite in a temporary folder, fully synchronous) in a process that is pinned to
+one core, and sends it signed reports over loopback from another one. In turns, on the same server
+and the same connections:
 
-- single: one report a request, against a Starlette route that reads the body and answers 202;
-- batched: 1,000 reports a request, against a route that only parses the batch: splits it, checks
-  versions and ranges, and forgets it (no codes, no store).
+- single: one report per request, against a Starlette route that reads the body and answers 202;
+- batched: 1,000 reports per request, against a route that only parses the batch: splits it, checks
+  versions and ranges, and drops it (no MACs, no store).
 
 Then, unless --quick: 1,000,000 reports in rounds of 100,000, to see the memory of the server and
 how long after its deadline each round is counted and released.
 
-Reports a second are given by the clock on the wall and by the time that the server spent on its
-core; on a machine with other work the second is what one core of its own would do.
+Reports per second are given by wall-clock time and by the server's processor time; on a machine
+with other work the latter shows what a dedicated core would do.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def serve(file: Path) -> None:
 
 @dataclass
 class Load:
-    """Made once and sent by turns: requests, each under one of these heads."""
+    """Requests that are made once and sent in turns, each with one of these headers."""
 
     heads: list[bytes]
     bodies: list[bytes]
@@ -149,7 +149,7 @@ class Load:
 
 
 class Connection(asyncio.Protocol):
-    """Sends the next request when the answer to the last one has come."""
+    """A connection that sends the next request when the last one has been answered."""
 
     def __init__(self, requests: Iterator[bytes], done: Any) -> None:
         self._requests = requests
@@ -184,7 +184,7 @@ class Connection(asyncio.Protocol):
 
 
 async def send_all(port: int, requests: Iterator[bytes], connections: int) -> list[bytes]:
-    """Send everything over so many connections; the answers."""
+    """Send everything over so many connections; return the answers."""
     answers: list[bytes] = []
     loop = asyncio.get_running_loop()
     open_connections = [
@@ -247,7 +247,7 @@ def measure(quick: bool, seconds: float) -> dict[str, object]:
 
 @dataclass
 class Bench:
-    """One server under load."""
+    """A benchmark of one server under load."""
 
     pid: int
     port: int
@@ -294,7 +294,7 @@ class Bench:
     def run(
         self, path: str, kind: str, size: int, requests: int, connections: int
     ) -> tuple[float, float]:
-        """Reports a second by the wall clock, and a second of the server's own time."""
+        """Return reports per second of wall-clock time, and of the server's processor time."""
         table = signed("standing", "1-publication", 2, requests * size, self.first)
         self.first += len(table)
         load = (singles if size == 1 else batches)(table).requests(path)
@@ -308,7 +308,7 @@ class Bench:
         return len(table) / wall, len(table) / cpu
 
     def rounds_of_100_000(self) -> dict[str, object]:
-        """Ten rounds, each filled before its deadline."""
+        """Run ten rounds, each filled before its deadline."""
         memory: list[int] = []
         late: list[float] = []
         serial = 0
@@ -338,7 +338,7 @@ class Bench:
         }
 
     def cpu(self) -> float:
-        """Seconds that the server's threads have run, by the scheduler's count."""
+        """Return the processor seconds of the server's threads, as the scheduler counts them."""
         tasks = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 

@@ -1,10 +1,11 @@
-"""Privatise, aggregate and estimate for a million users, beside pure-ldp and multi-freq-ldpy.
+"""Time the oracles for a million users, beside pure-ldp and multi-freq-ldpy.
 
     make bench-rivals [ARGS="--quick | --json | --write"]
 
-All libraries run in the same process, oracle by oracle, and each has its best time of several. The
-rivals work user by user, which at this size takes minutes. They are timed on two smaller numbers of
-users and extended along the straight line through these: fixed costs are not multiplied. Where they
+Timed are privatising, aggregating and estimating. All libraries run in the same process, oracle by
+oracle, and the best time of several counts. The rivals work user by user, which at this size takes
+minutes. They are timed on two smaller numbers of users, and extrapolated along the straight line
+through these: fixed costs are not multiplied. Where they
 are not installed, only our own times are shown.
 """
 
@@ -34,12 +35,12 @@ USERS = 1_000_000
 EPSILON = 1
 DOMAINS = (2, 16, 128, 1024)
 TARGETS = {Oracle.GRR: 150, Oracle.OUE: 40, Oracle.OLH: 1000}
-"""Times faster than the faster rival, at 128 labels."""
+"""How many times faster than the faster rival to be, at 128 labels."""
 REPORT = Path(__file__).parents[1] / "docs" / "benchmarks-oracles.md"
 
 Values = NDArray[np.int64]
 Run = Callable[[Values], Any]
-"""From true values to an estimated histogram."""
+"""A function from true values to an estimated histogram."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def measure(domains: tuple[int, ...], seconds: float) -> Iterator[Row]:
         for oracle in Oracle:
             rivals = [find(oracle, labels) for find in (pure_ldp, multi_freq_ldpy)]
             run = partial(ldpstream(oracle, labels), values)
-            # Ours before, between and after theirs: a busy moment of the machine is no verdict.
+            # Ours before, between and after theirs: a busy moment must not decide.
             ours, theirs = [best_of(5, run)], []
             for rival in rivals:
                 theirs.append(1000 * extended(rival, values, seconds) if rival else None)
@@ -94,7 +95,7 @@ def measure(domains: tuple[int, ...], seconds: float) -> Iterator[Row]:
 
 
 def best_of(repeats: int, work: Callable[[], Any]) -> float:
-    """The least seconds that `work` took, after once without a clock."""
+    """Return the least seconds that `work` took, after one warm-up."""
     work()
     times = []
     for _ in range(repeats):
@@ -105,7 +106,7 @@ def best_of(repeats: int, work: Callable[[], Any]) -> float:
 
 
 def extended(run: Run, values: Values, seconds: float) -> float:
-    """Seconds for all of `values`, along the line through two sizes that fit into `seconds`."""
+    """Extrapolate the seconds for all of `values` from two sizes that fit into `seconds`."""
     trial = 200
     fitting = int(trial * seconds / best_of(1, partial(run, values[:trial])))
     many = min(max(fitting, 4 * trial), len(values))
@@ -122,7 +123,7 @@ def ldpstream(oracle: Oracle, labels: int) -> Run:
 
 
 def pure_ldp(oracle: Oracle, labels: int) -> Run | None:
-    """The library's clients and servers, as its README uses them."""
+    """Return a run of the library's clients and servers, as its README uses them."""
     if find_spec("pure_ldp") is None:
         return None
     from pure_ldp.frequency_oracles import (
@@ -163,7 +164,7 @@ def pure_ldp(oracle: Oracle, labels: int) -> Run | None:
 
 
 def multi_freq_ldpy(oracle: Oracle, labels: int) -> Run | None:
-    """The library's client and aggregator functions, as its README uses them."""
+    """Return a run of the library's client and aggregator functions, as its README uses them."""
     if find_spec("multi_freq_ldpy") is None:
         return None
     from multi_freq_ldpy.pure_frequency_oracles import GRR, LH, SS, UE

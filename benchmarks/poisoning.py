@@ -1,4 +1,4 @@
-"""What fake devices can do, by oracle and by mechanism; and what each mitigation gains and costs.
+"""Measure what fake devices can do, by oracle and mechanism, and what mitigations gain and cost.
 
 .venv/bin/python benchmarks/poisoning.py [--repeats N] [--json] [--write]
 """
@@ -61,7 +61,7 @@ def by_mechanism(repeats: int) -> Iterator[StreamOutcome]:
 
 
 def false_alarms() -> int:
-    """Of honest rounds, half of them with unary reports and half with hashed ones."""
+    """Count alarms in honest rounds, half of them with unary reports and half with hashed ones."""
     small = replace(SETTING, users=1000)
     alarms = 0.0
     for seed, oracle in enumerate((Oracle.OUE, Oracle.OLH)):
@@ -72,7 +72,7 @@ def false_alarms() -> int:
 
 
 def mitigations(repeats: int) -> list[list[str]]:
-    """Rows of: what, without it, with it, what it costs honest data."""
+    """Return rows of: mitigation, without it, with it, what it costs honest data."""
     labels, epsilon, share = SETTING.labels, SETTING.epsilon, 0.05
     once = poison(SETTING, Oracle.OUE, Attack.CAMOUFLAGED, 0.01, repeats, 2)
     often = poison(SETTING, Oracle.OUE, Attack.CAMOUFLAGED, 0.01, repeats, 2, copies=10)
@@ -152,7 +152,7 @@ def oracle_table(found: list[Outcome]) -> str:
 
 
 def _bell(outcome: Outcome) -> str:
-    """The alarm, as a mark: in all rounds, in some, in none."""
+    """Return a mark for the alarm: in all rounds, in some, in none."""
     return " ●" if outcome.alarms == 1 else " ◐" if outcome.alarms > 0 else ""
 
 
@@ -191,7 +191,7 @@ def mechanism_table(found: list[StreamOutcome]) -> str:
 
 
 def draw(found: list[Outcome]) -> None:
-    """Bias against the share of fakes, by oracle: measured, and as theory has it."""
+    """Draw the bias against the share of fakes, by oracle: measured, and in theory."""
     import matplotlib as mpl
 
     mpl.use("Agg")

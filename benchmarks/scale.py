@@ -1,15 +1,15 @@
-"""Past one machine: how fast, how exact and how large, on real servers.
+"""Measure speed, exactness and size at scale, on real servers.
 
     .venv/bin/python benchmarks/scale.py [--quick] [--json] [--write] [--only SECTION ...]
 
-- ingest: reports a second that 1 and 2 collectors accept durably on SQLite, PostgreSQL, JetStream;
+- ingest: reports/s that 1 and 2 collectors accept durably on SQLite, PostgreSQL and JetStream;
 - faults: what was killed, how often, what was lost;
 - local, spark: seconds from a round's deadline to its tally for 1, 5 and 20 million OLH reports,
   d = 128, in one process and on Spark (two executors of one core), with memory; and the cost of a
   report from 10^5 to 10^7 of them in a round;
 - sizes for fleets of up to a billion devices, computed from the above.
 
---quick runs the small sizes of all of it, in about three minutes of an idle machine. --write puts
+--quick runs small sizes of everything, in about three minutes on an idle machine. --write puts
 the tables into docs/scale.md and the figures into docs/scale.json; --only measures some sections
 again and takes the others from there.
 """
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def measure(section: str, *, quick: bool) -> dict[str, Any]:
-    """The rows of a section, and under which conditions they were measured."""
+    """Return the rows of a section, and the conditions under which they were measured."""
     print(f"measuring: {section}", file=sys.stderr, flush=True)
     load = os.getloadavg()[0]
     with servers() as found:

@@ -1,17 +1,17 @@
-"""Reports a second accepted durably: one collector on SQLite, one and two on PostgreSQL.
+"""Measure reports per second accepted durably: one collector on SQLite, one and two on PostgreSQL.
 
     .venv/bin/python benchmarks/scale_ingest.py [--quick] [--json] [--batch N] [--seconds S]
 
-Also: what the PostgreSQL store takes by itself, without HTTP and codes.
+Also: what the PostgreSQL store accepts by itself, without HTTP and MACs.
 
 Starts real collectors (`ldpstream serve`) on a store on disk, fully synchronous, and for PostgreSQL
 a real server from the wheel `pgserver` with its default settings. Signed GRR reports come over
 loopback from this process, in batches, to all collectors alike. A report is counted when its batch
 was answered, which is after its commit. Warm-up is one uncounted run in each setting.
 
-Collectors, database and sender share the cores of one machine. So next to the figures on the wall
-stand microseconds of processor time a report, of the collectors and of the database: these say how
-many cores a load needs.
+Collectors, database and sender share the cores of one machine. So wall-clock rates come with the
+microseconds of processor time per report, of the collectors and of the database: these say how many
+cores a load needs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.serving import CollectorProcess
 
 TURNS = 3
 CONNECTIONS = 16
-"""In all, however many collectors there are."""
+"""The total, however many collectors there are."""
 ROUND = "/v1/streams/standing/rounds/1-publication"
 CONFIG = """
 [collector]
@@ -67,11 +67,11 @@ class Measured:
     collectors: int
     batch: int
     reports: int
-    """In each turn."""
+    """Reports in each turn."""
     reports_per_second: int
     collector_us_per_report: float
     database_us_per_report: float | None
-    """None: SQLite is a part of the collector."""
+    """None for SQLite, which is a part of the collector."""
 
 
 def main() -> None:
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def measure(quick: bool, seconds: float | None = None, batch: int = 1000) -> list[Measured]:
-    """All settings, one after the other."""
+    """Measure all settings, one after the other."""
     aim = seconds or (1.0 if quick else 5.0)
     return [
         measure_one(store, number, aim, batch, 1 if quick else TURNS)
@@ -108,7 +108,7 @@ def measure(quick: bool, seconds: float | None = None, batch: int = 1000) -> lis
 
 
 def measure_one(store: str, number: int, seconds: float, batch: int, turns: int) -> Measured:
-    """`turns` turns of about `seconds` each, with `number` collectors."""
+    """Measure `turns` turns of about `seconds` each, with `number` collectors."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url, server = str(folder / "collector.sqlite"), None
@@ -135,7 +135,7 @@ def measure_one(store: str, number: int, seconds: float, batch: int, turns: int)
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[tuple[str, int]]:
-    """A server on disk: its address and the number of its first process."""
+    """Start a server on disk; yield its address and the id of its first process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pgserver.postgres_server import get_server
@@ -154,15 +154,15 @@ def collector(folder: Path) -> CollectorProcess:
 
 @dataclass(frozen=True)
 class StoreAlone:
-    """PostgreSQL without HTTP and codes: one process, batch after batch."""
+    """PostgreSQL without HTTP and MACs: one process, batch after batch."""
 
     batch: int
     fresh_per_second: int
-    """Of reports whose devices have not reported before."""
+    """Reports whose devices have not reported before."""
     repeated_per_second: int
-    """Of the same reports, sent again."""
+    """The same reports, sent again."""
     read_per_second: int
-    """On their way back, to be counted."""
+    """Reports read back, to be counted."""
 
 
 def measure_store(batches: int = 50, batch: int = 10_000) -> StoreAlone:
@@ -202,7 +202,7 @@ def measure_store(batches: int = 50, batch: int = 10_000) -> StoreAlone:
 
 @dataclass(frozen=True)
 class Turn:
-    """Reports a second, and seconds of processor time."""
+    """Reports per second, and seconds of processor time."""
 
     rate: float
     collectors: float
@@ -211,7 +211,7 @@ class Turn:
 
 @dataclass
 class Bench:
-    """Collectors under load."""
+    """A benchmark of collectors under load."""
 
     collectors: list[CollectorProcess]
     database: int | None

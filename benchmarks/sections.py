@@ -1,4 +1,4 @@
-"""The page on trust, whose parts are written by commands, and tables for it."""
+"""The page docs/trust.md, whose sections are written by commands, and tables for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TRUST = Path(__file__).parents[1] / "docs" / "trust.md"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """In Markdown, with figures to the right."""
+    """Return a Markdown table with figures aligned to the right."""
     lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     lines += [f"| {' | '.join(map(str, row))} |" for row in rows]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""How fast simulation is, what the accountant costs, and what ten million users need.
+"""Measure how fast simulation is, what the accountant costs, and what ten million users need.
 
     .venv/bin/python benchmarks/simulation.py [--quick] [--json] [--write]
 
@@ -37,7 +37,7 @@ GOAL_GIGABYTES = 4.0
 
 @dataclass(frozen=True)
 class Speed:
-    """One mechanism on Sin, and what of its time is the accountant's."""
+    """The time of one mechanism on Sin, and the accountant's share of it."""
 
     mechanism: str
     milliseconds: float
@@ -50,7 +50,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class Size:
-    """A large fleet, in a process of its own."""
+    """The time and memory of a large fleet, in a process of its own."""
 
     users: int
     timestamps: int
@@ -78,7 +78,7 @@ class Result:
 
     @property
     def goals(self) -> dict[str, bool]:
-        """Each goal, and whether it is reached."""
+        """Return each goal, and whether it is reached."""
         return {
             f"together under {GOAL_SECONDS:.0f} s": self.seconds < GOAL_SECONDS,
             f"the accountant under {GOAL_SHARE:.0%}": self.share < GOAL_SHARE,
@@ -134,7 +134,7 @@ def speed_of(name: str, stream: Stream, runs: int) -> Speed:
 
 @contextmanager
 def no_accountant() -> Iterator[None]:
-    """Nothing is charged, and nothing checked, while this lasts."""
+    """Turn the accountant off in this block: nothing is charged or checked."""
     charge = Accountant.charge
     Accountant.charge = lambda *_: None  # type: ignore[method-assign]
     try:
@@ -144,7 +144,7 @@ def no_accountant() -> Iterator[None]:
 
 
 def in_a_process(users: int, timestamps: int) -> Size:
-    """`run_large` where nothing else has used memory before."""
+    """Call `run_large` in a fresh process, where nothing else has used memory before."""
     program = [sys.executable, __file__, "--large", str(users), str(timestamps)]
     run = subprocess.run(program, check=True, capture_output=True, text=True)
     return Size(**json.loads(run.stdout))

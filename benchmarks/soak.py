@@ -1,13 +1,13 @@
-"""A collector under a fleet of real devices, killed again and again; then the books are checked.
+"""Soak test: a collector with real devices is killed again and again; then all books are checked.
 
     .venv/bin/python benchmarks/soak.py --seconds S [--devices N] [--json] [--write] [--keep DIR]
 
 A real `ldpstream serve` with its store on disk; thousands of real devices in one process, each with
 a ledger and a connection of its own, on loopback; 5 % of requests and 5 % of responses lost. About
 every 30 s the collector is killed (SIGKILL) at a random instant and started again on the same port
-and store, every fourth time after more than a whole timestamp. When all have stopped, files alone
-are judged, by `tests/fleet/evidence`: every ledger, the store, a log of the wire, and a diary
-of when the collector was up. Exit status 1 if a promise was broken.
+and store, every fourth time after more than a whole timestamp. When all have stopped,
+`tests/fleet/evidence` judges by files alone: every ledger, the store, a log of the wire, and a
+diary of when the collector was up. Exit status 1 if a promise was broken.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ LABELS = 4
 LOSS = 0.05
 KILL_EVERY = 30.0
 LONG_ABSENCE = 4
-"""Every so many kills the collector stays away for more than a timestamp."""
+"""Each time after this many kills the collector stays down for more than a timestamp."""
 ENROLLING_PER_SECOND = 150
 STARTING_SECONDS = 8
 """What a start may take on a busy machine."""
@@ -80,7 +80,7 @@ population = {devices}
 
 @dataclass(frozen=True)
 class Setting:
-    """What to run."""
+    """The parameters of a run."""
 
     seconds: float
     devices: int
@@ -92,14 +92,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class Soaked:
-    """What came of it."""
+    """The result of a run."""
 
     setting: Setting
     findings: Findings
     outcome: Outcome
 
     def row(self) -> dict[str, object]:
-        """The verdict first."""
+        """Return the result as a row, with the verdict first."""
         found = asdict(self.findings)
         verdict = (
             "kills",
@@ -151,7 +151,7 @@ def main() -> None:
 
 
 def soak(setting: Setting, keep: Path | None = None) -> Soaked:
-    """Run it in folders of its own; what is found to be wrong stays for a closer look."""
+    """Run in temporary folders; if anything is wrong, keep the evidence for a closer look."""
     _allow_connections(setting.devices)
     with (
         tempfile.TemporaryDirectory() as on_disk,
@@ -169,7 +169,7 @@ def soak(setting: Setting, keep: Path | None = None) -> Soaked:
 
 
 class Run:
-    """One run, and the evidence that it leaves."""
+    """A run of the soak test, and the evidence that it leaves."""
 
     def __init__(self, setting: Setting, folder: Path, ledgers: Path) -> None:
         self._setting = setting
@@ -215,7 +215,7 @@ class Run:
             print(f"{stage} {done or ''}", file=sys.stderr, flush=True)
 
     async def _kill_now_and_then(self) -> None:
-        """At random, but not so late that there is no time to come back and go on."""
+        """Kill the collector at random, but not too late for it to come back and go on."""
         await self._enrolled.wait()
         setting = self._setting
         now = time.monotonic()
@@ -251,7 +251,7 @@ class Collector:
         return Evidence(self.folder, self.folder, STREAM).store
 
     def configure(self) -> None:
-        """Timestamp 1 begins when everyone should have enrolled."""
+        """Write the configuration; timestamp 1 begins when everyone should have enrolled."""
         setting = self.setting
         enrolling = timedelta(seconds=3 + setting.devices / ENROLLING_PER_SECOND)
         start = datetime.now(UTC) + enrolling
@@ -273,7 +273,7 @@ class Collector:
     async def kill(self) -> None:
         """SIGKILL, without warning."""
         released = read_releases(self.store, STREAM)
-        # Not after it: then thousands of devices want to hear first that their connection is gone.
+        # Before the wait: after it, thousands of closed connections are handled first.
         killed_ms = _now_ms()
         self._serving.process.kill()
         await asyncio.to_thread(self._serving.kill)  # waits for its end
@@ -302,7 +302,7 @@ def _now_ms() -> int:
 
 
 def _allow_connections(devices: int) -> None:
-    """For this process and the collector, which inherits it."""
+    """Raise the limit of open files for this process and the collector, which inherits it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if hard != resource.RLIM_INFINITY and hard < devices + 200:

@@ -1,4 +1,4 @@
-"""Whether the time to answer tells more about the value than the report itself.
+"""Test whether the time to answer tells more about the value than the report itself.
 
     .venv/bin/python benchmarks/timing.py [--answers N] [--json] [--write]
 
@@ -49,10 +49,10 @@ THRESHOLD = 4.5
 KEPT = 0.9
 BLOCK = 500
 LEAST = 30
-"""Answers of each value with the same report, for that report to be looked at."""
+"""The least number of answers of each value with the same report, to compare them."""
 
 Times = dict[bytes, list[int]]
-"""By what was sent."""
+"""Times in nanoseconds, by what was sent."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Comparison:
     oracle: str
     classes: str
     answers: int
-    """Of both values."""
+    """The number of answers of both values."""
     reports: int
     nanoseconds: float
     difference: float
@@ -102,7 +102,7 @@ def measure(oracle: Oracle, answers: int) -> list[Comparison]:
 
 
 def _kind(device: Any, wire: bytes, hashed: bool) -> bytes:
-    """What answers are compared by: the report; or of a hashed one, which values it supports."""
+    """Return the key to compare answers by: the report, or which values a hashed one supports."""
     if not hashed:
         return wire
     report = device.decode(wire)
@@ -140,7 +140,7 @@ def _within(taken: list[int], bound: float) -> NDArray[np.float64]:
 
 
 def whole_answers(answers: int) -> Comparison:
-    """What an observer of the device sees: decide, draw, commit to the ledger, sign. GRR."""
+    """Compare what an observer of a device sees: decide, draw, commit to the ledger, sign; GRR."""
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         bench = Bench(Path(folder) / "device.ldp")
         labels = ["north", "east", "south", "west", "up", "down"]

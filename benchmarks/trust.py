@@ -1,4 +1,4 @@
-"""What the audit says, as the tables of docs/trust.md.
+"""Write the results of the audit as the tables of docs/trust.md.
 
     .venv/bin/python benchmarks/trust.py [--seconds N] [--write]
 
@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "trust.md"
 
 
 def sections(audit: Audit, command: str) -> dict[str, str]:
-    """By the names of their markers in the page."""
+    """Return the sections by the names of their markers in the page."""
     made_by = f"`{command}`"
     return {
         "audit-exact": f"{made_by}: {len(audit.exact)} checks.\n\n{table(exact(audit))}",

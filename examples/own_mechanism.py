@@ -11,7 +11,7 @@ PUBLICATIONS = 4
 
 
 class Periodic(Mechanism):
-    """A few publications a window, at fixed intervals: between LSP (one) and LPU (w)."""
+    """A few publications in each window, at fixed intervals: between LSP (one) and LPU (w)."""
 
     def decide(self, t: int) -> Step:
         every = max(self.window // PUBLICATIONS, 1)

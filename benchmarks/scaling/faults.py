@@ -1,4 +1,4 @@
-"""Parts are killed with kill -9 in the middle of rounds; then what was accepted is counted."""
+"""Faults: parts are killed with kill -9 during rounds; then what was accepted is counted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def measure(servers: Servers, times: int, *, spark_times: int) -> list[dict[str,
 def kill(
     servers: Servers, kind: str, what: str, times: int, strike: Callable[[Scene], None]
 ) -> dict[str, Any]:
-    """One round; before each blow and after the last some reports, half of them sent twice."""
+    """Run a round; before each kill and after the last, send reports, half of them twice."""
     stream = what.lower().replace(" ", "-")
     with _scene(servers, kind, stream) as scene:
         wanted = a_round(stream)
@@ -108,7 +108,7 @@ def _scene(servers: Servers, kind: str, stream: str) -> Iterator[Scene]:
 
 
 def _restart_engine(scene: Scene) -> None:
-    """While it counts, if it has not counted all."""
+    """Kill the engine, while it counts if it has not counted all, and start another one."""
     scene.engine.kill()
     scene.engine = scene.start()
 
@@ -129,7 +129,7 @@ def _final(at: Logged, name: str) -> bool:
 
 
 def kill_collector(servers: Servers, times: int) -> dict[str, Any]:
-    """Batches over HTTP, one after the other; what is not answered goes to the next collector."""
+    """Send batches over HTTP in sequence; what is not answered goes to the next collector."""
     folder = servers.folder / "collector"
     folder.mkdir()
     with servers.database() as database:
@@ -179,7 +179,7 @@ def _counted_in_the_end(
 
 
 def _post(port: int, body: bytes) -> int:
-    """How many of a batch were accepted; waits until the round is open."""
+    """Wait until the round is open; return how many of a batch were accepted."""
     path = f"{scale_ingest.ROUND}/batch"
     while True:
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:

@@ -1,4 +1,4 @@
-"""Reports a second that collectors accept durably, on SQLite, PostgreSQL and JetStream.
+"""Reports per second that collectors accept durably, on SQLite, PostgreSQL and JetStream.
 
 The first two are measured by benchmarks/scale_ingest.py, the third in the same way.
 """
@@ -36,7 +36,7 @@ def measure(*, quick: bool) -> list[dict[str, Any]]:
 
 
 def _jetstream(number: int, seconds: float, turns: int) -> dict[str, Any]:
-    """No engine runs beside it: that is measured by itself."""
+    """Measure collectors on JetStream, without an engine, which is measured by itself."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url, server = stack.enter_context(scale_ingest.postgres(folder / "postgres"))
@@ -68,7 +68,7 @@ def _jetstream(number: int, seconds: float, turns: int) -> dict[str, Any]:
 
 
 def _single(bench: scale_ingest.Bench, number: int) -> float:
-    """Seconds of the collectors' processors for a report that comes in a request of its own."""
+    """Return the collectors' processor seconds for a report in a request of its own."""
     table = signed("standing", "1-publication", 2, number, bench.first)
     bench.first += number
     requests = singles(table).requests(f"{scale_ingest.ROUND}/reports")
@@ -81,7 +81,7 @@ def _single(bench: scale_ingest.Bench, number: int) -> float:
 
 
 def write_config(folder: Path, database: Database, nats: NatsServer) -> None:
-    """The configuration of scale_ingest.py, with a log."""
+    """Write the configuration of scale_ingest.py, with a log."""
     labels = json.dumps([str(label) for label in range(LABELS)])
     text = scale_ingest.CONFIG.format(store=database.url, labels=labels)
     store, line, rest = text.partition("\n\n[[stream]]")

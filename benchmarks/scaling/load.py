@@ -1,4 +1,4 @@
-"""The load of benchmarks/ingest.py, under names of our own."""
+"""The load of benchmarks/ingest.py, re-exported."""
 
 from ingest import BATCH, LABELS, send_all, signed, singles
 

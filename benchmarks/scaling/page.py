@@ -1,4 +1,4 @@
-"""Results as tables of a page: what stands between two marks is replaced."""
+"""Results as tables of a page, in which the text between two markers is replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the measurements run on: the real servers of the tests, with their files on the disk."""
+"""The servers that are measured: the real ones of the tests, with their files on disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ldpstream.collector.store.database import Database
 
 @dataclass(frozen=True)
 class Servers:
-    """PostgreSQL and NATS, for a while."""
+    """Temporary PostgreSQL and NATS servers."""
 
     postgres: str
     nats: NatsServer
@@ -40,7 +40,7 @@ def servers() -> Iterator[Servers]:
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """What processes, and those of their children that have ended, have run so far."""
+    """Return the processor seconds of processes and of their children that have ended."""
     total = 0
     for pid in pids:
         try:
@@ -52,7 +52,7 @@ def cpu_seconds(pids: list[int]) -> float:
 
 
 def memory_mb(pids: list[int]) -> int:
-    """The most that processes have held at once, each for itself, added up."""
+    """Return the sum of the peak memory of each process."""
     total = 0
     for pid in pids:
         try:

@@ -1,4 +1,4 @@
-"""How much of everything a fleet needs, from what was measured. The rest is arithmetic."""
+"""The resources that a fleet needs, computed from what was measured."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scaling.load import signed, singles
 DEVICES = (1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 INTERVAL_SECONDS = 600
 WINDOW = 20
-"""A device reports once in so many timestamps: population division."""
+"""A device reports once in this many timestamps: population division."""
 ARRIVAL_SECONDS = 0.9 * INTERVAL_SECONDS
 PEAK = 4
-"""How much faster than on the average reports come at most."""
+"""The peak rate of reports, as a multiple of the average."""
 SHARE = 0.5
-"""How much of a measured rate is planned with."""
+"""The share of a measured rate that is planned with."""
 RETENTION_HOURS = 24
 REPLICAS = 3
 TALLY_SECONDS = 30
@@ -25,19 +25,19 @@ TALLY_SECONDS = 30
 
 @dataclass(frozen=True)
 class Measured:
-    """What the table rests on, all of it from one run."""
+    """The measurements that the table rests on, all of them from one run."""
 
     batch_rate: float
-    """Reports a second that one collector accepts on JetStream, on a core of its own, in batches
+    """Reports per second that one collector accepts on JetStream, on a core of its own, in batches
     of 1,000 (gateways)."""
     single_rate: float
     """The same, each in a request of its own (devices)."""
     append_rate: float
-    """Reports a second that one process appends to one log."""
+    """Reports per second that one process appends to one log."""
     log_bytes: float
-    """Of a report in the log."""
+    """Bytes of a report in the log."""
     count_microseconds: float
-    """Of a core of a Spark executor, for a report."""
+    """Microseconds of a core of a Spark executor for a report."""
 
 
 def table(measured: Measured) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def _row(devices: int, measured: Measured) -> dict[str, Any]:
 
 
 def request_bytes() -> int:
-    """A single report on the wire, without TCP and TLS; announcements come on top of it."""
+    """Return the bytes of a single report on the wire, without TCP, TLS and announcements."""
     path = "/v1/streams/regions/rounds/1000-publication/reports"
     (request,) = singles(signed("regions", "1000-publication", 10, 1, 1)).requests(path)
     return len(request)

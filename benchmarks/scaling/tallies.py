@@ -1,7 +1,7 @@
-"""From a round's deadline to its tally, in one process and on Spark, after a burst of reports.
+"""The time from a round's deadline to its tally, in one process and on Spark, after a burst.
 
-The worst case: all reports of the round come right before the deadline, as fast as one process can
-append them, so that an engine has had little time to count ahead.
+This is the worst case: all reports of the round come right before the deadline, as fast as one
+process can append them, so that an engine has had little time to count ahead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CHUNK = 500_000
 
 
 def measure(servers: Servers, engine: str, sizes: list[int]) -> list[dict[str, Any]]:
-    """A row for each size, in one engine process; after a first small round to warm up."""
+    """Return a row for each size, from one engine process, after a small round to warm up."""
     stream = f"tally-{engine}"
     with ExitStack() as opening:
         database: Database = opening.enter_context(servers.database())
@@ -93,7 +93,7 @@ def _round(
 
 
 def _chunks(size: int) -> Iterator[Records]:
-    """Well-formed reports of devices 0 .. size - 1."""
+    """Yield well-formed reports of devices 0 .. size - 1."""
     source = np.random.default_rng(size)
     for first in range(0, size, CHUNK):
         number = min(CHUNK, size - first)

@@ -64,7 +64,7 @@ def test_other_settings_events_and_large_errors_are_mentioned() -> None:
         {"lsp": [0.75, 0.76], "lpa": [0.7, 0.71]}, auc={"lpa": 0.95, "lsp": 0.7}, epsilon=2.0
     )
     said = " ".join(recommend(data).sentences())
-    assert "smallest error in 1 of 2 settings. Else: LPA at (ε = 2, w = 20)." in said
+    assert "smallest error in 1 of 2 settings. Elsewhere: LPA at (ε = 2, w = 20)." in said
     assert "look at LPA: its AUC is 0.950" in said
     assert "small values drown" in said
 

@@ -187,7 +187,7 @@ def test_many_rows_in_many_batches(folder: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("rows", "options", "said"),
     [
-        ([], {}, "events.csv: no row of events; give a row an event"),
+        ([], {}, "events.csv: no row of events; give a row for each event"),
         (["ann,1,a", "ann,2,b"], {}, "all events are of one user; give events of 2 or more"),
         (["ann,0,a", "bob,0,a"], {}, "every value is 'a'; give a column with 2 or more"),
         (["ann,0,a", "bob,soon,b"], {}, "row 3, column 'when' cannot be 'soon'; give ISO 8601"),
@@ -223,7 +223,7 @@ def test_a_missing_column_is_named_with_those_there_are(folder: Path) -> None:
     ("name", "content", "said"),
     [
         ("gone.csv", None, "no such file; give a .csv or .parquet file"),
-        ("empty.csv", b"", "the file is empty; give a header and a row an event"),
+        ("empty.csv", b"", "the file is empty; give a header and a row per event"),
         ("events.xlsx", b"x", ".xlsx is not a known kind; give .csv or .parquet"),
         ("events", b"x", "no ending is not a known kind"),
         ("broken.parquet", b"not parquet at all", "broken.parquet: cannot be read"),
@@ -254,7 +254,7 @@ def test_nothing_is_left_behind_by_a_bad_file(folder: Path) -> None:
         ({"labels": "top:0"}, "--labels is top:0; give top:K"),
         ({"labels": "top:x"}, "--labels is top:x"),
         ({"labels": "gone.txt"}, "gone.txt: No such file or directory; give --labels top:K"),
-        ({"bins": "3"}, "--bins is 3; give growing edges"),
+        ({"bins": "3"}, "--bins is 3; give increasing edges"),
         ({"bins": "3,2"}, "--bins is 3,2"),
         ({"bins": "0,nan"}, "--bins is 0,nan"),
         ({"bins": "equal:1"}, "--bins is equal:1"),
@@ -266,7 +266,7 @@ def test_bad_options_are_named(folder: Path, options: dict[str, str], said: str)
         read(csv(folder, "ann,0,1", "bob,0,2"), **options)
 
 
-@pytest.mark.parametrize(("text", "said"), [("", "no label"), ("a\nb\na\n", "'a' stands twice")])
+@pytest.mark.parametrize(("text", "said"), [("", "no label"), ("a\nb\na\n", "'a' appears twice")])
 def test_bad_label_files_are_named(folder: Path, text: str, said: str) -> None:
     path = folder / "labels.txt"
     path.write_text(text)

@@ -15,12 +15,12 @@ AB = Domain.of(["a", "b"])
 @pytest.mark.parametrize(
     ("table", "line"),
     [
-        ([1, 2], "s stream: rows is (2,); give one row of counts a timestamp, at least one"),
+        ([1, 2], "s stream: rows is (2,); give a row of counts per timestamp, at least one"),
         (
             np.zeros((0, 2)),
-            "s stream: rows is (0, 2); give one row of counts a timestamp, at least one",
+            "s stream: rows is (0, 2); give a row of counts per timestamp, at least one",
         ),
-        ([[1, 2, 3]], "s stream: columns is 3; give one a label, 2"),
+        ([[1, 2, 3]], "s stream: columns is 3; give one per label, 2"),
         ([[3, 1], [5, -1]], "s stream: a count is -1; give 0 or more"),
         ([[3, 1], [2, 2], [2, 1]], "s stream: the sum of row 3 is 3; give 4, as in row 1"),
     ],

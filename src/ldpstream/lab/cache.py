@@ -1,4 +1,4 @@
-"""Figures on disk, by the key of the task they belong to."""
+"""A cache on disk for the figures of finished tasks, by the key of the task."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ CREATE TABLE IF NOT EXISTS results (
 
 
 class ResultCache:
-    """A SQLite file that only the parent process writes to, one transaction a result.
+    """A SQLite file that only the parent process writes to, in one transaction for each result.
 
-    So whatever ends the process, and whenever, leaves a valid file with all results that arrived.
+    However and whenever the process ends, the file is valid and has all results that arrived.
 
     >>> import tempfile
     >>> with ResultCache(Path(tempfile.mkdtemp()) / "results.db") as cache:
@@ -45,7 +45,7 @@ class ResultCache:
             raise Mistake(Problem.CACHE_FILE, file=path, what=error) from None
 
     def known(self, keys: Iterable[str]) -> dict[str, Figures]:
-        """The figures of those of `keys` that are here."""
+        """Return the figures of those `keys` that are in the cache."""
         query = "SELECT figures FROM results WHERE key = ?"
         rows = ((key, self._file.execute(query, (key,)).fetchone()) for key in keys)
         return {key: json.loads(row[0]) for key, row in rows if row}

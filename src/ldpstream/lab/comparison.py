@@ -54,14 +54,14 @@ class Comparison:
             Chart(
                 "error-epsilon",
                 "Error against the privacy budget",
-                f"A panel a window. {BARS}",
+                f"One panel for each window. {BARS}",
                 MRE,
                 tuple(_panel(rows, EPSILON, MRE, window=w) for w in self.windows),
             ),
             Chart(
                 "error-window",
                 "Error against the window",
-                f"A panel an ε. {BARS}",
+                f"One panel for each ε. {BARS}",
                 MRE,
                 tuple(_panel(rows, WINDOW, MRE, epsilon=e) for e in self.epsilons),
             ),
@@ -97,7 +97,7 @@ def _panel(
 
 
 def _where(rows: Sequence[Row], epsilon: float | None, window: int | None) -> list[Row]:
-    """The runs with this epsilon and this window; None: with any."""
+    """Return the runs with this epsilon and this window; None matches any."""
     return [
         row for row in rows if epsilon in (None, row["epsilon"]) and window in (None, row["window"])
     ]

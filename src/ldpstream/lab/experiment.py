@@ -27,7 +27,7 @@ __all__ = ["Experiment", "ResultCache", "Results", "Task"]
 class Experiment:
     """A grid of runs.
 
-    `mechanisms` are names in `mechanisms.registry`, and the references of `lab.central`.
+    `mechanisms` are names in `mechanisms.registry`, or the references of `lab.central`.
 
     >>> from ldpstream.streams.synthetic import sin
     >>> streams = [sin(users=20_000, timestamps=60)]
@@ -47,7 +47,7 @@ class Experiment:
     seed: int = 0
 
     def tasks(self) -> list[Task]:
-        """The runs, checked: what cannot be run is refused before anything is."""
+        """Return the tasks of all runs; one that cannot run is refused before any is started."""
         return [task for _, task in self._runs()]
 
     def run(
@@ -57,10 +57,10 @@ class Experiment:
         cache: ResultCache | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Results:
-        """Run what the cache does not know; the rows come in the order of `tasks`.
+        """Run the tasks that are not in the cache; the rows come in the order of `tasks`.
 
         Without an engine, a short experiment runs in this process and a long one on all cores.
-        `progress` is told of each task that is done.
+        `progress` is called with the number of tasks that were just done.
         """
         runs = list(self._runs())
         done = progress or (lambda number: None)
@@ -69,7 +69,7 @@ class Experiment:
         times = Counter(task.key for _, task in runs)
         done(sum(times[key] for key in figures))
         missing = [task for key, task in unique.items() if key not in figures]
-        # Closed at once, not when the garbage is collected: Ctrl-C must end the workers.
+        # Closed at once, not at garbage collection: Ctrl-C must end the workers.
         with closing(self._fresh(missing, engine)) as arriving:
             for key, fresh in arriving:
                 figures[key] = fresh
@@ -82,7 +82,7 @@ class Experiment:
         if not tasks:
             return
         streams = {stream.fingerprint: stream for stream in self.streams}
-        # An engine that was given stays open: it may have more to do.
+        # An engine that the caller passed in stays open: it may serve more runs.
         with (
             nullcontext(engine) if engine else engine_for(tasks, streams) as used,
             closing(used.run(tasks, streams)) as arriving,
@@ -103,7 +103,7 @@ class Experiment:
                 yield stream, one
 
     def _refuse_central(self) -> None:
-        """The references of `lab.central` answer histograms only."""
+        """Refuse the references of `lab.central` for any query but a histogram."""
         central = [name for name in self.mechanisms if name.lower() in CENTRAL]
         if central and self.options.query != HISTOGRAM:
             raise Mistake(
@@ -120,7 +120,7 @@ def _row(stream: Stream, task: Task, figures: Figures) -> Row:
         "stream": stream.name,
         "fingerprint": task.stream,
         "mechanism": task.mechanism,
-        **settings.columns(),  # the oracle is then replaced by the one of the figures
+        **settings.columns(),  # `figures` then replaces the oracle by the one used
         "epsilon": float(settings.epsilon),
         "window": settings.window,
         "users": settings.users,

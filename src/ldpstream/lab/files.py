@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Atomic writes: a file is either complete or absent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:
-    """Write a file so that a crash at any instant leaves the old one, or none, never a part.
+    """Write a file atomically: a crash leaves the old file, or none, never a part of the new one.
 
     >>> folder = Path(tempfile.mkdtemp())
     >>> write_whole(folder / "new" / "a.csv", "x").read_text()
@@ -49,7 +49,7 @@ def write_section(path: Path, name: str, text: str) -> Path:
 
 
 def csv_text(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
-    r"""A CSV whose numbers read back as they were.
+    r"""Return a CSV whose numbers read back exactly.
 
     >>> csv_text(("x", "y"), [(0.1, None)])
     'x,y\n0.1,\n'

@@ -1,6 +1,6 @@
-"""Fingerprints of the code that figures depend on: a result is only as old as the code behind it.
+"""Fingerprints of the code that figures depend on: changed code never reuses an old result.
 
-What only shows, moves or stores results is left out, so that a new figure costs no run.
+Code that only shows, moves or stores results is left out, so that a new figure costs no run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COUNTS_FOR_RESULTS = (
 
 @cache
 def of_package() -> str:
-    """Of this package's code, and of NumPy's version: its generators may change with it."""
+    """Return the hash of this package's code and of NumPy's version, which fixes its generators."""
     digest = hashlib.sha256(np.__version__.encode())
     for path in sources():
         digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
@@ -45,7 +45,7 @@ def of_package() -> str:
 
 
 def sources() -> Iterator[Path]:
-    """The files of this package that count."""
+    """Yield the files of this package that results depend on."""
     for name in COUNTS_FOR_RESULTS:
         path = PACKAGE / name
         yield from sorted(path.rglob("*.py")) if path.is_dir() else filter(Path.exists, [path])
@@ -53,9 +53,9 @@ def sources() -> Iterator[Path]:
 
 @cache
 def of_class(kind: type) -> str:
-    """Of the modules that a user's class and its bases are written in; nothing for our own.
+    """Return the hash of the modules of a user's class and its bases; "" for a class of ours.
 
-    Read once: the file may be edited while the class that was made of it is still at work.
+    It is cached: the file may be edited while the class that was loaded from it is in use.
     """
     texts = [_source(base) for base in kind.__mro__ if not is_ours(base)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest() if texts else ""
@@ -66,7 +66,7 @@ def is_ours(kind: type) -> bool:
 
 
 def _source(kind: type) -> str:
-    """The whole module, since a class may use anything in it; in a notebook, the class."""
+    """Return the source of a class's module, since it may use any of it; in a notebook, its own."""
     for thing in (sys.modules.get(kind.__module__), kind):
         try:
             if thing is not None:
@@ -78,5 +78,5 @@ def _source(kind: type) -> str:
 
 @cache
 def _this_process() -> str:
-    """Stands for code that cannot be read: no other process may take its results for its own."""
+    """Return a unique stand-in for unreadable code: no other process may reuse its results."""
     return str(uuid.uuid4())

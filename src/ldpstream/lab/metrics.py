@@ -1,4 +1,4 @@
-"""How good a run was: error against the truth, event monitoring, communication."""
+"""Metrics of a run: error against the truth, event monitoring, communication."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ldpstream.arrays import Flags, Floats
 
 MRE_FLOOR = 0.001
-"""What a relative error is at least relative to (docs/paper-corrections.md, 12)."""
+"""The least value that an error is taken relative to (docs/paper-corrections.md, 12)."""
 
 ROC_RATES = np.linspace(0, 1, 101)
 """The false-positive rates at which a ROC is given."""
@@ -42,9 +42,9 @@ def measure(
     covered: float,
     unit: float = 1.0,
 ) -> Metrics:
-    """All metrics of a run from its T x d tables of true and released values.
+    """Return all metrics of a run from its T x d tables of true and released values.
 
-    These are frequencies; or numbers in a range as wide as `unit`, which may be negative.
+    The values are frequencies, or numbers in a range of width `unit`, which may be negative.
     """
     errors = np.abs(released - truth)
     return Metrics(
@@ -59,7 +59,7 @@ def measure(
 
 
 def events(truth: Floats, released: Floats) -> tuple[Flags, Floats]:
-    """Above-threshold events and the scores to find them by, pooled over labels and timestamps.
+    """Return above-threshold events and their scores, pooled over labels and timestamps.
 
     Each label has a threshold of its own, 0.75 (max - min) + min of its true frequency; the score
     is how far the release lies above it (docs/paper-corrections.md, 13). A label that never moves
@@ -74,7 +74,7 @@ def events(truth: Floats, released: Floats) -> tuple[Flags, Floats]:
 
 
 def roc(happened: Flags, scores: Floats) -> Floats | None:
-    """The ROC: share of events found at false-positive rates 0, .01 .. 1; None without an event.
+    """Return the share of events found at false-positive rates 0, .01 .. 1; None without an event.
 
     >>> curve = roc(np.array([False, True, True, False]), np.array([0.1, 0.1, 0.7, 0.0]))
     >>> curve[[0, 25, 50, 100]].tolist()
@@ -87,13 +87,13 @@ def roc(happened: Flags, scores: Floats) -> Floats | None:
     levels, places = np.unique(-scores, return_inverse=True)
     found = np.bincount(places[happened], minlength=len(levels)).cumsum() / positives
     false = np.bincount(places[~happened], minlength=len(levels)).cumsum() / negatives
-    # Where the curve rises straight up, interp takes the last point, the best rate to be had.
+    # Where the curve is vertical, interp takes the last point, which has the best rate.
     curve: Floats = np.interp(ROC_RATES, np.append(0.0, false), np.append(0.0, found))
     return curve
 
 
 def auc(happened: Flags, scores: Floats) -> float:
-    """Pr[an event scores above a non-event], ties counted half: the area under the ROC.
+    """Return the area under the ROC: Pr[an event scores above a non-event], ties counted half.
 
     >>> auc(np.array([False, True, True]), np.array([0.1, 0.1, 0.7]))
     0.75

@@ -1,4 +1,4 @@
-"""Python files of a user's own that register mechanisms, in this process and in its workers."""
+"""Plug-ins: a user's Python files that register mechanisms, here and in worker processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load_plugins(paths: Iterable[Path | str]) -> None:
 
 
 def plugins_of(classes: Iterable[type]) -> tuple[Path, ...]:
-    """The loaded files that these classes and their bases come from: what a worker has to load."""
+    """Return the plug-ins that these classes and their bases come from: a worker must load them."""
     modules = {base.__module__ for kind in classes for base in kind.__mro__}
     return tuple(file for file, module in _loaded.items() if module in modules)
 

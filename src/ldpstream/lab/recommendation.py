@@ -1,4 +1,4 @@
-"""Which mechanism to take, in words that follow from the numbers."""
+"""A recommendation of a mechanism, in sentences that follow from the figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Setting = tuple[float, int]
 
 @dataclass(frozen=True)
 class Ranked:
-    """A mechanism over all settings."""
+    """The figures of one mechanism over all settings."""
 
     mechanism: str
     error: float
@@ -45,12 +45,12 @@ class Ranked:
 
     @property
     def repeated(self) -> bool:
-        """Whether there is an interval at all."""
+        """Whether there were enough repeats for an interval."""
         return isfinite(self.high)
 
     @property
     def told_apart(self) -> bool:
-        """Whether it is really worse than the best, and not by chance."""
+        """Whether it is significantly worse than the best one, by its 95 % interval."""
         return self.low > 1
 
     def row(self) -> dict[str, object]:
@@ -97,8 +97,8 @@ class Recommendation:
             return f"Only {best.name} was run."
         if self.repeats < 2:
             return (
-                f"{best.name} has the smallest error, {others[0].name} errs {others[0].factor:.2f} "
-                "times as much. One repeat cannot tell if by chance: give --repeats 3 or more."
+                f"{best.name} has the smallest error; {others[0].name} errs {others[0].factor:.2f} "
+                "times as much. One repeat cannot rule out chance: give --repeats 3 or more."
             )
         if not alike:
             return f"Use {best.name}. {_against(others[0], self.repeats)}."
@@ -127,7 +127,7 @@ class Recommendation:
         return f"{said}."
 
     def _elsewhere(self) -> str:
-        """Where another one is better than the chosen one."""
+        """Say in which settings another mechanism is better than the chosen one."""
         others = [
             f"{one.name} at {_places(one.best_in)}"
             for one in self.ranking
@@ -137,7 +137,8 @@ class Recommendation:
             return ""
         won = len(self.chosen.best_in)
         where = "; ".join(others)
-        return f"It has the smallest error in {won} of {self.settings} settings. Else: {where}."
+        said = f"It has the smallest error in {won} of {self.settings} settings."
+        return f"{said} Elsewhere: {where}."
 
     def _events(self) -> str:
         keenest = max(self.ranking, key=lambda one: one.auc)
@@ -152,16 +153,16 @@ class Recommendation:
         if self.chosen.error <= LARGE:
             return ""
         return (
-            "The relative error is large: small values drown in noise. It takes more users, a "
+            "The relative error is large: small values drown in noise. Use more users, a "
             "larger ε, a shorter window or fewer labels."
         )
 
 
 def recommend(rows: Sequence[Row]) -> Recommendation:
-    """From the runs of a `Comparison`.
+    """Recommend a mechanism from the runs of a `Comparison`.
 
-    Errors are compared by the mean of their logarithms over all settings, repeat by repeat. Among
-    those that are not told apart from the best one, the cheapest is chosen.
+    Errors are compared by the mean of their logarithms over all settings, repeat by repeat. Of
+    the mechanisms that cannot be told apart from the best one, the cheapest is chosen.
     """
     errors = _errors(rows)
     best = min(errors, key=lambda name: fmean(errors[name]))
@@ -200,7 +201,7 @@ def _rank(
 
 
 def _errors(rows: Sequence[Row]) -> dict[str, list[float]]:
-    """Mechanism -> for each repeat the mean over settings of log MRE."""
+    """Return, by mechanism, the mean over settings of log MRE for each repeat."""
     found: dict[str, dict[int, list[float]]] = {}
     for row in rows:
         of_repeat = found.setdefault(row["mechanism"], {}).setdefault(row["repeat"], [])
@@ -209,7 +210,7 @@ def _errors(rows: Sequence[Row]) -> dict[str, list[float]]:
 
 
 def _winners(rows: Sequence[Row]) -> dict[Setting, str]:
-    """Setting -> the mechanism with the smallest mean error there."""
+    """Return the mechanism with the smallest mean error in each setting."""
     found: dict[Setting, dict[str, list[float]]] = {}
     for row in rows:
         setting = found.setdefault((row["epsilon"], row["window"]), {})
@@ -233,14 +234,14 @@ def _against(other: Ranked, repeats: int) -> str:
 
 
 def _half_interval(values: Sequence[float]) -> float:
-    """Half of a 95 % interval of the mean; infinite if it is unknown."""
+    """Return half the width of the mean's 95 % interval; infinite if it is unknown."""
     if len(values) < 2:
         return inf
     return student(len(values) - 1) * stdev(values) / sqrt(len(values))
 
 
 def student(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t: a table, then its expansion around the normal one.
+    """Return the 97.5 % quantile of Student's t: a table, then an expansion around the normal one.
 
     >>> [round(student(freedom), 2) for freedom in (1, 2, 10, 100)]
     [12.71, 4.3, 2.23, 1.98]

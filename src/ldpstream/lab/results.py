@@ -27,14 +27,14 @@ PARAMETERS = (
     "timestamps",
     "labels",
 )
-"""What tells one setting from another: all options of a run, so that none can be forgotten. Of
-oracles it is the one that was used. Streams of one name may differ, hence the fingerprint."""
+"""The columns that identify a setting: all options of a run, so that none can be forgotten. The
+oracle is the one that was used. Streams of one name may differ, hence the fingerprint."""
 METRICS = ("mre", "mae", "mse", "cfpu", "auc", "publications", "covered", "seconds")
 
 
 @dataclass(frozen=True)
 class Results:
-    """One row a run: PARAMETERS, `repeat`, METRICS and `roc`.
+    """A table with a row for each run: PARAMETERS, `repeat`, METRICS and `roc`.
 
     `roc` is the list of true-positive rates at false-positive rates 0, .01 .. 1, or None where the
     stream has no event.
@@ -47,9 +47,9 @@ class Results:
         return cls([row for part in parts for row in part.rows])
 
     def summary(self) -> list[Row]:
-        """One row a setting: the mean and `<metric>_sd` over its repeats, and their number.
+        """Return a row for each setting: mean and `<metric>_sd` over its repeats, and their number.
 
-        The standard deviation is that of a sample (n - 1); of a single run it is 0.
+        The standard deviation is that of a sample (n - 1); for a single run it is 0.
         """
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in self.rows:
@@ -57,7 +57,7 @@ class Results:
         return [_summed_up(rows) for rows in groups.values()]
 
     def to_polars(self) -> polars.DataFrame:
-        """One row a run, `roc` as a column of lists."""
+        """Return a row for each run, with `roc` as a column of lists."""
         try:
             import polars
         except ImportError:

@@ -12,10 +12,10 @@ from ldpstream.errors import GuaranteeBroken, Problem
 
 
 class Roster:
-    """U_A of Algorithms 3 and 4: users who have not been sampled in the window that ends now.
+    """The users who have not been sampled in the window that ends now: U_A of Algorithms 3 and 4.
 
-    One permutation of the users, the available ones in front: 4 bytes a user, and 4 more for each
-    one who is out. Sampling and recycling cost O(sample).
+    It is one permutation of the users with the available ones in front: 4 bytes for each user, and
+    4 more for each one who is unavailable. Sampling and recycling cost O(sample).
 
     >>> roster = Roster(users=6, window=2, rng=np.random.default_rng(1))
     >>> first = roster.sample(1, 4)
@@ -34,7 +34,7 @@ class Roster:
         self._out: deque[tuple[int, UserIndexes]] = deque()
 
     def sample(self, t: int, size: int) -> UserIndexes:
-        """Draw `size` available users, all subsets alike, and take them off until t + w."""
+        """Draw `size` available users uniformly, and make them unavailable until t + w."""
         self._recycle(t - self._window)
         if size > self._available:
             raise GuaranteeBroken(
@@ -47,9 +47,9 @@ class Roster:
         return drawn
 
     def _recycle(self, last: int) -> None:
-        """Users sampled at or before `last` = t-w may be asked at t: not one step earlier.
+        """Make users sampled at or before `last` = t-w available again at t, not one step earlier.
 
-        The paper frees those of t-w+1 at the end of t, for t+1, which is the same
+        The paper frees the users of t-w+1 at the end of t, for t+1, which is the same
         (docs/paper-corrections.md, 6).
         """
         while self._out and self._out[0][0] <= last:
@@ -60,7 +60,7 @@ class Roster:
 
 @compiled()
 def _draw_to_back(order: UserIndexes, available: int, draws: Floats) -> None:
-    """Fisher-Yates from the back of the available part, one draw in [0, 1) a step."""
+    """Shuffle by Fisher-Yates from the back of the available part, a draw in [0, 1) each step."""
     for step in range(len(draws)):
         last = available - 1 - step
         chosen = int(draws[step] * (last + 1))

@@ -31,20 +31,20 @@ Progress = Callable[[int], None]
 
 
 class Respondents(Protocol):
-    """Whoever answers asks in a run."""
+    """The fleet that answers the asks of a mechanism in a run."""
 
     @property
     def reports(self) -> int:
-        """How many they have sent so far."""
+        """The number of reports sent so far."""
         ...
 
     def at(self, t: int, snapshot: Snapshot) -> Callable[[Ask], Tally]:
-        """How they answer asks while they hold what `snapshot` says."""
+        """Return the function that answers the asks of t, when the fleet holds `snapshot`."""
         ...
 
 
 class Fleet:
-    """N simulated devices: each randomises its own report, under the eyes of an accountant."""
+    """N simulated devices: each randomises its own report, and an accountant checks the budget."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Fleet:
 
     @classmethod
     def of(cls, mechanism: Mechanism, rng: np.random.Generator) -> Fleet:
-        """The fleet that this mechanism is meant for."""
+        """Return the fleet that this mechanism was built for."""
         division = mechanism.division
         users = division.population
         accountant = Accountant(users, division.epsilon, division.window)
@@ -80,16 +80,16 @@ class Fleet:
         return answer
 
     def _select(self, t: int, size: int) -> UserIndexes | None:
-        """Everyone (None), or a sample of those who have not reported in this window."""
+        """Return a sample of users who have not reported in this window; None means everyone."""
         return None if size == self._noise.population else self._roster.sample(t, size)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one run released, beside the truth."""
+    """The releases of one run, beside the truth."""
 
     truth: Floats
-    """T x d true frequencies; or what else was asked for, in its own unit."""
+    """True frequencies, T x d; for another query, its true answers in their own unit."""
     released: Floats
     variance: Floats
     low: Floats
@@ -133,7 +133,7 @@ def run(
 
 
 def _covered(truth: Floats, low: Floats, high: Floats) -> float:
-    """The share of intervals that hold the truth; NaN where none is stated."""
+    """Return the share of intervals that contain the truth; NaN if none are stated."""
     return float(np.mean((low <= truth) & (truth <= high))) if np.isfinite(low).all() else math.nan
 
 
@@ -171,7 +171,7 @@ class Simulation:
 
 
 def _or_none(figure: float) -> float | None:
-    """JSON has no NaN: what a query does not state is null."""
+    """Return None for NaN, which JSON does not have: the query states no such figure."""
     return None if math.isnan(figure) else figure
 
 
@@ -200,7 +200,7 @@ def simulate(
     progress: Progress | None = None,
     **options: Unpack[WrittenOptions],
 ) -> Simulation:
-    """Simulate a named mechanism; everything follows from `seed`.
+    """Simulate a named mechanism; the result is determined by `seed`.
 
     >>> from ldpstream.streams.synthetic import sin
     >>> result = simulate(sin(users=20_000, timestamps=100), "lpa", epsilon=1, window=10)

@@ -20,30 +20,30 @@ from ldpstream.mechanisms.settings import Settings
 from ldpstream.streams.stream import Stream
 
 Figures: TypeAlias = dict[str, Any]
-"""What a run came to, as plain JSON."""
+"""The results of a run, as plain JSON."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """All that the figures of a run follow from, besides the code."""
+    """The parameters that, with the code, determine the figures of a run."""
 
     stream: str
-    """Fingerprint of the stream: what it holds, whatever it is called."""
+    """Fingerprint of the stream: of its content, not of its name."""
     mechanism: str
     recipe: Recipe | None
-    """What the mechanism is made of: a worker's registry may not know it. None for CENTRAL."""
+    """How to build the mechanism, as a worker's registry may not know it; None for CENTRAL."""
     settings: Settings
     seed: int
     repeat: int
 
     @property
     def classes(self) -> tuple[type, ...]:
-        """What of the mechanism may be a user's own."""
+        """The classes of the mechanism that may be a user's own."""
         return () if self.recipe is None else (self.recipe.allocation, self.recipe.division)
 
     @cached_property
     def key(self) -> str:
-        """The address of the figures: equal keys, equal figures."""
+        """The key of the figures in the cache: equal keys mean equal figures."""
         return hashlib.sha256(
             json.dumps(
                 {
@@ -62,7 +62,7 @@ class Task:
         ).hexdigest()
 
     def generator(self) -> np.random.Generator:
-        """The same for every mechanism, engine and order; repeat r is run r of `simulate`."""
+        """Return the generator of seed and repeat alone; repeat r is run r of `simulate`."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(self.repeat,)))
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Task:
         )
 
     def check(self) -> None:
-        """Refuse now what would be refused when run: too few users, too little budget."""
+        """Refuse now what would be refused at run time: too few users, too little budget."""
         if self.recipe is None:
             build_central(self.mechanism, self.settings, self.generator())
         else:
@@ -90,7 +90,7 @@ def task(
 
 
 def perform(task: Task, stream: Stream) -> Figures:
-    """Run it."""
+    """Run a task on its stream; return the figures."""
     started = time.perf_counter()
     rng = task.generator()
     if task.recipe is None:
@@ -114,6 +114,6 @@ def _roc(done: Run) -> list[float] | None:
 
 
 def _full_name(kind: type) -> str:
-    # A script's __main__ goes by another name in its workers, and by its file's when imported.
+    # A script's __main__ has another name in its workers, and its file's name when imported.
     module = "" if kind.__module__ in ("__main__", "__mp_main__") else kind.__module__
     return f"{module}.{kind.__qualname__}"

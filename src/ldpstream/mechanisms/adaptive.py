@@ -12,29 +12,29 @@ from ldpstream.mechanisms.noise import Evidence
 
 
 class Adaptive(Mechanism):
-    """Publish only when the stream has moved further than a publication would err."""
+    """An allocation that publishes only when the stream has moved further than that would err."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # Half of a window for dissimilarities, in w parts: eps/(2w) or floor(N/(2w)).
+        # Half of a window's units for dissimilarities, in w shares: eps/(2w) or floor(N/(2w)).
         self.unit = self.division.share(2 * self.window)
 
     def ask_dissimilarity(self) -> Ask:
         return self.division.ask(self.unit, Purpose.DISSIMILARITY)
 
     def worth_publishing(self, probe: Tally, amount: int) -> bool:
-        """Dis > err for a publication that uses `amount` units."""
+        """Whether the dissimilarity exceeds the error of a publication that uses `amount` units."""
         if not probe or amount < 1:
             return False
         return self.dissimilarity(probe) > self.error(probe, amount)
 
     def dissimilarity(self, probe: Tally) -> float:
-        """An unbiased estimate of mean (c_t - r_{t-1})^2; may be negative (paper, eq. 5)."""
+        """Return an unbiased estimate of mean (c_t - r_{t-1})^2; may be negative (paper, eq. 5)."""
         distance = float(np.mean((probe.estimate - self.state.release.values) ** 2))
         return distance - self._probe_variance(probe)
 
     def error(self, probe: Tally, amount: int) -> float:
-        """The expected squared error of a publication (paper, eq. 7)."""
+        """Return the expected squared error of a publication (paper, eq. 7)."""
         ask = self.division.ask(amount, Purpose.PUBLICATION)
         error = self.noise.expected(ask.epsilon, ask.users, self._evidence(probe))
         if self.pool:

@@ -23,11 +23,11 @@ from ldpstream.privacy.epsilon import Epsilon
 
 @dataclass(frozen=True)
 class CoverNoise(PureNoise):
-    """V of a square wave's cover: what a mechanism follows when a distribution is asked for.
+    """The noise of a square wave's cover, which a mechanism follows for a distribution query.
 
-    A bin is an output of the wave, its value the share of users whose band covers it. That is
-    unbiased with a known variance, which no reconstructed distribution is, so mechanisms compare
-    and filter covers; only what is shown is reconstructed. All reports of a stream have one
+    A bin is an output of the wave; its value is the share of users whose band covers it. That is
+    unbiased with a known variance, unlike a reconstructed distribution, so mechanisms compare and
+    filter covers; only what is shown is reconstructed. All reports of a stream have one
     `width`, whatever their epsilon.
     """
 
@@ -35,7 +35,7 @@ class CoverNoise(PureNoise):
     cells: int
     width: int
     epsilon: Epsilon
-    """That of an even share: covers are read as reports of this epsilon."""
+    """The epsilon of an even share: covers are read as reports of this epsilon."""
     population: int
     rule: VarianceRule
 
@@ -44,7 +44,7 @@ class CoverNoise(PureNoise):
         return self.cells - 1 + self.width
 
     def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
-        """At the covers of the last release, with their noise taken out; they sum to `width`."""
+        """Return V at the covers of the last release less their noise; covers sum to `width`."""
         estimator = self.pure(epsilon)
         if self.rule is VarianceRule.PAPER:
             return estimator.paper_variance(reports)
@@ -63,7 +63,7 @@ class CoverNoise(PureNoise):
         return Lab(_collector(self.cells, self.width, epsilon).device)
 
     def distribution(self, cover: Floats, bins: int) -> Floats:
-        """The shares of `bins` bins that explain a cover best."""
+        """Return the shares of `bins` bins that explain a cover best."""
         cells = _collector(self.cells, self.width, self.epsilon).reconstruct(cover)
         shares: Floats = cells.reshape(bins, -1).sum(axis=1)
         return shares
@@ -75,7 +75,7 @@ def _collector(cells: int, width: int, epsilon: Epsilon) -> Collector:
 
 
 def merged(counts: Counts, parts: int) -> Counts:
-    """Counts of `parts` runs of neighbouring values, as equal in length as can be.
+    """Return the counts of `parts` runs of neighbouring values, as equal in length as possible.
 
     >>> merged(np.array([1, 2, 3, 4, 5]), 2).tolist()
     [6, 9]

@@ -24,7 +24,7 @@ class Division(ABC):
     window: int
 
     one_unit_each: ClassVar[Problem]
-    """What is wrong when a timestamp's share comes to less than one unit."""
+    """The problem to report when a timestamp's share comes to less than one unit."""
 
     @property
     @abstractmethod
@@ -32,10 +32,10 @@ class Division(ABC):
 
     @abstractmethod
     def ask(self, amount: int, purpose: Purpose) -> Ask:
-        """The ask that uses `amount` units."""
+        """Return the ask that uses `amount` units."""
 
     def share(self, parts: int) -> int:
-        """One of `parts` equal shares of a window, floored; refused if it comes to nothing."""
+        """Return one of `parts` equal shares of a window, rounded down; refuse a share of 0."""
         if self.total < parts:
             raise Mistake(
                 self.one_unit_each,

@@ -1,4 +1,4 @@
-"""Mechanisms that listen to another one's tallies, all of them, and say more about the truth."""
+"""Mechanisms that wrap another one, and say more about the truth from all of its tallies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Observed(Mechanism):
     """Another mechanism's releases, each with an error and an interval that hold now.
 
     The variance of a release is that of the moment it was published. So a filter follows the stream
-    beside the mechanism, hears all tallies, and tells how far the truth may have gone since
+    beside the mechanism, from all tallies, and estimates how far the truth may have moved since
     (`Carried`). This is post-processing of what was reported anyway: it costs no privacy.
     """
 
@@ -45,9 +45,9 @@ class Observed(Mechanism):
         return self.judge(release, heard)
 
     def judge(self, release: Release, heard: Sequence[Tally]) -> Release:
-        """The same values, with how far they are off by now and where the truth is.
+        """Return the same values, with their error by now and an interval for the truth.
 
-        `heard`: the tallies of this timestamp; that of a publication is the last.
+        `heard` has the tallies of this timestamp; that of a publication is the last.
         """
         if release.fresh:
             published = pooled_tally(heard) if self.pool else heard[-1]
@@ -60,7 +60,7 @@ class Observed(Mechanism):
         return _carried_over(release, centre, variance, normal_interval(centre, variance))
 
     def _overhear(self, step: Step, heard: list[Tally]) -> Step:
-        """Pass asks out and tallies in; note the tallies that have reports."""
+        """Relay asks and tallies; append to `heard` the tallies that have reports."""
         try:
             ask = next(step)
             while True:
@@ -73,7 +73,7 @@ class Observed(Mechanism):
             return release
 
     def _reweighed(self, ask: Ask, tally: Tally) -> Tally:
-        """The tally with its variance at the frequencies known so far.
+        """Return the tally with its variance at the frequencies known so far.
 
         The tally's own variance rests on its own estimate: a bin that came out low by chance would
         seem more certain than it is.
@@ -101,7 +101,7 @@ class Observed(Mechanism):
 
 
 class Filtered(Observed):
-    """Released from all tallies so far instead of the last one.
+    """A mechanism that releases a filter's estimate from all tallies so far, not the last tally.
 
     Over uniform population division this is LPF. Over distribution or absorption both tallies of a
     timestamp count, each by its variance.
@@ -120,17 +120,17 @@ class Filtered(Observed):
 def _carried_over(
     release: Release, centre: Floats, variance: Floats, bounds: tuple[Floats, Floats]
 ) -> Release:
-    """A release of before, with its error if the truth is at `centre` by now, give or take."""
+    """Return an earlier release with its error, if the truth is now at `centre` with `variance`."""
     error = np.minimum(variance + (release.values - centre) ** 2, 1.0)
     return replace(release, variance=error, bounds=_possible(bounds))
 
 
 def _possible(bounds: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """Of an interval, what lies in [0, 1]: there is no other place for the truth."""
+    """Clip an interval to [0, 1], where the truth must be."""
     low, high = bounds
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 def _anywhere(smooth: Filter) -> tuple[Floats, Floats]:
-    """One tally says nothing about how the stream moves."""
+    """Return [0, 1] for each label: one tally says nothing about how the stream moves."""
     return np.zeros(smooth.labels), np.ones(smooth.labels)

@@ -15,7 +15,7 @@ from ldpstream.privacy.epsilon import Epsilon
 
 @dataclass(frozen=True)
 class MeanNoise:
-    """V of a mean, in units of the range: one bin, from 0 for low to 1 for high.
+    """The noise of a mean, in units of the range: one bin, from 0 for low to 1 for high.
 
     PAPER counts the randomiser's noise only, at the worst value. CORRECTED counts it at the mean
     and spread that the probe shows, and the variance of sampling n of N users.
@@ -38,7 +38,7 @@ class MeanNoise:
         return collector.variance(reports, mean, spread, self.population)
 
     def bin_variance(self, epsilon: Epsilon, tally: Tally, known: Floats) -> Floats:
-        """The tally's own: it rests on how its reports scatter, hardly on where their mean fell."""
+        """Return the tally's own: it depends on how reports scatter, hardly on their mean."""
         return tally.variance
 
     def tally(self, epsilon: Epsilon, support: Support) -> Tally:
@@ -60,5 +60,5 @@ class MeanNoise:
 
 
 def _inside(estimate: Floats) -> float:
-    """A mean that values of the range can have."""
+    """Return the mean, clipped to the range."""
     return float(np.clip(estimate[0], 0.0, 1.0))

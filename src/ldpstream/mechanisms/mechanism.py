@@ -32,12 +32,12 @@ class Publication:
 
 @dataclass(frozen=True)
 class State:
-    """What every mechanism remembers from one timestamp to the next."""
+    """The state that every mechanism keeps from one timestamp to the next."""
 
     t: int
     release: Release
     publications: tuple[Publication, ...]
-    """Those of the last w timestamps, and the last one however old it is."""
+    """The publications of the last w timestamps, and the last one however old it is."""
 
 
 class Mechanism(ABC):
@@ -72,9 +72,9 @@ class Mechanism(ABC):
         return None
 
     def step(self, t: int) -> Step:
-        """One timestamp. Timestamps may be missed; none is taken twice.
+        """Run one timestamp. Timestamps may be missed; none may be repeated.
 
-        What is published is made consistent; what is remembered, and compared with later, is raw.
+        The release is made consistent; the one kept in the state, for comparison later, is raw.
         """
         if t <= self.state.t:
             raise Mistake(Problem.TIMESTAMP_ORDER, given=t, last=self.state.t)
@@ -89,9 +89,9 @@ class Mechanism(ABC):
         """Yield the asks of timestamp t; return its release."""
 
     def publish(self, t: int, *tallies: Tally) -> Release:
-        """r_t: the first tally or, when pooling, all of them, weighted by their variances.
+        """Release r_t: the first tally or, when pooling, all of them, weighted by their variances.
 
-        A publication that nobody answered leaves nothing to publish: it is approximated.
+        If nobody answered there is nothing to publish, and r_t is approximated.
         """
         if not tallies[0]:
             return self.approximate(t)
@@ -101,18 +101,18 @@ class Mechanism(ABC):
         return Release(t, pooled.estimate, pooled.variance, fresh=True)
 
     def approximate(self, t: int) -> Release:
-        """r_t = r_{t-1}."""
+        """Release r_t = r_{t-1}."""
         return replace(self.state.release, t=t, fresh=False)
 
     def ask_publication(self, t: int, amount: int) -> Ask:
-        """The ask for a publication, remembered before it is made: an ask cannot be taken back."""
+        """Return the ask for a publication, recorded before it is made: it cannot be taken back."""
         recent = [spent for spent in self.state.publications if spent.t > t - self.window]
         self.state = replace(self.state, publications=(*recent, Publication(t, amount)))
         return self.division.ask(amount, Purpose.PUBLICATION)
 
     @property
     def publications(self) -> tuple[Publication, ...]:
-        """Those that still count, oldest first."""
+        """The publications that still count, oldest first."""
         return self.state.publications
 
     @property
@@ -121,11 +121,11 @@ class Mechanism(ABC):
         return self.state.publications[-1] if self.state.publications else Publication(0, 0)
 
     def spent_before(self, t: int) -> int:
-        """Units of publications in t-w+1 .. t-1."""
+        """Return the units of publications in t-w+1 .. t-1."""
         return sum(s.amount for s in self.state.publications if t - self.window < s.t < t)
 
     def save(self) -> dict[str, Any]:
-        """The state as plain JSON, with what it must not be mixed up with."""
+        """Return the state as plain JSON, with the parameters that `restore` checks."""
         return {
             "allocation": type(self).__name__,
             "division": type(self.division).__name__,
@@ -143,7 +143,7 @@ class Mechanism(ABC):
         return {} if pattern is None else {"memory": save_memory(self.memory, pattern)}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Take up a state that `save` gave, here or in another process."""
+        """Restore a state that `save` returned, here or in another process."""
         expected = self.save()
         for name in ("allocation", "division", "window", "total", "epsilon", "labels"):
             if saved[name] != expected[name]:

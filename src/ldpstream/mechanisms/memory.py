@@ -53,7 +53,7 @@ def restore_memory(saved: Any, pattern: Any) -> Any:
 
 
 def _fitting(name: str, saved: Any, first: Any) -> Any:
-    """The saved value, if it is of the kind of the first one."""
+    """Return the saved value if it is of the same kind as the first one; refuse any other."""
     if _is_array(first):
         try:
             array = np.array(saved, np.float64)

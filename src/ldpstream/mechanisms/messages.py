@@ -1,4 +1,4 @@
-"""What passes between a mechanism and its driver: asks out, tallies in, a release at the end."""
+"""The messages between a mechanism and its driver: asks out, tallies in, a release at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True)
 class Ask:
-    """Let `users` users report their value of this timestamp, each with `epsilon`."""
+    """A request that `users` users report their value of this timestamp, each with `epsilon`."""
 
     users: int
     epsilon: Epsilon
@@ -33,7 +33,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Tally:
-    """What came back of an ask: unbiased frequencies and their variance, bin by bin."""
+    """The answer to an ask: unbiased frequencies and their variance, bin by bin."""
 
     estimate: Floats
     variance: Floats
@@ -41,7 +41,7 @@ class Tally:
 
     @classmethod
     def of(cls, collector: Pure, support: Support, population: int) -> Tally:
-        """The tally of counted reports; zero reports are a tally too.
+        """Return the tally of counted reports; zero reports make a tally too.
 
         The variance is that of noise and of sampling from `population`, at the estimated
         frequencies.
@@ -63,7 +63,7 @@ class Tally:
 
 
 def pooled_tally(tallies: Sequence[Tally]) -> Tally:
-    """Tallies of disjoint reports of one timestamp as one, each weighted by its precision.
+    """Merge tallies of disjoint reports of one timestamp, each weighted by its precision.
 
     The weights are the same for all bins: a bin's own variance is known only through its estimate,
     and weighting by that would favour low estimates.
@@ -90,16 +90,16 @@ class Release:
     variance: Floats
     fresh: bool
     bounds: tuple[Floats, Floats] | None = None
-    """An interval from more than this release; None means that of a normal estimate."""
+    """An interval from more than this release; None means the one of a normal estimate."""
 
     @property
     def interval(self) -> tuple[Floats, Floats]:
-        """Low and high ends of the interval that holds the truth with probability 0.9, by bin."""
+        """The ends, by bin, of the interval that contains the truth with probability 0.9."""
         return self.bounds or normal_interval(self.values, self.variance)
 
     @classmethod
     def unknown(cls, bins: int) -> Release:
-        """r_0 of the algorithms: zeros, before anything was published."""
+        """Return r_0 of the algorithms: zeros, before anything was published."""
         return cls(0, np.zeros(bins), np.ones(bins), fresh=False)
 
     def to_json(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ldpstream.privacy.epsilon import Epsilon
 
 
 class VarianceRule(StrEnum):
-    """Which V a mechanism decides by.
+    """The formula for V that a mechanism decides by.
 
     PAPER is the printed formula, for a faithful reproduction. CORRECTED has the mean over the bins
     right and counts the variance of sampling n of N users (paper-corrections.md, 2 and 3): fewer
@@ -38,14 +38,14 @@ class VarianceRule(StrEnum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a mechanism has at hand when it asks how far a tally would be off."""
+    """What a mechanism knows when it asks how far a tally would be off."""
 
     release: Release
-    """The last one."""
+    """The last release."""
     probe: Tally
-    """That of this timestamp's dissimilarity."""
+    """The tally of this timestamp's dissimilarity."""
     epsilon: Epsilon
-    """What the probe was asked with."""
+    """The epsilon that the probe was asked with."""
 
 
 class Sampler(Protocol):
@@ -65,26 +65,26 @@ class Noise(Protocol):
 
     @property
     def labels(self) -> int:
-        """Bins of a tally and of a raw release."""
+        """The number of bins of a tally and of a raw release."""
         ...
 
     @property
     def population(self) -> int: ...
 
     def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
-        """V(epsilon, reports): the squared error to expect of a tally, averaged over its bins."""
+        """Return V(epsilon, reports): a tally's expected squared error, averaged over its bins."""
         ...
 
     def bin_variance(self, epsilon: Epsilon, tally: Tally, known: Floats) -> Floats:
-        """Variance of each bin of a tally, noise and sampling, at values known from elsewhere."""
+        """Return each bin's variance, of noise and sampling, at values known from elsewhere."""
         ...
 
     def tally(self, epsilon: Epsilon, support: Support) -> Tally:
-        """What counted reports come to."""
+        """Return the tally of counted reports."""
         ...
 
     def inputs(self, counts: Counts) -> Counts:
-        """How many devices randomise each input, from how many users hold each value."""
+        """Return how many devices randomise each input, given how many users hold each value."""
         ...
 
     def lab(self, epsilon: Epsilon) -> Sampler: ...
@@ -97,7 +97,7 @@ class PureNoise(ABC):
 
     @abstractmethod
     def pure(self, epsilon: Epsilon) -> Pure:
-        """The estimator at this epsilon."""
+        """Return the estimator at this epsilon."""
 
     def bin_variance(self, epsilon: Epsilon, tally: Tally, known: Floats) -> Floats:
         frequencies = np.clip(known, 0.0, 1.0)
@@ -109,7 +109,7 @@ class PureNoise(ABC):
 
 @dataclass(frozen=True)
 class NoiseModel(PureNoise):
-    """V for one oracle and one fleet.
+    """The noise of one oracle in one fleet.
 
     >>> model = NoiseModel(Oracle.GRR, labels=2, population=200_000, rule=VarianceRule.PAPER)
     >>> f"{model.variance(Epsilon.of(1), 5000, concentration=1.0):.3e}"
@@ -122,14 +122,14 @@ class NoiseModel(PureNoise):
     rule: VarianceRule
 
     def variance(self, epsilon: Epsilon, reports: int, concentration: float) -> float:
-        """V(epsilon, reports) for a histogram whose squared frequencies sum to `concentration`."""
+        """Return V for a histogram whose squared frequencies sum to `concentration`."""
         collector = self.pure(epsilon)
         if self.rule is VarianceRule.PAPER:
             return collector.paper_variance(reports)
         return collector.mean_variance(reports, self.population, concentration)
 
     def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
-        """At the sum of squared frequencies of the last release, with its noise taken out."""
+        """Return V at the last release's sum of squared frequencies, with its noise taken out."""
         squares = sum_of_squares(evidence.release)
         return self.variance(epsilon, reports, min(max(squares, 1 / self.labels), 1.0))
 
@@ -144,5 +144,5 @@ class NoiseModel(PureNoise):
 
 
 def sum_of_squares(release: Release) -> float:
-    """An unbiased estimate of the sum of squares of what a release estimates."""
+    """Return an unbiased estimate of the sum of squares of what a release estimates."""
     return float(np.sum(release.values**2 - release.variance))

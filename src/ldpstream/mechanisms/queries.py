@@ -1,4 +1,4 @@
-"""What is asked of a stream: a histogram of labels, the mean of a number, or its distribution.
+"""The queries of a stream: a histogram of labels, the mean of a number, or its distribution.
 
 A mechanism does not know which. It sees bins in [0, 1] (`Noise`); a query says how to fill them and
 how to show them.
@@ -31,7 +31,7 @@ FINEST = 256
 
 
 class Query(Protocol):
-    """What is asked of a stream whose users hold one of `labels` values.
+    """A query of a stream whose users hold one of `labels` values.
 
     Tables of results tell queries apart by their text, `str(query)`.
     """
@@ -42,30 +42,30 @@ class Query(Protocol):
         ...
 
     def length(self, labels: int) -> int:
-        """The length of an answer."""
+        """Return the length of an answer."""
         ...
 
     def oracle(self, name: str) -> Oracle | Numeric:
-        """The randomiser of that name, of those that can serve this query."""
+        """Return the randomiser of that name, if it can serve this query."""
         ...
 
     def noise(self, settings: Settings, share: Epsilon) -> Noise:
-        """How reports are made and read. `share`: the epsilon of a report under an even division.
+        """Return how reports are made and read; `share` is their epsilon under an even division.
 
         One randomiser serves the whole stream, since devices pin it: the best for that share.
         """
         ...
 
     def consistency(self, rule: Consistency) -> Consistency:
-        """What that rule for histograms comes to for the bins that a mechanism sees."""
+        """Translate a rule for histograms into one for the bins that a mechanism sees."""
         ...
 
     def truth(self, counts: Counts) -> Floats:
-        """The answer, from how many users hold each value."""
+        """Return the true answer, given how many users hold each value."""
         ...
 
     def shown(self, release: Release, noise: Noise) -> Release:
-        """A raw release as an answer."""
+        """Return a raw release as an answer."""
         ...
 
 
@@ -132,7 +132,7 @@ class MeanQuery:
         return MeanNoise(oracle, settings.labels, settings.users, settings.variance)
 
     def consistency(self, rule: Consistency) -> Consistency:
-        """The nearest mean that the range allows, or the raw one."""
+        """Clip the mean to the range, or leave it raw."""
         return Consistency.NONE if rule is Consistency.NONE else Consistency.CLIP
 
     def truth(self, counts: Counts) -> Floats:
@@ -197,13 +197,13 @@ class DistributionQuery:
         return CoverNoise(oracle, cells, width, share, settings.users, settings.variance)
 
     def _cells(self, labels: int) -> int:
-        """The inputs of the square wave: the same number to each bin."""
+        """Return the number of inputs of the square wave, equally many for each bin."""
         if labels < self.bins:
-            self._refuse(f"in {self.bins} bins of {labels} levels", "at most one bin a level")
+            self._refuse(f"in {self.bins} bins of {labels} levels", "at most one bin per level")
         return self.bins * min(-(-FINEST // self.bins), labels // self.bins)
 
     def consistency(self, rule: Consistency) -> Consistency:
-        """Covers stay raw: what is made of them is a distribution anyway."""
+        """Leave covers raw: what is reconstructed from them is a distribution anyway."""
         return Consistency.NONE
 
     def truth(self, counts: Counts) -> Floats:

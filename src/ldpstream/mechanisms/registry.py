@@ -28,7 +28,7 @@ from ldpstream.refine.consistency import Consistency
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a named mechanism is made of."""
+    """The parts that a named mechanism is made of."""
 
     allocation: type[Mechanism]
     division: type[Division]
@@ -36,7 +36,7 @@ class Recipe:
     """Whether it releases what a filter makes of all tallies so far."""
 
     def build(self, settings: Settings) -> Mechanism:
-        """The mechanism, at t = 0."""
+        """Return the mechanism, at t = 0."""
         division = self.division(settings.epsilon, settings.users, settings.window)
         noise = settings.query.noise(settings, _even_share(settings, division))
         consistency = settings.query.consistency(settings.consistency or self._usual_consistency)
@@ -47,7 +47,7 @@ class Recipe:
 
     @property
     def _usual_consistency(self) -> Consistency:
-        """The paper's mechanisms release raw estimates; a filter's are biased anyway."""
+        """The default: raw estimates for the paper's mechanisms; a filter's are biased anyway."""
         return Consistency.NORM_SUB if self.filtered else Consistency.NONE
 
 
@@ -69,7 +69,7 @@ PAPER = ("lbu", "lsp", "lbd", "lba", "lpu", "lpd", "lpa")
 
 
 def names() -> tuple[str, ...]:
-    """All registered mechanisms, the paper's seven first."""
+    """Return the names of all registered mechanisms, the paper's seven first."""
     return tuple(_RECIPES)
 
 
@@ -92,7 +92,7 @@ def unregister(name: str) -> None:
 
 
 def build(name: str, settings: Settings) -> Mechanism:
-    """The mechanism of that name, at t = 0.
+    """Return the mechanism of that name, at t = 0.
 
     >>> lpa = build("lpa", Settings(labels=2, users=1000, epsilon=Epsilon.of(1), window=10))
     >>> next(lpa.step(1)).users
@@ -102,7 +102,7 @@ def build(name: str, settings: Settings) -> Mechanism:
 
 
 def recipe(name: str) -> Recipe:
-    """What the mechanism of that name is made of."""
+    """Return what the mechanism of that name is made of."""
     try:
         return _RECIPES[name.lower()]
     except KeyError:
@@ -110,7 +110,7 @@ def recipe(name: str) -> Recipe:
 
 
 def report_epsilon(name: str, settings: Settings) -> Epsilon:
-    """The epsilon of one report of this mechanism, if every timestamp had the same.
+    """Return the epsilon of one report of this mechanism, if all timestamps had equal shares.
 
     >>> str(report_epsilon("lbu", Settings(labels=2, users=9, epsilon=Epsilon.of(1), window=10)))
     '0.1'
@@ -120,7 +120,7 @@ def report_epsilon(name: str, settings: Settings) -> Epsilon:
 
 
 def _even_share(settings: Settings, division: Division) -> Epsilon:
-    """The epsilon of a report if every timestamp had the same."""
+    """Return the epsilon of one report, if all timestamps had equal shares."""
     if isinstance(division, BudgetDivision):
         return Epsilon(division.share(settings.window))
     return settings.epsilon

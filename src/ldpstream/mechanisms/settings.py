@@ -28,19 +28,19 @@ class WrittenOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a stream is answered, whatever its size, its epsilon and its window."""
+    """The options of a run, apart from the stream's size, its epsilon and its window."""
 
     oracle: Oracle | Numeric | None = None
     """None means the one with the least variance at the epsilon of a single report."""
     variance: VarianceRule = VarianceRule.CORRECTED
     pool: bool = False
-    """Whether a publication is made from the dissimilarity reports as well."""
+    """Whether a publication uses the dissimilarity reports as well."""
     consistency: Consistency | None = None
-    """None means the usual one of the mechanism."""
+    """None means the mechanism's default."""
     intervals: bool = False
     """Whether carried-over releases get errors and intervals that hold now (`Observed`)."""
     query: Query = HISTOGRAM
-    """What is asked of the stream."""
+    """The query that is asked of the stream."""
 
     @classmethod
     def read(cls, **written: Unpack[WrittenOptions]) -> RunOptions:
@@ -61,7 +61,7 @@ class RunOptions:
         )
 
     def columns(self) -> dict[str, object]:
-        """The options as columns of a table, of plain values: equal if the options are equal."""
+        """Return the options as columns of plain values, which are equal if the options are."""
         return {name: _plain(getattr(self, name)) for name in OPTIONS}
 
     def at(self, labels: int, users: int, epsilon: Epsilon, window: int) -> Settings:
@@ -91,5 +91,5 @@ class Settings(RunOptions):
 
 
 def _plain(value: object) -> object:
-    """What a table and JSON can hold; enums of this package are strings already."""
+    """Return a value that tables and JSON can hold; enums of this package are strings already."""
     return value if value is None or isinstance(value, bool) else str(value)

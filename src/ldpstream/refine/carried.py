@@ -1,4 +1,4 @@
-"""A publication of the past, carried to now: where the truth is while nothing is published."""
+"""An earlier publication carried forward: where the truth is while nothing is published."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ldpstream.refine.packing import pack, unpack
 
 @dataclass(frozen=True)
 class Carried:
-    """A tally that was published, and where a filter stood when it had taken it in.
+    """A tally that was published, and the filter's estimate just after it took the tally in.
 
-    Where the truth was, the tally says, without bias; how far it went since, the filter. A filter
-    alone has a surer estimate and is wrong for longer: where labels that stood still begin to move,
-    it clings to the past for several tallies, and its intervals with it. Nor would the tallies do
-    by which a mechanism found that there is nothing to publish: such a one is by its choice among
-    those that fell close, and better than its variance says.
+    The tally says, without bias, where the truth was; the filter says how far it has moved since. A
+    filter alone has a smaller variance but is wrong for longer: where labels that stood still begin
+    to move, it clings to the past for several tallies, and so do its intervals. The tallies with
+    which a mechanism decided not to publish would not do either: they are selected for having
+    fallen close, and are better than their variance says.
 
     >>> smooth = Filter(labels=2)
     >>> for share in (0.30, 0.34, 0.27, 0.33):
@@ -39,17 +39,17 @@ class Carried:
     values: Floats
     variance: Floats
     estimate: Floats
-    """The filter's, at the time."""
+    """The filter's estimate at the time."""
     spread: Floats
-    """Variance of that estimate: of a normal with the filter's interval."""
+    """The variance of that estimate: that of a normal with the filter's interval."""
 
     @classmethod
     def of(cls, values: Floats, variance: Floats, smooth: Filter) -> Carried:
-        """A tally that `smooth` has just taken in."""
+        """Make one from a tally that `smooth` has just taken in."""
         return cls(values, variance, smooth.estimate, normal_variance(*smooth.interval()))
 
     def now(self, smooth: Filter) -> tuple[Floats, Floats]:
-        """What the tally says of the truth by now, and the variance of that."""
+        """Return the estimate of the truth by now, and its variance."""
         spread = normal_variance(*smooth.interval())
         grown = np.maximum(spread - self.spread, 0.0)
         return self.values + smooth.estimate - self.estimate, self.variance + grown

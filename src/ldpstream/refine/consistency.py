@@ -1,4 +1,4 @@
-"""Make an estimate look like a histogram. Raw estimates are unbiased; these are not."""
+"""Rules that make an estimate a histogram. Raw estimates are unbiased; these are not."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ldpstream.errors import Mistake, Problem
 
 
 class Consistency(StrEnum):
-    """What to do about negative frequencies and sums that are not 1 (Wang et al., NDSS 2020)."""
+    """A rule for negative frequencies and sums that are not 1 (Wang et al., NDSS 2020)."""
 
     NONE = "none"
     """Leave the unbiased estimate as it is."""
     CLIP = "clip"
-    """Into [0, 1], bin by bin."""
+    """Clip each bin to [0, 1]."""
     NORM_SUB = "norm-sub"
-    """The nearest histogram: shift all bins alike, cut at 0, until the sum is 1."""
+    """Take the nearest histogram: shift all bins equally and cut at 0, until the sum is 1."""
     BASE_CUT = "base-cut"
-    """Zero every bin that cannot be told from 0, two standard errors; leave the others."""
+    """Zero every bin that is not two standard errors above 0; leave the others."""
 
     @classmethod
     def _missing_(cls, value: object) -> None:
@@ -50,7 +50,7 @@ def consistent(values: Floats, variance: Floats, rule: Consistency) -> Floats:
 
 
 def nearest_histogram(values: Floats) -> Floats:
-    """The Euclidean projection onto the simplex, by sorting (Held, Wolfe and Crowder 1974).
+    """Return the Euclidean projection onto the simplex (by sorting: Held, Wolfe, Crowder 1974).
 
     A single bin is not a histogram and is left alone.
     """

@@ -25,10 +25,10 @@ from ldpstream.refine.weights import Weights
 TREND_PRIOR = 0.6
 SEASON_PRIOR = 0.03
 STILL_PRIOR = 0.3
-"""Of the levels' prior weight, for the one without process noise: many labels hardly move."""
+"""Share of the levels' prior weight for the one without process noise: many labels hardly move."""
 SAME_PERIOD = 0.05
 LAYOUT = 3
-"""Of a saved state: another one whenever members or what is saved of them change."""
+"""Version of a saved state: raised whenever members or what is saved of them change."""
 
 
 class Filter:
@@ -56,18 +56,18 @@ class Filter:
         """Variance of the first tally, the unit of all process noises."""
         self._period: float | None = None
         self._periods = PeriodFinder(labels)
-        # Of a single bin, a mean, nothing is known but that it lies in [0, 1].
+        # Of a single bin, a mean, nothing is known except that it lies in [0, 1].
         self.estimate = np.full(labels, 1 / max(labels, 2))
         self.variance = np.full(labels, self._start_variance)
 
     @property
     def _start_variance(self) -> float:
-        """Before the first tally: a frequency of one of `labels` labels."""
+        """The variance before the first tally, of the frequency of one of `labels` labels."""
         return (1 - 1 / self.labels) / self.labels if self.labels > 1 else 1.0
 
     @property
     def tallies(self) -> int:
-        """How many it has taken in."""
+        """The number of tallies taken in so far."""
         return self._periods.seen
 
     def pass_time(self, timestamps: int = 1) -> None:
@@ -84,7 +84,7 @@ class Filter:
             bank.predict(scale)
 
     def update(self, measured: Floats, variance: Floats) -> None:
-        """One timestamp with a measurement: unbiased frequencies and their variances."""
+        """Take in one timestamp's measurement: unbiased frequencies and their variances."""
         scale = self._scale or self._begin(float(variance.mean()))
         self._predict(scale)
         likelihoods = np.concatenate([bank.update(measured, variance) for bank in self._banks()])
@@ -108,7 +108,7 @@ class Filter:
         return banks if self._seasons is None else [*banks, self._seasons]
 
     def _priors(self) -> Floats:
-        """Prior weights of all members."""
+        """Return the prior weights of all members."""
         levels = 1 - TREND_PRIOR - SEASON_PRIOR
         wandering = _even(levels * (1 - STILL_PRIOR), len(PROCESS_NOISES) - 1)
         parts = [levels * STILL_PRIOR, *wandering, *_even(TREND_PRIOR, len(TREND_NOISES))]
@@ -118,7 +118,7 @@ class Filter:
         return priors
 
     def _mix(self) -> None:
-        """The mean over members, and the variance of that mixture."""
+        """Set the estimate to the mean over members, and its variance to that of the mixture."""
         means, variances = self._members()
         weights = self._weights.posterior
         self.estimate = np.sum(weights * means, axis=0)
@@ -130,13 +130,13 @@ class Filter:
         return means, np.concatenate([bank.variances for bank in self._banks()])
 
     def interval(self) -> tuple[Floats, Floats]:
-        """Where each frequency lies with probability `intervals.LEVEL`."""
+        """Return the interval that contains each frequency with probability `intervals.LEVEL`."""
         if self._scale is None:
             return np.zeros(self.labels), np.ones(self.labels)
         return mixture_interval(self._weights.posterior, *self._members())
 
     def _follow(self, period: float | None) -> None:
-        """Take up a period that was found: sharpen the seasons at work, or start new ones."""
+        """Use a period that was found: refine the current seasons, or start new ones."""
         if period is None or self._scale is None:
             return
         models = _seasons(period)
@@ -151,7 +151,7 @@ class Filter:
         self._weights.replace_last(self._priors(), others)
 
     def save(self) -> dict[str, Any]:
-        """The whole state as JSON; it restores exactly."""
+        """Return the whole state as JSON, which restores exactly."""
         if self._scale is None:
             return {"labels": self.labels}
         return {
@@ -172,10 +172,10 @@ class Filter:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Take up a state that `save` gave.
+        """Restore a state that `save` returned.
 
-        One of another number of labels is refused. One that an older version gave is not read: the
-        filter begins anew, which costs accuracy for a while and no privacy.
+        A state with another number of labels is refused. A state of an older version is not read:
+        the filter begins anew, which costs accuracy for a while and no privacy.
         """
         if saved["labels"] != self.labels:
             raise Mistake(

@@ -1,4 +1,4 @@
-"""Where the truth is likely to be: intervals of a stated level around an estimate."""
+"""Intervals of a stated level around an estimate, where the truth is likely to be."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from ldpstream.arrays import Floats
 
 LEVEL = 0.9
-"""The probability that an interval is meant to cover the truth with."""
+"""The probability with which an interval is meant to cover the truth."""
 QUANTILE = 1.6448536269514722
-"""Of the standard normal distribution, at (1 + LEVEL) / 2."""
+"""The quantile of the standard normal distribution at (1 + LEVEL) / 2."""
 NEWTON_STEPS = 5
 WEIGHTIEST = 6
 
 
 def normal_interval(values: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """The interval of a normal estimate.
+    """Return the interval of a normal estimate.
 
     >>> low, high = normal_interval(np.array([0.5]), np.array([0.01]))
     >>> round(float(low[0]), 3), round(float(high[0]), 3)
@@ -26,17 +26,17 @@ def normal_interval(values: Floats, variance: Floats) -> tuple[Floats, Floats]:
 
 
 def normal_variance(low: Floats, high: Floats) -> Floats:
-    """The variance of a normal estimate that has this interval."""
+    """Return the variance of a normal estimate that has this interval."""
     variance: Floats = ((high - low) / (2 * QUANTILE)) ** 2
     return variance
 
 
 def mixture_interval(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """The central interval of a mixture of normals, one column a label.
+    """Return the central interval of a mixture of normals, with a column for each label.
 
     A mixture has heavier tails than a normal of the same variance, so that normal's interval would
-    be too wide. Newton's method on the distribution function of the weightiest members, with
-    bounded steps.
+    be too wide. The ends are found by Newton's method with bounded steps, on the distribution
+    function of the weightiest members.
     """
     weights, means, variances = _weightiest(weights, means, variances)
     centre = np.sum(weights * means, axis=0)
@@ -57,7 +57,7 @@ def mixture_interval(weights: Floats, means: Floats, variances: Floats) -> tuple
 
 
 def _weightiest(weights: Floats, *others: Floats) -> tuple[Floats, ...]:
-    """The members of most weight at each label, and their weights made to sum to 1."""
+    """Return the members of most weight at each label, with weights that sum to 1."""
     if len(weights) <= WEIGHTIEST:
         return weights, *others
     chosen = np.argpartition(weights, -WEIGHTIEST, axis=0)[-WEIGHTIEST:]
@@ -66,7 +66,7 @@ def _weightiest(weights: Floats, *others: Floats) -> tuple[Floats, ...]:
 
 
 def _normal(x: Floats) -> tuple[Floats, Floats]:
-    """Distribution function (to 1e-7; Abramowitz and Stegun 26.2.17) and density."""
+    """Return the distribution function (to 1e-7; Abramowitz and Stegun 26.2.17) and density."""
     density = np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
     t = 1 / (1 + 0.2316419 * np.abs(x))
     series = t * (

@@ -1,4 +1,4 @@
-"""Local levels that may jump: for what stays, what wanders, and what steps."""
+"""Local levels that may jump, for frequencies that stay, wander or step."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from ldpstream.arrays import Floats
 PROCESS_NOISES = (0.0, 1e-6, 1e-5, *np.logspace(-4, 3, 12).tolist())
 """Variance of a level's move in one timestamp, in units of a tally's variance.
 
-The fastest are for tallies of a whole population, far surer than the next one is close."""
+The fastest are for tallies of a whole population, whose error is far smaller than the moves."""
 HAZARD = 1e-4
 """Prior probability that a level jumps at a given timestamp: rare, but never impossible."""
 JUMP_VARIANCE = 0.1
 """Variance of a jump: a frequency may go anywhere in [0, 1]."""
 NEGLIGIBLE = 1e-3
-"""A jump less likely than this, once the measurement is known, has not happened. To merge it would
-widen the level that stays at every measurement, and its interval would be too wide for ever."""
+"""A jump less likely than this, once the measurement is known, is ignored. Merging it would widen a
+level that stays at every measurement, and its interval would be too wide for ever."""
 
 
 class LevelBank:
-    """One Kalman filter a process noise and label; its state is a number, so all run as arrays.
+    """A Kalman filter for each process noise and label; a state is one number, so all are arrays.
 
-    Each measurement is explained in two ways, by the level that was or by one that has just jumped;
+    Each measurement is explained in two ways, by the old level or by one that has just jumped;
     the two posteriors are merged into one Gaussian with their mean and variance (a generalised
-    pseudo-Bayes estimator of order 1). After a real jump the past is let go at once.
+    pseudo-Bayes estimator of order 1). After a real jump the past is forgotten at once.
     """
 
     def __init__(self, start: Floats, start_variance: float, hazard: float = HAZARD) -> None:
@@ -42,7 +42,7 @@ class LevelBank:
         self.variances = self.variances + self._noises * scale
 
     def update(self, measured: Floats, variance: Floats) -> Floats:
-        """Take in a measurement; the log-likelihood that each member gave it."""
+        """Take in a measurement; return the log-likelihood that each member gave it."""
         error = measured - self.means
         spread_stay = self.variances + variance
         spread_jump = spread_stay + JUMP_VARIANCE
@@ -71,6 +71,6 @@ class LevelBank:
 
 
 def log_density(error: Floats, variance: Floats) -> Floats:
-    """Logarithm of a normal density, less a constant that all members share."""
+    """Return the logarithm of a normal density, less a constant that all members share."""
     density: Floats = -0.5 * (error**2 / variance + np.log(variance))
     return density

@@ -13,18 +13,18 @@ from ldpstream.refine.levels import log_density
 TREND_NOISES = (1e-6, 3.2e-6, 1e-5, 3.2e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Variance of a slope's change in one timestamp, in units of a tally's variance.
 
-Where noise dominates, half a decade makes a difference. Stiffer slopes look best for as long as a
-curve is nearly straight, and then lag: they do harm."""
+Where noise dominates, half a decade makes a difference. Stiffer slopes do harm: they fit best for
+as long as a curve is nearly straight, and then lag."""
 SLOPE_VARIANCE = 3e-3
 """Prior variance of a slope, in the same units: a tally's standard error in some 20 timestamps."""
 SEASON_NOISES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
 """Process noises of the level that a season rides on."""
 HARMONICS = 4
 HARMONIC_NOISE = 1e-4
-"""A season's shape changes slowly; and it is not quite what a few waves can draw."""
+"""A season's shape changes slowly, and a few waves describe it only roughly."""
 SHAPE_TO_LEVEL = 1 / 30
 """Where the level moves fast, so does the shape, if less: a stiff shape on a level that wanders
-takes the wanderings for its own, and is too sure of itself."""
+absorbs the wandering, and its variance is too small."""
 HARMONIC_VARIANCE = 10.0
 
 
@@ -87,7 +87,7 @@ class LinearBank:
         self._covariances[:, rest, rest] = [model.prior * scale for model in models]
 
     def set_models(self, models: Sequence[Model]) -> None:
-        """Go on with other models of the same size from the same states."""
+        """Continue with other models of the same size from the same states."""
         self._transitions = np.stack([model.transition for model in models])
         self._noises = np.stack([model.noise for model in models])
         self._observations = np.stack([model.observation for model in models])

@@ -11,7 +11,7 @@ from ldpstream.arrays import Floats
 
 
 def pack(array: Floats) -> dict[str, Any]:
-    """Shape and bytes.
+    """Return the shape and the bytes of an array.
 
     >>> unpack(pack(np.array([0.1, 0.2]))).tolist()
     [0.1, 0.2]

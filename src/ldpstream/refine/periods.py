@@ -1,4 +1,4 @@
-"""Find the period of a stream, if it has one, from a sketch of its recent past."""
+"""A search for the period of a stream, if it has one, in a sketch of its recent past."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ SHORTEST = 4
 CHECK_EVERY = 16
 LEAST_HISTORY = 32
 DIP = 0.8
-"""At a period values differ by less than this share of those half a period off."""
+"""At a period, D(p) is less than this share of the mean of D(p/2) and D(3p/2)."""
 
 
 class PeriodFinder:
-    """Remembers a few random projections of the histograms, whatever the number of labels.
+    """A search in a few random projections of the histograms, whatever the number of labels.
 
     D(p) is the mean squared difference of values p apart. It is flat for noise and grows evenly
     for a random walk; at a period it dips below the mean of D(p/2) and D(3p/2).
@@ -41,11 +41,11 @@ class PeriodFinder:
         self.history = np.vstack([self.history[1 - HISTORY :], sketch])
 
     def due(self) -> bool:
-        """Whether it is time to look again: looking costs more than a timestamp's filtering."""
+        """Whether it is time to search again, which costs more than a timestamp's filtering."""
         return self.seen % CHECK_EVERY == 0 and len(self.history) >= LEAST_HISTORY
 
     def period(self) -> float | None:
-        """The shortest of the clearest periods, in timestamps; None if there is none."""
+        """Return the shortest of the clearest periods, in timestamps; None if there is none."""
         apart = self._differences()
         candidates = np.arange(SHORTEST, len(self.history) // 2 + 1)
         halves = (apart[candidates // 2] + apart[(candidates + 1) // 2]) / 2
@@ -60,7 +60,7 @@ class PeriodFinder:
         return self._refined(apart, float(candidates[clear[0]]))
 
     def _differences(self) -> Floats:
-        """D(p) for p = 0 .. 3/4 of the history: (x - y)^2 = x^2 + y^2 - 2xy, all lags at once."""
+        """Return D(p) for p = 0 .. 3/4 of the history, by FFT: (x - y)^2 = x^2 + y^2 - 2xy."""
         values = self.history - self.history.mean(axis=0)
         length, sketches = values.shape
         lags = np.arange(3 * length // 4 + 1)
@@ -73,7 +73,7 @@ class PeriodFinder:
 
     @staticmethod
     def _refined(apart: Floats, period: float) -> float:
-        """Sharpen a period by the dips at 1, 2, 4, ... times it, between the grid points."""
+        """Refine a period by the dips at 1, 2, 4, ... times it, between the grid points."""
         times = 1
         while times * period < len(apart) - 2:
             reach = max(1.0, period / 4)

@@ -1,4 +1,4 @@
-"""How sure it is that a frequency is above a threshold, from a release and its intervals."""
+"""The certainty that a frequency is above a threshold, from a release and its intervals."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ldpstream.arrays import Floats
 from ldpstream.refine.intervals import normal_variance
 
 LEAST_ERROR = 1e-9
-"""An interval without width is not taken at its word."""
+"""The least standard error, even for an interval without width."""
 
 
 @dataclass(frozen=True)
 class Belief:
-    """Where the truth is: labels along the last axis, timestamps, if any, along the first."""
+    """An estimate of the truth: labels along the last axis, timestamps, if any, along the first."""
 
     centre: Floats
     error: Floats
@@ -23,7 +23,7 @@ class Belief:
 
     @classmethod
     def of(cls, values: Floats, low: Floats, high: Floats) -> Belief:
-        """From released values and the ends of their intervals.
+        """Make a belief from released values and the ends of their intervals.
 
         The width of an interval is an estimate, too, and a label whose width came out small would
         seem surer than it is. So half of a label's error variance is its own, and half is the mean
@@ -41,10 +41,10 @@ class Belief:
         return cls(np.clip(values, low, high), error)
 
     def above(self, thresholds: Floats | float) -> Floats:
-        """How many standard errors above its threshold each label is.
+        """Return how many standard errors above its threshold each label is.
 
-        Not a probability, which is rounded to 0 or 1 far from the threshold: this still ranks
-        moments that are all but certain.
+        A probability would be rounded to 0 or 1 far from the threshold; this still ranks moments
+        that are all but certain.
         """
         errors: Floats = (self.centre - thresholds) / self.error
         return errors

@@ -1,4 +1,4 @@
-"""How far each member of a bank is believed, label by label."""
+"""The weight of each member of a bank, label by label."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import numpy as np
 from ldpstream.arrays import Floats
 
 SHARE = 5e-4
-"""Evidence that flows back at each timestamp, so that no member is ever lost (the fixed share of
-Herbster and Warmuth 1998)."""
+"""Share of the evidence that is reset at each timestamp, so that no member is ever lost (the fixed
+share of Herbster and Warmuth 1998)."""
 PRIOR_LABELS = 4.0
-"""How many labels the prior weighs as much as, when a label learns from the others."""
+"""The number of labels that the prior counts as, when a label learns from the others."""
 
 
 class Weights:
@@ -18,8 +18,8 @@ class Weights:
 
     Labels of one stream tend to move alike: where most wander, one that seems to stand still is
     likely to wander too. So the prior of a label is learnt from all others, as in a mixture whose
-    shares are unknown (an expectation-maximisation step a timestamp). Its own weights are left
-    out, or it would confirm itself; and frequencies sum to 1, so that of d labels d - 1 can speak.
+    shares are unknown (an expectation-maximisation step per timestamp). Its own weights are left
+    out, or it would confirm itself; and frequencies sum to 1, so that only d - 1 of d labels count.
 
     >>> weights = Weights(np.array([0.5, 0.5]), labels=100)
     >>> hint = np.full((2, 100), np.log([[1.0], [1.1]]))
@@ -33,15 +33,15 @@ class Weights:
     def __init__(self, prior: Floats, labels: int) -> None:
         self._prior = prior[:, None]
         self.evidence = np.ones((len(prior), labels))
-        """Likelihood of all that was seen, in units of what the posterior gave it."""
+        """Likelihood of all measurements, relative to the one that the posterior gave them."""
         self.posterior = np.repeat(self._prior, labels, axis=1)
 
     def pass_time(self) -> None:
-        """Let one timestamp pass: what was seen counts a little less."""
+        """Let one timestamp pass: earlier evidence counts a little less."""
         self.evidence = (1 - SHARE) * self.evidence + SHARE
 
     def learn(self, log_likelihoods: Floats) -> None:
-        """Take in what each member thought of a measurement, before it knew it."""
+        """Take in the log-likelihood that each member gave a measurement in advance."""
         evidence = self.evidence * np.exp(log_likelihoods - log_likelihoods.max(axis=0))
         believed = self._pooled_prior() * evidence
         total = believed.sum(axis=0)
@@ -60,7 +60,7 @@ class Weights:
         return pooled
 
     def replace_last(self, prior: Floats, members: int) -> None:
-        """Newcomers take the place of all but the first `members`, with the weight of `prior`."""
+        """Replace all but the first `members` by new ones, with the weights of `prior`."""
         labels = self.posterior.shape[1]
         self._prior = prior[:, None]
         newcomers = np.ones((len(prior) - members, labels))

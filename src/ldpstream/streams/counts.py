@@ -1,4 +1,4 @@
-"""A stream from a CSV of histograms: a row a timestamp, a column a label, the header names them."""
+"""A stream from a CSV of histograms: a row for each timestamp and a column for each label."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ldpstream.streams.faults import bad_file, unreadable
 from ldpstream.streams.stream import CountsStream
 
 MOST_DIGITS = 15
-"""Of a count: sums of them stay exact, as integers and as floats."""
+"""Digits of a count, at most: sums of counts stay exact, as integers and as floats."""
 
 
 def read_counts(path: Path) -> CountsStream:
@@ -24,7 +24,7 @@ def read_counts(path: Path) -> CountsStream:
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error, "give a readable CSV file") from None
     if len(rows) < 2:
-        raise bad_file(path, "no row of counts", "give a header and a row a timestamp")
+        raise bad_file(path, "no row of counts", "give a header and a row for each timestamp")
     header, *body = rows
     try:
         domain = Domain.of([label.strip() for label in header])

@@ -1,4 +1,4 @@
-"""A stream of what really happened: each user keeps a value until the next one is recorded."""
+"""A stream of recorded events: each user keeps a value until the next one is recorded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ META, ENDS, USERS, VALUES = "meta.json", "ends.npy", "users.npy", "values.npy"
 
 
 class CarriedSnapshot(ValuesSnapshot):
-    """Each user's label, with a histogram that was kept up to date along the way."""
+    """Each user's label, with a histogram that is updated incrementally."""
 
     def __init__(self, values: NDArray[Any], counts: Counts) -> None:
         super().__init__(values, len(counts))
@@ -43,8 +43,8 @@ class EventsStream:
 
     `users.npy` and `values.npy` say who changes to what; the changes of timestamp t end at
     `ends.npy[t]`. Everybody starts with label 0, which is "none" if anyone is without a value. The
-    files are mapped, not read, and a run needs 1 or 2 bytes a user; the object itself is a few
-    words and travels well between processes.
+    files are mapped, not read, and a run needs 1 or 2 bytes per user; the object itself is small
+    and cheap to send between processes.
     """
 
     folder: Path
@@ -53,11 +53,11 @@ class EventsStream:
     users: int
     timestamps: int
     key: str
-    """Of the files that it was made from and how they were read."""
+    """Fingerprint of the files that it was made from and of how they were read."""
 
     @classmethod
     def open(cls, folder: Path) -> EventsStream:
-        """Raise `OSError` or `ValueError` if there is no such stream in the folder."""
+        """Open a stream; raise `OSError` or `ValueError` if there is none in the folder."""
         meta = json.loads((folder / META).read_text(encoding="utf-8"))
         if meta.pop("format") != FORMAT:
             raise ValueError(f"{folder} has another format")
@@ -65,12 +65,12 @@ class EventsStream:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of what the files hold: a folder that is prepared anew may differ under the same key."""
+        """A hash of the files: a folder that is prepared again may differ under the same key."""
         content = fingerprint(self.folder / file for file in (ENDS, USERS, VALUES))
         return fingerprint_of("events", self.domain, self.users, self.timestamps, content)
 
     def first(self, timestamps: int) -> EventsStream:
-        """The same stream, cut after so many timestamps."""
+        """Return the same stream, cut after so many timestamps."""
         if not 1 <= timestamps <= self.timestamps:
             raise Mistake(
                 Problem.STREAM_PARAMETER,

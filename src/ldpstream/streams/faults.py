@@ -1,4 +1,4 @@
-"""What is said of a file that cannot be used: which file, what is wrong, what to do."""
+"""Errors about a file that cannot be used: which file, what is wrong, what to do."""
 
 from __future__ import annotations
 

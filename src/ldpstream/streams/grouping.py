@@ -1,4 +1,4 @@
-"""Groups of a table of any length, in memory that grows with the groups alone."""
+"""Grouping of a table of any length, in memory that grows with the number of groups only."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def grouped(
     *merges: pl.Expr,
     done: Callable[[int], None] = lambda rows: None,
 ) -> pl.DataFrame:
-    """Group by a column. The merges (min, max, sum) are used on rows, and again on their results.
+    """Group by a column; the merges (min, max, sum) are applied to rows, then to their results.
 
-    Polars' own streaming group_by keeps every row until the end where there are many groups.
+    If there are many groups, Polars' own streaming group_by keeps every row until the end.
 
     >>> table = pl.LazyFrame({"k": ["a", "b", "a"], "n": [1, 1, 1]})
     >>> grouped(table, "k", pl.col("n").sum()).sort("k").rows()

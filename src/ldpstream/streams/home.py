@@ -1,4 +1,4 @@
-"""Where prepared streams live, and how a folder comes into being whole or not at all."""
+"""The folder of prepared streams, and the atomic creation of folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def home() -> Path:
-    """`$LDPSTREAM_HOME`, or `ldpstream` in the user's cache folder."""
+    """Return `$LDPSTREAM_HOME`, or `ldpstream` in the user's cache folder."""
     if given := os.environ.get("LDPSTREAM_HOME"):
         return Path(given)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ldpstream"
@@ -20,9 +20,9 @@ def home() -> Path:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into, which takes the name `folder` when the block ends without an error.
+    """Yield a folder to write into, which is renamed to `folder` if the block ends without error.
 
-    Whatever had that name before is replaced. It is readable by its owner only: it is about people.
+    An existing one is replaced. Only the owner can read it, since it holds data about people.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -37,7 +37,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 def fingerprint(files: Iterable[Path], *facts: object) -> str:
-    """A key of what the files hold and of how they are read: not of their names or dates."""
+    """Return a hash of the files' content and of how they are read, not of names or dates."""
     digest = hashlib.blake2b(repr(facts).encode(), digest_size=16)
     for path in files:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""How the values of a table become the labels of a domain."""
+"""Rules that turn the values of a table into the labels of a domain."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ldpstream.streams.grouping import grouped
 
 OTHER = "other"
 _ROOM = MOST_LABELS - 2
-"""For "none" and "other"."""
+"""The most labels of a file, with room left for "none" and "other"."""
 _NUMBER = pl.col("value").cast(pl.Float64)
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What a rule found: the labels, and the index of a row's label as an expression."""
+    """The result of a rule: the labels, and the index of a row's label as an expression."""
 
     names: list[str]
     code: pl.Expr
 
 
 class LabelRule(Protocol):
-    """Looks at the column `value` of a table, without nulls, and makes labels of it."""
+    """A rule that makes labels of a table's column `value`, which has no nulls."""
 
     def learn(self, frame: pl.LazyFrame, file: Path) -> Labels: ...
 
@@ -58,8 +58,8 @@ class MostFrequent:
 
 
 @dataclass(frozen=True)
-class Flags:
-    """These labels, and "other" if some value is none of them."""
+class Chosen:
+    """The given labels, and "other" if some value is none of them."""
 
     names: tuple[str, ...]
 
@@ -70,7 +70,7 @@ class Flags:
 
 @dataclass(frozen=True)
 class Edges:
-    """Bins of numbers between given edges, and the two beyond them if they are needed."""
+    """Bins of numbers between given edges, and one below and one above if they are needed."""
 
     edges: tuple[float, ...]
 
@@ -97,7 +97,7 @@ class EqualBins:
 
 @dataclass(frozen=True)
 class QuantileBins:
-    """Bins that hold about the same number of events; fewer, where one value has more than that."""
+    """Bins that hold about equally many events; fewer bins if one value has more than its share."""
 
     bins: int
 
@@ -106,7 +106,7 @@ class QuantileBins:
 
 
 def quantiles(frame: pl.LazyFrame, column: str, parts: int) -> list[float]:
-    """The edges, from least to greatest, of parts of a column of about equal size."""
+    """Return the edges, from least to greatest, of parts of a column of about equal size."""
     places = [
         pl.col(column).quantile(place / parts, "higher").alias(str(place))
         for place in range(parts + 1)
@@ -115,17 +115,17 @@ def quantiles(frame: pl.LazyFrame, column: str, parts: int) -> list[float]:
 
 
 def _closed(edges: Sequence[float]) -> Labels:
-    """Bins up to and including the last edge."""
+    """Return the labels of bins up to and including the last edge."""
     texts = [_short(edge) for edge in edges]
     names = [f"[{a}, {b})" for a, b in pairwise(texts)]
-    if len(set(names)) < len(names):  # edges closer than six digits tell
+    if len(set(names)) < len(names):  # six digits do not tell the edges apart
         names = [f"[{a!r}, {b!r})" for a, b in pairwise(edges)]
     names[-1:] = [name[:-1] + "]" for name in names[-1:]] or [f"[{texts[0]}, {texts[0]}]"]
     return Labels(names, bin_of(_NUMBER, edges[1:-1]))
 
 
 def bin_of(number: pl.Expr, breaks: Sequence[float]) -> pl.Expr:
-    """How many of the breaks a number has reached."""
+    """Return how many of the breaks a number has reached."""
     reached = ((number >= edge).cast(pl.UInt16) for edge in breaks)
     return pl.sum_horizontal(pl.lit(0, pl.UInt16), *reached)
 
@@ -136,7 +136,7 @@ def _range(frame: pl.LazyFrame) -> tuple[float, float]:
 
 
 def _counted(frame: pl.LazyFrame) -> pl.DataFrame:
-    """The values as text, the most frequent first."""
+    """Return the values as text, the most frequent first."""
     values = frame.select(pl.col("value").cast(pl.String), count=pl.lit(1, pl.Int64))
     counts = grouped(values, "value", pl.col("count").sum())
     return counts.sort("count", "value", descending=[True, False])
@@ -159,7 +159,7 @@ def _numbers_first(label: str) -> tuple[bool, float, str]:
 
 
 def _short(number: float) -> str:
-    """Six digits, and no exponent where a person would write none.
+    """Return a number in six digits, without an exponent where a person would write none.
 
     >>> _short(10.0), _short(1_500_000.0), _short(0.1 + 0.2)
     ('10', '1500000', '0.3')

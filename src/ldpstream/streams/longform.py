@@ -1,4 +1,4 @@
-"""A stream from a user's own file of events: CSV or Parquet, a row an event, any columns."""
+"""A stream from a user's own file of events: CSV or Parquet, a row for each, any columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ldpstream.streams.events import FORMAT, EventsStream
 from ldpstream.streams.faults import bad_file, unreadable
 from ldpstream.streams.home import fingerprint, home, whole_folder
 from ldpstream.streams.labels import (
+    Chosen,
     Edges,
     EqualBins,
     EveryValue,
-    Flags,
     LabelRule,
     MostFrequent,
     QuantileBins,
@@ -27,12 +27,12 @@ from ldpstream.streams.table import Events, Watch, write_events
 from ldpstream.streams.times import Every, time_of
 
 SAMPLE = 1000
-"""Rows from which the way that times are written is told."""
+"""The number of rows from which the format of times is detected."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a file hold what."""
+    """The names of a file's columns that hold user, time and value."""
 
     user: str
     time: str
@@ -48,7 +48,7 @@ def read_events(
     bins: str | None = None,
     watch: Watch = lambda what, done, total: None,
 ) -> EventsStream:
-    """Read a file of events. The result is kept, and found again for the same file and options."""
+    """Read a file of events; the result is cached for the same file and options."""
     step, rule = Every.parse(every), label_rule(labels, bins)
     raw = _scan(path)
     with readable(path):
@@ -62,7 +62,7 @@ def read_events(
 
 
 def label_rule(labels: str | None, bins: str | None) -> LabelRule:
-    """What `--labels` and `--bins` mean."""
+    """Return the rule that `--labels` and `--bins` ask for."""
     if labels is not None and bins is not None:
         raise _option("--bins", bins, "either it or --labels")
     if bins is not None:
@@ -71,7 +71,7 @@ def label_rule(labels: str | None, bins: str | None) -> LabelRule:
         return EveryValue()
     kind, _, number = labels.partition(":")
     if kind != "top":
-        return Flags(_lines(Path(labels)))
+        return Chosen(_lines(Path(labels)))
     if not number.isdecimal() or not 1 <= int(number) <= 65_534:
         raise _option("--labels", labels, "top:K with K from 1 to 65534, or a file of labels")
     return MostFrequent(int(number))
@@ -87,7 +87,7 @@ def _bins(text: str) -> LabelRule:
     except ValueError:
         edges = ()
     if len(edges) < 2 or any(not a < b for a, b in pairwise(edges)):
-        expected = "growing edges like 0,10,20, or equal:N or quantile:N with N from 2 to 1000"
+        expected = "increasing edges like 0,10,20, or equal:N or quantile:N with N from 2 to 1000"
         raise _option("--bins", text, expected)
     return Edges(edges)
 
@@ -97,14 +97,14 @@ def _lines(path: Path) -> tuple[str, ...]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(
-            path, error, "give --labels top:K, or a file with a label a line"
+            path, error, "give --labels top:K, or a file with one label per line"
         ) from None
     names = [line.strip() for line in text.splitlines() if line.strip()]
     if not names:
-        raise bad_file(path, "no label", "give a label a line")
+        raise bad_file(path, "no label", "give one label per line")
     for name in names:
         if names.count(name) > 1:
-            raise bad_file(path, f"label {name!r} stands twice", "name each label once")
+            raise bad_file(path, f"label {name!r} appears twice", "name each label once")
     return tuple(names)
 
 

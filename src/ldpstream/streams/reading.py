@@ -1,4 +1,4 @@
-"""What Polars says of a broken file, in one line."""
+"""Errors of Polars about a broken file, in one line."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ldpstream.streams.faults import bad_file
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn errors of reading the file into mistakes of whoever gave it."""
+    """Turn errors in reading the file into a `Mistake`."""
     try:
         yield
     except pl.exceptions.NoDataError:
-        raise bad_file(path, "the file is empty", "give a header and a row an event") from None
+        raise bad_file(path, "the file is empty", "give a header and a row per event") from None
     except pl.exceptions.ColumnNotFoundError as error:
         what = str(error).strip().splitlines()[0]
         raise bad_file(path, what, "give the file as it was downloaded") from None

@@ -17,11 +17,11 @@ from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 
 MOST_USERS = 10**12
-"""Of any stream: sums of counts stay exact, as integers and as floats."""
+"""Users of any stream, at most: sums of counts stay exact, as integers and as floats."""
 
 
 def index_type(labels: int) -> type[np.uint8 | np.uint16]:
-    """The smallest type that holds the index of a label."""
+    """Return the smallest type that holds the index of a label."""
     return np.uint8 if labels <= 256 else np.uint16
 
 
@@ -35,11 +35,11 @@ class Snapshot(ABC):
 
     @abstractmethod
     def counts_of(self, users: UserIndexes, rng: np.random.Generator) -> Counts:
-        """How many of `users` hold each label. Nobody is asked for twice in one snapshot."""
+        """Return how many of `users` hold each label; no user may be passed twice per snapshot."""
 
 
 class CountsSnapshot(Snapshot):
-    """Only the histogram is known; who holds what is drawn when it is asked for."""
+    """A snapshot with a histogram only: who holds what is drawn when it is asked for."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
@@ -56,7 +56,7 @@ class CountsSnapshot(Snapshot):
 
 
 class ValuesSnapshot(Snapshot):
-    """Each user's label index."""
+    """A snapshot with each user's label index."""
 
     def __init__(self, values: NDArray[Any], labels: int) -> None:
         self._values = values
@@ -76,7 +76,7 @@ class ValuesSnapshot(Snapshot):
 
 
 def fingerprint_of(kind: str, domain: Domain, *content: object) -> str:
-    """The fingerprint of a stream of this kind: sha-256 over its labels and its content."""
+    """Return the fingerprint of a stream of this kind: SHA-256 over its labels and content."""
     digest = hashlib.sha256()
     for part in (kind, domain.labels, *content):
         raw = part if isinstance(part, bytes) else repr(part).encode()
@@ -101,17 +101,17 @@ class Stream(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that a run sees of the stream: not of its name."""
+        """A hash of all that a run sees of the stream, which is not its name."""
         ...
 
     def snapshots(self, rng: np.random.Generator) -> Iterator[Snapshot]:
-        """The fleet at t = 1 .. timestamps, in this order; each is used up before the next."""
+        """Yield the fleet at t = 1 .. timestamps, in order; each is used before the next one."""
         ...
 
 
 @dataclass(frozen=True)
 class CountsStream:
-    """A stream given by its histograms: one row of counts a timestamp, equal sums.
+    """A stream given by its histograms: a row of counts for each timestamp, all with equal sums.
 
     >>> stream = CountsStream("tiny", Domain.of(["a", "b"]), np.array([[3, 1], [2, 2]]))
     >>> stream.users, stream.timestamps
@@ -124,9 +124,9 @@ class CountsStream:
 
     def __post_init__(self) -> None:
         if self.table.ndim != 2 or not len(self.table):
-            self._refuse("rows", self.table.shape, "one row of counts a timestamp, at least one")
+            self._refuse("rows", self.table.shape, "a row of counts per timestamp, at least one")
         if self.table.shape[1] != len(self.domain):
-            self._refuse("columns", self.table.shape[1], f"one a label, {len(self.domain)}")
+            self._refuse("columns", self.table.shape[1], f"one per label, {len(self.domain)}")
         if (self.table < 0).any():
             self._refuse("a count", int(self.table.min()), "0 or more")
         sums = self.table.sum(axis=1)
@@ -153,13 +153,13 @@ class CountsStream:
         return fingerprint_of("counts", self.domain, table.shape, table.tobytes())
 
     def first(self, timestamps: int) -> CountsStream:
-        """The same stream, cut after so many timestamps."""
+        """Return the same stream, cut after so many timestamps."""
         if not 1 <= timestamps <= self.timestamps:
             self._refuse("timestamps", timestamps, f"1 to {self.timestamps}")
         return replace(self, table=self.table[:timestamps])
 
     def held_by(self, users: int) -> CountsStream:
-        """The same histograms, held by another number of users.
+        """Return a stream of the same histograms, held by another number of users.
 
         >>> small = CountsStream("small", Domain.numbered(2), np.array([[3, 1], [1, 3]]))
         >>> small.held_by(1000).table.tolist()
@@ -167,7 +167,7 @@ class CountsStream:
         """
         if not 1 <= users <= MOST_USERS:
             self._refuse("users", users, f"1 to {MOST_USERS:,}")
-        # Running totals are rounded, not counts: so that they still sum to all users.
+        # Running totals are rounded, not counts, so that counts still sum to all users.
         totals = np.cumsum(self.table, axis=1)
         scaled = np.rint(totals * (users / self.users)).astype(np.int64)
         return replace(self, table=np.diff(scaled, axis=1, prepend=0))

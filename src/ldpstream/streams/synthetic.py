@@ -1,4 +1,4 @@
-"""The paper's synthetic streams (section 7.1.1) and four more; parameters bear its letters."""
+"""The paper's synthetic streams (section 7.1.1) and four more; parameters have its letters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMESTAMPS = 800
 LEAST = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0, "day": 1}
 """The least value of the parameters that have one."""
 MOST = {"users": MOST_USERS, "timestamps": 10**7, "labels": MOST_LABELS, "steps": MOST_LABELS - 1}
-"""The most: a table of counts has to fit into memory."""
+"""The greatest values: a table of counts has to fit into memory."""
 
 
 def sin(
@@ -70,7 +70,7 @@ def step(
     high: float = 0.15,
     every: int = 100,
 ) -> CountsStream:
-    """`low` and `high` in turn, for `every` timestamps each."""
+    """A share that alternates between `low` and `high`, for `every` timestamps each."""
     if every < 1:
         raise _wrong("step", "every", every, "a number of timestamps, 1 or more")
     upper = (_times(timestamps) - 1) // every % 2
@@ -90,7 +90,7 @@ def zipf(
     drift: float = 0.02,
     seed: int = 0,
 ) -> CountsStream:
-    """Frequencies k^(-s) whose logarithms walk at random, `drift` a timestamp; sized as Taobao."""
+    """Frequencies k^(-s) whose logarithms walk at random with sd `drift`; as large as Taobao."""
     domain = Domain.numbered(labels)
     ranks = np.arange(1, labels + 1)
     steps = np.random.default_rng(seed).normal(0, drift, (timestamps, labels))
@@ -125,7 +125,7 @@ _ALIKE = 8.0
 
 
 def _weather(timestamps: int, sd: float, seed: int) -> Floats:
-    """A level that wanders around 0 and is pulled back, by 1 % a timestamp."""
+    """Return a level that wanders around 0 and is pulled back by 1 % per timestamp."""
     pull = 0.01
     kicks = np.random.default_rng(seed).normal(0, sd * math.sqrt(2 * pull), timestamps)
     weather = np.zeros(timestamps)
@@ -190,7 +190,7 @@ def _times(timestamps: int) -> Floats:
 
 
 def _binary(name: str, users: int, shares: Floats) -> CountsStream:
-    """Two labels, the second held by p_t of the users."""
+    """Return a stream of two labels, the second held by p_t of the users."""
     if not len(shares):
         raise _wrong(name, "timestamps", 0, "1 or more")
     low, high = float(shares.min()), float(shares.max())
@@ -203,7 +203,7 @@ def _binary(name: str, users: int, shares: Floats) -> CountsStream:
 
 
 def _whole(users: int, weights: Floats) -> NDArray[np.int64]:
-    """Whole counts in proportion to each row of weights: running totals, rounded."""
+    """Return whole counts in proportion to each row of weights, from rounded running totals."""
     shares = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
     counts: NDArray[np.int64] = np.diff(np.rint(shares * users).astype(np.int64), axis=1, prepend=0)
     return counts

@@ -1,4 +1,4 @@
-"""A table of events, whatever it was read from, becomes a stream: users, timestamps, labels."""
+"""Making a stream from a table of events: it finds users, timestamps and labels."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ class Events:
     """The length of a timestamp, in units of `time`."""
     labels: LabelRule
     blame: Callable[[str], Mistake]
-    """Says where the frame's column of this name holds a null that it must not hold."""
+    """Makes the error for a null in the frame's column of this name, which must have none."""
     file: Path
-    """For messages."""
+    """The file that messages name."""
     timestamps: int | None = None
-    """Cut after so many."""
+    """Cut the stream after so many."""
     aligned: bool = False
-    """Timestamps begin at multiples of `every`, rather than with the first event."""
+    """Whether timestamps begin at multiples of `every`, rather than with the first event."""
     silent: bool = False
-    """A row without a value says that the user exists, no more."""
+    """Whether a row may have no value: then it only says that the user exists."""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Who and when."""
+    """The users and the timestamps of a table."""
 
     users: pl.DataFrame
     """Columns `user` and `index`, sorted."""
@@ -55,11 +55,11 @@ class Extent:
     start: int
     timestamps: int
     late: bool
-    """Somebody has no value at the first timestamp."""
+    """Whether somebody has no value at the first timestamp."""
 
 
 def write_events(events: Events, folder: Path, *, name: str, key: str, watch: Watch) -> None:
-    """Write the stream into the folder. The table is gone through three times, batch by batch."""
+    """Write the stream into the folder, in three passes over the table, batch by batch."""
     extent = find_extent(events, watch)
     end = extent.start + extent.timestamps * events.every
     valued = events.frame.filter(pl.col("value").is_not_null() & (pl.col("time") < end))
@@ -85,7 +85,7 @@ def write_events(events: Events, folder: Path, *, name: str, key: str, watch: Wa
 
 
 def find_extent(events: Events, watch: Watch) -> Extent:
-    """Go through users and times once; refuse what cannot be a stream."""
+    """Find users and times in one pass; refuse a table that cannot be a stream."""
     time, valueless = pl.col("time"), pl.col("value").is_null()
     valued = pl.when(~valueless).then(time)
     rows = events.frame.select(
@@ -129,7 +129,7 @@ def find_extent(events: Events, watch: Watch) -> Extent:
 
 def _check(events: Events, found: pl.DataFrame) -> None:
     if not len(found):
-        raise bad_file(events.file, "no row of events", "give a row an event")
+        raise bad_file(events.file, "no row of events", "give a row for each event")
     if found["user"].null_count():
         raise events.blame("user")
     if found["timeless"].any():
@@ -139,7 +139,7 @@ def _check(events: Events, found: pl.DataFrame) -> None:
 
 
 def _with_none(names: list[str]) -> tuple[list[str], NDArray[np.uint16]]:
-    """Everybody starts with the first label: it must be "none", also if users have said it."""
+    """Put "none" first, also if it is a value: everybody starts with the first label."""
     domain = [NONE, *(name for name in names if name != NONE)]
     return domain, np.array([domain.index(name) for name in names], np.uint16)
 

@@ -38,14 +38,14 @@ class Every:
 
 
 def time_of(column: str, sample: pl.Series, every: Every) -> pl.Expr | None:
-    """An Int64 expression of the column, in microseconds or steps; null where it cannot be read.
+    """Return an Int64 expression of the column, in microseconds or steps; null if it is unreadable.
 
-    How the column is written is told from a sample of it. None if that does not go with `every`.
+    The format is detected from a sample of the column. None if that does not fit `every`.
     """
     if sample.dtype.is_temporal():
         return pl.col(column).cast(pl.Datetime("us")).dt.epoch("us") if every.clock else None
     numbers = sample.cast(pl.Float64, strict=False)
-    if 2 * numbers.count() >= sample.count():  # so that one bad row does not make dates of them
+    if 2 * numbers.count() >= sample.count():  # one bad row does not turn numbers into dates
         number = pl.col(column).cast(pl.Float64, strict=False)
         top = numbers.max()
         scale = _microseconds(float(top) if isinstance(top, int | float) else 0.0)
@@ -57,7 +57,7 @@ def time_of(column: str, sample: pl.Series, every: Every) -> pl.Expr | None:
 
 
 def _written(column: pl.Expr, sample: pl.Series) -> pl.Expr:
-    """Every way of writing a date that the sample shows, and no other: each costs a pass."""
+    """Read every date format that the sample has, and no other: each costs a pass."""
     ways = [
         *(_to_the_second(column, f"{_DATE}{gap}%H:%M:%S") for gap in "T "),
         *(_parsed(column, form) for form in _RARER),
@@ -73,7 +73,7 @@ def _written(column: pl.Expr, sample: pl.Series) -> pl.Expr:
 
 
 def _microseconds(number: float) -> float:
-    """In one of these units since 1970: any date from 1973 to 5138 has this many digits."""
+    """Return the unit of a time since 1970: its digits tell, for dates from 1973 to 5138."""
     for most, scale in ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0)):
         if number < most:
             return scale
@@ -81,9 +81,9 @@ def _microseconds(number: float) -> float:
 
 
 def _to_the_second(column: pl.Expr, form: str) -> pl.Expr:
-    """19 characters, a fraction or none, a Z or none.
+    """Read a time of 19 characters, with an optional fraction and an optional Z.
 
-    Several times as fast as a format with a fraction in it, and most files are like this.
+    This is several times as fast as a format with a fraction in it, and fits most files.
     """
     rest = column.str.slice(19).str.strip_suffix("Z")
     fraction = (

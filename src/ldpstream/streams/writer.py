@@ -1,4 +1,4 @@
-"""Events in any order and any number become an `EventsStream` on disk, in bounded memory."""
+"""A writer of events, in any order and number, to an `EventsStream`, in bounded memory."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class EventsWriter:
 
 
 def _changes(rows: Array, held: Array) -> Array:
-    """The rows after which a user holds something else, sorted by t; `held` is brought up to date.
+    """Return the rows that change what a user holds, sorted by t; `held` is updated.
 
     Only the last row of each user and timestamp can be one.
     """

@@ -1,8 +1,8 @@
 """The references "with a trusted server": Kellaris et al., VLDB 2014, in the laboratory only.
 
 Here users hand their true values to a server that they trust, and the server adds Laplace noise to
-what it publishes. That is another promise than the one this package makes, so these are not in
-`mechanisms.registry`: no live stream can be run with them.
+what it publishes. That is a different guarantee from the one this package gives, so these are not
+in `mechanisms.registry`: no live stream can be run with them.
 """
 
 from ldpstream.lab.central.laplace import LAPLACE, Laplace

@@ -10,7 +10,7 @@ from ldpstream.arrays import Floats
 from ldpstream.privacy.epsilon import Epsilon
 
 LAPLACE = "laplace"
-"""What stands in the place of an oracle's name."""
+"""The name that results show in place of an oracle's."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Laplace:
     rng: np.random.Generator = field(repr=False, compare=False)
 
     def scale(self, epsilon: Epsilon) -> float:
-        """Of the noise in each bin of a publication: also its mean absolute error."""
+        """Return the scale of the noise in each bin, which is also its mean absolute error."""
         return 2 / (self.users * float(epsilon))
 
     def distance_scale(self, epsilon: Epsilon) -> float:
@@ -43,10 +43,10 @@ class Laplace:
         return np.full(self.labels, 2 * self.scale(epsilon) ** 2)
 
     def histogram(self, exact: Floats, epsilon: Epsilon) -> Floats:
-        """`exact` with noise in every bin: epsilon-DP."""
+        """Return `exact` with noise in every bin, which is epsilon-DP."""
         return exact + self.rng.laplace(0, self.scale(epsilon), self.labels)
 
     def distance(self, exact: Floats, known: Floats, epsilon: Epsilon) -> float:
-        """Mean |exact - known| with noise: epsilon-DP; may be negative."""
+        """Return the mean of |exact - known| with noise: epsilon-DP, and perhaps negative."""
         distance = float(np.mean(np.abs(exact - known)))
         return distance + float(self.rng.laplace(0, self.distance_scale(epsilon)))

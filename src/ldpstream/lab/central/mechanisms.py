@@ -1,4 +1,4 @@
-"""Uniform, Sample, BD and BA: the same four allocations, with the noise in the server's hands."""
+"""Uniform, Sample, BD and BA: the same four allocations, with noise that the server adds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ldpstream.privacy.epsilon import Epsilon
 
 
 class TrustedServer(Mechanism):
-    """Is told exact histograms, and adds noise to those it publishes."""
+    """A server that is sent exact histograms, and adds noise to those it publishes."""
 
     def __init__(self, division: Division, laplace: Laplace) -> None:
         # No report is randomised, so there is no oracle to model; the number of labels is all that
@@ -32,31 +32,31 @@ class TrustedServer(Mechanism):
         self.laplace = laplace
 
     def publish(self, t: int, *tallies: Tally) -> Release:
-        """c_t + Lap(lambda_{t,2})^d, with the epsilon that this publication was asked with."""
+        """Release c_t + Lap(lambda_{t,2})^d, with the epsilon of this publication's ask."""
         epsilon = Epsilon(self.last_publication.amount)
         values = self.laplace.histogram(tallies[0].estimate, epsilon)
         return Release(t, values, self.laplace.variance(epsilon), fresh=True)
 
 
 class AdaptiveServer(TrustedServer, Adaptive):
-    """Publishes when the stream has moved further than the noise of a publication."""
+    """A server that publishes when the stream has moved further than a publication's noise."""
 
     def dissimilarity(self, probe: Tally) -> float:
-        """Mean |c_t - r_{t-1}| + Lap(lambda_{t,1})."""
+        """Return the mean of |c_t - r_{t-1}|, plus Lap(lambda_{t,1})."""
         unit = Epsilon(self.unit)
         return self.laplace.distance(probe.estimate, self.state.release.values, unit)
 
     def error(self, probe: Tally, amount: int) -> float:
-        """lambda_{t,2}: the mean absolute error of a publication."""
+        """Return lambda_{t,2}, the mean absolute error of a publication."""
         return self.laplace.scale(Epsilon(amount))
 
 
 class CentralUniform(TrustedServer, Uniform):
-    """Epsilon/w at every timestamp."""
+    """Uniform: epsilon/w at every timestamp."""
 
 
 class CentralSampling(TrustedServer, Sampling):
-    """All of epsilon at one timestamp of w."""
+    """Sample: all of epsilon at one timestamp of w."""
 
 
 class CentralDistribution(AdaptiveServer, Distribution):
@@ -64,7 +64,7 @@ class CentralDistribution(AdaptiveServer, Distribution):
 
 
 class CentralAbsorption(AdaptiveServer, Absorption):
-    """BA: a publication absorbs unused shares of epsilon/(2w), and as many after it are void."""
+    """BA: a publication absorbs unused shares of epsilon/(2w), and as many later ones are void."""
 
 
 CENTRAL: dict[str, type[TrustedServer]] = {
@@ -76,7 +76,7 @@ CENTRAL: dict[str, type[TrustedServer]] = {
 
 
 def build_central(name: str, settings: Settings, rng: np.random.Generator) -> TrustedServer:
-    """The reference of that name, at t = 0; its noise comes from `rng`.
+    """Return the reference of that name, at t = 0; its noise comes from `rng`.
 
     The oracle, the variance rule and pooling are about randomised reports: they do not apply.
 
@@ -87,6 +87,7 @@ def build_central(name: str, settings: Settings, rng: np.random.Generator) -> Tr
     if name not in CENTRAL:
         raise Mistake(Problem.MECHANISM_UNKNOWN, given=name, known=", ".join(CENTRAL))
     if settings.query != HISTOGRAM:
-        raise Mistake(Problem.OPTION, option=name, given="for numbers", expected="it with labels")
+        query = f"the query of {name}"
+        raise Mistake(Problem.OPTION, option=query, given=settings.query, expected="a histogram")
     division = BudgetDivision(settings.epsilon, settings.users, settings.window)
     return CENTRAL[name](division, Laplace(settings.labels, settings.users, rng))

@@ -11,7 +11,7 @@ from ldpstream.streams.stream import Snapshot
 
 
 class TrustedFleet:
-    """Users who tell the server the truth, under the eyes of an accountant.
+    """Users who tell the server the truth, while an accountant checks what is published.
 
     An ask is answered with the exact histogram; its epsilon is what the server may publish of it,
     and that is charged to everyone. All asks of a timestamp are about one report of each user.

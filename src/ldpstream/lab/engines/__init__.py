@@ -1,4 +1,4 @@
-"""Where experiments run: in this process, on all cores, or on a Dask cluster."""
+"""Engines that run experiments: in this process, on all cores, or on a Dask cluster."""
 
 from ldpstream.lab.engines.choice import engine_for, engine_named
 from ldpstream.lab.engines.dask_cluster import DaskCluster

@@ -14,11 +14,11 @@ from ldpstream.streams.stream import Stream
 SECONDS_A_TIMESTAMP = 1e-4
 SECONDS_A_USER_AND_TIMESTAMP = 1e-9
 WORTH_A_POOL = 3.0
-"""Seconds of work: starting processes costs about one."""
+"""Seconds of work from which a pool pays: starting its processes costs about one."""
 
 
 def engine_named(text: str | None) -> Engine:
-    """The engine that `--engine` names; all cores of this machine if it is not given.
+    """Return the engine that `--engine` names; all cores of this machine if it is not given.
 
     >>> engine_named("dask://10.0.0.5:8786").address
     'tcp://10.0.0.5:8786'
@@ -31,7 +31,7 @@ def engine_named(text: str | None) -> Engine:
 
 
 def engine_for(tasks: Sequence[Task], streams: Mapping[str, Stream]) -> Engine:
-    """In this process what is short or cannot leave it; on all cores what is long."""
+    """Return a pool on all cores for long work; this process for short work or local classes."""
     work = sum(_seconds(streams[task.stream]) for task in tasks)
     alone = cores() == 1 or len(tasks) == 1
     if alone or work < WORTH_A_POOL or any(_only_here(task) for task in tasks):
@@ -40,13 +40,13 @@ def engine_for(tasks: Sequence[Task], streams: Mapping[str, Stream]) -> Engine:
 
 
 def _seconds(stream: Stream) -> float:
-    """A rough guess, to tell a moment from a minute."""
+    """Estimate the time of a run, roughly: to tell a moment from a minute."""
     each = SECONDS_A_TIMESTAMP + SECONDS_A_USER_AND_TIMESTAMP * stream.users
     return stream.timestamps * each
 
 
 def _only_here(task: Task) -> bool:
-    """Whether the mechanism was written into a notebook or a prompt: no worker can import it."""
+    """Whether the mechanism was defined in a notebook or at a prompt: no worker can import it."""
     main = sys.modules["__main__"]
     written_here = any(kind.__module__ == "__main__" for kind in task.classes)
     return written_here and not hasattr(main, "__file__")

@@ -24,7 +24,7 @@ class DaskCluster(Engine):
     """The scheduler at `dask://HOST:PORT`. Tasks of a worker that dies are run by another one.
 
     Workers must have this package in the same version. A user's own mechanism is sent to them. A
-    stream that was prepared on disk is not: its folder must be there for them under the same path.
+    stream that was prepared on disk is not: its folder must exist there under the same path.
     """
 
     def __init__(self, address: str) -> None:
@@ -47,7 +47,7 @@ class DaskCluster(Engine):
                 ): task
                 for task in tasks
             }
-            # A client that is closed, for whatever reason, takes back what is not done.
+            # Closing the client, for whatever reason, cancels the tasks that are not done.
             for future in distributed.as_completed(futures, loop=client.loop):
                 yield futures[future], _result(future, futures[future], distributed)
 
@@ -69,7 +69,7 @@ class DaskCluster(Engine):
 def _result(future: Any, task: Task, distributed: Any) -> Figures:
     try:
         figures: Figures = future.result()
-    except distributed.scheduler.KilledWorker:  # again and again, so the task is to blame
+    except distributed.scheduler.KilledWorker:  # after several retries: the task is to blame
         raise LdpStreamError(Problem.WORKER_LOST, task=task) from None
     except CancelledError:
         raise LdpStreamError(Problem.CLUSTER_LOST) from None
@@ -77,7 +77,7 @@ def _result(future: Any, task: Task, distributed: Any) -> Figures:
 
 
 def _perform(task: bytes, stream: Stream, code: str) -> Figures:
-    """What runs on a Dask worker. Other code would give figures under a wrong name."""
+    """Run a task on a Dask worker; refuse other code, whose figures would get the wrong key."""
     if fingerprint.of_package() != code:
         raise Mistake(Problem.WORKER_CODE)
     try:
@@ -87,7 +87,7 @@ def _perform(task: bytes, stream: Stream, code: str) -> Figures:
 
 
 def _by_value(task: Task) -> bytes:
-    """The task with the code of a user's classes in it: workers cannot import that."""
+    """Pickle a task with the code of a user's classes, which workers cannot import."""
     import cloudpickle
 
     theirs = {

@@ -10,20 +10,20 @@ from ldpstream.streams.stream import Stream
 
 
 class Engine(ABC):
-    """Where tasks are run. Figures do not depend on it."""
+    """A place to run tasks. Figures do not depend on the choice of it."""
 
     @abstractmethod
     def run(
         self, tasks: Sequence[Task], streams: Mapping[str, Stream]
     ) -> Generator[tuple[Task, Figures]]:
-        """Run the tasks, in any order; each comes back with its figures when it is done.
+        """Run the tasks, in any order; yield each with its figures when it is done.
 
-        `streams` holds, by fingerprint, those that the tasks name. A consumer that goes away stops
-        what is still under way.
+        `streams` holds the streams that the tasks name, by fingerprint. Closing the generator stops
+        the tasks that are still running.
         """
 
     def close(self) -> None:  # noqa: B027 - most engines hold nothing
-        """Give back what the engine holds: `with` does it. An engine may be used for many runs."""
+        """Free the engine's resources; `with` does it. An engine may be used for many runs."""
 
     def __enter__(self) -> Self:
         return self
@@ -38,7 +38,7 @@ class Engine(ABC):
 
 
 class InProcess(Engine):
-    """One after the other, here: for tests and small grids."""
+    """An engine that runs tasks one after the other in this process: for tests and small grids."""
 
     def run(
         self, tasks: Sequence[Task], streams: Mapping[str, Stream]

@@ -1,7 +1,7 @@
-"""All cores of this machine, by processes that are started once and talked to through pipes.
+"""A pool of worker processes on all cores, which are started once and driven through pipes.
 
-The standard pools do not fit: of the two, one hangs when a worker dies and the other cannot be
-stopped before the running tasks are done.
+The two standard pools do not fit: one hangs when a worker dies, and the other cannot be stopped
+before the running tasks are done.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ldpstream.lab.tasks import Figures, Task
 from ldpstream.streams.stream import Stream
 
 SPAWN = multiprocessing.get_context("spawn")
-"""Fresh interpreters: forking a process that has threads, as NumPy's has, can lock up."""
+"""Fresh interpreters: forking a process that has threads, such as NumPy's, can deadlock."""
 
 
 class ProcessPool(Engine):
-    """Workers start with the first run and stay for the next ones, until the pool is closed."""
+    """A pool whose workers start with the first run and serve the next ones until it is closed."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.size = workers or cores()
@@ -46,10 +46,10 @@ class ProcessPool(Engine):
                 for worker in _heard_from(busy):
                     done = worker.hear()
                     if done is not None:
-                        # Before this is dealt with, which may take the caller a while.
+                        # Before the yield: the caller may take a while to handle the result.
                         worker.take_on(waiting, streams)
                         yield done
-        except BaseException:  # Ctrl-C and a consumer that went away too: nothing may go on
+        except BaseException:  # also Ctrl-C and a closed generator: no task may go on
             self.close()
             raise
 
@@ -69,7 +69,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.pipe, theirs = SPAWN.Pipe()
-        # A daemon ends with its parent; should the parent be killed, its pipe ends instead.
+        # A daemon ends with its parent; if the parent is killed, the closed pipe ends it.
         self._process = SPAWN.Process(target=serve, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
@@ -90,7 +90,7 @@ class Worker:
             raise self._lost() from None
 
     def hear(self) -> tuple[Task, Figures] | None:
-        """The task with its figures; None if the worker has only come up."""
+        """Return a finished task with its figures; None if the worker only says it is ready."""
         try:
             message = self.pipe.recv()
         except (EOFError, OSError):
@@ -123,7 +123,7 @@ def _heard_from(workers: list[Worker]) -> Iterator[Worker]:
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """Processes started here ignore Ctrl-C from their first instruction, not only once they are up.
+    """Make processes that are started here ignore Ctrl-C from their first instruction on.
 
     Only the main thread can change that.
     """

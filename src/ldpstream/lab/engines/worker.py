@@ -1,4 +1,4 @@
-"""A worker process: takes orders from a pipe until it is closed."""
+"""A worker process, which takes orders from a pipe until the pipe is closed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _outcome(order: Order, streams: dict[str, Stream]) -> Figures | Exception:
 
 
 def _told(error: Exception) -> Exception:
-    """The exception with its traceback, which would be lost on the way; always picklable."""
+    """Return the exception, always picklable, with its traceback, which pickling would lose."""
     trace = "".join(traceback.format_exception(error))
     try:
         error.add_note(f"In a worker process:\n{trace}")

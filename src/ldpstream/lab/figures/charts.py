@@ -1,4 +1,4 @@
-"""What a figure shows, apart from how it is drawn: panels of points, as they stand in its CSV."""
+"""The content of a figure, apart from how it is drawn: panels of points, as in its CSV."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = ("panel", "x_name", "x", "mechanism", "y_name", "y", "sd", "repeats")
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis measures."""
+    """The quantity that an axis measures."""
 
     name: str
     """The column it is made from: epsilon, window, mre..."""
@@ -43,7 +43,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: a line a mechanism."""
+    """One pair of axes, with a line for each mechanism."""
 
     title: str
     x: Axis
@@ -51,7 +51,7 @@ class Panel:
 
     @classmethod
     def of(cls, title: str, x: Axis, y: str, rows: Iterable[Row]) -> Panel:
-        """From rows of single runs that have the columns x, y and mechanism."""
+        """Make a panel from rows of single runs that have the columns x, y and mechanism."""
         groups: dict[tuple[str, float], list[float]] = {}
         for row in rows:
             groups.setdefault((row["mechanism"], row[x.name]), []).append(row[y])
@@ -60,7 +60,7 @@ class Panel:
 
     @classmethod
     def of_roc(cls, title: str, rows: Iterable[Row]) -> Panel:
-        """Mean ROC curves, from runs that had events to find."""
+        """Make a panel of mean ROC curves from the runs that had events to find."""
         curves: dict[str, list[Sequence[float]]] = {}
         for row in rows:
             if row["roc"] is not None:
@@ -78,16 +78,16 @@ class Panel:
         return list(dict.fromkeys(point.mechanism for point in self.points))
 
     def line(self, mechanism: str) -> list[Point]:
-        """A mechanism's points, from left to right."""
+        """Return a mechanism's points, from left to right."""
         own = (point for point in self.points if point.mechanism == mechanism)
         return sorted(own, key=lambda point: point.x)
 
     def values(self, mechanism: str) -> dict[float, float]:
-        """Maps x to y of a mechanism; empty if it is not shown."""
+        """Return a mechanism's y by x; empty if it is not shown."""
         return {point.x: point.y for point in self.line(mechanism)}
 
     def areas(self) -> dict[str, float]:
-        """The area under each line, by trapezoids: of a ROC its AUC."""
+        """Return the area under each line, by the trapezoidal rule: the AUC of a ROC."""
         lines = {mechanism: self.line(mechanism) for mechanism in self.mechanisms}
         return {
             mechanism: sum(
@@ -104,7 +104,7 @@ def _mean(x: float, mechanism: str, ys: Sequence[float]) -> Point:
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure: small multiples with one y axis in common."""
+    """A figure: small multiples that share one y axis."""
 
     name: str
     """Its file name, without an ending."""
@@ -128,7 +128,7 @@ class Chart:
         )
 
     def with_points_of(self, text: str) -> Chart:
-        """The same figure with the points of a CSV that `to_csv` wrote."""
+        """Return the same figure with the points of a CSV that `to_csv` wrote."""
         found: dict[str, list[Point]] = {panel.title: [] for panel in self.panels}
         for row in csv.DictReader(io.StringIO(text)):
             found[row["panel"]].append(

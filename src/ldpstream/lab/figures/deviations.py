@@ -1,4 +1,4 @@
-"""Measured against printed: how far each figure of ours lies from the paper's, in per cent."""
+"""Deviations of our figures from the paper's printed ones, in per cent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Deviation:
 
 
 def draw_deviations(cells: Sequence[Deviation], tolerance: float, stem: Path) -> list[Path]:
-    """A row a mechanism, a mark a stream, a grey band for what counts as near."""
+    """Draw a row for each mechanism, a mark for each stream, and `tolerance` as a grey band."""
     from matplotlib.figure import Figure
 
     panels = list(dict.fromkeys(cell.panel for cell in cells))

@@ -19,7 +19,7 @@ DPI = 130
 MOST_TICKS = 8
 MOST_IN_A_LINE = 7
 MARKERS_A_CURVE = 6
-"""A dense curve, such as a ROC, bears this many markers instead of one a point."""
+"""A dense curve, such as a ROC, has this many markers instead of one at each point."""
 
 
 def draw(chart: Chart, folder: Path) -> list[Path]:
@@ -30,7 +30,7 @@ def draw(chart: Chart, folder: Path) -> list[Path]:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """The figure as PNG and SVG, without dates, so that equal figures are equal files."""
+    """Write a figure as PNG and SVG, without dates, so that equal figures are equal files."""
     paths = []
     for ending, options in (
         ("png", {"dpi": DPI}),
@@ -43,7 +43,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 def grid(panels: int) -> tuple[int, int]:
-    """Rows and columns.
+    """Return the rows and columns that this many panels are laid out in.
 
     >>> [grid(n) for n in (1, 2, 3, 4, 6, 7)]
     [(1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (3, 3)]
@@ -90,7 +90,7 @@ def _draw_panel(spot: Axes, panel: Panel, chart: Chart, styles: dict[str, Look])
 
 
 def _scale_x(spot: Axes, panel: Panel) -> None:
-    """A tick at each x that was measured, unless they are too many."""
+    """Put a tick at each x that was measured, unless there are too many."""
     from matplotlib.ticker import FuncFormatter, NullLocator
 
     if panel.x.log:
@@ -103,7 +103,7 @@ def _scale_x(spot: Axes, panel: Panel) -> None:
 
 
 def _scale_y(spot: Axes, panel: Panel) -> None:
-    """Logarithmic, with plain numbers; 2 and 5 as well where a decade or two are all there is."""
+    """Make y logarithmic, with plain numbers; also at 2 and 5 if it spans a decade or two."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     spot.set_yscale("log")
@@ -115,7 +115,7 @@ def _scale_y(spot: Axes, panel: Panel) -> None:
 
 
 def _note_areas(spot: Axes, panel: Panel, styles: dict[str, Look]) -> None:
-    """The area under each curve, in the corner that a ROC leaves free."""
+    """Write the area under each curve into the corner that a ROC leaves free."""
     areas = panel.areas()
     lines = [f"{look.label} {areas[name]:.3f}" for name, look in styles.items() if name in areas]
     text = "\n".join(["AUC", *lines])
@@ -123,7 +123,7 @@ def _note_areas(spot: Axes, panel: Panel, styles: dict[str, Look]) -> None:
 
 
 def _short(x: float) -> str:
-    """A tick's label.
+    """Return a tick's label.
 
     >>> [_short(x) for x in (0.5, 20, 200_000, 1_000_000)]
     ['0.5', '20', '200k', '1M']
@@ -135,7 +135,7 @@ def _short(x: float) -> str:
 
 
 def _legend(figure: Figure, styles: dict[str, Look]) -> None:
-    """Mechanisms below the panels; references with a trusted server above them."""
+    """Put mechanisms below the panels, and references with a trusted server above them."""
     from matplotlib.lines import Line2D
 
     local = [Line2D([], [], **look.line()) for look in styles.values() if not look.trusted]

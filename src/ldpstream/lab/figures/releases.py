@@ -1,4 +1,4 @@
-"""What mechanisms released, beside the truth."""
+"""A figure of what mechanisms released, beside the truth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FRESH = "#D55E00"
 
 
 def releases_figure(results: Sequence[Simulation], path: Path) -> Path:
-    """One panel a mechanism: the label that moves most, in truth and as released."""
+    """Draw a panel for each mechanism: the label that moves most, in truth and as released."""
     from matplotlib.figure import Figure
 
     truth = results[0].runs[0].truth

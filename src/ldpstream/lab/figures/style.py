@@ -1,4 +1,4 @@
-"""How mechanisms look: colours of Okabe and Ito for the paper's, and a marker each."""
+"""The look of each mechanism: a marker and a colour, for the paper's from Okabe and Ito."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ INK = "#1a1a1b"
 """Text, axes and one mechanism. The report turns it into the colour of its own text."""
 GREY = "#8a8a8a"
 TRUSTED = "central-"
-"""How the names of the references with a trusted server begin."""
+"""Prefix of the names of the references with a trusted server."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """One mechanism's line."""
+    """The style of one mechanism's line."""
 
     label: str
     colour: str
@@ -25,7 +25,7 @@ class Look:
     dashes: Any = "-"
 
     def line(self) -> dict[str, Any]:
-        """The options of Matplotlib's `plot`."""
+        """Return the options of Matplotlib's `plot`."""
         return {
             "label": self.label,
             "color": self.colour,
@@ -63,7 +63,7 @@ _OTHERS = (("#A0703A", ">"), ("#4477AA", "<"), ("#999933", "8"), ("#DD3377", "d"
 
 
 def looks(mechanisms: list[str]) -> dict[str, Look]:
-    """A look for each, in the order of drawing; those of plug-ins get what is left over.
+    """Return a look for each mechanism, in drawing order; plug-ins get the colours left over.
 
     >>> [look.marker for look in looks(["mine", "lpa"]).values()]
     ['*', '>']
@@ -77,7 +77,7 @@ def looks(mechanisms: list[str]) -> dict[str, Look]:
 
 
 def display_name(mechanism: str) -> str:
-    """What a reader calls it.
+    """Return the name that readers know a mechanism by.
 
     >>> display_name("lpa"), display_name("mine")
     ('LPA', 'mine')
@@ -87,7 +87,7 @@ def display_name(mechanism: str) -> str:
 
 @contextmanager
 def paper_style() -> Iterator[None]:
-    """Sober axes; and the same bytes for the same data, wherever and whenever it is drawn."""
+    """Set plain axes, and make equal data give equal bytes, wherever and whenever it is drawn."""
     import matplotlib as mpl
 
     quiet: Any = {

@@ -1,1 +1,1 @@
-"""What a stream will cost and how good it will be, before there is one (docs/planning.md)."""
+"""Plans: what a stream will cost and how accurate it will be (docs/planning.md)."""

@@ -1,4 +1,4 @@
-"""Which mechanism and oracle to take, in words that follow from the numbers."""
+"""Advice on which mechanism and oracle to use, in sentences that follow from the figures."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ldpstream.lab.planning.outcome import How, Outcome
 from ldpstream.lab.planning.target import Target
 
 AS_GOOD = 1.01
-"""Ratio of two errors that can be given for less traffic."""
+"""The largest ratio of two errors that is accepted in return for less traffic."""
 WORTH_SAVING = 0.95
-"""Ratio of the bytes of two reports, HTTP and all, that is less traffic."""
+"""The ratio of the bytes of two reports, HTTP included, below which traffic counts as less."""
 WEAK_EPSILON = 5.0
 """Above this an observer can be more than 99 % sure of what a device holds."""
 
 
 def best_mechanism(outcomes: Sequence[Outcome]) -> Outcome:
-    """The one with the least error; on a still stream, of those that would see a change.
+    """Return the one with the least error; on a still stream, of those that would see a change.
 
     That a stream does not change is an assumption, and a mechanism that asks once in a window has
     the least error under it. A simulation on a real sample needs no such rule.
@@ -29,9 +29,9 @@ def best_mechanism(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def best_oracle(outcomes: Sequence[Outcome], goal: float | None = None) -> Outcome:
-    """The one with the least error, unless one that errs hardly more saves much of the traffic.
+    """Return the one with the least error, or one that errs hardly more and saves much traffic.
 
-    A goal that the best one reaches is not given away for that.
+    If the best one reaches the goal, so does the one that is returned.
     """
     best = min(outcomes, key=lambda one: (one.rmse, one.report_bytes))
     bearable = AS_GOOD * best.rmse
@@ -49,13 +49,13 @@ class Advice:
 
     chosen: Outcome
     mechanisms: Sequence[Outcome]
-    """One an oracle and mechanism that were looked at first."""
+    """One for each pair of mechanism and oracle that was tried first."""
     oracles: Sequence[Outcome]
     """The chosen mechanism with each oracle."""
     cost: Cost
     epsilon: float
     windows: float
-    """How many of them the errors are averaged over."""
+    """How many windows the errors are averaged over."""
     target: Target | None
 
     def sentences(self) -> list[str]:
@@ -99,7 +99,7 @@ class Advice:
         )
 
     def _blind(self) -> str:
-        """Why a smaller number in the table was passed over."""
+        """Say why a mechanism with a smaller error in the table was passed over."""
         better = [one for one in self.mechanisms if one.rmse < self.chosen.rmse and one.blind]
         if not better or self.chosen.blind:
             return ""
@@ -150,7 +150,7 @@ class Advice:
 
 
 def _size(size: float) -> str:
-    """Bytes as people say them.
+    """Return a number of bytes in kB or MB.
 
     >>> _size(46_224), _size(2_448_000)
     ('46 kB', '2.4 MB')

@@ -28,16 +28,16 @@ class Copies(Filter):
 
     @property
     def _start_variance(self) -> float:
-        """That of one filter, not of one with so many labels."""
+        """The variance that one filter starts with, not one with the labels of all copies."""
         return self._one_starts_with
 
     @property
     def table(self) -> Floats:
-        """The estimates, one row a copy."""
+        """The estimates, a row for each copy."""
         return self.estimate.reshape(self.copies, -1)
 
     def shown(self, rule: Consistency) -> Floats:
-        """The estimates as each copy would release them."""
+        """Return the estimates as each copy would release them."""
         variances = self.variance.reshape(self.copies, -1)
         rows = zip(self.table, variances, strict=True)
         return np.stack([consistent(values, variance, rule) for values, variance in rows])

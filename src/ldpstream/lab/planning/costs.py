@@ -1,4 +1,4 @@
-"""What a stream costs its devices and its collector."""
+"""The costs of a stream to its devices and its collector."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLL_SECONDS = 30
 
 
 def wire_bytes(outcome: Outcome) -> int:
-    """Bytes of one report and all around it."""
+    """Return the bytes of one report with its overhead."""
     return outcome.report_bytes + REPORT_OVERHEAD
 
 
@@ -28,17 +28,17 @@ class Cost:
     """The effort behind an outcome when a timestamp lasts `interval_ms`."""
 
     reports_per_day: float
-    """Of one device."""
+    """Reports of one device."""
     bytes_per_day: float
-    """Of one device, for its reports: both ways, HTTP and all."""
+    """Bytes of one device for its reports: in both directions, HTTP included."""
     listening_bytes_per_day: float
-    """Of one device, to hear of rounds: at least, and the same for all mechanisms."""
+    """Bytes of one device to hear of rounds: a lower bound, the same for all mechanisms."""
     peak_per_second: float
     """Reports that reach the collector, spread over the busiest timestamp."""
 
     @classmethod
     def of(cls, outcome: Outcome, interval_ms: int) -> Cost:
-        """The cost of an outcome.
+        """Return the cost of an outcome.
 
         >>> from ldpstream.lab.planning.outcome import How
         >>> lpu = Outcome("lpu", "grr", 0.1, 0.0, 0.1, 0.05, 5000, 1.0, 2, How.FORMULA)

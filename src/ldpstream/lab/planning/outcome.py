@@ -1,4 +1,4 @@
-"""What is expected of one mechanism with one oracle: error and effort."""
+"""The outcome to expect of one mechanism with one oracle: error and effort."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldpstream.mechanisms.messages import Ask
 
 
 class How(StrEnum):
-    """Where the numbers of an outcome come from."""
+    """The source of an outcome's numbers."""
 
     FORMULA = "formula"
     """The variance that the oracle states; nothing is random."""
@@ -26,13 +26,13 @@ class How(StrEnum):
 
 @dataclass
 class AskLog:
-    """What a mechanism asked for, timestamp by timestamp."""
+    """A log of what a mechanism asked for, timestamp by timestamp."""
 
     reports: list[int] = field(default_factory=list)
     """Reports asked for at each timestamp."""
 
     def open(self) -> None:
-        """A new timestamp begins."""
+        """Begin a new timestamp."""
         self.reports.append(0)
 
     def note(self, ask: Ask) -> None:
@@ -48,15 +48,15 @@ class Outcome:
     rmse: float
     """Over all timestamps, from the first on."""
     doubt: float | None
-    """The standard error of `rmse`, as far as chance took part in it; None: one run cannot tell."""
+    """The standard error of `rmse`: 0 if nothing was random, None if a single run cannot tell."""
     settled: float
-    """The same, over the last window only."""
+    """The root mean squared error over the last window only."""
     reports: float
     """Reports a device sends, per timestamp."""
     busiest: int
     """Reports at the busiest timestamp."""
     looks: float
-    """Share of the timestamps at which anybody is asked: else the stream can move unseen."""
+    """Share of the timestamps at which anybody is asked: at the others a change goes unseen."""
     report_bytes: int
     how: How
 
@@ -67,14 +67,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Errors:
-    """Squared errors, averaged over bins and runs: of each run, and of each timestamp."""
+    """Mean squared errors: of each run over its timestamps, and of each timestamp over the runs."""
 
     of_runs: Floats
     of_timestamps: Floats
 
     @classmethod
     def of(cls, table: Sequence[Floats]) -> Errors:
-        """From a row a run and a column a timestamp."""
+        """Make them from a table with a row for each run and a column for each timestamp."""
         stacked = np.stack(table)
         return cls(stacked.mean(axis=1), stacked.mean(axis=0))
 
@@ -110,7 +110,7 @@ def outcome(
     how: How,
     unit: float = 1.0,
 ) -> Outcome:
-    """Put together what runs came to."""
+    """Return the outcome of some runs."""
     asked = np.array([log.reports for log in logs])
     return Outcome(
         mechanism,

@@ -1,4 +1,4 @@
-"""A plan: what to expect of each mechanism, which to take, and what a target takes."""
+"""A plan: what to expect of each mechanism, which to use, and what it takes to reach a target."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 
 MECHANISMS = (*PAPER, "lpf")
-"""What is compared if nothing else is said."""
+"""The mechanisms that are compared by default."""
 
 AnyOracle = Oracle | Numeric
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a plan is made from."""
+    """The inputs of a plan."""
 
     settings: Settings
     interval_ms: int
     windows: float
-    """How many of them the errors are averaged over."""
+    """How many windows the errors are averaged over."""
     mechanisms: Sequence[str] = MECHANISMS
     oracles: Sequence[AnyOracle] | None = None
-    """For each mechanism; None: the best one for it."""
+    """The oracles to try with each mechanism; None means the best one for it."""
     compare_oracles: bool = True
     """Whether the mechanism that is chosen is tried with all oracles, if none were named."""
     typical: float = 1.0
     """What a relative error is relative to."""
     goal: float | None = None
     find: str | None = None
-    """"users" or "epsilon", if the one in `settings` is a guess that the goal is to replace."""
+    """"users" or "epsilon", if `settings` has a guess of it that is to be fitted to the goal."""
 
     def size(self) -> int:
-        """Outcomes that the plan will have."""
+        """Return the number of outcomes that the plan will have."""
         if self.oracles:
             return len(self.mechanisms) * len(self.oracles)
         return len(self.mechanisms) + max(0, len(self.more_oracles) - 1)
 
     @property
     def more_oracles(self) -> Sequence[AnyOracle]:
-        """Those to try the chosen mechanism with."""
+        """The oracles to try the chosen mechanism with."""
         if self.oracles or not self.compare_oracles:
             return ()
         return tuple(oracles_for(self.settings.query))
@@ -64,7 +64,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is known in the end."""
+    """The outcomes that were found, and the advice that follows from them."""
 
     settings: Settings
     interval_ms: int
@@ -76,7 +76,7 @@ class Plan:
         return [self._row(one) for one in self.outcomes]
 
     def table(self) -> list[dict[str, Any]]:
-        """The rows as people read them: short names, and errors with what is doubtful in them."""
+        """Return the rows for people to read: short names, and errors with their uncertainty."""
         return [
             {
                 "mechanism": row["mechanism"],
@@ -111,7 +111,7 @@ class Plan:
 def make_plan(wish: Wish, judge: Judge, done: Callable[[int], None] = lambda _: None) -> Plan:
     """Judge all mechanisms, choose one, and find what the goal takes.
 
-    `done` is told of each outcome of the table.
+    `done` is called for each outcome of the table.
     """
     judge = Remembering(judge)
     settings = _found(wish, judge) if wish.find else wish.settings
@@ -142,12 +142,12 @@ def make_plan(wish: Wish, judge: Judge, done: Callable[[int], None] = lambda _: 
 
 
 def oracles_for(query: Query) -> Iterable[AnyOracle]:
-    """All that can serve a query."""
+    """Return all oracles that can serve a query."""
     return Numeric if isinstance(query, MeanQuery) else Oracle
 
 
 def _found(wish: Wish, judge: Judge) -> Settings:
-    """The settings with the least that reaches the goal in place of a guess."""
+    """Return the settings with the guess replaced by the least value that reaches the goal."""
     assert wish.goal is not None
     guessed = [judge(mechanism, wish.settings) for mechanism in wish.mechanisms]
     mechanism = best_mechanism(guessed).mechanism
@@ -172,7 +172,7 @@ def _target(wish: Wish, judge: Judge, chosen: Outcome, settings: Settings) -> Ta
 
 
 class Remembering:
-    """A judge that is not asked the same twice."""
+    """A judge that caches the outcomes of another one."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge

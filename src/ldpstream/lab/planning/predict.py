@@ -1,11 +1,11 @@
 """The error of a mechanism on a stream that does not change.
 
-Three ways, the cheapest one that holds:
+There are three ways, of which the cheapest that applies is used:
 
-- **formula**: under an allocation that asks the same whatever it is told, a release has the
-  variance of the tally it rests on, and the oracle states that.
+- **formula**: if an allocation asks the same whatever the tallies say, a release has the variance
+  of the tally it rests on, which the oracle states.
 - **rehearsal of copies**: a filter over such an allocation; hundreds of filters run as one.
-- **rehearsal**: anything else decides by chance when to publish. The mechanism itself is driven,
+- **rehearsal**: any other mechanism publishes at random times. The mechanism itself is driven,
   again and again, until its mean squared error is known well enough.
 """
 
@@ -43,14 +43,14 @@ MOST_STEPS = 40_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """How to predict: over how many timestamps, from which seed."""
+    """A judge that predicts outcomes over a number of timestamps, from a seed."""
 
     timestamps: int
     seed: int = 0
     most_users: int = 10**9
 
     def __call__(self, mechanism: str, settings: Settings) -> Outcome:
-        """The outcome of a named mechanism.
+        """Return the outcome of a named mechanism.
 
         >>> from ldpstream.privacy.epsilon import Epsilon
         >>> settings = Settings(labels=2, users=200_000, epsilon=Epsilon.of(1), window=20)
@@ -88,7 +88,7 @@ def _way(mechanism: str) -> Way:
 
 
 def report_bytes(mechanism: Mechanism) -> int:
-    """Bytes of a report; all reports of a stream are of one length."""
+    """Return the bytes of a report; all reports of a stream have the same length."""
     oracle: Any = mechanism.noise.oracle
     labels = getattr(mechanism.noise, "levels", mechanism.noise.labels)
     size: int = oracle.device(labels, mechanism.division.epsilon).report_bytes
@@ -96,9 +96,9 @@ def report_bytes(mechanism: Mechanism) -> int:
 
 
 def by_formula(build: Build, still: Still, plan: Prediction) -> tuple[Errors, list[AskLog]]:
-    """From tallies that hit the truth: the variance of a release is then its expected error."""
+    """Predict from tallies that equal the truth: a release's variance is its expected error."""
     mechanism, log = build(), AskLog()
-    # What is asked repeats itself window by window.
+    # The asks are the same in every window.
     timestamps = range(1, min(plan.timestamps, mechanism.window) + 1)
     variances = [_step(mechanism, t, log, still.exact).variance.mean() for t in timestamps]
     return Errors.of([np.array(variances)]), [log]
@@ -133,7 +133,7 @@ def _only_ask(mechanism: Mechanism, t: int, log: AskLog, still: Still) -> Ask:
 
 
 def _reweighed(mechanism: Mechanism, tally: Tally, ask: Ask, copies: Copies) -> Floats:
-    """As `Observed` does: the variance at what is known so far."""
+    """Return the variance at the frequencies known so far, as `Observed` does."""
     variance = mechanism.noise.bin_variance(ask.epsilon, tally, copies.estimate)
     return np.broadcast_to(variance, copies.estimate.shape)
 
@@ -142,7 +142,7 @@ def by_rehearsal(build: Build, still: Still, plan: Prediction) -> tuple[Errors, 
     seeds = np.random.SeedSequence(plan.seed)
     table: list[Floats] = []
     logs: list[AskLog] = []
-    # Looking after every run would stop at the first few that happen to agree: look, then double.
+    # A check after every run would stop at the first few that happen to agree: check, then double.
     more = LEAST_RUNS
     while True:
         for sequence in seeds.spawn(more):
@@ -166,7 +166,7 @@ def _run(
 
 
 def _step(mechanism: Mechanism, t: int, log: AskLog, answer: Callable[[Ask], Tally]) -> Release:
-    """One timestamp, with everything asked noted down."""
+    """Run one timestamp, and log what is asked."""
     log.open()
 
     def noting(ask: Ask) -> Tally:
@@ -177,5 +177,5 @@ def _step(mechanism: Mechanism, t: int, log: AskLog, answer: Callable[[Ask], Tal
 
 
 def _squared(values: Floats, still: Still) -> Floats:
-    """Mean over the bins."""
+    """Return the squared error, averaged over the bins."""
     return np.asarray(np.mean((values - still.truth) ** 2, axis=-1))

@@ -1,4 +1,4 @@
-"""What mechanisms come to on a sample of the stream to be: simulated, not predicted."""
+"""Outcomes of mechanisms on a sample of the planned stream: simulated, not predicted."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ldpstream.streams.stream import CountsStream, Snapshot, Stream
 
 @dataclass(frozen=True)
 class Sample:
-    """Judges mechanisms by simulating them; everything follows from `seed`."""
+    """A judge that simulates mechanisms; its outcomes are determined by `seed`."""
 
     stream: Stream
     repeats: int = 3
     seed: int = 0
     progress: Progress | None = None
     most_users: int = 10**7
-    """A simulated fleet takes memory for each of them."""
+    """A limit, since a simulated fleet takes memory for each user."""
 
     def __call__(self, mechanism: str, settings: Settings) -> Outcome:
         stream = resized(self.stream, settings.users, self.seed)
@@ -50,7 +50,7 @@ class Sample:
 
 
 class Watched:
-    """A fleet whose asks are noted down."""
+    """A fleet whose asks are logged."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
@@ -72,7 +72,7 @@ class Watched:
 
 
 def resized(stream: Stream, users: int, seed: int = 0) -> Stream:
-    """The same histograms, held by another number of users."""
+    """Return a stream of the same histograms, held by another number of users."""
     if users == stream.users:
         return stream
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""The smallest number that is enough, by few trials: each of them costs a rehearsal."""
+"""A search for the smallest sufficient number in few trials: each of them costs a rehearsal."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from math import ceil, exp, floor, inf, isfinite, log, log10
 
 CLOSE = 1.01
-"""Ratio of a number that is enough to one that is not, at which the search ends."""
+"""Ratio of a sufficient number to an insufficient one at which the search ends."""
 MOST_TRIALS = 40
 
 
 def smallest(
     error: Callable[[float], float], goal: float, start: float, least: float, most: float
 ) -> float | None:
-    """The least x (to 1 %) of `least` .. `most` with error(x) <= goal; None if there is none.
+    """Return the least x (to 1 %) in `least` .. `most` with error(x) <= goal, or None.
 
     `error` must not grow with x. It may be infinite.
 
@@ -43,7 +43,7 @@ def smallest(
 
 
 def _stride(found: float, goal: float) -> float:
-    """A guess from errors that fall like 1/sqrt(x), taken a little too far to get a bracket."""
+    """Return a factor for x if errors fall like 1/sqrt(x), a little too large to get a bracket."""
     if not isfinite(found):
         return 4.0
     guess = (found / goal) ** 2 if goal > 0 else inf
@@ -51,7 +51,7 @@ def _stride(found: float, goal: float) -> float:
 
 
 def _between(short: tuple[float, float], enough: tuple[float, float], goal: float) -> float:
-    """Along the straight line in logarithms, never close to an end: that would stall."""
+    """Interpolate linearly in logarithms, but never close to an end, where a search would stall."""
     low, high = log(short[0]), log(enough[0])
     share = 0.5
     if isfinite(short[1]) and 0 < enough[1] < short[1]:
@@ -60,7 +60,7 @@ def _between(short: tuple[float, float], enough: tuple[float, float], goal: floa
 
 
 def round_up(x: float, digits: int = 3) -> float:
-    """Three digits, never less: a forecast has no more, and what was enough stays enough.
+    """Round up to three digits: a forecast has no more, and a sufficient number stays sufficient.
 
     >>> round_up(123_456), round_up(0.01234)
     (124000, 0.0124)

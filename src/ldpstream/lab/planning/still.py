@@ -20,7 +20,7 @@ EVEN_SPREAD = 1 / 12
 
 
 def skewed(labels: int) -> Floats:
-    """Frequencies in proportion to 1/k: a few labels are common and most are rare.
+    """Return frequencies in proportion to 1/k: a few labels are common and most are rare.
 
     Even frequencies would flatter a filter, which starts from them.
 
@@ -42,31 +42,31 @@ class Still:
 
     @classmethod
     def under(cls, noise: Noise) -> Still:
-        """The stream that plans assume: skewed labels, or numbers spread evenly over the range."""
+        """Return the stream that plans assume: skewed labels, or numbers spread evenly."""
         if isinstance(noise, MeanNoise):
             return cls(noise, np.array([0.5]))
         return cls(noise, skewed(noise.labels))
 
     def exact(self, ask: Ask) -> Tally:
-        """A tally that hits the truth, with the variance that a real one has."""
+        """Return a tally that equals the truth, with the variance that a real one has."""
         return Tally(self.truth, self._variance(ask), ask.users)
 
     def draw(self, ask: Ask, rng: np.random.Generator) -> Tally:
         return Tally(self.draw_many(ask, 1, rng)[0], self._variance(ask), ask.users)
 
     def draw_many(self, ask: Ask, copies: int, rng: np.random.Generator) -> Floats:
-        """The estimates of `copies` tallies, one a row."""
+        """Return the estimates of `copies` tallies, a row for each."""
         bins = len(self.truth)
         errors: Floats = rng.standard_normal((copies, bins)) * np.sqrt(self._variance(ask))
         if self._sums_to_one(ask.epsilon):
-            # Without their mean they sum to 0; the factor gives back the variance that it took.
-            # With few labels this shows: at d = 2 both bins are off by the same.
+            # Less their mean, the errors sum to 0; the factor restores the variance this removes.
+            # With few labels this matters: at d = 2 both bins are off by the same amount.
             errors -= errors.mean(axis=1, keepdims=True)
             errors *= np.sqrt(bins / (bins - 1))
         return self.truth + errors
 
     def _sums_to_one(self, epsilon: Epsilon) -> bool:
-        """Whether the estimates of a tally do, whatever happens."""
+        """Whether the estimates of a tally always sum to 1."""
         noise = self.noise
         return isinstance(noise, NoiseModel) and noise.pure(epsilon).device.supports_equally_many
 
@@ -79,7 +79,7 @@ class Still:
 
 
 def _variance(noise: Noise, truth: Floats, ask: Ask) -> Floats:
-    """Variance of each bin of a tally: of the noise, and of whom it came from."""
+    """Return the variance of each bin of a tally: of the noise, and of sampling users."""
     if isinstance(noise, NoiseModel):
         return noise.pure(ask.epsilon).variance(ask.users, truth, noise.population)
     assert isinstance(noise, MeanNoise), "distributions state no variance, so no error is predicted"

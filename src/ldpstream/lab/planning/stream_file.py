@@ -21,7 +21,7 @@ OTHER = (
 
 @dataclass(frozen=True)
 class StreamFile:
-    """What goes into the file."""
+    """The content of the file."""
 
     subject: Subject
     settings: Settings
@@ -52,7 +52,7 @@ class StreamFile:
             f'mechanism = "{self.chosen.mechanism}"',
             "",
             *_comment(
-                "How many devices are expected: shares of the fleet are shares of it. With open "
+                "How many devices are expected: a share of the fleet is a share of this. With open "
                 "selection devices come and go, and pick themselves at an announced rate; with a "
                 "roster the collector knows them all, and picks."
             ),
@@ -63,7 +63,7 @@ class StreamFile:
 
 
 def _values(subject: Subject) -> list[str]:
-    """What devices hold."""
+    """Return the lines that say what devices hold."""
     if isinstance(subject.query, MeanQuery):
         return [f"range = [{subject.query.low!r}, {subject.query.high!r}]"]
     return [*_labels(subject.labels, named=subject.named), *_comment(OTHER)]
@@ -72,14 +72,14 @@ def _values(subject: Subject) -> list[str]:
 def _labels(labels: Sequence[str], *, named: bool) -> list[str]:
     note = [] if named else _comment("Put names in place of the numbers, each once.")
     quoted = ", ".join(map(_quoted, labels))
-    # Only spaces after commas may break: a label can have spaces of its own.
+    # Lines may break only at spaces after commas: a label can contain spaces.
     body = [f"  {label}," for label in map(_quoted, labels)]
     short = f"labels = [{quoted}]"
     return [*note, short] if len(short) <= WIDTH else [*note, "labels = [", *body, "]"]
 
 
 def _quoted(label: str) -> str:
-    r"""A TOML string: JSON's escapes are TOML's, but for DEL, which JSON leaves alone.
+    r"""Return a TOML string: TOML has JSON's escapes, and one for DEL, which JSON leaves alone.
 
     >>> print(_quoted('say "é"\n'))
     "say \"é\"\n"

@@ -1,4 +1,4 @@
-"""What a plan is about: labels, or a number in a range."""
+"""The subject of a plan: labels, or a number in a range."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ldpstream.streams.faults import bad_file, unreadable
 
 @dataclass(frozen=True)
 class Subject:
-    """What devices hold, and what is asked of it."""
+    """The values that devices hold, and the query about them."""
 
     query: Query
     values: int
-    """Labels, or levels of a number."""
+    """The number of labels, or of levels of a number."""
     labels: tuple[str, ...] = ()
     named: bool = False
     """Whether the labels have names, or just numbers."""
@@ -34,7 +34,7 @@ class Subject:
 
     @classmethod
     def of_labels(cls, text: str) -> Subject:
-        """From a number of labels, or the name of a file with a label a line.
+        """Make a subject from a number of labels, or from a file with one label on each line.
 
         >>> Subject.of_labels("3").labels
         ('0', '1', '2')
@@ -45,7 +45,7 @@ class Subject:
 
     @classmethod
     def of_range(cls, text: str, levels: int | None = None) -> Subject:
-        """From LOW:HIGH; the mean is asked for. `levels`: of a sample, if there is one.
+        """Make a subject, the mean, from LOW:HIGH; `levels` are those of a sample, if there is one.
 
         >>> Subject.of_range("-20:60").typical
         80.0
@@ -66,7 +66,7 @@ def _labels_in(path: Path) -> Domain:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        fix = "give a number of labels, or a file with a label a line"
+        fix = "give a number of labels, or a file with one label per line"
         raise unreadable(path, error, fix) from None
     try:
         return Domain.of([line.strip() for line in lines if line.strip()])

@@ -1,4 +1,4 @@
-"""The error that is to be reached, and what it takes."""
+"""The error to reach, and what it takes to reach it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST_EPSILON, MOST_EPSILON = 1e-3, 32.0
 
 
 class Judge(Protocol):
-    """Says what to expect of a mechanism under some settings."""
+    """A function that says what to expect of a mechanism under some settings."""
 
     @property
     def most_users(self) -> int:
@@ -28,7 +28,7 @@ class Judge(Protocol):
 
 
 def read_goal(text: str, typical: float) -> float:
-    """A root mean squared error: a number, a share of a `typical` value, or both, the lesser.
+    """Parse a target RMSE: a number, a share of a `typical` value, or both, of which the lesser.
 
     >>> read_goal("0.01", 0.1), read_goal("5%", 0.1), read_goal("0.01,5%", 0.1)
     (0.01, 0.005, 0.005)
@@ -53,11 +53,11 @@ class Target:
 
     goal: float
     reached: bool
-    """As the plan stands."""
+    """Whether the plan reaches the goal as it stands."""
     users: int | None
-    """With this epsilon; None: no fleet that can be judged would do."""
+    """The least at this epsilon; None if no fleet that can be judged is enough."""
     epsilon: Epsilon | None
-    """With these users; None: 32 would not do."""
+    """The least with these users; None if even 32 is not enough."""
 
     def row(self) -> dict[str, object]:
         epsilon = None if self.epsilon is None else float(self.epsilon)
@@ -70,7 +70,7 @@ class Target:
 
 
 def aim(judge: Judge, mechanism: str, settings: Settings, goal: float, rmse: float) -> Target:
-    """What it takes to reach a goal; a `Mistake` if nothing does."""
+    """Return what it takes to reach a goal; raise a `Mistake` if nothing does."""
     users = enough_users(judge, mechanism, settings, goal)
     epsilon = enough_epsilon(judge, mechanism, settings, goal)
     if users is None and epsilon is None:
@@ -89,7 +89,7 @@ def unreachable(mechanism: str, settings: Settings, goal: float) -> Mistake:
 
 
 def enough_users(judge: Judge, mechanism: str, settings: Settings, goal: float) -> int | None:
-    """The smallest fleet that reaches the goal, rounded up to three digits."""
+    """Return the smallest fleet that reaches the goal, rounded up to three digits."""
 
     def error(users: float) -> float:
         return _error(judge, mechanism, lambda: replace(settings, users=round(users)))
@@ -99,7 +99,7 @@ def enough_users(judge: Judge, mechanism: str, settings: Settings, goal: float) 
 
 
 def enough_epsilon(judge: Judge, mechanism: str, settings: Settings, goal: float) -> Epsilon | None:
-    """The smallest epsilon that reaches the goal, rounded up to three digits."""
+    """Return the smallest epsilon that reaches the goal, rounded up to three digits."""
 
     def error(epsilon: float) -> float:
         return _error(judge, mechanism, lambda: replace(settings, epsilon=Epsilon.of(epsilon)))
@@ -109,7 +109,7 @@ def enough_epsilon(judge: Judge, mechanism: str, settings: Settings, goal: float
 
 
 def _error(judge: Judge, mechanism: str, settings: Callable[[], Settings]) -> float:
-    """Infinite where the mechanism cannot run at all."""
+    """Return the error to expect; infinite if the mechanism cannot run."""
     try:
         return judge(mechanism, settings()).rmse
     except Mistake as refusal:

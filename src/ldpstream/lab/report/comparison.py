@@ -26,7 +26,7 @@ def write_comparison(
     command: str,
     floor: float = MRE_FLOOR,
 ) -> Path:
-    """CSV, PNG and SVG of each chart, `comparison.csv` with all figures, and `report.html`."""
+    """Write each chart as CSV, PNG and SVG, all figures as `comparison.csv`, and `report.html`."""
     for chart in charts:
         chart.write_csv(folder)
         draw(chart, folder)
@@ -42,7 +42,7 @@ def write_comparison(
     lead = [
         paragraph(first, "lead"),
         *(paragraph(sentence) for sentence in more),
-        paragraph(f"The mean relative error takes a value below {floor:g} for {floor:g}."),
+        paragraph(f"In the mean relative error a value below {floor:g} counts as {floor:g}."),
         made_by(__version__, command),
     ]
     title = f"Which mechanism for {stream.name}?"

@@ -1,4 +1,4 @@
-"""What a report says, apart from how it is written down: the same for HTML and for Markdown."""
+"""The content of a report, apart from its form: the same for HTML and for Markdown."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def outcome(judged: Sequence[Judged]) -> str:
 
 
 def method(result: Reproduction) -> str:
-    """How the figures were made."""
+    """Say how the figures were made."""
     return (
         "The literal algorithms: generalised randomised response, the variance as printed, no "
-        f"pooling; {result.repeats} repeats. The mean relative error takes a frequency below "
-        f"{MRE_FLOOR} for {MRE_FLOOR}. LNS is reflected at 0 and 1."
+        f"pooling; {result.repeats} repeats. In the mean relative error a frequency below "
+        f"{MRE_FLOOR} counts as {MRE_FLOOR}. LNS is reflected at 0 and 1."
     )
 
 
 def numbers(one: Judged) -> str:
-    """What was compared, and what to bear in mind where the claim does not hold."""
+    """Say what was compared, and what to bear in mind where the claim does not hold."""
     return f"{one.verdict.compared}. {one.row()['note']}".strip()
 
 
 def table2_grid(table: Table2) -> Grid:
-    """Only the cells that the paper has too: the CSV has all."""
+    """Return only the cells that the paper has too; the CSV has all."""
     columns = ("ε, w", "stream", "mechanism", "paper", "ours ± sd", "deviation")
     rows: list[tuple[object, ...]] = [
         (
@@ -74,7 +74,7 @@ def streams_grid(streams: Sequence[Stream]) -> Grid:
 
 
 def origin(stream: Stream) -> str:
-    """What a prepared data set is, where it comes from, and whether it was cut."""
+    """Say what a prepared data set is, where it comes from, and whether it was cut."""
     known = DATA_SETS.get(stream.name)
     if not isinstance(stream, EventsStream) or known is None or stream.folder != known.folder:
         return ""
@@ -85,7 +85,7 @@ def origin(stream: Stream) -> str:
 
 
 def machine() -> str:
-    """Where the times were measured."""
+    """Say where the times were measured."""
     python = platform.python_version()
     return f"Measured on {cores()} cores, {platform.machine()}, Python {python}."
 

@@ -15,7 +15,7 @@ from ldpstream.lab.reproduction.table2 import Table2
 
 
 def write_markdown(result: Reproduction, folder: Path, command: str, path: Path) -> Path:
-    """A page that links to the figures in `folder`."""
+    """Write a page that links to the figures in `folder`."""
     judged = result.judged()
     place = Path(relpath(folder.resolve(), path.parent.resolve())).as_posix()
     claims: list[tuple[object, ...]] = [
@@ -45,7 +45,7 @@ def write_markdown(result: Reproduction, folder: Path, command: str, path: Path)
 
 
 def table(grid: Grid) -> str:
-    r"""A table.
+    r"""Return a table in Markdown.
 
     >>> print(table(Grid(("a", "b"), [(1, "x|y")])))
     | a | b |

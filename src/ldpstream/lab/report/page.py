@@ -1,4 +1,4 @@
-"""The parts of a page. Whatever comes in is escaped; only `Html` goes through as it is."""
+"""The parts of an HTML page. All text is escaped, except `Html`, which is kept as it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Html(str):
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, an anchor, and what stands below."""
+    """A heading, an anchor, and the parts below it."""
 
     anchor: str
     title: str
@@ -28,7 +28,7 @@ class Section:
 
 
 def page(title: str, lead: Sequence[Html], sections: Sequence[Section]) -> str:
-    """The whole file: no script, and nothing that would have to be fetched."""
+    """Return the whole file: it has no script and loads nothing from elsewhere."""
     style = files("ldpstream.lab.report").joinpath("page.css").read_text()
     links = "".join(f'<a href="#{s.anchor}">{escape(s.title)}</a> ' for s in sections)
     body = "\n".join(
@@ -56,7 +56,7 @@ def made_by(version: str, command: str) -> Html:
 
 
 def table(grid: Grid, kind: str = "") -> Html:
-    """Numbers to the right."""
+    """Return a table with its numbers aligned to the right."""
     head = "".join(f"<th>{escape(column)}</th>" for column in grid.columns)
     body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in grid.rows)
     return Html(
@@ -73,10 +73,10 @@ def figure(svg: str, name: str, caption: str) -> Html:
 
 
 def inlined(svg: str, name: str, label: str) -> str:
-    """An SVG of Matplotlib's as a part of the page.
+    """Return an SVG of Matplotlib's as a part of the page.
 
-    Its text takes the page's colour, its background goes, and its ids get a prefix, since those of
-    two figures may be the same.
+    Its text takes the page's colour, its background is removed, and its ids get a prefix, since
+    those of two figures may be the same.
 
     >>> inlined('<?xml?><svg width="1pt" id="a"><use href="#a"/></svg>', "f", "a plot")
     '<svg role="img" aria-label="a plot" id="f-a"><use href="#f-a"/></svg>'

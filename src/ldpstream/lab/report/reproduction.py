@@ -19,7 +19,7 @@ from ldpstream.lab.reproduction.table2 import Table2
 
 
 def write_exhibits(result: Reproduction, folder: Path) -> list[Path]:
-    """CSV, PNG and SVG of each."""
+    """Write CSV, PNG and SVG of each exhibit."""
     paths = []
     for name, exhibit in result.exhibits.items():
         paths.append(write_whole(folder / f"{name}.csv", exhibit.to_csv()))
@@ -31,7 +31,7 @@ def write_exhibits(result: Reproduction, folder: Path) -> list[Path]:
 
 
 def write_report(result: Reproduction, folder: Path, command: str) -> Path:
-    """`report.html`, from the exhibits that `write_exhibits` left in the folder."""
+    """Write `report.html`, from the exhibits that `write_exhibits` left in the folder."""
     judged = result.judged()
     lead = [
         paragraph(content.outcome(judged), "lead"),

@@ -1,4 +1,4 @@
-"""What the paper claims of its evaluation, each claim with a judge that reads the data."""
+"""The claims of the paper's evaluation, each with a judge that reads the data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ldpstream.lab.reproduction.table2 import Table2
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, and how to find out whether it is so."""
+    """A sentence of the paper, and the judge of whether it holds."""
 
     words: str
     rests_on: str
@@ -53,7 +53,7 @@ class Judged:
 
 
 def judge(exhibits: Mapping[str, Chart | Table2]) -> list[Judged]:
-    """Every claim that rests on one of the exhibits."""
+    """Judge every claim that rests on one of the exhibits."""
     return [
         Judged(claim, claim.judge(exhibits[claim.rests_on]))
         for claim in CLAIMS

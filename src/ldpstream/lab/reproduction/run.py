@@ -1,4 +1,4 @@
-"""Runs studies, one after the other on one engine; runs that they share are made once."""
+"""The run of several studies on one engine; runs that they share are made once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AS_PRINTED = RunOptions(oracle=Oracle.GRR, variance=VarianceRule.PAPER)
 
 @dataclass(frozen=True)
 class Timing:
-    """What a study cost."""
+    """The time that a study took."""
 
     name: str
     runs: int
@@ -40,7 +40,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came out."""
+    """The exhibits that were made, from which streams, and how long it took."""
 
     exhibits: Mapping[str, Chart | Table2]
     timings: tuple[Timing, ...]
@@ -53,7 +53,7 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class Plan:
-    """The studies of one command: the literal algorithms, GRR, the printed variance."""
+    """The studies of one command, with the literal algorithms, GRR and the printed variance."""
 
     names: tuple[str, ...]
     scope: Scope = field(default_factory=Scope)
@@ -61,7 +61,7 @@ class Plan:
     seed: int = 0
 
     def size(self) -> int:
-        """The number of runs, shared ones counted wherever they are used."""
+        """Return the number of runs; shared ones are counted wherever they are used."""
         grids = [grid for name in self.names for grid in self._grids(name)]
         return sum(
             len(g.streams) * len(g.mechanisms) * len(g.epsilons) * len(g.windows) * g.repeats
@@ -123,7 +123,7 @@ class Plan:
 
 
 def chosen(name: str) -> tuple[str, ...]:
-    """One study, or `all` of them.
+    """Return the names of one study, or of `all` of them.
 
     >>> chosen("fig-roc")
     ('fig-roc',)
@@ -137,6 +137,6 @@ def chosen(name: str) -> tuple[str, ...]:
 
 
 def _each_once(runs: Sequence[Row]) -> list[Row]:
-    """A run that two panels share must not count as two repeats."""
+    """Drop duplicates: a run that two panels share must not count as two repeats."""
     parameters = ("fingerprint", "mechanism", "epsilon", "window", "repeat")
     return list({tuple(run[name] for name in parameters): run for run in runs}.values())

@@ -1,4 +1,4 @@
-"""Which streams, mechanisms and parameters each figure of the paper is made of.
+"""The streams, mechanisms and parameters that each figure of the paper is made of.
 
 The text gives the defaults (epsilon 1, w 20, 30 or 50) and some of the values on the axes; where
 it gives none, ours span the same range.
@@ -26,7 +26,7 @@ WALK_STEPS = (0.001, 0.002, 0.004, 0.008, 0.016)
 SINE_SPEEDS = (0.005, 0.01, 0.02, 0.05, 0.1)
 
 MOST_TIMESTAMPS = 1000
-"""Real streams are cut after so many: the paper's longest has 886."""
+"""Longer real streams are cut: the paper's longest has 886."""
 
 EPSILON = Axis("epsilon", "privacy budget ε of a window")
 WINDOW = Axis("window", "window w, timestamps")
@@ -55,7 +55,7 @@ class Sweep:
     """Where each stream, by fingerprint, stands on the x axis, if that is a parameter of it."""
 
     def rows(self, runs: Sequence[Row]) -> list[Row]:
-        """The runs of this panel out of many, with the column of its axis."""
+        """Return those of many runs that belong to this panel, with the column of its axis."""
         streams = {stream.fingerprint for stream in self.streams}
         return [
             {**row, self.axis.name: self.places.get(row["fingerprint"], row.get(self.axis.name))}
@@ -111,7 +111,7 @@ class Scope:
     def varied(
         self, make: Make, axis: Axis, values: Sequence[float]
     ) -> tuple[tuple[Stream, ...], dict[str, float]]:
-        """A stream a value of its parameter, and where each stands on that axis."""
+        """Return a stream for each value of its parameter, and where each stands on that axis."""
         streams = tuple(self.make(make, **{axis.name: value}) for value in values)
         return streams, {s.fingerprint: value for s, value in zip(streams, values, strict=True)}
 

@@ -18,7 +18,7 @@ SETTINGS = ((1.0, 20), (2.0, 20), (2.0, 40))
 """(epsilon, w)"""
 
 PAPER_NAMES = {"tdrive": "taxi"}
-"""What the paper calls a stream, where we call it otherwise."""
+"""The paper's name for a stream, where ours differs."""
 
 Key = tuple[float, int, str, str]
 """Epsilon, window, stream, mechanism."""
@@ -40,7 +40,7 @@ class Cell:
 
     @property
     def deviation(self) -> float | None:
-        """Ours against the paper's, in %."""
+        """The deviation of our figure from the paper's, in %."""
         return None if self.paper is None else 100 * (self.ours / self.paper - 1)
 
 
@@ -60,7 +60,7 @@ class Table2:
         return cls(tuple(_cell(key, found) for key, found in groups.items()))
 
     def printed(self) -> list[Cell]:
-        """The cells that the paper has too."""
+        """Return the cells that the paper has too."""
         return [cell for cell in self.cells if cell.paper is not None]
 
     def deviations(self) -> list[Deviation]:
@@ -113,7 +113,7 @@ def _cell(key: Key, found: list[float]) -> Cell:
 
 @cache
 def paper_figures() -> dict[Key, float]:
-    """The printed table.
+    """Return the printed table.
 
     >>> paper_figures()[1.0, 20, "sin", "lpa"]
     0.0404

@@ -1,4 +1,4 @@
-"""What a data set is, and how it becomes a stream that is kept."""
+"""A data set, and how it becomes a stream on disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Size:
-    """Of a stream."""
+    """The size of a stream."""
 
     users: int
     timestamps: int
@@ -31,7 +31,7 @@ class DataSet:
     """A public set of events: what it is, where to get it, how to read it.
 
     `find` turns the path that a user gives into the files to read, `events` makes a table of these.
-    `events` imports Polars, when it is called: a stream that is prepared needs it no longer.
+    `events` imports Polars only when it is called: a prepared stream does not need it.
     """
 
     name: str
@@ -52,7 +52,7 @@ class DataSet:
         return home() / "sets" / self.name
 
     def open(self) -> EventsStream | None:
-        """The prepared stream, if there is one."""
+        """Return the prepared stream, if there is one."""
         try:
             return EventsStream.open(self.folder)
         except (OSError, ValueError, KeyError, TypeError):
@@ -61,7 +61,7 @@ class DataSet:
     def prepare(
         self, source: Path | None, watch: Watch = lambda what, done, total: None
     ) -> EventsStream:
-        """Read the files as they were downloaded. Does nothing if this was done with the same."""
+        """Prepare a stream from the files as downloaded, unless it was made from the same files."""
         need(f"preparing {self.name}", "data")
         from ldpstream.streams.reading import readable
         from ldpstream.streams.table import write_events
@@ -83,7 +83,7 @@ class DataSet:
 
 
 def named_files(*names: str) -> Callable[[Path], list[Path]]:
-    """Find files by their official names: in the folder given, or one of them given itself."""
+    """Find files by their official names, from their folder or from the path of one of them."""
 
     def find(source: Path) -> list[Path]:
         folder = source if source.is_dir() else source.parent
@@ -96,7 +96,7 @@ def named_files(*names: str) -> Callable[[Path], list[Path]]:
 
 
 def one_file(*endings: str) -> Callable[[Path], list[Path]]:
-    """Take one file, or the only one in a folder, that ends in one of these."""
+    """Find the file with one of these endings: the path given, or the only one in that folder."""
 
     def find(source: Path) -> list[Path]:
         files = sorted(source.iterdir()) if source.is_dir() else [source]
@@ -110,7 +110,7 @@ def one_file(*endings: str) -> Callable[[Path], list[Path]]:
 
 
 def unreadable_rows(file: Path) -> Callable[[str], Mistake]:
-    """What to say of a row that the official file would not have."""
+    """Return what makes the error for a row that the official file would not have."""
 
     def blame(column: str) -> Mistake:
         what = f"a row has no {column} that can be read"

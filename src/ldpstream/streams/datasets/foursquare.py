@@ -3,9 +3,9 @@
 `dataset_TIST2015_Checkins.txt` has user, venue, UTC time and offset in minutes, and
 `dataset_TIST2015_POIs.txt` venue, latitude, longitude, category and country, both tab-separated.
 
-The paper has 447 timestamps in the 18 months and does not say how long they are. Ours: days (UTC),
-the first 447 of them; a user who comes later is not there. The value is the country of the last
-check-in: the 77 most frequent ones, and "other" should a file have more.
+The paper has 447 timestamps in the 18 months and does not say how long they are. Here: days (UTC),
+the first 447 of them; a user who appears later is left out. The value is the country of the last
+check-in: the 77 most frequent ones, and "other" if a file has more.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def events(files: Sequence[Path]) -> Events:
             strict=True,
         )
     )
-    # "Tue Apr 03 18:00:06 +0000 2012": the weekday says nothing more.
+    # "Tue Apr 03 18:00:06 +0000 2012": the weekday is redundant.
     clock = (
         pl.col("time")
         .str.slice(4)

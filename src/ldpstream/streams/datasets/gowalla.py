@@ -25,7 +25,7 @@ DAY = 86_400
 def events(files: Sequence[Path]) -> Events:
     import polars as pl
 
-    from ldpstream.streams.labels import Flags
+    from ldpstream.streams.labels import Chosen
     from ldpstream.streams.table import Events
 
     (file,) = files
@@ -50,7 +50,7 @@ def events(files: Sequence[Path]) -> Events:
     return Events(
         frame=frame,
         every=DAY,
-        labels=Flags(tuple(f"row {row} column {column}" for row in strips for column in strips)),
+        labels=Chosen(tuple(f"row {row} column {column}" for row in strips for column in strips)),
         blame=unreadable_rows(file),
         file=file,
         aligned=True,
@@ -58,7 +58,7 @@ def events(files: Sequence[Path]) -> Events:
 
 
 def _strip(frame: pl.LazyFrame, column: str) -> pl.Expr:
-    """1 to STRIPS: where the row lies among strips of equally many rows."""
+    """Return the number of a row's strip, 1 to STRIPS; all strips have equally many rows."""
     import polars as pl
 
     from ldpstream.streams.labels import bin_of, quantiles

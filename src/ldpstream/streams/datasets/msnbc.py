@@ -1,8 +1,8 @@
 """MSNBC: what 989,818 visitors read on msnbc.com on 28 September 1999.
 
-After a header that names the categories, a line a visitor: the categories of the pages seen, as
-numbers from 1. There is no clock, so that t is the position in the visit; who has seen everything
-has "left". Visits are cut after 100 pages.
+After a header that names the categories, each line is a visitor: the categories of the pages seen,
+as numbers from 1. There is no clock, so t is the position in the visit; after the last page a
+visitor has "left". Visits are cut after 100 pages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TIMESTAMPS = 100
 def events(files: Sequence[Path]) -> Events:
     import polars as pl
 
-    from ldpstream.streams.labels import Flags
+    from ldpstream.streams.labels import Chosen
     from ldpstream.streams.table import Events
 
     (file,) = files
@@ -50,7 +50,7 @@ def events(files: Sequence[Path]) -> Events:
     return Events(
         frame=pl.concat([pages, ends]),
         every=1,
-        labels=Flags((*categories, LEFT)),
+        labels=Chosen((*categories, LEFT)),
         blame=unreadable_rows(file),
         file=file,
         timestamps=TIMESTAMPS,
@@ -58,7 +58,7 @@ def events(files: Sequence[Path]) -> Events:
 
 
 def _parts(file: Path) -> tuple[list[str], bytes]:
-    """The names of the categories, and the lines of the visitors."""
+    """Return the names of the categories, and the lines of the visitors."""
     head, mark, body = _text(file).partition(b"% Sequences:")
     names = [line.split() for line in head.decode("latin-1").splitlines() if line[:1] not in "%"]
     categories = [name for line in names for name in line]

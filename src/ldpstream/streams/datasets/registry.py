@@ -24,7 +24,7 @@ def data_set(name: str) -> DataSet:
 
 
 def open_data_set(name: str) -> EventsStream:
-    """The prepared stream of this name."""
+    """Return the prepared stream of this name."""
     known = data_set(name)
     stream = known.open()
     if stream is None:

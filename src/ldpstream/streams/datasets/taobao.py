@@ -1,9 +1,9 @@
 """Taobao: which advertisements customers clicked on (Ali display-ad click data).
 
-`raw_sample.csv` has user, time_stamp, adgroup_id, pid, nonclk, clk, a row an advertisement shown;
-`ad_feature.csv` has adgroup_id, cate_id and more, a row an advertisement.
+`raw_sample.csv` has user, time_stamp, adgroup_id, pid, nonclk, clk, with a row for each
+advertisement shown; `ad_feature.csv` has adgroup_id, cate_id and more, with a row for each.
 
-The paper has 117 groups of categories, 10 minutes and three days, and does not say which. Ours: the
+The paper has 117 groups of categories, 10 minutes and three days, and does not say which. Here: the
 116 categories that are clicked most, "other" for the rest, and the first three days of the file.
 The value is the category of the last click. A customer who was shown something in these days and
 clicked on nothing is a user without a value: the paper's N leaves no other reading.

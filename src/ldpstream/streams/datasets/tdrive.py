@@ -1,9 +1,9 @@
 """T-Drive: a week of taxis in Beijing (the paper's "Taxi").
 
-The release is a folder of text files, one a taxi, with lines `taxi id, date time, longitude,
-latitude`. Some files are empty; their taxis are users who never say where they are.
+The release is a folder of text files, one for each taxi, with lines `taxi id, date time,
+longitude, latitude`. Some files are empty; their taxis are users who never say where they are.
 
-The paper divides the city into five areas and does not say which. Ours: the centre, which is the
+The paper divides the city into five areas and does not say which. Here: the centre, which is the
 box around the Fourth Ring Road, and what lies outside of it in each quarter as seen from its
 middle. Positions outside the municipality are faults of the receiver and are left out.
 """
@@ -39,7 +39,7 @@ def find(source: Path) -> list[Path]:
 def events(files: Sequence[Path]) -> Events:
     import polars as pl
 
-    from ldpstream.streams.labels import Flags
+    from ldpstream.streams.labels import Chosen
     from ldpstream.streams.table import Events
 
     columns = {"user": pl.Int64, "time": pl.String, "east": pl.Float64, "north": pl.Float64}
@@ -67,7 +67,7 @@ def events(files: Sequence[Path]) -> Events:
     return Events(
         frame=pl.concat([seen, nowhere]),
         every=TEN_MINUTES,
-        labels=Flags(AREAS),
+        labels=Chosen(AREAS),
         blame=unreadable_rows(files[0].parent),
         file=files[0].parent,
         timestamps=TDRIVE_SIZE.timestamps,

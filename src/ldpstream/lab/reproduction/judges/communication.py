@@ -29,13 +29,13 @@ def budget_sends_at_least_one(chart: Chart) -> Verdict:
 
 
 def one_report_a_window_or_less(chart: Chart) -> Verdict:
-    """LSP and LPU send 1/w of a report a timestamp, LPD and LPA less."""
+    """Judge whether LSP and LPU send 1/w of a report per timestamp, and LPD and LPA less."""
     panel = panel_of(chart, "window")
     uniform = [panel.values(name)[w] * w for name in ("lsp", "lpu") for w in panel.values(name)]
     adaptive = [panel.values(name)[w] * w for name in ("lpd", "lpa") for w in panel.values(name)]
     said = f"CFPU x w: LSP, LPU {min(uniform):.3f} to {max(uniform):.3f}; "
     said += f"LPD, LPA {min(adaptive):.3f} to {max(adaptive):.3f}"
-    # LSP counts whole windows only, so a last part of one may make a few per cent.
+    # LSP reports once in every window, also in a last part of one: a few per cent.
     near = all(abs(share - 1) < STEADY for share in uniform)
     return Verdict(near and max(adaptive) < min(uniform), said)
 
@@ -71,7 +71,7 @@ def table2_is_near(table: Table2) -> Verdict:
 
 
 def population_sends_less(table: Table2) -> Verdict:
-    """In every column: LPD and LPA below LPU, which is far below LBU."""
+    """Judge whether in every column LPD and LPA are below LPU, which is below LBU, LBD and LBA."""
     columns: dict[tuple[float, int, str], dict[str, float]] = {}
     for cell in table.cells:
         column = columns.setdefault((cell.epsilon, cell.window, cell.stream), {})

@@ -26,7 +26,7 @@ def adaptive_population_beats_uniform(chart: Chart) -> Verdict:
 
 
 def slow_streams_are_ordered(chart: Chart) -> Verdict:
-    """LPA <= LPD < LPU on slow streams (docs/paper-corrections.md)."""
+    """Judge whether LPA <= LPD < LPU on slow streams (docs/paper-corrections.md)."""
     return all_of(
         below_on_average(chart, "lpa", "lpd", SLOW), below_on_average(chart, "lpd", "lpu", SLOW)
     )
@@ -67,7 +67,7 @@ def _gain(chart: Chart, mechanism: str) -> Verdict:
 
 
 def sampling_crosses_over(chart: Chart) -> Verdict:
-    """LSP is best of all at the two smallest Q and worse than LPD and LPA at the largest."""
+    """Judge whether LSP is best at the two least Q, and worse than LPD and LPA at the largest."""
     panel = panel_of(chart, "LNS")
     lines = {mechanism: panel.values(mechanism) for mechanism in SEVEN}
     steps = sorted(lines["lsp"])
@@ -79,7 +79,7 @@ def sampling_crosses_over(chart: Chart) -> Verdict:
 
 
 def adaptive_is_slightly_worse_when_wild(chart: Chart) -> Verdict:
-    """At the largest Q: above LPU, and by less than half of it."""
+    """Judge whether LPD and LPA are above LPU at the largest Q, by less than half of it."""
     panel = panel_of(chart, "LNS")
     uniform = ends(panel, "lpu")[1]
     ratios = [ends(panel, mechanism)[1] / uniform for mechanism in ("lpd", "lpa")]
@@ -96,7 +96,7 @@ def adaptive_is_better_when_steady(chart: Chart) -> Verdict:
 
 
 def sampling_is_best_slow_and_worst_fast(chart: Chart) -> Verdict:
-    """Of LSP, LPU, LPD and LPA on Sin, from the smallest b to the largest."""
+    """Judge whether LSP beats LPU, LPD and LPA at the least b, and loses to all at the largest."""
     panel = panel_of(chart, "Sin")
     first, last = (
         {name: ends(panel, name)[end] for name in ("lsp", *POPULATION)} for end in (0, 1)

@@ -19,7 +19,7 @@ def population_finds_more_than_absorption(chart: Chart) -> Verdict:
 
 
 def adaptive_population_finds_most(chart: Chart) -> Verdict:
-    """On most streams LPD and LPA both beat LBA, LSP and LPU."""
+    """Judge whether on most streams both LPD and LPA beat LBA, LSP and LPU."""
     won = [
         min(area["lpd"], area["lpa"]) > max(area["lba"], area["lsp"], area["lpu"])
         for area in _areas(chart)
@@ -36,7 +36,7 @@ def sampling_finds_least(chart: Chart) -> Verdict:
 
 
 def _areas(chart: Chart) -> list[dict[str, float]]:
-    """The AUCs of each stream that has events to find."""
+    """Return the AUCs of each stream that has events to find."""
     return [panel.areas() for panel in chart.panels if panel.points]
 
 

@@ -14,7 +14,7 @@ POPULATION = ("lpu", "lpd", "lpa")
 """LSP belongs to both divisions: it gives all of a window to one timestamp."""
 SLOW = ("Sin", "Log")
 SYNTHETIC = ("LNS", *SLOW)
-"""How the titles of the panels with these streams begin."""
+"""Prefixes of the titles of the panels with synthetic streams."""
 
 
 @dataclass(frozen=True)
@@ -26,22 +26,22 @@ class Verdict:
 
 
 def falls(chart: Chart, mechanisms: Sequence[str], panels: str = "") -> Verdict:
-    """Each line ends lower than it starts."""
+    """Judge whether each line ends lower than it starts."""
     return _trend(chart, mechanisms, panels, lambda change: change < 1)
 
 
 def rises(chart: Chart, mechanisms: Sequence[str], panels: str = "") -> Verdict:
-    """Each line ends higher than it starts."""
+    """Judge whether each line ends higher than it starts."""
     return _trend(chart, mechanisms, panels, lambda change: change > 1)
 
 
 def stays(chart: Chart, mechanisms: Sequence[str], within: float, panels: str = "") -> Verdict:
-    """Each line ends where it starts, give or take a share of it."""
+    """Judge whether each line ends within this share of where it starts."""
     return _trend(chart, mechanisms, panels, lambda change: abs(change - 1) <= within)
 
 
 def below(chart: Chart, better: Sequence[str], worse: Sequence[str], panels: str = "") -> Verdict:
-    """At every x the worst of `better` lies below the best of `worse`."""
+    """Judge whether at every x the worst of `better` lies below the best of `worse`."""
     lost, factors = [], []
     for panel in _chosen(chart, panels):
         high = _envelope(panel, better, max)
@@ -56,7 +56,7 @@ def below(chart: Chart, better: Sequence[str], worse: Sequence[str], panels: str
 
 
 def usually_below(chart: Chart, better: str, worse: str, panels: str = "") -> Verdict:
-    """In most settings the one lies below the other, and so does its geometric mean."""
+    """Judge whether one lies below the other in most settings, and in the geometric mean."""
     ratios = [
         worse_at / better_at
         for panel in _chosen(chart, panels)
@@ -69,7 +69,7 @@ def usually_below(chart: Chart, better: str, worse: str, panels: str = "") -> Ve
 
 
 def below_on_average(chart: Chart, better: str, worse: str, panels: Sequence[str]) -> Verdict:
-    """In each of these panels the one's geometric mean along x lies below the other's."""
+    """Judge whether in each of these panels one's geometric mean along x is below the other's."""
     said, holds = [], True
     for title in panels:
         for panel in _chosen(chart, title):
@@ -81,7 +81,7 @@ def below_on_average(chart: Chart, better: str, worse: str, panels: Sequence[str
 
 
 def all_of(*verdicts: Verdict) -> Verdict:
-    """Every one of them."""
+    """Return a verdict that holds if all of these hold."""
     return Verdict(
         all(verdict.holds for verdict in verdicts),
         "; ".join(verdict.compared for verdict in verdicts),
@@ -89,7 +89,7 @@ def all_of(*verdicts: Verdict) -> Verdict:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The mean of ratios; not a number if there are none.
+    """Return the geometric mean, which suits ratios; NaN if there are no values.
 
     >>> f"{geometric_mean([2, 8]):.6g}"
     '4'
@@ -100,25 +100,25 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def ends(panel: Panel, mechanism: str) -> tuple[float, float]:
-    """The first and the last y of a line."""
+    """Return the first and the last y of a line."""
     line = panel.line(mechanism)
     return line[0].y, line[-1].y
 
 
 def on_synthetic(chart: Chart) -> Chart:
-    """Only the panels of LNS, Sin and Log."""
+    """Return the chart with only the panels of LNS, Sin and Log."""
     return replace(chart, panels=tuple(p for p in chart.panels if p.title.startswith(SYNTHETIC)))
 
 
 def on_real(chart: Chart) -> Chart:
-    """Only the panels of real streams."""
+    """Return the chart with only the panels of real streams."""
     return replace(
         chart, panels=tuple(p for p in chart.panels if not p.title.startswith(SYNTHETIC))
     )
 
 
 def panel_of(chart: Chart, title: str) -> Panel:
-    """The panel whose title begins so."""
+    """Return the panel whose title begins with `title`."""
     return _chosen(chart, title)[0]
 
 
@@ -150,7 +150,7 @@ def _pairs(panel: Panel, left: str, right: str) -> Iterable[tuple[float, float]]
 def _envelope(
     panel: Panel, mechanisms: Sequence[str], pick: Callable[[list[float]], float]
 ) -> dict[float, float]:
-    """Maps x to the highest or lowest of these lines there."""
+    """Return, by x, the highest or the lowest of these lines."""
     lines = [panel.values(mechanism) for mechanism in mechanisms]
     shared = set.intersection(*(set(line) for line in lines))
     return {x: pick([line[x] for line in lines]) for x in sorted(shared)}
