@@ -1,15 +1,15 @@
-"""How many files and connections a process may have open."""
+"""The limit on the files and connections that a process may have open."""
 
 from __future__ import annotations
 
 import resource
 
 BESIDES = 200
-"""For files, pipes and what libraries open."""
+"""Descriptors to allow beside the connections: files, pipes and what libraries open."""
 
 
 def allow_connections(number: int) -> None:
-    """Raise the limit for that many, as far as it may be; the usual one of a shell is 1024."""
+    """Raise the soft limit to fit them, as far as the hard one allows; a shell's is often 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = number + BESIDES
     if soft != resource.RLIM_INFINITY and soft < needed:
