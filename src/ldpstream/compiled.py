@@ -53,11 +53,11 @@ def _machine_code(kernel: Callable[..., Any]) -> Any:
         dispatcher: Any = njit(cache=True, nogil=True, boundscheck=False)(kernel)
     except RuntimeError:  # no folder that a cache could be written to
         return njit(nogil=True, boundscheck=False)(kernel)
-    _one_at_a_time(dispatcher._cache)
+    _serialise_saves(dispatcher._cache)
     return dispatcher
 
 
-def _one_at_a_time(cache: Any) -> None:
+def _serialise_saves(cache: Any) -> None:
     """Let one process at a time add to a kernel's cache on disk.
 
     Numba numbers the signatures of a kernel in the order in which they are saved. Two processes

@@ -9,7 +9,7 @@ BESIDES = 200
 
 
 def allow_connections(number: int) -> None:
-    """Raise the soft limit to fit them, as far as the hard one allows; a shell's is often 1024."""
+    """Raise the limit to fit `number`, as far as the hard limit allows; a shell's is often 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = number + BESIDES
     if soft != resource.RLIM_INFINITY and soft < needed:

@@ -129,7 +129,7 @@ class MqttBridge:
                     client.ack(message.mid, message.qos)
 
     def _gathered(self) -> dict[tuple[str, int], list[MQTTMessage]]:
-        """Gather reports for a moment, by round and length: a batch has records of one kind."""
+        """Gather reports for a moment, and group them by round and length as batches need it."""
         found: dict[tuple[str, int], list[MQTTMessage]] = {}
         with contextlib.suppress(queue.Empty):
             messages = [self._waiting.get(timeout=1.0)]

@@ -1,4 +1,4 @@
-"""How much of a log an engine counts at once.
+"""The size of the batches in which an engine counts a log.
 
 A batch reads back which devices the round's earlier batches have counted. So a batch waits until it
 has at least half as many messages as the round had before it, or the round has ended. Then all

@@ -59,5 +59,5 @@ def _rhythm(hour: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _crowd(since: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how full the stadium is: three timestamps from 0 to 1, and three back."""
+    """Return how full the stadium is: from 0 to 1 in three timestamps, and back in three."""
     return np.clip(np.minimum(since + 1, MATCH + 3 - since) / 3, 0, 1)

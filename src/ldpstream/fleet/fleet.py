@@ -156,7 +156,7 @@ class Fleet:
         first = self._members[0] = await self._join(0)
         terms = first.device.terms
         assert terms is not None
-        self._agree(terms)
+        self._map_labels(terms)
         return terms
 
     async def _enrol_others(self, at_once: int) -> None:
@@ -169,11 +169,11 @@ class Fleet:
 
         await asyncio.gather(*(join(user) for user in range(1, self._plan.devices)))
 
-    async def _grow(self) -> None:
+    async def _enrol_gradually(self) -> None:
         await self._enrol_others(ENROLLING_BESIDE)
         await self._stopped.wait()
 
-    def _agree(self, terms: Terms) -> None:
+    def _map_labels(self, terms: Terms) -> None:
         """Map the source's labels to values of the stream, or refuse them."""
         domain = self._plan.source.domain
         if isinstance(terms.values, Range):
@@ -214,10 +214,10 @@ class Fleet:
             await gateway.check()
             workers = [asyncio.create_task(gateway.run())]
             if self._plan.gradual:
-                workers.append(asyncio.create_task(self._grow()))
+                workers.append(asyncio.create_task(self._enrol_gradually()))
         else:
             for member in self._members.values():
-                member.task = asyncio.create_task(self._live(member))
+                member.task = asyncio.create_task(self._run_member(member))
             workers = []
         workers.append(asyncio.create_task(self._change_weather(terms)))
         workers.append(asyncio.create_task(self._read(terms, reader)))
@@ -242,7 +242,7 @@ class Fleet:
         members = list(self._members.values())  # more may come while these decide
         return (member.device for member in members if not member.line.offline)
 
-    async def _live(self, member: _Member) -> None:
+    async def _run_member(self, member: _Member) -> None:
         """Run one device until it is cancelled, and count its outcomes."""
         await member.device.run(wait=LONGEST_POLL, tell=self._count)
 
@@ -264,7 +264,7 @@ class Fleet:
                 self._leave(self._members[user])
                 self._members[user] = member
                 if not self._plan.gateway:
-                    member.task = asyncio.create_task(self._live(member))
+                    member.task = asyncio.create_task(self._run_member(member))
             await asyncio.sleep(_until_next(terms))
 
     def _leave(self, member: _Member) -> None:
@@ -317,13 +317,13 @@ def _folder(kept: Path | None) -> Iterator[Path]:
 
 
 def _until_next(terms: Terms) -> float:
-    """Seconds until the next timestamp has begun."""
+    """Return the seconds until the next timestamp has begun."""
     passed = (time.time() * 1000 - terms.start_ms) % terms.interval_ms
     return (terms.interval_ms - passed) / 1000 + 0.001
 
 
 def _is_numbered(domain: Domain, labels: int) -> bool:
-    """Whether the labels are 0, 1, ..., as in built-in streams: they fit any so many labels."""
+    """Whether the labels are 0, 1, ..., as in built-in streams: they fit any of that size."""
     return domain == Domain.numbered(labels)
 
 

@@ -42,17 +42,17 @@ class Users:
     def value(self, user: int, t: int) -> int | None:
         """Return the label of a user at t, or None if that is too long ago."""
         if t not in self._values:
-            self._go_to(t)
+            self._advance_to(t)
         values = self._values.get(t)
         return None if values is None else int(values[user])
 
     def counts(self, t: int) -> Counts | None:
         """Return how many users hold each label at t; None before the first t asked for."""
         if self._last is not None and t > self._last:
-            self._go_to(t)  # no device answered at t, but t has passed
+            self._advance_to(t)  # no device answered at t, but t has passed
         return self._counts.get(t)
 
-    def _go_to(self, t: int) -> None:
+    def _advance_to(self, t: int) -> None:
         start = t if self._last is None else self._last + 1
         for now in range(start, t + 1):
             values = next(self._snapshots)[: self._devices].copy()

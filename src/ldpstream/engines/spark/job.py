@@ -44,7 +44,7 @@ class Job:
         return writer.option("checkpointLocation", str(checkpoint)).start()
 
     def _count(self, messages: DataFrame, number: int) -> None:
-        """Count one batch. Its number is not used: PostgreSQL stores the sequences counted."""
+        """Count one batch. Its number is not used: PostgreSQL knows by sequence what is counted."""
         batches = {stream: BatchBuilder(stream, 0, 0) for stream in self._options.streams}
         ends = {
             stream: local.known_ends(self._log, self._counts, stream, self._counts.counted(stream))
