@@ -12,7 +12,7 @@ help: ## Show this list
 setup: ## Build .venv from the lock file; every target below does this first
 	@tools/setup.sh
 
-demo: setup ## Watch a collector and 2,000 devices on this machine, live, until Ctrl-C
+demo: setup ## Run a collector and 2,000 devices on this machine, live, until Ctrl-C
 	@$(VENV)/bin/ldpstream demo $(ARGS)
 
 test: lint audit-dependencies ## Run every check: lint, types, tests and doctests
@@ -28,14 +28,14 @@ lint: setup ## Check style and types
 	$(VENV)/bin/python tools/check_security.py --quiet --recursive src --configfile pyproject.toml --severity-level medium
 	$(RUN) mypy
 
-format: setup ## Put the code into the project's format, and fix what can be fixed
+format: setup ## Format the code, and fix what can be fixed automatically
 	$(RUN) ruff check --fix .
 	$(RUN) ruff format .
 
-lock: ## Write the lock files anew from pyproject.toml (ARGS=--upgrade takes the newest)
+lock: ## Regenerate the lock files from pyproject.toml (ARGS=--upgrade takes the newest versions)
 	@tools/lock.sh $(ARGS)
 
-audit-dependencies: setup ## Look up known vulnerabilities of what requirements.lock names
+audit-dependencies: setup ## Look up known vulnerabilities of the packages in requirements.lock
 	@$(VENV)/bin/python tools/audit_dependencies.py
 
 bench: setup ## Run the benchmarks that take a minute; the pages in docs/ name the commands of the others
@@ -46,6 +46,6 @@ bench-rivals: ## Measure the oracles against other libraries, in .venv-rivals
 	@tools/setup.sh rivals
 	.venv-rivals/bin/python benchmarks/oracles.py $(ARGS)
 
-clean: ## Remove everything that was built, .venv too
+clean: ## Remove everything that was built, including .venv
 	rm -rf .venv .venv-rivals .uv .system .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-output
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -36,7 +36,7 @@ def test_a_label_stands_once() -> None:
     with pytest.raises(Mistake) as refusal:
         Domain.of(["a", "b", "a"])
     assert refusal.value.problem is Problem.DOMAIN_DUPLICATE
-    assert str(refusal.value) == "label 'a' stands twice in the domain; name each label once"
+    assert str(refusal.value) == "label 'a' appears twice in the domain; name each label once"
 
 
 def test_a_label_has_at_most_1000_characters() -> None:

@@ -46,7 +46,9 @@ def test_errors_survive_the_way_to_another_process(kind: type[LdpStreamError]) -
     error = kind(Problem.TIMESTAMP_ORDER, given=3, last=5)
     for again in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
         assert type(again) is kind
-        assert str(again) == "timestamp 3 was asked for after 5; go forward only"
+        assert str(again) == (
+            "timestamp 3 was asked for after 5; ask for timestamps in increasing order"
+        )
         assert (again.problem, again.facts) == (error.problem, error.facts)
 
 

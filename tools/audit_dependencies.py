@@ -1,7 +1,7 @@
-"""Known vulnerabilities of what requirements.lock names: pip-audit, where its service is in reach.
+"""Look up known vulnerabilities of the packages in requirements.lock, with pip-audit.
 
-Exit status 1 if there are any. Without a network, or with a mirror that has no such service, it
-says so in one line and ends with 0: nothing was looked up, and nothing is claimed.
+The exit status is 1 if there are any. Without a network, or with a mirror that has no such service,
+it says so in one line and exits with 0: nothing was looked up, and nothing is claimed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SERVICES = {
 
 
 def reachable(url: str) -> bool:
-    """Whether the service answers a question that it always has an answer to."""
+    """Whether the service answers a request that it can always answer."""
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
             return isinstance(json.load(answer), dict)
@@ -32,7 +32,7 @@ def reachable(url: str) -> bool:
 def main() -> None:
     service = next((name for name, url in SERVICES.items() if reachable(url)), None)
     if service is None:
-        print("audit-dependencies: no vulnerability service is in reach; nothing was looked up")
+        print("audit-dependencies: no vulnerability service can be reached; nothing was looked up")
         return
     options = ["-r", str(LOCK), "--no-deps", "--disable-pip", "-s", service, "--strict"]
     sys.exit(subprocess.run([sys.executable, "-m", "pip_audit", *options], check=False).returncode)

@@ -1,8 +1,8 @@
-"""Run bandit, without its warnings that a `nosec` mark stands beside more than one string.
+"""Run bandit without its warnings about a `nosec` comment that suppresses nothing.
 
-It looks at each part of a statement by itself: of the parts that a mark covers, usually one is a
-finding. What is found elsewhere is told as ever. A mark that has become useless is found by ruff,
-whose `noqa` for the same rule stands beside it (RUF100).
+Bandit checks each part of a statement by itself and warns about every part that a `nosec` covers
+without a finding; usually only one part has one. Other findings are reported as usual. A `nosec`
+that has become useless is found by ruff, through the `noqa` of the same rule beside it (RUF100).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Write the lock files from pyproject.toml. Versions already locked are kept where they still fit;
-# `tools/lock.sh --upgrade` takes the newest, `tools/lock.sh --upgrade-package NAME` one of them.
+# `tools/lock.sh --upgrade` takes the newest, `tools/lock.sh --upgrade-package NAME` that of one package.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,9 +16,9 @@ compile() {
   "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
     --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
     --output-file "$lock" "$@"
-  # The lock is good for any registry and any machine: it names neither.
+  # The lock works with any registry and on any machine: it names neither.
   if grep -nE '[a-z]+://|file:|(^|[[:space:]])/[a-z]' "$lock"; then
-    echo "lock: $lock names an address or a path (above); nothing of the kind may be in it" >&2
+    echo "lock: $lock names an address or a path (above); a lock must have neither" >&2
     exit 1
   fi
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Make .venv hold exactly what requirements.lock names, and this project, editable.
+# Make .venv contain exactly the packages of requirements.lock, and this project as an editable install.
 # `tools/setup.sh rivals` does the same with .venv-rivals and requirements-rivals.lock.
-# Needs Python 3.11 or later with pip. Does nothing, quickly, when nothing changed.
+# Needs Python 3.11 or later with pip. Returns at once if nothing has changed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -42,7 +42,7 @@ command -v "$python" >/dev/null || fail "there is no '$python'; install Python 3
   fail "'$python' has no pip; install it (on Debian: apt-get install python3-pip)"
 echo "Setting up $venv; this takes up to a minute, once." >&2
 
-# uv does not read pip's settings: hand over the two without which a mirror or a proxy fails.
+# uv does not read pip's settings: pass on the two without which a mirror or a proxy fails.
 pip_setting() {
   "$python" -m pip config list 2>/dev/null | sed -n "s/^[^=]*\.$1='\(.*\)'\$/\1/p" | head -n 1
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Make sure of the programs that the tests run and PyPI does not carry: chromium, nats-server,
-# mosquitto, Java. What is missing comes from Debian's packages, unpacked into .system: nothing is
-# installed, no service is started, and root is not needed. Only chromium, which is more than
-# its own files, is installed, where this user may.
-# Says one line and succeeds if it cannot; the tests then say so too, and fail under CI.
+# Provide the programs that the tests run and PyPI does not carry: chromium, nats-server, mosquitto,
+# Java. Those that are missing come from Debian's packages, unpacked into .system: nothing is
+# installed, no service is started, and root is not needed. Only chromium, which needs more than
+# its own files, is installed, if this user may do so.
+# If that fails, it prints one line and exits with 0; the tests then say so too, and fail under CI.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,7 +22,7 @@ give_up() {
   echo "system: there is no $1, and it could not be fetched; install it (on Debian, as root: apt-get install $1), or the tests that need it are skipped" >&2
 }
 
-# apt with lists and archives of its own, so that any user may call it.
+# Run apt-get with lists and archives of its own, so that any user may call it.
 apt_here() {
   local state=$root/apt
   mkdir -p "$state/lists/partial" "$state/archives/partial"
@@ -30,7 +30,7 @@ apt_here() {
     -o APT::Sandbox::User="$(id -un)" "$@"
 }
 
-# A program of Debian's, with the packages that its libraries are in, and a script that runs it.
+# Fetch a program from Debian, with the packages of its libraries, and write a script that runs it.
 fetch() {
   local name=$1 program=$2 said
   shift 2

@@ -1,4 +1,4 @@
-"""`python -m ldpstream` is `ldpstream`."""
+"""The command `ldpstream`, as `python -m ldpstream`."""
 
 from ldpstream.cli import main
 

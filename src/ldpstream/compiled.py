@@ -1,4 +1,4 @@
-"""Machine code where NumPy is too slow: Numba kernels, their fallback, and threads over chunks.
+"""Numba kernels for what NumPy does too slowly, their fallbacks, and threads over chunks.
 
 Kernels release the GIL and run on chunks in a thread pool of our own. That needs none of Numba's
 threading layers, of which only some may be called from several threads at once.
@@ -37,7 +37,7 @@ _limit = sys.maxsize
 def compiled(fallback: Callable[..., Any] | None = None) -> Callable[[Kernel], Kernel]:
     """Compile a kernel with Numba; without Numba use `fallback`, or the kernel as plain Python.
 
-    A fallback takes the same arguments and gives the same bits; tests hold the two together.
+    A fallback takes the same arguments and returns the same bits; tests compare the two.
     """
 
     def decorate(kernel: Kernel) -> Kernel:
@@ -53,11 +53,11 @@ def _machine_code(kernel: Callable[..., Any]) -> Any:
         dispatcher: Any = njit(cache=True, nogil=True, boundscheck=False)(kernel)
     except RuntimeError:  # no folder that a cache could be written to
         return njit(nogil=True, boundscheck=False)(kernel)
-    _one_at_a_time(dispatcher._cache)
+    _serialise_saves(dispatcher._cache)
     return dispatcher
 
 
-def _one_at_a_time(cache: Any) -> None:
+def _serialise_saves(cache: Any) -> None:
     """Let one process at a time add to a kernel's cache on disk.
 
     Numba numbers the signatures of a kernel in the order in which they are saved. Two processes
@@ -78,10 +78,10 @@ def _one_at_a_time(cache: Any) -> None:
 
 
 def in_chunks(rows: int, work: Callable[[int, int], Part], multiple: int = 1) -> list[Part]:
-    """Run `work(start, stop)` over 0 .. rows on all cores; the results in order.
+    """Run `work(start, stop)` over chunks of 0 .. rows on all cores; return the results in order.
 
-    Chunk borders fall on multiples of `multiple` and depend on the number of cores: work must not
-    depend on where they fall.
+    Chunk borders are multiples of `multiple` and depend on the number of cores: the work must not
+    depend on where they are.
 
     >>> sum(in_chunks(100_000, lambda start, stop: stop - start))
     100000
@@ -94,12 +94,12 @@ def in_chunks(rows: int, work: Callable[[int, int], Part], multiple: int = 1) ->
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     return min(_limit, len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1)
 
 
 def use_cores(most: int) -> None:
-    """Keep to so many from now on: for one of several processes that share the machine."""
+    """Use at most `most` cores from now on, in one of several processes that share a machine."""
     global _limit
     _limit = most
     _threads.cache_clear()

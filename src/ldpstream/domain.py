@@ -11,7 +11,7 @@ MOST_LABELS = 1 << 16
 """The hash of the local-hashing oracles is exact for values of 16 bits (`oracles/hashing.py`)."""
 
 LONGEST_LABEL = 1000
-"""Characters (code points). Devices keep the labels of a stream, whoever has named them."""
+"""In characters (code points). Devices store the labels of a stream, whoever has named them."""
 
 
 def check_labels(labels: int) -> int:

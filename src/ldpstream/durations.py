@@ -1,4 +1,4 @@
-"""Lengths of time as people write them, in files and on the command line alike."""
+"""Durations as people write them, in files and on the command line alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = "500ms, 30s, 1min, 1h or 1d"
 
 
 def milliseconds(text: str) -> int | None:
-    """Of a whole number and a unit; None if it is something else.
+    """Parse a duration such as "10s" into milliseconds; return None if it is not one.
 
     >>> milliseconds("1min"), milliseconds("500 ms"), milliseconds("soon")
     (60000, 500, None)
@@ -30,7 +30,7 @@ def milliseconds(text: str) -> int | None:
 
 
 def spelled(length_ms: int) -> str:
-    """Write it in the largest unit that it is a whole number of, up to days.
+    """Write a duration as a whole number of the largest possible unit, up to days.
 
     >>> spelled(60_000), spelled(90_000), spelled(1_500)
     ('1m', '90s', '1500ms')

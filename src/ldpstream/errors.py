@@ -1,7 +1,7 @@
-"""The one catalogue of everything that can go wrong, in the words a user reads.
+"""The catalogue of all errors, with the messages that users read.
 
-Each entry says what is wrong and what to do about it. The command line prints the line, the HTTP
-API puts the code into a problem body, the documentation lists the entries: all from here.
+Each entry says what is wrong and what to do about it. The command line prints it as one line, the
+HTTP API puts its code into a problem body, and the documentation refers to it by that code.
 
 >>> from ldpstream.errors import Mistake, Problem
 >>> print(Mistake(Problem.EPSILON_RANGE, given="-1"))
@@ -14,12 +14,12 @@ from enum import Enum
 
 
 class Problem(Enum):
-    """What is wrong (a template over facts), and what to do."""
+    """A kind of error: what is wrong and what to do, as templates for the facts of a case."""
 
     EPSILON_RANGE = ("epsilon is {given}", "give a number from 1e-9 to 32")
     WINDOW_RANGE = ("window is {given}", "give a whole number of timestamps, 1 or more")
     DOMAIN_SIZE = ("the domain has {given} labels", "give 2 to 65536")
-    DOMAIN_DUPLICATE = ("label {label!r} stands twice in the domain", "name each label once")
+    DOMAIN_DUPLICATE = ("label {label!r} appears twice in the domain", "name each label once")
     LABEL_LENGTH = ("a label has {given} characters", "give it at most {most}")
     LABEL_UNKNOWN = ("{label!r} is not a label of this domain", "use one of: {known}")
     VALUE_RANGE = ("value {given} is outside the domain of {labels} labels", "give 0 to {last}")
@@ -32,20 +32,23 @@ class Problem(Enum):
         "give at least {needed} users, or a shorter window",
     )
     BUDGET_TOO_SMALL = (
-        "epsilon {epsilon} over a window of {window} leaves less than 1e-9 a timestamp",
+        "epsilon {epsilon} over a window of {window} leaves less than 1e-9 for each timestamp",
         "give a larger epsilon, or a shorter window",
     )
-    TIMESTAMP_ORDER = ("timestamp {given} was asked for after {last}", "go forward only")
+    TIMESTAMP_ORDER = (
+        "timestamp {given} was asked for after {last}",
+        "ask for timestamps in increasing order",
+    )
     STATE_MISMATCH = (
-        "the saved state is of {found}, not of {expected}",
-        "restore it where it was made",
+        "the saved state has {found}, not {expected}",
+        "restore it with the settings that it was saved with",
     )
     REPORT_LENGTH = ("a report has {given} bytes", "this oracle's reports have {expected}")
     REPORT_VERSION = ("a report has version {given}", "this collector reads version {expected}")
     REPORT_RANGE = ("a report's {field} is {given}", "it must be {expected}")
     SUPPORT_MISMATCH = (
-        "support counts of {left} and {right} labels do not add",
-        "merge one round only",
+        "support counts over {left} and {right} labels cannot be added",
+        "merge counts of one round only",
     )
     NO_REPORTS = ("there is no estimate from zero reports", "carry the last release over")
     EPSILON_EXCEEDED = (
@@ -54,7 +57,7 @@ class Problem(Enum):
     )
     ROSTER_EXHAUSTED = (
         "{asked} users are asked for at t={t} and {available} are available",
-        "the mechanism asks for more than a window holds",
+        "the mechanism asks for more users than a window has",
     )
     DATA_FILE = ("{file}: {what}", "{fix}")
     DATA_SET_UNKNOWN = ("there is no data set {given!r}", "use one of: {known}")
@@ -71,51 +74,54 @@ class Problem(Enum):
     PLUGIN_FILE = ("{file}: {what}", "give a Python file that registers a mechanism")
     WORKER_LOST = (
         "a worker process ended while it ran {task}",
-        "if memory ran out, use fewer workers; what was done is kept",
+        "if memory ran out, use fewer workers; results so far are kept",
     )
     WORKER_CODE = (
         "a worker has another version of this package",
-        "install the same on every machine of the cluster",
+        "install the same version on every machine of the cluster",
     )
     WORKER_DATA = (
         "a worker of the cluster has no file {file}",
         "let all machines share one LDPSTREAM_HOME, at the same path",
     )
     CLUSTER_LOST = (
-        "the Dask scheduler went away",
-        "start it and run the command again; what was done is kept",
+        "the connection to the Dask scheduler was lost",
+        "start it and run the command again; results so far are kept",
     )
     WORKER_START = (
-        "a worker process ended as it started",
+        "a worker process ended while it was starting",
         "in a script, call run() below: if __name__ == '__main__'",
     )
     CONFIG_FILE = ("{file}, line {line}: {what}", "{fix}")
     SECRET_FILE = ("secret in {file}: {what}", "{fix}")
     COLLECTOR_DIED = (
-        "the collector ended with status {status} before it listened",
+        "the collector exited with status {status} before it listened for requests",
         "run it by hand to see why: ldpstream serve FILE",
     )
     TERMS_CHANGED = (
         "stream {stream} is stored with {name} = {stored}, and the file says {given}",
-        "put it back, or give the stream a new name: devices have pinned its terms",
+        "restore the old value, or give the stream a new name: devices have pinned its terms",
     )
     STORE_VERSION = (
         "{file} was written by a newer release (schema {found}, this one knows {known})",
-        "upgrade, or use the store of this release",
+        "upgrade ldpstream, or use a store that this release can read",
     )
     STORE_DAMAGED = (
         "{file} cannot be read as a store: {what}",
-        "put a backup in its place, or move it away to begin anew",
+        "restore a backup, or move the file away to start with an empty store",
     )
     STORE_FILE = (
         "{file} cannot be used as a store: {what}",
-        "name a file in a folder that can be written",
+        "name a file in a writable folder",
     )
     STORE_LOCKED = ("{file} is in use by another collector", "stop that one first")
-    DATABASE = ("{where} cannot be used: {what}", "check store, the server and its log")
+    DATABASE = (
+        "{where} cannot be used: {what}",
+        "check store in the configuration file, the server and its log",
+    )
     LOG_UNAVAILABLE = (
         "{where} cannot be used: {what}",
-        "check ingest, and that nats-server runs with JetStream (-js)",
+        "check ingest in the configuration file, and that nats-server runs with JetStream (-js)",
     )
     LOG_MISSING = (
         "{file} names no report log, so there is nothing for an engine to count",
@@ -123,25 +129,28 @@ class Problem(Enum):
     )
     ENGINE_ENDED = (
         "the Spark job ended: {what}",
-        "see its log, and start it again: it goes on from its checkpoint",
+        "see its log, and start it again: it resumes from its checkpoint",
     )
     LEASE_LOST = (
-        "stream {stream} is conducted by another collector now",
-        "nothing to do: this one follows",
+        "another collector holds the lease on stream {stream} now",
+        "nothing to do: this collector follows that one",
     )
     MASTER_DIFFERS = (
         "{where} belongs to collectors with another master secret",
-        "give all collectors of a store the same one (docs/scale.md)",
+        "give all collectors of a store the same master secret (docs/scale.md)",
     )
-    ADDRESS_IN_USE = ("{address} cannot be listened on: {what}", "give another listen address")
+    ADDRESS_IN_USE = ("cannot listen on {address}: {what}", "give another listen address")
     ROUND_UNKNOWN = ("there is no round {given!r}", "ask for the current rounds")
-    ROUND_CLOSED = ("round {given} is closed", "nothing to do: it was counted without this report")
-    REPORT_MAC = ("the report's authentication code is wrong", "sign with the key of enrolment")
+    ROUND_CLOSED = ("round {given} is closed", "nothing to do: a late report does not count")
+    REPORT_MAC = ("the report's MAC is wrong", "sign it with the key received at enrolment")
     REPORT_CONFLICT = (
-        "this device has sent another report in this round",
-        "send the same bytes again, or nothing",
+        "this device has already sent a different report in this round",
+        "retry with the same bytes only",
     )
-    REPORT_NOT_ASKED = ("this device is not asked in this round", "report when a round lists it")
+    REPORT_NOT_ASKED = (
+        "this device is not asked in this round",
+        "report only in rounds that list this device",
+    )
     DEVICE_VERSION = (
         "the device does not speak protocol 2",
         "update the program on the device: devices of release 0.1.0 can be made to give away more"
@@ -158,17 +167,17 @@ class Problem(Enum):
     TOO_LARGE = ("the body has more than {limit} bytes", "send less at once")
     PARAMETER = ("{name} is {given}", "give {expected}")
     NOT_FOUND = ("there is nothing at {given}", "see /openapi.json")
-    METHOD = ("{given} is not possible here", "see /openapi.json")
+    METHOD = ("the method {given} is not allowed here", "see /openapi.json")
     UNAVAILABLE = ("the collector cannot store anything now", "try again in {seconds} s")
     INTERNAL = ("the collector failed to answer", "try again later; its log says why")
     ALERT_RULE = ("the rule cannot be used: {what}", "{fix}")
     ALERT_RULE_EXISTS = (
-        "there is an alert {name!r} of label {label!r} already",
+        "there is already an alert {name!r} for label {label!r}",
         "replace it, or give another name",
     )
     ALERT_RULE_FIXED = (
-        "the rule {name!r} stands in the configuration file",
-        "change it there, and start the collector again",
+        "the rule {name!r} is set in the configuration file",
+        "change it there, and restart the collector",
     )
     ALERT_RULE_UNKNOWN = ("there is no rule {given!r}", "list them: GET .../alerts/rules")
     WEBHOOK = ("the webhook did not take the alert: {what}", "check [collector.alerts] webhook")
@@ -231,8 +240,8 @@ class Problem(Enum):
     )
     COLLECTOR_REFUSED = ("the collector refused {what}: {status} {code}", "{detail}")
     TARGET_UNREACHABLE = (
-        "{mechanism} does not reach an error of {goal} over a window of {window} with {labels} "
-        "labels, whatever the users or epsilon",
+        "{mechanism} cannot reach an error of {goal} over a window of {window} with {labels} "
+        "labels, whatever the number of users or epsilon",
         "give a larger --target-error, a shorter window or fewer labels",
     )
     OPTION = ("{option} is {given}", "give {expected}")
@@ -243,12 +252,12 @@ class Problem(Enum):
 
     @property
     def code(self) -> str:
-        """The stable name of the entry, as it stands in a problem body."""
+        """The stable name of the entry, as it appears in a problem body."""
         return self.name.lower().replace("_", "-")
 
 
 class LdpStreamError(Exception):
-    """Any error of this package: an entry of the catalogue and the facts of the case."""
+    """An error of this package: an entry of the catalogue and the facts of the case."""
 
     def __init__(self, problem: Problem, /, **facts: object) -> None:
         self.problem = problem
@@ -268,7 +277,7 @@ class MalformedReport(LdpStreamError, ValueError):
 
 
 class GuaranteeBroken(LdpStreamError):
-    """A mechanism was about to spend more of some user's epsilon than it may. Never caught."""
+    """A mechanism would have spent more of a user's epsilon than it may. It is never caught."""
 
 
 def _rebuild(

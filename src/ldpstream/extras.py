@@ -1,4 +1,4 @@
-"""The extras of pyproject.toml: which package comes with which, and what to say without it.
+"""The extras of pyproject.toml: which extra installs which package, and the error without it.
 
 The package itself needs the standard library only; a device needs no more than that.
 """
@@ -25,20 +25,20 @@ EXTRA_OF = {
     "pyarrow": "spark",
     "pyspark": "spark",
 }
-"""The extra that brings a package, by the name that it is imported under.
+"""The extra that installs a package, by the name under which the package is imported.
 
-Packages that we do without if they are missing, such as Numba, are not here.
+Packages that have a fallback, such as Numba, are not listed.
 """
 
 
 def need(what: str, extra: str) -> None:
-    """Refuse to begin something whose extra is not installed."""
-    if not all(_is_there(package) for package, its in EXTRA_OF.items() if its == extra):
+    """Raise `Mistake` if a package of the extra that `what` needs is not installed."""
+    if not all(_is_installed(package) for package, its in EXTRA_OF.items() if its == extra):
         raise Mistake(Problem.EXTRA_MISSING, what=what, extra=extra)
 
 
 def extra_for(error: ModuleNotFoundError) -> str | None:
-    """Return the extra that brings the module that was not found, or None if none does.
+    """Return the extra that installs the module that was not found, or None if there is none.
 
     >>> extra_for(ModuleNotFoundError(name="paho.mqtt"))
     'mqtt'
@@ -46,8 +46,8 @@ def extra_for(error: ModuleNotFoundError) -> str | None:
     return EXTRA_OF.get((error.name or "").partition(".")[0])
 
 
-def _is_there(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     try:
         return importlib.util.find_spec(package) is not None
-    except ValueError:  # None stands in its place in sys.modules
+    except ValueError:  # sys.modules has None in its place
         return False

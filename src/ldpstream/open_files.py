@@ -1,11 +1,11 @@
-"""How many files and connections a process may have open."""
+"""The limit on the files and connections that a process may have open."""
 
 from __future__ import annotations
 
 import resource
 
 BESIDES = 200
-"""For files, pipes and what libraries open."""
+"""Descriptors to allow beside the connections: files, pipes and what libraries open."""
 
 
 def allow_connections(number: int) -> int:

@@ -195,7 +195,7 @@ BOTH = ["--users", "1000", "--epsilon", "1"]
         ([*BOTH, "--labels", "4", "--oracle", "delphi"], "delphi"),
         ([*BOTH, "--labels", "4", "--target-error", "small"], "--target-error"),
         ([*BOTH, "--labels", "4", "--timestamps", "0"], "--timestamps"),
-        ([*BOTH, "--labels", "4", "--target-error", "1e-9", *QUICK], "does not reach"),
+        ([*BOTH, "--labels", "4", "--target-error", "1e-9", *QUICK], "cannot reach"),
         ([*BOTH, "--labels", "4", "--user", "name"], "--user"),
         ([*BOTH, "--stream", "cosine"], "cosine"),
         ([*BOTH, "--counts", "nowhere.csv"], "nowhere.csv"),

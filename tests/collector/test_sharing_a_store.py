@@ -235,7 +235,7 @@ def test_only_the_one_that_conducts_tells_of_alerts(database: Database) -> None:
         runners[1].wake()
         eventually(lambda: state("one") is state("two") is State.RESOLVED)
         eventually(lambda: len(hook.heard) == 2)
-        with pytest.raises(Mistake, match="conducted by another"):
+        with pytest.raises(Mistake, match="another collector holds the lease"):
             first.write_note("a", NOTE, {})
         for runner in runners:
             runner.stop()

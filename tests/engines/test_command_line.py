@@ -42,6 +42,6 @@ def test_nothing_to_recount(
 ) -> None:
     file = write_config(tmp_path / "c.toml", database, nats_server, "never", 4)
     assert run(["engine", "local", "--config", str(file), "--recount"]) == 0
-    assert "no round that is counted" in capsys.readouterr().out
+    assert "no complete round that has been counted" in capsys.readouterr().out
     assert run(["engine", "local", "--config", str(file), "--recount", "--json"]) == 0
     assert capsys.readouterr().out == "[]\n"

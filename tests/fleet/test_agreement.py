@@ -16,7 +16,7 @@ TERMS = make_terms(labels=["north", "south"])
 
 
 def agree(source: Stream) -> None:
-    Fleet(Plan("http://127.0.0.1:1", "regions", "token", source, 2, 1.0))._agree(TERMS)
+    Fleet(Plan("http://127.0.0.1:1", "regions", "token", source, 2, 1.0))._map_labels(TERMS)
 
 
 def of(*labels: str) -> CountsStream:

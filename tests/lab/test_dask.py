@@ -108,7 +108,7 @@ def test_a_scheduler_that_goes_away_is_told(
         raise dask.client.FutureCancelledError("task", "scheduler-connection-lost")
 
     monkeypatch.setattr(dask.Future, "result", lost)
-    with pytest.raises(LdpStreamError, match=r"scheduler went away; .* what was done is kept"):
+    with pytest.raises(LdpStreamError, match=r"scheduler was lost; .* results so far are kept"):
         small_grid(repeats=1).run(engine=engine)
 
 

@@ -88,7 +88,7 @@ def test_an_error_comes_with_its_traceback(pool: ProcessPool, own: Path) -> None
     indirect=True,
 )  # fmt: skip
 def test_a_broken_promise_is_told_as_one(pool: ProcessPool, own: Path) -> None:
-    with pytest.raises(GuaranteeBroken, match="more than a window holds"):
+    with pytest.raises(GuaranteeBroken, match="more users than a window has"):
         one_run("every-other").run(engine=pool)
 
 

@@ -171,7 +171,7 @@ def test_a_run_carries_on_from_where_the_mechanism_stands() -> None:
     settings = Settings(2, SMALL.users, Epsilon.of(1), 5, oracle=Oracle.GRR)
     mechanism = build("lpa", settings)
     run(SMALL, mechanism, np.random.default_rng(0))
-    with pytest.raises(Mistake, match="go forward only"):
+    with pytest.raises(Mistake, match="in increasing order"):
         run(SMALL, mechanism, np.random.default_rng(0))
 
 

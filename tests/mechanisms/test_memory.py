@@ -98,9 +98,9 @@ def test_a_memory_of_another_kind_is_refused(change: dict[str, Any]) -> None:
     mechanism = Remembering(*_parts())
     saved = mechanism.save()
     before = json.dumps(saved)
-    with pytest.raises(Mistake, match="restore it where it was made"):
+    with pytest.raises(Mistake, match="restore it with the settings"):
         mechanism.restore(saved | {"memory": saved["memory"] | change})
-    with pytest.raises(Mistake, match="restore it where it was made"):
+    with pytest.raises(Mistake, match="restore it with the settings"):
         mechanism.restore({name: part for name, part in saved.items() if name != "memory"})
     assert json.dumps(mechanism.save()) == before
 

@@ -38,8 +38,8 @@ def test_budget_division_needs_a_nano_epsilon_for_each_slot(name: str, least: in
         Case(name, nano=least - 1, window=WINDOW).build()
     assert refusal.value.problem is Problem.BUDGET_TOO_SMALL
     assert str(refusal.value) == (
-        f"epsilon 0.0000000{least - 1} over a window of 20 leaves less than 1e-9 a timestamp;"
-        " give a larger epsilon, or a shorter window"
+        f"epsilon 0.0000000{least - 1} over a window of 20 leaves less than 1e-9 for each"
+        " timestamp; give a larger epsilon, or a shorter window"
     )
 
 

@@ -143,7 +143,7 @@ def test_a_state_of_another_layout_is_not_read() -> None:
 def test_a_filter_of_other_labels_is_refused() -> None:
     ours = Filter(labels=2)
     before = ours.save()
-    with pytest.raises(Mistake, match="labels 3, not of labels 2"):
+    with pytest.raises(Mistake, match="labels 3, not labels 2"):
         ours.restore(Filter(labels=3).save())
     assert ours.save() == before
 

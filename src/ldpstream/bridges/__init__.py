@@ -1,1 +1,1 @@
-"""Between a collector and fleets that do not speak HTTP. A bridge sees what the collector sees."""
+"""Bridges between a collector and fleets without HTTP. A bridge sees what the collector sees."""

@@ -1,8 +1,8 @@
 """A bridge between a collector and an MQTT broker: rounds out, reports in.
 
 It holds no secret and keeps no state. A report is acknowledged to the broker when the collector has
-it on disk, or has refused it for good: a bridge that dies is replaced by another that is given the
-rest. What comes twice is counted once, by the collector.
+it on disk or has refused it for good; if the bridge dies, the broker delivers the rest to the next
+one. Delivery is at-least-once, and the collector counts a report exactly once.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 LONGEST_POLL = 20
 BREATH_SECONDS = 0.05
-"""How long reports gather before they are passed on."""
+"""How long reports are gathered before they are forwarded."""
 LONGEST_PAUSE = 5.0
 
 
 @dataclass
 class Passed:
-    """What came of the reports so far."""
+    """How many of the reports so far were accepted, repeated or refused."""
 
     accepted: int = 0
     repeated: int = 0
@@ -46,7 +46,7 @@ class Passed:
 
 
 class MqttBridge:
-    """One stream of one collector, whose selection is open: everyone there is told the same."""
+    """A bridge for one stream with open selection, where all devices get the same announcement."""
 
     def __init__(self, url: str, stream: str, broker: Broker) -> None:
         self._url = url
@@ -57,15 +57,15 @@ class MqttBridge:
         self.passed = Passed()
 
     def stop(self) -> None:
-        """Let `run` return; reports that are not passed on yet stay with the broker."""
+        """Let `run` return; reports that are not forwarded yet stay with the broker."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Carry rounds and reports until told to stop."""
+        """Forward rounds and reports until told to stop."""
         first = self._ask_rounds(HttpTransport(), after=0, wait=0)
         if first.status != 200:
             raise self._explain(first)
-        # A fixed name and a session that stays: the broker keeps reports while no bridge is there.
+        # A fixed client id and a persistent session: the broker keeps reports while no bridge runs.
         client = self._broker.client(
             client_id=f"ldpstream-bridge-{self._stream}", clean_session=False, manual_ack=True
         )
@@ -94,7 +94,7 @@ class MqttBridge:
     # Rounds
 
     def _announce(self, client: Client) -> None:
-        """Publish every announcement, retained: who connects later hears the last one at once."""
+        """Publish retained announcements: a device that connects later gets the last at once."""
         transport, serial, failures = HttpTransport(), 0, 0
         while not self._stopping.is_set():
             try:
@@ -119,7 +119,7 @@ class MqttBridge:
         transport = HttpTransport()
         while not self._stopping.is_set():
             for (round_name, size), messages in self._gathered().items():
-                if not is_round_name(round_name):  # anyone may write any topic
+                if not is_round_name(round_name):  # anyone may publish to any topic
                     self.passed.refused["round-unknown"] += len(messages)
                 elif size <= HEAD_BYTES:
                     self.passed.refused["report-length"] += len(messages)
@@ -129,7 +129,7 @@ class MqttBridge:
                     client.ack(message.mid, message.qos)
 
     def _gathered(self) -> dict[tuple[str, int], list[MQTTMessage]]:
-        """What has come within a breath, by round and length: records of a batch are of one."""
+        """Gather reports for a moment, and group them by round and length as batches need it."""
         found: dict[tuple[str, int], list[MQTTMessage]] = {}
         with contextlib.suppress(queue.Empty):
             messages = [self._waiting.get(timeout=1.0)]

@@ -1,6 +1,6 @@
-"""The command line. Each command is a module here; all of them fail in one place, `run`.
+"""The command line: a module for each command, and one place, `run`, that reports their errors.
 
-What is imported to start it needs no extra, so that it can say which one is missing.
+Starting it imports nothing that needs an extra, so that it can say which extra is missing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ USUAL_EXTRAS = {
     "reproduce": "figures",
     "serve": "collector",
 }
-"""What to install for a command, where it is not `lab`."""
+"""The extras to install for a command, if it needs more than `lab`."""
 
 
 def main() -> None:
-    """Exit 0; 2 for a mistake of the user's, told in one line; 1 for anything else."""
+    """Exit with 0, with 2 and one line after a user's mistake, or with 1 after any other error."""
     sys.exit(run(sys.argv[1:]))
 
 
@@ -60,7 +60,7 @@ def _call(arguments: list[str]) -> int:
 
 
 def _extra_missing(arguments: list[str], extra: str) -> Mistake:
-    """Name all that the command needs at once, unless it lacks something out of the ordinary."""
+    """Name all extras that the command needs at once, unless the missing one is not among them."""
     command = next((word for word in arguments if not word.startswith("-")), "")
     usual = USUAL_EXTRAS.get(command, "lab")
     named = usual if extra in ("lab", *usual.split(",")) else extra

@@ -1,4 +1,4 @@
-"""`ldpstream alerts`: whether the webhook hears us."""
+"""`ldpstream alerts`: test the webhook of a collector."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import typer
 from ldpstream.cli import options
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
-app = typer.Typer(help="Alerts of a collector.", no_args_is_help=True)
+app = typer.Typer(help="Test the alerts of a collector.", no_args_is_help=True)
 
 
 @app.callback()
 def alerts() -> None:
-    """Alerts of a collector."""
+    """Test the alerts of a collector."""
 
 
 @app.command("test")
 def send_test(
-    file: Annotated[Path, typer.Argument(help="configuration, TOML (docs/collector.md)")],
+    file: Annotated[Path, typer.Argument(help="configuration file, TOML (docs/collector.md)")],
     as_json: options.Json = False,
 ) -> None:
-    """Send one test alert to the webhook of a configuration, and print the answer."""
+    """Send one test alert to the webhook of a configuration file, and print the answer."""
     from ldpstream.collector.alerts.message import Change, message
     from ldpstream.collector.alerts.rules import Rule
     from ldpstream.collector.alerts.state import Alert, State

@@ -1,4 +1,4 @@
-"""All commands, put together with Typer."""
+"""The Typer application with all commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ldpstream.cli.running import STOPPED
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},  # of all commands below, too
+    context_settings={"help_option_names": ["-h", "--help"]},  # all commands inherit them
 )
 
 
@@ -42,7 +42,9 @@ def _print_version(wanted: bool) -> None:
 def common(
     version: Annotated[
         bool,
-        typer.Option("--version", help="print it and stop", callback=_print_version, is_eager=True),
+        typer.Option(
+            "--version", help="print the version and exit", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Live statistics from a fleet of devices under w-event local differential privacy."""
@@ -61,8 +63,8 @@ app.command("export")(export.command)
 @app.command("device")
 def device() -> None:
     """Look at a device's file: its status, and a check of its ledger."""
-    # Here for the list of commands only: `ldpstream.device` has a command line of its own, and
-    # `ldpstream.cli.run` hands over to it.
+    # Only for the list of commands: `ldpstream.device` has a command line of its own, to which
+    # `ldpstream.cli.run` passes the arguments.
 
 
 app.add_typer(data.app, name="data")
@@ -73,7 +75,7 @@ app.add_typer(bridge.app, name="bridge")
 
 
 def call(arguments: list[str]) -> int:
-    """Run a command and return its exit status; our own errors are the caller's to tell."""
+    """Run a command and return its exit status; the caller reports this package's own errors."""
     try:
         outcome = app(arguments, prog_name="ldpstream", standalone_mode=False)
     except typer.TyperException as error:

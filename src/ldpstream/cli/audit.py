@@ -1,4 +1,4 @@
-"""`ldpstream audit`: checks of the promise that could fail, for whoever has to rely on it."""
+"""`ldpstream audit`: check the privacy promise, for whoever has to rely on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_FRACTION = 44
 def audit(
     context: typer.Context,
     quick: Annotated[
-        bool, typer.Option("--quick", help="the short form: a small grid, one pass of attacks")
+        bool, typer.Option("--quick", help="a short audit: a small grid, one pass of attacks")
     ] = False,
     seconds: Annotated[float, typer.Option(help="how long to attack (not with --quick)")] = 300.0,
     out: Annotated[
@@ -35,7 +35,7 @@ def audit(
 ) -> None:
     """Compute every randomiser's exact epsilon, attack every mechanism, find every planted bug.
 
-    Ctrl-C stops the attack and shows what there is. Exit status 1 if a check fails.
+    Ctrl-C stops the attack and shows the results so far. Exit status 1 if a check fails.
     """
     if context.invoked_subcommand is not None:
         return
@@ -71,7 +71,7 @@ def _print(done: Audit) -> None:
     from ldpstream.audit.results import CONFIDENCE, by_oracle
 
     out = console(as_json=False)
-    out.print("Randomisers, exactly: the worst ratio between the chances of a report")
+    out.print("Randomisers, exactly: the worst ratio between probabilities of a report")
     _rows(
         [
             {
@@ -125,7 +125,7 @@ def _rows(rows: list[Row]) -> None:
 
 
 def _short(fraction: str) -> str:
-    """Both ends of what is too long for a table; the report has all of it."""
+    """Abbreviate a fraction that is too long for a table; the report has all of it."""
     if len(fraction) <= LONGEST_FRACTION:
         return fraction
     top, _, bottom = fraction.partition("/")

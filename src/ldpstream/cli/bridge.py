@@ -1,4 +1,4 @@
-"""`ldpstream bridge`: devices that do not speak HTTP."""
+"""`ldpstream bridge`: connect devices that do not speak HTTP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ldpstream.cli import options
 from ldpstream.extras import need
 
 app = typer.Typer(
-    help="Connect a collector with fleets that speak something else.", no_args_is_help=True
+    help="Connect a collector to fleets that do not speak HTTP.", no_args_is_help=True
 )
 
 
@@ -23,14 +23,22 @@ def bridges() -> None: ...
 
 @app.command("mqtt")
 def mqtt(
-    collector: Annotated[str, typer.Option(help="address, as http://127.0.0.1:8080")],
-    stream: Annotated[str, typer.Option(help="a stream with open selection")],
-    broker: Annotated[str, typer.Option(help="mqtt(s)://host:port")] = "mqtt://127.0.0.1:1883",
-    user: Annotated[str | None, typer.Option(envvar="LDPSTREAM_MQTT_USER")] = None,
-    password: Annotated[str | None, typer.Option(envvar="LDPSTREAM_MQTT_PASSWORD")] = None,
+    collector: Annotated[
+        str, typer.Option(help="the collector's address, such as http://127.0.0.1:8080")
+    ],
+    stream: Annotated[str, typer.Option(help="the name of a stream with open selection")],
+    broker: Annotated[
+        str, typer.Option(help="the broker's address, mqtt(s)://host:port")
+    ] = "mqtt://127.0.0.1:1883",
+    user: Annotated[
+        str | None, typer.Option(envvar="LDPSTREAM_MQTT_USER", help="user name at the broker")
+    ] = None,
+    password: Annotated[
+        str | None, typer.Option(envvar="LDPSTREAM_MQTT_PASSWORD", help="password at the broker")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Announce rounds to a broker, and pass on the reports that devices publish there."""
+    """Announce rounds through a broker, and forward the reports that devices publish there."""
     need("bridge mqtt", "mqtt")
     from ldpstream.bridges.mqtt import MqttBridge
     from ldpstream.device.mqtt import Broker

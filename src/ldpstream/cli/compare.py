@@ -1,4 +1,4 @@
-"""`ldpstream compare`: all mechanisms on one stream, and which of them to take."""
+"""`ldpstream compare`: compare all mechanisms on one stream and recommend one."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def command(
     labels: sources.Labels = None,
     users: sources.Users = None,
     timestamps: sources.Timestamps = None,
-    epsilons: Annotated[str, typer.Option(help="with commas")] = "0.5,1,2",
-    windows: Annotated[str, typer.Option(help="with commas")] = "10,20,40",
-    mechanisms: Annotated[str, typer.Option(help="with commas; or all")] = "all",
+    epsilons: Annotated[str, typer.Option(help="privacy budgets, separated by commas")] = "0.5,1,2",
+    windows: Annotated[str, typer.Option(help="window lengths, separated by commas")] = "10,20,40",
+    mechanisms: Annotated[str, typer.Option(help="names, separated by commas; or all")] = "all",
     plugin: Annotated[
         list[Path] | None, typer.Option(help="a Python file that registers a mechanism")
     ] = None,
@@ -41,7 +41,7 @@ def command(
     pool: options.Pool = False,
     mean: queries.Mean = None,
     engine: Annotated[
-        str | None, typer.Option(help="dask://HOST:PORT; else all cores of this machine")
+        str | None, typer.Option(help="dask://HOST:PORT; default: all cores of this machine")
     ] = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,

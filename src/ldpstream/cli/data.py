@@ -1,4 +1,4 @@
-"""`ldpstream data`: the real data sets, what they are and how they are made ready."""
+"""`ldpstream data`: list and prepare the real data sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ldpstream.streams.datasets.dataset import DataSet
     from ldpstream.streams.events import EventsStream
 
-app = typer.Typer(help="Real data sets: list them, prepare them.", no_args_is_help=True)
+app = typer.Typer(help="List and prepare real data sets.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -31,13 +31,13 @@ def list_sets(as_json: options.Json = False) -> None:
 
 @app.command()
 def prepare(
-    name: Annotated[str, typer.Argument(help="as in ldpstream data list")],
+    name: Annotated[str, typer.Argument(help="a name from: ldpstream data list")],
     source: Annotated[
-        Path | None, typer.Option("--from", help="the file or folder, as downloaded")
+        Path | None, typer.Option("--from", help="the downloaded file or folder")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Read a data set as it was downloaded and keep it, for --stream NAME."""
+    """Read a downloaded data set and store it for use as --stream NAME."""
     from ldpstream.streams.datasets.registry import data_set
 
     known = data_set(name)
@@ -61,7 +61,7 @@ def _row(known: DataSet, stream: EventsStream | None) -> Row:
 
 
 def _brief(row: Row) -> Row:
-    """What fits into a line of a terminal."""
+    """Return the part of a row that fits into a line of a terminal."""
     yes_or_no = {"prepared": "yes" if row["prepared"] else "no"}
     sizes = {name: row[name] or "-" for name in ("users", "timestamps", "labels")}
     return {"name": row["name"], "what": row["what"], **yes_or_no, **sizes}

@@ -1,4 +1,4 @@
-"""`ldpstream demo`: a collector and a fleet on this machine, live."""
+"""`ldpstream demo`: run a collector and a fleet on this machine, live."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ FOREVER = 365 * 24 * 3600.0
 
 def command(
     seconds: Annotated[
-        float | None, typer.Option(help="stop after so long; else at Ctrl-C")
+        float | None, typer.Option(help="stop after this many seconds; default: at Ctrl-C")
     ] = None,
-    devices: Annotated[int, typer.Option(help="how many devices")] = 2000,
+    devices: Annotated[int, typer.Option(help="number of devices")] = 2000,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON at the end")] = False,
 ) -> None:
     """Start a collector and a fleet of real devices on loopback, and watch what is released.
 
     Each device knows in which region of a city its owner is. Every second a tenth of them report,
-    each with the whole of epsilon = 2 for its next 10 seconds; LPF makes a figure of it. After half
-    a minute there is a match at the stadium, and an alert fires.
+    each with the whole of epsilon = 2 for its next 10 seconds; the mechanism LPF makes a histogram
+    of the reports. After half a minute there is a match at the stadium, and an alert fires.
     """
     need("demo", "collector")
     from ldpstream.fleet.city import city
@@ -78,7 +78,7 @@ def _ignore(_: object) -> None: ...
 
 
 class Story:
-    """What is released, line by line, in percent, beside the truth that only a demo knows."""
+    """Prints each release as a line of percentages, beside the truth that only a demo knows."""
 
     def __init__(self, regions: Sequence[str], say: Callable[[str], None]) -> None:
         self._say = say

@@ -1,4 +1,4 @@
-"""`ldpstream engine`: count the report log of collectors that have `ingest`."""
+"""`ldpstream engine`: count the report log of collectors whose configuration has `ingest`."""
 
 from __future__ import annotations
 
@@ -22,19 +22,25 @@ if TYPE_CHECKING:
     from ldpstream.engines.recount import Recount
 
 PATIENCE_SECONDS = 60.0
-"""How long an engine waits for a log that is away; no device waits for it."""
+"""How long an engine waits for a log that does not answer; no device waits for the engine."""
 PARTS_A_CORE = 2
-"""Ranges that a batch is read in, for each core of the cluster."""
+"""Ranges into which a batch is divided, for each core of the cluster."""
 
 app = typer.Typer(
-    help="Count the report log of collectors that have `ingest`.", no_args_is_help=True
+    help="Count the report log of collectors whose configuration has `ingest`.",
+    no_args_is_help=True,
 )
 
-Config = Annotated[Path, typer.Option("--config", help="the collectors' configuration, TOML")]
+Config = Annotated[Path, typer.Option("--config", help="the collectors' configuration file, TOML")]
 Again = Annotated[
-    bool, typer.Option("--recount", help="count the rounds that the log still has again, compare")
+    bool,
+    typer.Option(
+        "--recount", help="recount the rounds that the log still holds, and compare with the store"
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="with --recount: JSON instead of a table")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="with --recount: print JSON instead of a table")
+]
 
 
 @app.command("local")
@@ -60,7 +66,7 @@ def spark_command(
     config: Config,
     master: Annotated[str, typer.Option(help="Spark's master, such as spark://host:7077")],
     checkpoint: Annotated[
-        str, typer.Option(help="folder, or address, where the job keeps its place")
+        str, typer.Option(help="folder or URL where the job keeps its checkpoint")
     ] = "",
     recount: Again = False,
     as_json: AsJson = False,
@@ -104,7 +110,7 @@ def spark_command(
 
 @dataclass(frozen=True)
 class _Place:
-    """What a configuration names, opened."""
+    """The log and the counts that a configuration names, opened."""
 
     settings: LogSettings
     database: Database
@@ -145,7 +151,7 @@ def _compare(place: _Place, recount: Recount, *, as_json: bool) -> None:
     if rows or as_json:
         print_rows(rows, as_json=as_json)
     else:
-        print("the log has no round that is counted and whole")
+        print("the log holds no complete round that has been counted")
     if not all(row["equal"] for row in rows):
         raise typer.Exit(1)
 

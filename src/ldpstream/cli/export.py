@@ -1,4 +1,4 @@
-"""`ldpstream export`: the releases of a stream as a file."""
+"""`ldpstream export`: write the releases of a stream to a file."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ if TYPE_CHECKING:
 
 FORMATS = ("csv", "parquet", "arrow", "ndjson", "json")
 PAGE_NUMBERS = 50_000
-"""Numbers in one answer of a collector: some 20 bytes each."""
+"""How many numbers to ask for in one request: they take some 20 bytes each."""
 
 
 def command(
     stream: Annotated[str, typer.Option(help="the stream's name")],
     out: Annotated[Path, typer.Option(help="the file to write")],
-    store: Annotated[str | None, typer.Option(help="a collector's store; it may run")] = None,
+    store: Annotated[
+        str | None, typer.Option(help="a collector's store; the collector may be running")
+    ] = None,
     collector: Annotated[str | None, typer.Option(help="or a collector's URL")] = None,
-    since: Annotated[int, typer.Option(min=0, help="the first timestamp")] = 0,
+    since: Annotated[int, typer.Option(min=0, help="the first timestamp to export")] = 0,
     kind: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "csv",
     token: Annotated[
-        str, typer.Option(envvar="LDPSTREAM_READ_TOKEN", help="of a private stream")
+        str, typer.Option(envvar="LDPSTREAM_READ_TOKEN", help="read token of a private stream")
     ] = "",
     as_json: options.Json = False,
 ) -> None:
-    """Write releases, with variance, interval and flags, to a file."""
+    """Write the releases of a stream, with variance, interval and flags, to a file."""
     from ldpstream.collector.releases.formats import write
     from ldpstream.extras import need
     from ldpstream.lab.files import write_whole
@@ -47,7 +49,7 @@ def command(
     elif collector is not None and store is None:
         labels, rows = _from_collector(collector, stream, since, token)
     else:
-        given = "not given" if store is None else "given beside --collector"
+        given = "not given" if store is None else "given together with --collector"
         raise Mistake(
             Problem.OPTION, option="--store", given=given, expected="either --store or --collector"
         )
@@ -73,7 +75,7 @@ def _from_store(store: str, stream: str, since: int) -> tuple[list[str], list[Re
 def _from_collector(
     url: str, stream: str, since: int, token: str
 ) -> tuple[list[str], list[Release]]:
-    """All pages: a collector gives so many releases at once and no more."""
+    """Read all releases, page by page: a collector limits how many it returns at once."""
     from ldpstream.device.transport import HttpTransport
     from ldpstream.protocol.messages import releases_path
 

@@ -1,4 +1,4 @@
-"""How a command fails: in one line, with an exit status."""
+"""The report of a failed command: one line, and an exit status."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def fail(line: str, status: int) -> int:
-    """Print why on standard error, and return the exit status."""
-    if line:  # nothing is left to say where the help was shown
+    """Print the reason on standard error, and return the exit status."""
+    if line:  # it is empty if the help was shown
         print(f"ldpstream: {line}", file=sys.stderr)
     return status

@@ -1,4 +1,4 @@
-"""`ldpstream fleet`: thousands of devices in one process, and how well a collector sees them."""
+"""`ldpstream fleet`: run thousands of devices in one process and measure a collector's error."""
 
 from __future__ import annotations
 
@@ -14,39 +14,48 @@ if TYPE_CHECKING:
     from ldpstream.fleet.fleet import Outcome
     from ldpstream.fleet.reader import Judged
 
-_WEATHER = "How rough it is"
+_WEATHER = "Network faults and churn"
 
 
 @grouped
 def command(
-    collector: Annotated[str, typer.Option(help="address, as http://127.0.0.1:8080")],
+    collector: Annotated[
+        str, typer.Option(help="the collector's address, such as http://127.0.0.1:8080")
+    ],
     token: Annotated[str, typer.Option(help="enrolment token", envvar="LDPSTREAM_ENROLMENT_TOKEN")],
     source: sources.Source,
-    devices: Annotated[int, typer.Option(help="how many devices")] = 2000,
+    devices: Annotated[int, typer.Option(help="number of devices")] = 2000,
     name: Annotated[
-        str | None, typer.Option(help="the collector's name of the stream, if another")
+        str | None, typer.Option(help="the collector's name for the stream, if it differs")
     ] = None,
     labels: sources.Labels = None,
     timestamps: sources.Timestamps = None,
-    seconds: Annotated[float, typer.Option(help="how long to take part")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="how long to run, in seconds")] = 60.0,
     offline: Annotated[
-        float, typer.Option(help="share of devices offline", rich_help_panel=_WEATHER)
+        float,
+        typer.Option(help="share of devices offline at each timestamp", rich_help_panel=_WEATHER),
     ] = 0.0,
     join: Annotated[
         float,
-        typer.Option(help="share of users replaced each timestamp", rich_help_panel=_WEATHER),
+        typer.Option(help="share of users replaced at each timestamp", rich_help_panel=_WEATHER),
     ] = 0.0,
     loss: Annotated[
         float,
-        typer.Option(help="share of requests, and of responses, lost", rich_help_panel=_WEATHER),
+        typer.Option(help="share of requests lost, and of responses", rich_help_panel=_WEATHER),
     ] = 0.0,
     latency: Annotated[
-        float, typer.Option(help="mean seconds added to an exchange", rich_help_panel=_WEATHER)
+        float,
+        typer.Option(help="mean delay added to a request, in seconds", rich_help_panel=_WEATHER),
     ] = 0.0,
     gateway: Annotated[
-        bool, typer.Option("--gateway", help="one listener for all, reports in batches")
+        bool,
+        typer.Option(
+            "--gateway", help="one gateway listens for all devices and sends reports in batches"
+        ),
     ] = False,
-    seed: Annotated[int, typer.Option(help="of values and weather, never of reports")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="seed of values and network faults, never of reports")
+    ] = 0,
     as_json: options.Json = False,
 ) -> None:
     """Run real devices that follow a stream; print the error of what the collector releases."""

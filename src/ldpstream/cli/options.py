@@ -1,4 +1,4 @@
-"""Options that several commands have, each told once."""
+"""Options that several commands share, each defined once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
-Oracle = Annotated[str, typer.Option(help="auto, grr, sue, oue, blh, olh, ...")]
+Oracle = Annotated[str, typer.Option(help="oracle: auto, grr, sue, oue, blh, olh, ...")]
 Pool = Annotated[
     bool, typer.Option("--pool", help="publish from the dissimilarity reports as well")
 ]
-Repeats = Annotated[int, typer.Option(help="runs to average")]
-Seed = Annotated[int, typer.Option(help="everything random follows from it")]
-Variance = Annotated[str, typer.Option(help="paper (as printed) or corrected")]
-Window = Annotated[int, typer.Option(help="w, in timestamps")]
+Repeats = Annotated[int, typer.Option(help="number of runs to average")]
+Seed = Annotated[int, typer.Option(help="seed of all random choices")]
+Variance = Annotated[str, typer.Option(help="variance formula: paper (as printed) or corrected")]
+Window = Annotated[int, typer.Option(help="length w of the window, in timestamps")]

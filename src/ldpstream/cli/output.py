@@ -1,4 +1,4 @@
-"""Tables for people, JSON for programs, progress bars for the patient."""
+"""The output of commands: tables, JSON and progress bars."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Row = dict[str, Any]
 
 
 def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
-    """JSON, an object a row; or a table, with what is the same in all rows said once above it."""
+    """Print a JSON object for each row, or a table below the values that all rows share."""
     if as_json:
         print(json.dumps(list(rows), indent=1))
         return
     if len(rows) == 1:
-        console(as_json=False).print(_upright(rows[0]))
+        console(as_json=False).print(_vertical(rows[0]))
         return
     shared = [name for name in rows[0] if len({row[name] for row in rows}) == 1]
     columns = [name for name in rows[0] if name not in shared]
@@ -47,8 +47,8 @@ def _print_whole(table: Table) -> None:
     out.print(table)
 
 
-def _upright(row: Row) -> Table:
-    """A single row, with its names down the side: across, it would be cut off."""
+def _vertical(row: Row) -> Table:
+    """Lay out a single row with its names down the side: across, it would be cut off."""
     table = Table(show_header=False, box=None)
     for name, value in row.items():
         table.add_row(name, _cell(value))
@@ -57,7 +57,7 @@ def _upright(row: Row) -> Table:
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, so that standard output stays a table or JSON."""
+    """Show a bar on standard error, so that standard output has the table or JSON alone."""
     with _bar() as bar:
         task = bar.add_task(label, total=total)
         yield lambda done: bar.update(task, advance=done)
@@ -65,7 +65,7 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def stages(label: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for work in stages: shows the stage, what is done, and of how much (0: unknown)."""
+    """Show a bar for work in stages: the stage, what is done, and the total (0: unknown)."""
     with _bar() as bar:
         task = bar.add_task(label, total=None)
 
@@ -90,7 +90,7 @@ def _bar() -> Progress:
 
 
 def console(*, as_json: bool) -> Console:
-    """Where words go: not into the JSON. A pipe has no width, so tables get enough of it."""
+    """Return where to print text: not into the JSON. A pipe has no width, so tables get 140."""
     out = Console(stderr=as_json)
     return out if out.is_terminal else Console(stderr=as_json, width=140)
 

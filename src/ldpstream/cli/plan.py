@@ -1,4 +1,4 @@
-"""`ldpstream plan`: what a stream will cost and how good it will be, before there is one."""
+"""`ldpstream plan`: predict the cost and the error of a stream before there is one."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ if TYPE_CHECKING:
 
 GUESSED_USERS = 100_000
 GUESSED_EPSILON = "1"
-"""Where the search for the one that was left out begins."""
+"""Where the search starts for the one that was omitted."""
 
 
 @grouped
 def command(
     source: sources.Source,
     users: Annotated[
-        int | None, typer.Option(help="size of the fleet; left out: the least for --target-error")
+        int | None, typer.Option(help="size of the fleet; default: the least for --target-error")
     ] = None,
     labels: Annotated[
         str | None,
-        typer.Option(help="their number, or a file, a label a line; of --data: top:K or a file"),
+        typer.Option(
+            help="number of labels, or a file with one label per line; with --data: top:K or a file"
+        ),
     ] = None,
     number_range: Annotated[
         str | None,
@@ -47,35 +49,42 @@ def command(
     ] = None,
     epsilon: Annotated[
         str | None,
-        typer.Option(help="privacy of any window; left out: the least for --target-error"),
+        typer.Option(help="privacy budget of any window; default: the least for --target-error"),
     ] = None,
     window: options.Window = 20,
     interval: Annotated[str, typer.Option(help="length of a timestamp: 30s, 1min, 1h")] = "1min",
     target_error: Annotated[
         str | None,
         typer.Option(
-            help="root mean squared error of a bin to reach: 0.01; or 5%, of the mean bin (of the "
-            "range, for a number); or both, with a comma"
+            help="root mean squared error of a bin to reach, such as 0.01; or 5%, relative to the "
+            "mean bin (for a number: to the range); or both, separated by a comma"
         ),
     ] = None,
     mechanism: Annotated[
-        str, typer.Option(help="with commas; or all; usual: the paper's seven and lpf")
+        str,
+        typer.Option(
+            help="names, separated by commas; or all; or usual, the paper's seven and lpf"
+        ),
     ] = "usual",
     oracle: Annotated[
-        str, typer.Option(help="auto; or, for each mechanism: names with commas, or all")
+        str,
+        typer.Option(
+            help="auto; or those to try with each mechanism: names, separated by commas, or all"
+        ),
     ] = "auto",
     timestamps: Annotated[
-        int | None, typer.Option(help="how many to plan for; else 5 windows, or all of a sample")
+        int | None,
+        typer.Option(help="how many to plan for; default: 5 windows, or all of a sample"),
     ] = None,
-    repeats: Annotated[int, typer.Option(help="runs on a sample to average")] = 3,
+    repeats: Annotated[int, typer.Option(help="number of runs on a sample to average")] = 3,
     seed: options.Seed = 0,
-    out: Annotated[Path | None, typer.Option(help="where to write the stream.toml")] = None,
+    out: Annotated[Path | None, typer.Option(help="file to write the stream.toml to")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Predict the error and the cost of each mechanism, recommend one, write its stream.toml.
+    """Predict the error and cost of each mechanism, recommend one, and write its stream.toml.
 
-    Predictions are for a stream that does not change. Give a sample of yours (--stream, --counts or
-    --data) to have mechanisms simulated on it instead.
+    Predictions are for a stream that does not change. Give a sample of your own (--stream, --counts
+    or --data) to have mechanisms simulated on it instead.
     """
     from ldpstream.collector.config.table import MOST_WHOLE
     from ldpstream.lab.planning.plan import Wish, make_plan
@@ -104,7 +113,7 @@ def command(
         (sample.timestamps if sample else horizon) / window,
         _mechanisms(mechanism),
         _oracles(oracle, subject),
-        # By simulation it would take long, and chance could decide: theory has chosen well enough.
+        # Simulating every oracle takes long, and chance may decide; theory chooses well enough.
         compare_oracles=sample is None,
         typical=subject.typical,
         goal=None if target_error is None else read_goal(target_error, subject.typical),
@@ -135,7 +144,7 @@ def _at_least(least: int, numbers: dict[str, int | None]) -> None:
 def _subject(
     labels: str | None, number_range: str | None, sample: streams.Stream | None
 ) -> Subject:
-    """What is planned for; of a sample with a range, the labels are its levels, in order."""
+    """Return what to plan for; if a sample has a range, its labels are the levels, in order."""
     from ldpstream.lab.planning.subject import Subject
 
     given = [
@@ -160,7 +169,7 @@ def _subject(
 def _settings(
     subject: Subject, users: int | None, epsilon: str | None, window: int, *, searching: bool
 ) -> tuple[Settings, str | None]:
-    """The settings, and which of them is a guess that the target is to replace."""
+    """Return the settings, and which of them is a guess that the search is to replace."""
     from ldpstream.mechanisms.settings import Settings
     from ldpstream.privacy.epsilon import Epsilon
 
@@ -201,7 +210,7 @@ def _oracles(text: str, subject: Subject) -> tuple[AnyOracle, ...] | None:
 
 
 def _stream_file(plan: Plan, subject: Subject, path: Path) -> str:
-    """A file that the collector accepts; what it does not accept is refused in its words."""
+    """Return a file that the collector accepts; raise its own error if it does not."""
     from ldpstream.collector.config import parse
     from ldpstream.lab.planning.stream_file import StreamFile
 
@@ -223,7 +232,7 @@ def _write(out: Path, text: str) -> None:
         write_whole(out, text)
     except OSError as error:
         raise Mistake(
-            Problem.DATA_FILE, file=out, what=error.strerror, fix="give a place to write to"
+            Problem.DATA_FILE, file=out, what=error.strerror, fix="name a writable file"
         ) from None
 
 

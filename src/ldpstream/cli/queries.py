@@ -1,4 +1,4 @@
-"""The options that say what is asked of a stream; a histogram if there is none of them."""
+"""The options that choose the query of a stream; without them it is a histogram."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from ldpstream.errors import Mistake, Problem
 if TYPE_CHECKING:
     from ldpstream.mechanisms.queries import Query
 
-_GROUP = "What is asked of it"
+_GROUP = "Query (a histogram unless given)"
 
 Mean = Annotated[
     str | None,
     typer.Option(
-        help="LOW:HIGH: the mean of a number; labels are equal steps from LOW to HIGH, in order",
+        help="the mean of a number in LOW:HIGH; labels are equal steps from LOW to HIGH, in order",
         rich_help_panel=_GROUP,
     ),
 ]
 Distribution = Annotated[
     str | None,
     typer.Option(
-        help="LOW:HIGH:BINS: the distribution of a number, by square wave and EM",
+        help="the distribution of a number, LOW:HIGH:BINS, by square wave and EM",
         rich_help_panel=_GROUP,
     ),
 ]
 
 
 def query_of(mean: str | None, distribution: str | None) -> Query:
-    """What `--mean` and `--distribution` ask for.
+    """Return the query that `--mean` and `--distribution` choose.
 
     >>> query_of("-20:60", None)
     MeanQuery(low=-20.0, high=60.0)

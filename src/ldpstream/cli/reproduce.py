@@ -1,4 +1,4 @@
-"""`ldpstream reproduce`: the evaluation of the paper, its figures, its table and its claims."""
+"""`ldpstream reproduce`: repeat the paper's evaluation, with its figures, table and claims."""
 
 from __future__ import annotations
 
@@ -29,19 +29,23 @@ def command(
     out: Annotated[Path, typer.Option(help="folder for figures, CSVs and report.html")],
     repeats: options.Repeats = 3,
     engine: Annotated[
-        str | None, typer.Option(help="dask://HOST:PORT; else all cores of this machine")
+        str | None, typer.Option(help="dask://HOST:PORT; default: all cores of this machine")
     ] = None,
     users: Annotated[
-        int | None, typer.Option(help="of the synthetic streams, instead of the paper's 200,000")
+        int | None,
+        typer.Option(help="users of the synthetic streams, instead of the paper's 200,000"),
     ] = None,
     timestamps: Annotated[
-        int | None, typer.Option(help="of the synthetic streams, instead of the paper's 800")
+        int | None,
+        typer.Option(help="timestamps of the synthetic streams, instead of the paper's 800"),
     ] = None,
     seed: options.Seed = 0,
-    markdown: Annotated[Path | None, typer.Option(help="write the report there as well")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="write the report to this Markdown file as well")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make the paper's figures and its table anew, on Sin, Log, LNS and every prepared data set."""
+    """Reproduce the paper's figures and table on Sin, Log, LNS and every prepared data set."""
     from ldpstream.extras import need
     from ldpstream.lab.engines import engine_named
     from ldpstream.lab.experiment import ResultCache
@@ -67,7 +71,7 @@ def command(
 
 
 def _prepared() -> list[EventsStream]:
-    """The data sets at hand, the long ones cut: a paper's worth of timestamps is enough."""
+    """Open the prepared data sets; long ones are cut to about as many timestamps as the paper's."""
     from ldpstream.lab.reproduction.studies import MOST_TIMESTAMPS
     from ldpstream.streams.datasets.registry import DATA_SETS
 

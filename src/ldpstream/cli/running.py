@@ -1,4 +1,4 @@
-"""What long commands have in common: how they stop, and what they call themselves."""
+"""Helpers that commands share: how Ctrl-C stops them, how reports name them, checks of options."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ STOPPED = 130
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Ctrl-C says how to go on: results are cached, files are written whole or not at all."""
+    """On Ctrl-C, say how to resume: results are cached, files are written whole or not at all."""
     try:
         yield
     except KeyboardInterrupt:
-        words = "ldpstream: stopped; give the same command again to go on where it was"
-        print(words, file=sys.stderr)
+        print("ldpstream: stopped; run the same command again to resume", file=sys.stderr)
         raise typer.Exit(STOPPED) from None
 
 
 def command_line(context: typer.Context) -> str:
-    """The command as it was given, for the report that it makes."""
+    """Return the command as it was given, for the report that it writes."""
     words = ["ldpstream", context.info_name or ""]
     for parameter in context.command.params:
         name = parameter.name or ""
@@ -45,18 +44,18 @@ def command_line(context: typer.Context) -> str:
 
 
 def check_folder(option: str, path: Path) -> None:
-    """Refuse a folder for results that cannot be one, before there are any."""
+    """Refuse a path that cannot be a folder for results, before there are any results."""
     if path.exists() and not path.is_dir():
-        raise Mistake(Problem.OPTION, option=option, given=path, expected="a folder, or a new one")
+        raise Mistake(Problem.OPTION, option=option, given=path, expected="a folder, new or not")
 
 
 def check_positive(option: str, given: float) -> None:
-    if not given > 0:  # NaN is not, either
+    if not given > 0:  # refuses NaN, too
         raise Mistake(Problem.OPTION, option=option, given=given, expected="more than 0")
 
 
 def mechanisms_named(text: str) -> tuple[str, ...]:
-    """Names with commas between them, each once; or all."""
+    """Return the mechanisms of a list with commas, each once; or every mechanism, for "all"."""
     from ldpstream.mechanisms.registry import names
 
     if text == "all":
@@ -65,14 +64,14 @@ def mechanisms_named(text: str) -> tuple[str, ...]:
 
 
 def check_picture(option: str, path: Path) -> None:
-    """Refuse a name that no picture can be written to, before there is any."""
+    """Refuse a file name that no picture can be written to, before there is any picture."""
     if path.suffix.lower() not in PICTURES or path.is_dir():
         expected = f"a file that ends in {', '.join(PICTURES)}"
         raise Mistake(Problem.OPTION, option=option, given=path, expected=expected)
 
 
 def whole_numbers(option: str, text: str) -> list[int]:
-    """Numbers with commas between them.
+    """Parse whole numbers that are separated by commas.
 
     >>> whole_numbers("--windows", "10,20")
     [10, 20]
@@ -86,6 +85,6 @@ def numbers(option: str, text: str, *, whole: bool = False) -> list[float]:
     except ValueError:
         kind = "whole numbers" if whole else "numbers"
         raise Mistake(
-            Problem.OPTION, option=option, given=repr(text), expected=f"{kind} with commas between"
+            Problem.OPTION, option=option, given=repr(text), expected=f"{kind} with commas"
         ) from None
     return list(dict.fromkeys(found))

@@ -1,4 +1,4 @@
-"""`ldpstream serve`: a collector for the streams of one configuration file."""
+"""`ldpstream serve`: run a collector for the streams of one configuration file."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="configuration, TOML (docs/collector.md)")],
-    check: Annotated[bool, typer.Option("--check", help="check the file and stop")] = False,
+    file: Annotated[Path, typer.Argument(help="configuration file, TOML (docs/collector.md)")],
+    check: Annotated[bool, typer.Option("--check", help="check the file and exit")] = False,
     log: Annotated[
-        str, typer.Option(help="least level of log lines on standard error")
+        str, typer.Option(help="log level on standard error: debug, info, warning or error")
     ] = "warning",
     as_json: Annotated[
         bool, typer.Option("--json", help="print one JSON object once it listens")
     ] = False,
 ) -> None:
-    """Collect reports from devices, release their statistics, until stopped."""
+    """Run a collector: collect reports from devices and release their statistics, until stopped."""
     from ldpstream.collector.config import load
     from ldpstream.collector.credentials.secrets import Secrets
 
@@ -75,7 +75,7 @@ def _in_words(stream: StreamService) -> str:
 
 
 def _facts(stream: StreamService) -> dict[str, object]:
-    """What describes a stream, its pin first of all."""
+    """Return what describes a stream, above all its pin."""
     return {
         "stream": stream.terms.stream,
         "pin": stream.terms.pin,

@@ -1,4 +1,4 @@
-"""`ldpstream simulate`: mechanisms on a stream, one row of figures each."""
+"""`ldpstream simulate`: run mechanisms on a stream and print a row of figures for each."""
 
 from __future__ import annotations
 
@@ -22,22 +22,30 @@ def command(
     timestamps: sources.Timestamps = None,
     mean: queries.Mean = None,
     distribution: queries.Distribution = None,
-    mechanism: Annotated[str, typer.Option(help="one or more, with commas; or all")] = "all",
-    epsilon: Annotated[str, typer.Option(help="privacy of any window")] = "1",
+    mechanism: Annotated[
+        str, typer.Option(help="one or more mechanisms, separated by commas; or all")
+    ] = "all",
+    epsilon: Annotated[str, typer.Option(help="privacy budget of any window")] = "1",
     window: options.Window = 20,
     oracle: options.Oracle = "auto",
     variance: options.Variance = "corrected",
     pool: options.Pool = False,
     consistency: Annotated[
-        str | None, typer.Option(help="none, clip, norm-sub or base-cut; else the usual one")
+        str | None,
+        typer.Option(
+            help="post-processing: none, clip, norm-sub or base-cut; default: the mechanism's own"
+        ),
     ] = None,
     intervals: Annotated[
-        bool, typer.Option("--intervals", help="intervals that hold for carried-over releases too")
+        bool,
+        typer.Option(
+            "--intervals", help="compute intervals that hold for carried-over releases, too"
+        ),
     ] = False,
     repeats: options.Repeats = 1,
     seed: options.Seed = 0,
     plot: Annotated[
-        Path | None, typer.Option(help="draw truth against releases into this PNG")
+        Path | None, typer.Option(help="plot truth and releases to this .png, .svg or .pdf file")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -79,4 +87,4 @@ def command(
         floor = MRE_FLOOR * query.unit
         print(f"mean relative error (mre) with a floor of {floor:g}; {repeats} repeat(s)")
         if not intervals:
-            print("covered: by intervals of when a release was made; --intervals has those of now")
+            print("covered: by intervals as of each release; --intervals gives those that hold now")

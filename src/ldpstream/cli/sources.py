@@ -1,4 +1,4 @@
-"""The options that say which stream: the same for every command that takes one."""
+"""The options that name a stream: the same for every command that takes one."""
 
 from __future__ import annotations
 
@@ -20,79 +20,85 @@ _GROUP = "Where the stream comes from"
 Labels = Annotated[
     str | None,
     typer.Option(
-        help='of --data: top:K or a file, a label a line; the rest is "other"',
+        help='with --data: top:K, or a file with one label per line; the rest is "other"',
         rich_help_panel=_GROUP,
     ),
 ]
 Users = Annotated[
     int | None,
     typer.Option(
-        help="fleet size of a built-in stream; of --counts: rescale its rows to so many users",
+        help="fleet size of a built-in stream; with --counts: rescale its rows to this many users",
         rich_help_panel=_GROUP,
     ),
 ]
 Timestamps = Annotated[
     int | None,
-    typer.Option(help="length of a built-in stream; or cut after so many", rich_help_panel=_GROUP),
+    typer.Option(
+        help="length of a built-in stream; any other is cut after this many",
+        rich_help_panel=_GROUP,
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a stream comes from (`grouped`)."""
+    """The options that name a stream, as one argument of a command (`grouped`)."""
 
     stream: Annotated[
         str | None,
         typer.Option(
-            help="sin, log, lns, step, constant, zipf or meter, with parameters as in sin:b=0.1; "
-            "or a prepared data set (ldpstream data list)",
+            help="a built-in stream: sin, log, lns, step, constant, zipf or meter, with parameters "
+            "as in sin:b=0.1; or a prepared data set (ldpstream data list)",
             rich_help_panel=_GROUP,
         ),
     ] = None
     counts: Annotated[
         Path | None,
         typer.Option(
-            help="a CSV: a row a timestamp, a column a label, header = labels",
+            help="a CSV file with a row for each timestamp and a column for each label, named in "
+            "its header",
             rich_help_panel=_GROUP,
         ),
     ] = None
     data: Annotated[
         Path | None,
-        typer.Option(help="a .csv or .parquet file, a row an event", rich_help_panel=_GROUP),
+        typer.Option(
+            help="a .csv or .parquet file with a row for each event", rich_help_panel=_GROUP
+        ),
     ] = None
     user: Annotated[
-        str | None, typer.Option(help="of --data: the column of users", rich_help_panel=_GROUP)
+        str | None, typer.Option(help="with --data: the column of users", rich_help_panel=_GROUP)
     ] = None
     time: Annotated[
-        str | None, typer.Option(help="of --data: the column of times", rich_help_panel=_GROUP)
+        str | None, typer.Option(help="with --data: the column of times", rich_help_panel=_GROUP)
     ] = None
     value: Annotated[
-        str | None, typer.Option(help="of --data: the column of values", rich_help_panel=_GROUP)
+        str | None, typer.Option(help="with --data: the column of values", rich_help_panel=_GROUP)
     ] = None
     every: Annotated[
         str | None,
         typer.Option(
-            help="of --data: length of a timestamp, as 10min, 1h, 1d; "
-            "or a number, for plain numbers",
+            help="with --data: length of a timestamp, such as 10min, 1h or 1d; "
+            "or a number, if times are plain numbers",
             rich_help_panel=_GROUP,
         ),
     ] = None
     bins: Annotated[
         str | None,
         typer.Option(
-            help="of --data: bins of a column of numbers: 0,10,20 or equal:10 or quantile:10",
+            help="with --data: bins of a column of numbers: 0,10,20 or equal:10 or quantile:10",
             rich_help_panel=_GROUP,
         ),
     ] = None
 
     @property
     def given(self) -> bool:
-        """Whether any of the options was."""
+        """Whether any of the options was given."""
         return self != Source()
 
     @property
     def built_in(self) -> bool:
-        """Whether the stream is one that is made, with as many users as one likes."""
+        """Whether the stream is built in, so that it can have any number of users."""
         return self.data is None and self.counts is None and _is_built_in(self._name)
 
     @property
@@ -107,7 +113,7 @@ class Source:
         timestamps: int | None = None,
         seed: int = 0,
     ) -> streams.Stream:
-        """The stream that the options name; the sine if they name none."""
+        """Open the stream that the options name; the sine if they name none."""
         of_data = self._of_data()
         if self.data is not None:
             others = {"--stream": self.stream, "--counts": self.counts, "--users": users}

@@ -1,4 +1,4 @@
-"""A batch that is being put together, from parts that were counted here or elsewhere."""
+"""A builder of batches, from parts that were counted in this process or elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldpstream.oracles.collector_half import Support
 
 @dataclass
 class BatchBuilder:
-    """What is known of the messages `after` < sequence <= `last` of a stream."""
+    """The counts so far of the messages `after` < sequence <= `last` of a stream."""
 
     stream: str
     after: int
@@ -45,5 +45,5 @@ class BatchBuilder:
 
 
 def ends_within(ends: dict[str, int], name: str, last: int) -> bool:
-    """Whether a round is over with this batch: then nobody asks again whom it has counted."""
+    """Whether a round ends in this batch: then no later one needs to know whom it has counted."""
     return ends.get(name, last + 1) <= last

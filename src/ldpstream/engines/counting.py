@@ -1,8 +1,8 @@
-"""Counting the messages of a log: each device of a round once, the first of its reports.
+"""Counting of the messages of a log: the first report of each device in a round counts.
 
-Two steps, which an engine may run anywhere. `scatter` sorts records into shards of devices, without
-looking at other messages. `ShardCount` takes the records of one shard of one round in the order of
-the log; it knows whom earlier batches have counted.
+There are two steps, which an engine may run anywhere. `scatter` sorts records into shards of
+devices, each message by itself. `ShardCount` counts the records of one shard of one round in the
+order of the log; it knows which devices earlier batches have counted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ldpstream.engines.shards import split
 from ldpstream.oracles.collector_half import Support
 
 GATHERED_BYTES = 256 << 10
-"""Records of a shard that travel together, if several messages have some."""
+"""The size at which the records of a shard, gathered from several messages, become a part."""
 
 _RUN_ROW = np.dtype([("device", np.uint8, 16), ("print", "<u8")])
 
 
 class Aside(IntEnum):
-    """What stands in place of a shard where there are no records to count."""
+    """A marker in place of the shard of a part that has no records to count."""
 
     LATE = -1
     END = -2
@@ -37,12 +37,12 @@ class Aside(IntEnum):
 
 @dataclass(frozen=True)
 class Part:
-    """Records of one shard of a round; or, in place of it, how many were late, or its end."""
+    """The records of one shard of a round; or how many of its records were late, or its end."""
 
     header: bytes
     shard: int
     sequence: int
-    """Of the first message that they are from: parts of a shard are in its order."""
+    """The sequence of the first message that they are from; it orders the parts of a shard."""
     packed: bytes = b""
     late: int = 0
 
@@ -59,9 +59,9 @@ class _Gathering:
 
 
 def scatter(entries: Iterable[Entry], ends: Mapping[str, int]) -> Iterator[Part]:
-    """The parts of a range of the log, given where rounds end, by name.
+    """Yield the parts of a range of the log, given where rounds end, by name.
 
-    Reports behind their round's end do not count, though a collector may have appended them.
+    Reports after their round's end do not count, though a collector may have appended them.
     """
     gathering: dict[tuple[bytes, int], _Gathering] = {}
     for entry in entries:
@@ -89,7 +89,7 @@ def _part(key: tuple[bytes, int], gathered: _Gathering) -> Part:
 
 
 class ShardCount:
-    """One shard of one round, in one batch."""
+    """The count of one shard of one round, in one batch."""
 
     def __init__(self, wanted: LoggedRound, earlier: Iterable[bytes]) -> None:
         self.wanted = wanted
@@ -102,7 +102,7 @@ class ShardCount:
         self._fresh: list[bytes] = []
 
     def add(self, packed: bytes) -> None:
-        """Records that stand behind all those added before."""
+        """Count records that come after all those added before."""
         records = Records.of(packed, self.wanted.report_bytes)
         prints = records.fingerprints
         before = self._seen.add(records.devices, prints)
@@ -118,7 +118,7 @@ class ShardCount:
 
     @property
     def run(self) -> bytes:
-        """Whom this batch has counted, for the next one."""
+        """The devices that this batch has counted, for the next batch."""
         return b"".join(self._fresh)
 
 

@@ -1,4 +1,4 @@
-"""The engine in one process: for a log without a cluster, and what the others are compared with."""
+"""The engine in one process: for use without a cluster, and the reference for other engines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tables = dict[tuple[bytes, int], ShardCount]
 
 
 def run(log: ReportLog, counts: LogCounts, streams: Sequence[str], stop: threading.Event) -> None:
-    """Count all that comes, until stopped; while a server is away, wait for it."""
+    """Count reports as they come, until stopped; while a server is unreachable, wait for it."""
     while not stop.is_set():
         try:
             progress = [advance(log, counts, stream) for stream in streams]
@@ -41,7 +41,7 @@ def advance(log: ReportLog, counts: LogCounts, stream: str) -> bool:
 
 
 def count(log: ReportLog, counts: LogCounts, stream: str, after: int, last: int) -> bool:
-    """Count `after` < sequence <= `last`; False if another engine was faster."""
+    """Count `after` < sequence <= `last`; return False if another engine was faster."""
     batch = BatchBuilder(stream, after, last)
     ends = known_ends(log, counts, stream, after)
     tables: Tables = {}
@@ -56,7 +56,7 @@ def count(log: ReportLog, counts: LogCounts, stream: str, after: int, last: int)
 
 
 def known_ends(log: ReportLog, counts: LogCounts, stream: str, after: int) -> dict[str, int]:
-    """Where rounds end: those that are counted, and those that stand in the log behind them."""
+    """Return where rounds end: those that are counted, and those that follow in the log."""
     return counts.ended(stream) | log.ends(stream, after)
 
 

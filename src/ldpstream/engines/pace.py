@@ -1,9 +1,9 @@
-"""How much of a log an engine counts at once.
+"""The size of the batches in which an engine counts a log.
 
-A batch reads back whom the round's earlier batches have counted. So a batch waits until it has at
-least half as many messages as the round had before it, or the round has ended: then all reading
-back together is at most three times the round, however long it is, and at most a third of
-the round is left to count when it ends.
+A batch reads back which devices the round's earlier batches have counted. So a batch waits until it
+has at least half as many messages as the round had before it, or the round has ended. Then all
+batches of a round read back at most three times its size, however long it is, and at most a third
+of the round is left to count when it ends.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _log = logging.getLogger(__name__)
 
 GROWTH = 0.5
 MOST_BYTES = 1 << 30
-"""Of a batch: bounds what a fault makes an engine do again."""
+"""The largest size of a batch: it bounds the work that an engine repeats after a fault."""
 
 
 def batch_end(log: ReportLog, stream: str, counted: int) -> int:
-    """The last sequence of the next batch; `counted` if it is not time for one."""
+    """Return the last sequence of the next batch; `counted` if it is not time for one."""
     extent = log.extent(stream)
     if extent.last <= counted:
         return counted

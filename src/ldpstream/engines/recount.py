@@ -1,4 +1,4 @@
-"""Counting again what the log still has, to see that what was stored is what was sent."""
+"""A recount of what the log still holds, to check that what was stored is what was sent."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ldpstream.oracles.collector_half import Support
 
 @dataclass(frozen=True)
 class Retained:
-    """A round that the log has as a whole: `after` < sequence <= `end`.
+    """A round of which the log still holds everything: `after` < sequence <= `end`.
 
-    A round is opened after the end of the one before it is counted. So all of its reports stand
+    A round is opened after the end of the one before it is counted. So all of its reports are
     between the two ends.
     """
 
@@ -29,13 +29,13 @@ class Retained:
 
 
 Supports = dict[tuple[str, str], Support]
-"""By stream and round; without those that nobody has reported in."""
+"""By stream and round, without the rounds in which nobody has reported."""
 Recount = Callable[[Sequence[Retained]], Supports]
-"""Counts rounds from nothing."""
+"""Counts rounds from scratch."""
 
 
 def retained(log: ReportLog, stream: str) -> list[Retained]:
-    """The rounds that have ended and of which nothing has expired."""
+    """Return the rounds that have ended and of which nothing has expired."""
     first = log.extent(stream).first
     ends = sorted(log.ends(stream, 0).items(), key=lambda one: one[1])
     before = [("", 0), *ends] if first <= 1 else ends
@@ -43,7 +43,7 @@ def retained(log: ReportLog, stream: str) -> list[Retained]:
 
 
 def recount_here(log: ReportLog) -> Recount:
-    """In this process, round by round."""
+    """Return a recount that runs in this process, round by round."""
 
     def one_round(one: Retained) -> Support | None:
         tables: dict[int, ShardCount] = {}
@@ -64,7 +64,7 @@ def recount_here(log: ReportLog) -> Recount:
 def compare(
     log: ReportLog, counts: LogCounts, store: Store, streams: Sequence[str], recount: Recount
 ) -> Iterator[dict[str, Any]]:
-    """A row for each retained round: what the log gives, what is stored, whether they agree."""
+    """Yield a row for each retained round: the log's count, the stored one, whether they agree."""
     rounds = [one for stream in streams for one in retained(log, stream)]
     again = recount(rounds)
     for stream in streams:

@@ -1,4 +1,4 @@
-"""Which part of a round's devices a device belongs to: parts are counted apart from each other."""
+"""The shard of a round's devices that a device belongs to: shards are counted independently."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldpstream.compiled import compiled
 from ldpstream.oracles.kernels.splitmix import mix
 
 SHARDS = 32
-"""A power of two. Fixed: stored runs are of one shard each."""
+"""A power of two. It must not change: each stored run belongs to one shard."""
 
 
 def shards_of(devices: Bytes) -> Bytes:
@@ -36,7 +36,7 @@ def _find(words: NDArray[np.uint64], found: Bytes) -> None:
 
 
 def split(records: Records) -> Iterator[tuple[int, Records]]:
-    """The records of each shard, in the order in which they came."""
+    """Yield each shard with its records, in the order in which they came."""
     shards = shards_of(records.devices)
     order = np.argsort(shards, kind="stable")
     table = records.table[order]

@@ -1,4 +1,4 @@
-"""What the demonstration shows: where the people of a city are, through its days, with a match."""
+"""The stream of the demonstration: where the people of a city are, day by day, with a match."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ DAY = 90
 KICK_OFF = 30
 """Timestamps from the start until people stream to the stadium."""
 MATCH = 24
-"""Timestamps that they stay."""
+"""Timestamps that they stay there."""
 CROWD = 0.4
-"""The share of everyone that is at the stadium then."""
+"""The share of all people who are at the stadium then."""
 
 _WAKING = 7.0
 """The hour at which the first day begins."""
 
 
 def city(people: int) -> CountsStream:
-    """Two days, one with a match. After them it starts again.
+    """Return a stream of two days, one with a match; a fleet starts it again after them.
 
     >>> stream = city(1000)
     >>> stream.table[[0, KICK_OFF + 10, DAY + KICK_OFF + 10], -1].tolist()
@@ -34,12 +34,12 @@ def city(people: int) -> CountsStream:
     shares = weights / weights.sum(axis=1, keepdims=True)
     at_stadium = 0.03 + (CROWD - 0.03) * _crowd(t - KICK_OFF)
     elsewhere = np.cumsum(shares * (1 - at_stadium)[:, None], axis=1)
-    upto = np.rint(people * elsewhere).astype(np.int64)  # so that all of them sum to all people
+    upto = np.rint(people * elsewhere).astype(np.int64)  # the counts sum to all people
     return CountsStream("city", Domain.of(REGIONS), np.diff(upto, prepend=0, append=people))
 
 
 def _rhythm(hour: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How much each region but the stadium draws at this hour."""
+    """Return how strongly each region but the stadium attracts people at this hour."""
 
     def around(middle: float, width: float) -> NDArray[np.float64]:
         away = np.abs(hour - middle)
@@ -59,5 +59,5 @@ def _rhythm(hour: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _crowd(since: NDArray[np.int64]) -> NDArray[np.float64]:
-    """From 0 to 1 within three timestamps, and back within three."""
+    """Return how full the stadium is: from 0 to 1 in three timestamps, and back in three."""
     return np.clip(np.minimum(since + 1, MATCH + 3 - since) / 3, 0, 1)

@@ -1,4 +1,4 @@
-"""A collector of one's own for a while: a real process on loopback that leaves nothing behind."""
+"""A temporary collector: a real process on loopback that leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Demo:
     token: str
     """Lets devices enrol."""
     truth: Path
-    """Where to write what the page may lay over its lines (`truth.py`)."""
+    """The file for the truth, which the page can draw over its lines (`truth.py`)."""
 
     @property
     def page(self) -> str:
-        """Where a browser sees the stream; it is public, so the address needs no token."""
+        """The address of the stream's page; the stream is public, so it needs no token."""
         return f"{self.url}/?demo#/streams/{STREAM}"
 
 
@@ -81,7 +81,7 @@ def demo_collector(population: int) -> Iterator[Demo]:
             env=os.environ | {"LDPSTREAM_ENROLMENT_TOKEN": token},
             stdout=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # Ctrl-C is for us; we then tell it to stop
+            start_new_session=True,  # Ctrl-C reaches us alone, and we stop it
         )
         try:
             yield Demo(_address(process), token, truth)

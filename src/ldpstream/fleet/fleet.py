@@ -33,21 +33,21 @@ from ldpstream.streams.stream import Stream
 
 ENROLLING_AT_ONCE = 64
 ENROLLING_BESIDE = 8
-"""While others report already, who must not wait for long."""
+"""The limit while other devices already report, which must not wait for long."""
 LONGEST_POLL = 30
 
 Progress = Callable[[str, int, int], None]
-"""Called with a stage, what is done of it, and of how much (0: unknown)."""
+"""Called with a stage, how much of it is done, and the total (0: unknown)."""
 Watch = Callable[[Judged], None]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run."""
+    """The settings of a run."""
 
     url: str
     stream: str
-    """The collector's name for it."""
+    """The collector's name for the stream."""
     token: str
     source: Stream
     """Where the values come from."""
@@ -64,7 +64,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it."""
+    """The results of a run."""
 
     devices: int
     seconds: float
@@ -72,7 +72,7 @@ class Outcome:
     delivered: int
     undelivered: int
     refused: dict[str, int]
-    """By code, what devices refused or were refused."""
+    """How often devices refused or were refused, by error code."""
     metrics: Metrics | None
     judged: tuple[Judged, ...]
 
@@ -95,7 +95,7 @@ class _Member:
 
 
 class Fleet:
-    """Runs a plan once."""
+    """A fleet of devices that runs a plan once."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Fleet:
         self._stopped.set()
 
     async def run(self) -> Outcome:
-        """Enrol, take part for so many seconds, and judge what was released."""
+        """Enrol the devices, run them for the plan's seconds, and judge what was released."""
         allow_connections(self._plan.devices)  # each keeps one open
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._transport.close)
@@ -152,11 +152,11 @@ class Fleet:
         )
 
     async def _enrol_first(self) -> Terms:
-        """One alone, so that a mistake is told once."""
+        """Enrol one device alone, so that a mistake is reported once."""
         first = self._members[0] = await self._join(0)
         terms = first.device.terms
         assert terms is not None
-        self._agree(terms)
+        self._map_labels(terms)
         return terms
 
     async def _enrol_others(self, at_once: int) -> None:
@@ -169,12 +169,12 @@ class Fleet:
 
         await asyncio.gather(*(join(user) for user in range(1, self._plan.devices)))
 
-    async def _grow(self) -> None:
+    async def _enrol_gradually(self) -> None:
         await self._enrol_others(ENROLLING_BESIDE)
         await self._stopped.wait()
 
-    def _agree(self, terms: Terms) -> None:
-        """Find out how the source's labels are values of the stream."""
+    def _map_labels(self, terms: Terms) -> None:
+        """Map the source's labels to values of the stream, or refuse them."""
         domain = self._plan.source.domain
         if isinstance(terms.values, Range):
             self._levels = Range(terms.values.low, terms.values.high, len(domain) - 1)
@@ -188,7 +188,7 @@ class Fleet:
             )
 
     def _value(self, user: int, t: int) -> Value | None:
-        """What a user holds; of a stream of numbers, the number that their label is a level of."""
+        """Return what a user holds: a label, or the number of that level in a stream of numbers."""
         index = self._users.value(user, t)
         return index if index is None or self._levels is None else self._levels.value(index)
 
@@ -214,10 +214,10 @@ class Fleet:
             await gateway.check()
             workers = [asyncio.create_task(gateway.run())]
             if self._plan.gradual:
-                workers.append(asyncio.create_task(self._grow()))
+                workers.append(asyncio.create_task(self._enrol_gradually()))
         else:
             for member in self._members.values():
-                member.task = asyncio.create_task(self._live(member))
+                member.task = asyncio.create_task(self._run_member(member))
             workers = []
         workers.append(asyncio.create_task(self._change_weather(terms)))
         workers.append(asyncio.create_task(self._read(terms, reader)))
@@ -242,8 +242,8 @@ class Fleet:
         members = list(self._members.values())  # more may come while these decide
         return (member.device for member in members if not member.line.offline)
 
-    async def _live(self, member: _Member) -> None:
-        """One device's life, as in `AsyncDevice.run`, with its outcomes counted."""
+    async def _run_member(self, member: _Member) -> None:
+        """Run one device until it is cancelled, and count its outcomes."""
         await member.device.run(wait=LONGEST_POLL, tell=self._count)
 
     def _count(self, heard: Heard) -> None:
@@ -253,7 +253,7 @@ class Fleet:
             self._refused[fault.problem.code] += 1
 
     async def _change_weather(self, terms: Terms) -> None:
-        """At each timestamp: who is offline, who leaves, who joins."""
+        """Draw at each timestamp who is offline, who leaves and who joins."""
         weather = self._plan.weather
         while True:
             for member in self._members.values():
@@ -264,7 +264,7 @@ class Fleet:
                 self._leave(self._members[user])
                 self._members[user] = member
                 if not self._plan.gateway:
-                    member.task = asyncio.create_task(self._live(member))
+                    member.task = asyncio.create_task(self._run_member(member))
             await asyncio.sleep(_until_next(terms))
 
     def _leave(self, member: _Member) -> None:
@@ -290,11 +290,11 @@ class Fleet:
 def run_fleet(
     plan: Plan, progress: Progress = lambda *_: None, watch: Watch = lambda _: None
 ) -> Outcome:
-    """Run a plan on an event loop of its own. Ctrl-C ends it early, with what came of it so far."""
+    """Run a plan on an event loop of its own. Ctrl-C ends it early, with the results so far."""
 
     async def live() -> Outcome:
         fleet = Fleet(plan, progress, watch)
-        with contextlib.suppress(ValueError, RuntimeError):  # only the main thread hears signals
+        with contextlib.suppress(ValueError, RuntimeError):  # only the main thread gets signals
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, fleet.stop)
         return await fleet.run()
@@ -303,7 +303,7 @@ def run_fleet(
 
 
 def file_name(number: int) -> str:
-    """Of the device that is made as the first (1), second, ..."""
+    """Return the file name of the device that is made first (1), second (2), ..."""
     return f"{number}.ldp"
 
 
@@ -317,18 +317,18 @@ def _folder(kept: Path | None) -> Iterator[Path]:
 
 
 def _until_next(terms: Terms) -> float:
-    """Seconds until the next timestamp has begun."""
+    """Return the seconds until the next timestamp has begun."""
     passed = (time.time() * 1000 - terms.start_ms) % terms.interval_ms
     return (terms.interval_ms - passed) / 1000 + 0.001
 
 
 def _is_numbered(domain: Domain, labels: int) -> bool:
-    """Whether these are labels 0, 1, ... of a built-in stream, and stand for any so many."""
+    """Whether the labels are 0, 1, ..., as in built-in streams: they fit any of that size."""
     return domain == Domain.numbered(labels)
 
 
 def _listed(domain: Domain) -> str:
-    """The first few of them, and how many there are.
+    """Return the first few labels, and how many there are.
 
     >>> _listed(Domain.numbered(12))
     '0, 1, 2, 3 ... (12)'

@@ -1,4 +1,4 @@
-"""Where a fleet keeps its ledgers."""
+"""The folder in which a fleet keeps its ledgers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SHARED_MEMORY = Path("/dev/shm")  # nosec B108 # noqa: S108 - used only if it is
 
 
 def memory_folder() -> Path | None:
-    """A folder in memory, where a sync costs next to nothing; None where there is none.
+    """Return a folder in memory, where a sync costs next to nothing, or None if there is none.
 
     A fleet's ledgers need not outlive it, and a disk syncs some dozens of files a second.
     """

@@ -1,4 +1,4 @@
-"""A gateway: listens once for all its devices, and passes their reports on by the thousand.
+"""A gateway that listens once for all its devices and forwards their reports by the thousand.
 
 It sees nothing that the collector would not see: reports are randomised and signed by the devices.
 """
@@ -33,23 +33,23 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.messages import ListRounds
 
 CHECKS = 20
-"""Times that the gateway asks before it believes that nobody is there."""
+"""How often the gateway asks before it believes that the collector is unreachable."""
 BREATH = 250
-"""Devices that decide between two looks at the network."""
+"""How many devices decide before the event loop serves the network again."""
 LONGEST_DELIVERY = 30.0
-"""Seconds for which a batch is sent again, whatever the round's deadline is said to be."""
+"""Seconds for which a batch is retried at most, whatever deadline the collector has given."""
 LONGEST_HOLD = 0.2
-"""Seconds that a report waits for company: the round may end before the last device has decided."""
+"""Seconds that a report waits for others: the round may end before the last device has decided."""
 SHORTEST_HOLD = 0.05
-"""Seconds between two looks at devices for which it was too early, so that some go together."""
+"""Seconds before devices that were too early decide again, so that several go together."""
 LAST_CALL = 0.3
-"""The share of an interval, before a deadline, in which no device is let decide any more: a report
-that is drawn and comes too late is paid for in vain."""
+"""The share of an interval, before a deadline, in which no more devices decide: a report that is
+drawn but arrives too late spends budget for nothing."""
 
 
 @dataclass
 class Gateway:
-    """For streams with open selection: there everyone is told the same."""
+    """A gateway for a stream with open selection, where all devices get the same announcement."""
 
     transport: AsyncTransport
     url: str
@@ -62,7 +62,7 @@ class Gateway:
     _serial: int = 0
 
     async def check(self) -> None:
-        """Refuse a stream with a roster, which tells nothing to those it does not know."""
+        """Refuse a stream with a roster, which announces rounds only to the devices on it."""
         response = await self._ask_again(CHECKS)
         if response.status == 400:
             raise Mistake(
@@ -73,7 +73,7 @@ class Gateway:
             )
 
     async def run(self) -> None:
-        """Listen and pass on until cancelled."""
+        """Listen for rounds and forward reports until cancelled."""
         failures = 0
         while True:
             try:
@@ -93,7 +93,7 @@ class Gateway:
         return announcement
 
     async def _ask_again(self, tries: int) -> Response:
-        """What the collector says at once, though a request may be lost."""
+        """Ask for the rounds of now; retry with backoff, since a request may be lost."""
         for failures in range(1, tries):
             with contextlib.suppress(Unreachable):
                 return await self._ask(wait=0)
@@ -105,7 +105,7 @@ class Gateway:
         return await self.transport.send(self.url, Request.of(message, wait + PATIENCE))
 
     async def _answer(self, announcement: Announcement, heard_ms: int) -> None:
-        """Let every device decide; those for whom it is too early again, when it is not."""
+        """Let every device decide; if it is too early for some, let those decide again later."""
         for asked in announcement.rounds:
             devices: Iterable[AsyncDevice] = self.online()
             while early := await self._let_decide(devices, announcement, asked, heard_ms):
@@ -120,7 +120,7 @@ class Gateway:
         asked: Round | Refused,
         heard_ms: int,
     ) -> list[tuple[AsyncDevice, float]]:
-        """Pass reports on as they are made; return who must wait, and for how many seconds."""
+        """Forward reports as they are made; return the devices that must wait, and how long (s)."""
         ready: list[tuple[AsyncDevice, Submission]] = []
         early: list[tuple[AsyncDevice, float]] = []
         held_since = time.monotonic()

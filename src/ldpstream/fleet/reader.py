@@ -1,4 +1,4 @@
-"""Following what a collector releases, beside the truth."""
+"""A reader that follows a collector's releases and compares them with the truth."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Reader:
     _next: int = 0
 
     async def read(self) -> list[Judged]:
-        """The releases that came since the last call."""
+        """Return the releases that came since the last call."""
         path = f"{releases_path(self.stream)}?since={self._next}&limit={PAGE}&format=json"
         response = await self.transport.send(self.url, Request("GET", path))
         if response.status != 200:
@@ -69,7 +69,7 @@ class Reader:
         return new
 
     def metrics(self, devices: int) -> Metrics | None:
-        """The figures of `ldpstream simulate`, for what was released here."""
+        """Return the metrics of `ldpstream simulate` for what was released; None if nothing was."""
         if not self.judged:
             return None
         truth, values, variance = (

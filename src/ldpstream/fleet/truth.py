@@ -1,6 +1,7 @@
-"""A collector that also serves the truth, for a demonstration's page: `python -m` this, FILE TRUTH.
+"""A collector that also serves the truth, to the page of a demonstration.
 
-Only here is there such a route, and only a demonstration knows what to write into its file.
+Run it as `python -m ldpstream.fleet.truth FILE TRUTH`. No other collector has such a route, and
+only a demonstration knows what to write into TRUTH.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PATH = "/demo/truth"
 
 
 def write_truth(file: Path, source: CountsStream, first_t: int) -> None:
-    """Tell what was held from the timestamp on that was the source's first; it starts again."""
+    """Write the shares of the source, which start at timestamp `first_t` and then repeat."""
     shares = (source.table / source.users).round(6).tolist()
     write_whole(file, json.dumps({"first_t": first_t, "shares": shares}).encode())
 
@@ -35,7 +36,7 @@ def main(configuration: str, truth: str) -> None:
     """Do as `ldpstream serve`, and serve the truth once it is written; print the address alone."""
 
     async def answer(request: Request) -> Response:
-        if not Path(truth).exists():  # the first device has not reported
+        if not Path(truth).exists():  # there is no release yet
             return Response(status_code=204)
         return Response(Path(truth).read_bytes(), media_type="application/json")
 

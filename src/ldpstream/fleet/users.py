@@ -1,4 +1,4 @@
-"""Who holds what when: a stream, user by user, at the timestamps of a collector."""
+"""What each user holds at each timestamp of a collector, as a stream says."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Users:
         self._last: int | None = None
 
     def value(self, user: int, t: int) -> int | None:
-        """The label of a user at t; None if that is too long ago."""
+        """Return the label of a user at t, or None if that is too long ago."""
         if t not in self._values:
-            self._go_to(t)
+            self._advance_to(t)
         values = self._values.get(t)
         return None if values is None else int(values[user])
 
     def counts(self, t: int) -> Counts | None:
-        """How many hold each label at t; None before the first one that anyone was asked for."""
+        """Return how many users hold each label at t; None before the first t asked for."""
         if self._last is not None and t > self._last:
-            self._go_to(t)  # nobody could answer in time, but it has been
+            self._advance_to(t)  # no device answered at t, but t has passed
         return self._counts.get(t)
 
-    def _go_to(self, t: int) -> None:
+    def _advance_to(self, t: int) -> None:
         start = t if self._last is None else self._last + 1
         for now in range(start, t + 1):
             values = next(self._snapshots)[: self._devices].copy()

@@ -1,4 +1,4 @@
-"""What real networks and real users do to a fleet: loss, latency, absence, coming and going."""
+"""Simulated faults and churn of a fleet: loss, latency, offline devices, users who come and go."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ldpstream.errors import Mistake, Problem
 
 @dataclass(frozen=True)
 class Weather:
-    """How rough it is."""
+    """How unreliable the network is, and how often users are offline or leave."""
 
     offline: float = 0.0
     """The share of devices that are offline, drawn anew for each timestamp."""
     join: float = 0.0
     """The share of users who leave for good in each timestamp; as many new ones join."""
     loss: float = 0.0
-    """Pr[a request is lost], and as much again for its response."""
+    """The probability that a request is lost, and the same again for its response."""
     latency: float = 0.0
-    """Mean seconds that an exchange takes longer, exponentially distributed."""
+    """The mean of the seconds added to an exchange, which are exponentially distributed."""
 
     def __post_init__(self) -> None:
         for name in ("offline", "join", "loss"):
@@ -37,7 +37,7 @@ class Weather:
 
 
 class Line:
-    """The connection of one device: a shared transport, seen through the weather."""
+    """The connection of one device: a shared transport with the faults of the weather."""
 
     def __init__(self, transport: AsyncTransport, weather: Weather, chance: Random) -> None:
         self._transport = transport
@@ -58,4 +58,4 @@ class Line:
             raise unreachable(url, "the weather")
 
     async def close(self) -> None:
-        """The transport is not this device's alone."""
+        """Do nothing: other devices share the transport."""

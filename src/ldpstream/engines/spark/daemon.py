@@ -1,6 +1,6 @@
 """Spark's daemon of Python workers, with all that tasks need loaded before it forks them.
 
-A worker that is forked from it starts in milliseconds; one that has to load Numba, seconds.
+A worker that is forked from it starts in milliseconds; one that has to load Numba takes seconds.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ldpstream.engines.spark.tasks import COUNTED_DDL, PARTS_DDL, Plan, outcome_
 
 
 class Job:
-    """Counts the logs of some streams."""
+    """A Spark job that counts the logs of some streams."""
 
     def __init__(
         self, spark: SparkSession, options: Options, log: ReportLog, counts: LogCounts
@@ -33,7 +33,7 @@ class Job:
         self._counts = counts
 
     def start(self, checkpoint: Path | str) -> StreamingQuery:
-        """Begin; a job that died goes on from its checkpoint."""
+        """Start the job; one that died resumes from its checkpoint."""
         self._spark.dataSource.register(LogSource)
         messages = (
             self._spark.readStream.format(FORMAT)
@@ -44,7 +44,7 @@ class Job:
         return writer.option("checkpointLocation", str(checkpoint)).start()
 
     def _count(self, messages: DataFrame, number: int) -> None:
-        """One batch. Its number is of no use: PostgreSQL knows by sequences what is counted."""
+        """Count one batch. Its number is not used: PostgreSQL knows by sequence what is counted."""
         batches = {stream: BatchBuilder(stream, 0, 0) for stream in self._options.streams}
         ends = {
             stream: local.known_ends(self._log, self._counts, stream, self._counts.counted(stream))
@@ -59,7 +59,7 @@ class Job:
                 self._commit(_filled(batch, own))
 
     def _commit(self, batch: BatchBuilder) -> None:
-        """Once. Where another engine has counted a part of it, count the rest here."""
+        """Commit a batch once. If another engine has counted a part of it, count the rest here."""
         if self._counts.commit(batch.finish()):
             return
         while (counted := self._counts.counted(batch.stream)) < batch.last:
@@ -67,7 +67,7 @@ class Job:
 
 
 def counted_rows(messages: DataFrame, plan: Plan, places: int) -> list[Any]:
-    """Messages to shards, where they are read; shards to counts, each in one place and in order."""
+    """Scatter messages where they are read, then count each shard in one task and in order."""
     by = ("stream", "header", "shard")
     parts = messages.mapInArrow(plan.scattering(), PARTS_DDL)
     together = parts.repartition(places, *by).sortWithinPartitions(*by, "sequence")
@@ -75,7 +75,7 @@ def counted_rows(messages: DataFrame, plan: Plan, places: int) -> list[Any]:
 
 
 def recount_on(spark: SparkSession, options: Options) -> Recount:
-    """On the cluster, all rounds in one job."""
+    """Return a recount that runs on the cluster, with all rounds in one job."""
 
     def work(rounds: Sequence[Retained]) -> Supports:
         spark.dataSource.register(LogSource)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from ldpstream.engines.spark import daemon
 
 PASSED_ON = ("PYTHONPATH", "NUMBA_CACHE_DIR")
-"""Of the environment, to executors."""
+"""Environment variables that executors get, too."""
 
 
 def session(master: str) -> SparkSession:
@@ -21,7 +21,7 @@ def session(master: str) -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
         "spark.python.daemon.module": daemon.__name__,
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",  # a row has up to 512 KB
-        "spark.sql.adaptive.enabled": "false",  # it would put few bytes into one place
+        "spark.sql.adaptive.enabled": "false",  # it would merge small partitions
         "spark.sql.streaming.pollingDelay": "100ms",
         "spark.log.level": "ERROR",
     } | {f"spark.executorEnv.{name}": os.environ[name] for name in PASSED_ON if name in os.environ}

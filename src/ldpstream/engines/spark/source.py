@@ -37,12 +37,12 @@ SCHEMA = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-"""The range of the batch stands in each row; a row without a payload says nothing else."""
+"""Each row has the range of the batch; a row without a payload has nothing else."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the source needs to know, as texts."""
+    """The options of the source, which Spark passes on as text."""
 
     log: LogSettings
     database: Database
@@ -82,7 +82,7 @@ class Range(InputPartition):
 
 
 class LogSource(DataSource):
-    """What `spark.readStream.format(FORMAT)` reads."""
+    """The data source that `spark.readStream.format(FORMAT)` reads."""
 
     @classmethod
     def name(cls) -> str:
@@ -125,7 +125,7 @@ class LogReader(DataSourceStreamReader):
         self._log: JetStreamLog | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_log": None}  # a connection does not travel
+        return {"_options": self._options, "_log": None}  # a connection cannot be pickled
 
     def _connected(self) -> JetStreamLog:
         if self._log is None:
@@ -133,7 +133,7 @@ class LogReader(DataSourceStreamReader):
         return self._log
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """Without a checkpoint: where PostgreSQL says that all is counted."""
+        """Return where to start without a checkpoint: after what PostgreSQL has counted."""
         with closing(LogCounts(self._options.database)) as counts:
             return {stream: counts.counted(stream) for stream in self._options.streams}
 
@@ -160,7 +160,7 @@ class LogReader(DataSourceStreamReader):
 
 
 def read_range(settings: LogSettings, partition: Range) -> Iterator[pa.RecordBatch]:
-    """The messages of a range, in order, after a row that says which one it is."""
+    """Yield the messages of a range, in order, after a row that says which range it is."""
     yield _rows(partition, [(partition.first, None)])
     with closing(JetStreamLog(settings)) as log:
         gathered: list[tuple[int, bytes | None]] = []
@@ -174,7 +174,7 @@ def read_range(settings: LogSettings, partition: Range) -> Iterator[pa.RecordBat
 
 
 def ranges(stream: str, after: int, last: int, parts: int) -> list[Range]:
-    """A batch in at most `parts` ranges, alike in messages.
+    """Divide a batch into at most `parts` ranges of about as many messages each.
 
     >>> [(one.first, one.stop) for one in ranges("a", 10, 15, 2)]
     [(10, 12), (12, 15)]

@@ -1,4 +1,4 @@
-"""What runs in Spark's executors, through mapInArrow: scattering and counting."""
+"""The tasks that run in Spark's executors, through mapInArrow: scattering and counting."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Plan:
 
 
 def scatter_rows(batches: Batches, plan: Plan) -> Batches:
-    """Messages of one range in, parts out; a row without a header says which range it was."""
+    """Turn the messages of a range into parts; a row without a header says which range it was."""
     rows = _rows(batches)
     for (stream, after, last), own in groupby(
         rows, key=lambda row: (row["stream"], row["after"], row["last"])
@@ -93,7 +93,7 @@ def _part_row(there: dict[str, Any], part: Part) -> pa.RecordBatch:
 
 
 def count_rows(batches: Batches, plan: Plan) -> Batches:
-    """Parts in, sorted by round, shard and sequence; a row a shard out."""
+    """Turn parts, sorted by round, shard and sequence, into a row for each shard."""
     use_cores(1)  # Spark runs as many tasks as there are cores
     with closing(LogCounts(plan.database, make_tables=False)) as counts:
         for (stream, header, shard), own in groupby(
@@ -138,7 +138,7 @@ def _counted_row(row: dict[str, Any], outcome: Outcome, *, run: bool) -> pa.Reco
 
 
 def outcome_of(row: Any) -> Outcome:
-    """A row of COUNTED as an outcome."""
+    """Return the outcome in a row of COUNTED."""
     support = Support(np.frombuffer(row["counts"], "<i8").astype(np.int64), row["reports"])
     return Outcome(support, row["repeated"], row["conflicting"], row["late"])
 
@@ -157,7 +157,7 @@ COUNTED = pa.schema(
 
 
 def _rows(batches: Batches) -> Iterator[dict[str, Any]]:
-    """Row by row, so that no more than one batch of them is in memory."""
+    """Yield row by row, so that no more than one batch of them is in memory."""
     for batch in batches:
         for place in range(batch.num_rows):
             yield {name: batch.column(name)[place].as_py() for name in batch.schema.names}
