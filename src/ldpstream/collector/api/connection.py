@@ -9,8 +9,8 @@ comparisons for each request.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Collection
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
 from enum import Enum, auto
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any
@@ -66,8 +66,10 @@ class ConnectionTable:
         self._proxies = proxies
         self._number = 0
         self._of_address: Counter[str] = Counter()
-        self.idle: dict[GuardedProtocol, None] = {}
+        self._idle: dict[GuardedProtocol, None] = {}
         """Connections without a request, longest first."""
+        self._idle_of: defaultdict[str, dict[GuardedProtocol, None]] = defaultdict(dict)
+        """The same, by address."""
         self.receiving = _Held(limits.receiving_bytes)
         """Bytes of bodies whose requests are not answered yet."""
         self.unread = _Held(limits.unread_bytes)
@@ -76,17 +78,27 @@ class ConnectionTable:
     def admit(self, new: GuardedProtocol) -> bool:
         """Count a new connection; return whether there is room for it."""
         self._number += 1
-        if new.address:
-            self._of_address[new.address] += 1
+        self._of_address[new.address] += 1
         crowded = self._of_address[new.address] > self._limits.connections_per_address
         if crowded and new.client and not self._is_proxy(new.client[0]):
-            return False
-        if self._number > self._limits.connections:
-            if not self.idle:
-                return False
-            next(iter(self.idle)).drop()
-        self.idle[new] = None
-        return True
+            held: Iterable[GuardedProtocol] = self._idle_of[new.address]
+        elif self._number > self._limits.connections:
+            held = self._idle
+        else:
+            return True
+        oldest = next(iter(held), None)
+        if oldest is not None:
+            oldest.drop()
+        return oldest is not None
+
+    def rests(self, connection: GuardedProtocol) -> None:
+        """Note that a connection has no request now."""
+        self._idle[connection] = self._idle_of[connection.address][connection] = None
+
+    def acts(self, connection: GuardedProtocol) -> None:
+        """Note that a connection has a request, or ends."""
+        if self._idle.pop(connection, connection) is None:
+            del self._idle_of[connection.address][connection]
 
     def _is_proxy(self, host: str) -> bool:
         return any(ip_address(host) in proxy for proxy in self._proxies)
@@ -94,9 +106,10 @@ class ConnectionTable:
     def forget(self, gone: GuardedProtocol) -> None:
         self._number -= 1
         self._of_address[gone.address] -= 1
+        self.acts(gone)
         if not self._of_address[gone.address]:
             del self._of_address[gone.address]
-        self.idle.pop(gone, None)
+            self._idle_of.pop(gone.address, None)
         self.receiving.set(gone, 0)
         self.unread.set(gone, 0)
 
@@ -146,6 +159,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.address = network_of(self.client[0]) if self.client else ""
         if self._table.admit(self):
+            self._table.rests(self)
             self._expect(FIRST_BYTE_SECONDS)
         else:
             self._refuse(Mistake(Problem.RATE_LIMITED, what="connections", seconds=1))
@@ -160,7 +174,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def drop(self) -> None:
         """End the connection at once, with all that it holds."""
-        self._table.idle.pop(self, None)
+        self._table.acts(self)
         self.transport.abort()
 
     def _close(self) -> None:
@@ -184,7 +198,7 @@ class GuardedProtocol(HttpToolsProtocol):
     # Requests
 
     def data_received(self, data: bytes) -> None:
-        self._table.idle.pop(self, None)
+        self._table.acts(self)
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -242,7 +256,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             self.loop.call_later(LINGER_SECONDS, self.transport.abort)
         elif self._next is Part.NOTHING and self.timeout_keep_alive_task is not None:
-            self._table.idle[self] = None
+            self._table.rests(self)
 
     @property
     def holds_on(self) -> bool:
