@@ -89,7 +89,7 @@ def test_a_rule_is_added_replaced_and_removed(api: Api) -> None:
     ("rule", "word"),
     [
         ({"above": 0.1}, "label is missing"),
-        ({"label": "q", "above": 0.1}, "'q' is no label"),
+        ({"label": "q", "above": 0.1}, "'q' is not a label"),
         ({"label": "x"}, "either above or below"),
         ({"label": "x", "above": True}, "above is True"),
         ({"label": "x", "above": "0.1"}, "above is '0.1'"),

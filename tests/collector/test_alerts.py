@@ -176,7 +176,7 @@ def test_rules_are_read_from_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("alert", "word", "line"),
     [
-        (ALERT.replace('"x"', '"q"'), "'q' is no label", 18),
+        (ALERT.replace('"x"', '"q"'), "'q' is not a label", 18),
         (ALERT.replace("above = 0.3", ""), "either above or below", 17),
         (ALERT + "below = 0.1", "either above or below", 17),
         (ALERT.replace('"interval"', '"variance"'), "estimate, interval", 20),
