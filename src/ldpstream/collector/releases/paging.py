@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 NUMBERS = 200_000
-"""Estimates at once. With its variance and interval, one takes about 80 bytes of JSON, and several
-times as much in memory."""
+"""Estimates that are handled at once. With its variance and interval, one takes about 80 bytes of
+JSON, and several times as much in memory."""
 
 
 def at_once(labels: int, most: int) -> int:
-    """So many releases of so many labels; one at least.
+    """How many releases of so many labels to handle at once: at least one, at most `most`.
 
     >>> at_once(3, 10_000), at_once(200, 10_000), at_once(65_536, 10_000)
     (10000, 1000, 3)
