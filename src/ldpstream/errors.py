@@ -126,7 +126,7 @@ class Problem(Enum):
         "see its log, and start it again: it goes on from its checkpoint",
     )
     LEASE_LOST = (
-        "stream {stream} is conducted by another collector now",
+        "stream {stream} is led by another collector now",
         "nothing to do: this one follows",
     )
     MASTER_DIFFERS = (

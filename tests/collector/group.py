@@ -83,7 +83,7 @@ class Collector:
             return answer.read()
 
     @property
-    def conducts(self) -> bool:
+    def leads(self) -> bool:
         answer = self.call("GET", "/v1/admin/status", Authorization=BEARER)[1]
         return bool(answer["streams"]["a"]["conducting"])
 
@@ -136,9 +136,9 @@ class Group:
 
     @property
     def leader(self) -> Collector:
-        """The one that conducts; there is one sooner or later."""
+        """The collector that leads the stream; waits until there is one."""
         found: list[Collector] = eventually(
-            "one conducts", lambda: [one for one in self.running if one.conducts]
+            "one leads", lambda: [one for one in self.running if one.leads]
         )
         return found[0]
 

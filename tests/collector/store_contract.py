@@ -43,7 +43,7 @@ def release_of(t: int, **given: object) -> Release:
     return Release(**usual | given)  # type: ignore[arg-type]
 
 
-def conducting(store: Store) -> Store:
+def as_leader(store: Store) -> Store:
     """The store, for the coordinator of the stream `a`."""
     lease = store.lease("a", "me", 60)
     assert lease is not None
@@ -68,7 +68,7 @@ class StoreContract:
     def store(self) -> Iterator[Store]:
         self.current = self.create()
         self.current.create_stream("a", TERMS)
-        self.current = conducting(self.current)
+        self.current = as_leader(self.current)
         yield self.current
         self.current.close()
 

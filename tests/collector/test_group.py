@@ -88,7 +88,7 @@ def is_in(collector: Collector, state: str) -> bool:
 
 def follows(collector: Collector, connection: psycopg.Connection, theirs: int) -> bool:
     """Whether it has given up its old lease: it follows, or has taken a later one by now."""
-    return not collector.conducts or holder(connection)[0] > theirs
+    return not collector.leads or holder(connection)[0] > theirs
 
 
 def _later(connection: psycopg.Connection, token: int) -> float:
@@ -157,7 +157,7 @@ def test_every_collector_serves_the_stream(tmp_path: Path, database: Database) -
         crowd = Crowd(group, store, DEVICES)
         crowd.enrol()
         leader = group.leader
-        assert [one.conducts for one in group.collectors].count(True) == 1
+        assert [one.leads for one in group.collectors].count(True) == 1
         heard: dict[int, dict[int, float]] = {one.port: {} for one in group.collectors}
         events: dict[int, list[dict[str, Any]]] = {}
         listening = [

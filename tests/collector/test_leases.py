@@ -1,4 +1,4 @@
-"""Who conducts a stream: the lease against a model of it, and what a late coordinator may do."""
+"""Which collector leads a stream: the lease against a model, and what a former leader may do."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from ldpstream.errors import Mistake
 from tests.collector.helpers import device_of, new_round, unsigned
 from tests.collector.store_contract import (
     StoreContract,
-    conducting,
+    as_leader,
     release_of,
     stored_reports,
 )
@@ -37,7 +37,7 @@ class TestPostgresStore(StoreContract):
     def reopened(self) -> Store:
         """Every call has committed, so closing leaves what a crash would leave."""
         self.current.close()
-        self.current = conducting(PostgresStore(self.database))
+        self.current = as_leader(PostgresStore(self.database))
         return self.current
 
     def test_commits_reach_the_disk(self, store: Store) -> None:
@@ -148,7 +148,7 @@ class TestPostgresStore(StoreContract):
         self, store: Store
     ) -> None:
         store.open_round("a", new_round(1))
-        held = conducting(PostgresStore(self.database, patience_ms=200))
+        held = as_leader(PostgresStore(self.database, patience_ms=200))
         statement = b"COPY report_1 FROM STDIN (FORMAT binary)"
         with closing(held), connect(self.database) as stopped:
             copying = stopped.cursor().copy(statement)

@@ -199,7 +199,7 @@ def test_one_that_counts_for_long_is_ready_as_long_as_its_lease_is_renewed(
 # Alerts
 
 
-def test_only_the_one_that_conducts_tells_of_alerts(database: Database) -> None:
+def test_only_the_leader_tells_of_alerts(database: Database) -> None:
     """The other shows them, and tells what the first could not when it takes over."""
     hook = Hook([])
     holder = "one"
@@ -235,7 +235,7 @@ def test_only_the_one_that_conducts_tells_of_alerts(database: Database) -> None:
         runners[1].wake()
         eventually(lambda: state("one") is state("two") is State.RESOLVED)
         eventually(lambda: len(hook.heard) == 2)
-        with pytest.raises(Mistake, match="conducted by another"):
+        with pytest.raises(Mistake, match="led by another"):
             first.write_note("a", NOTE, {})
         for runner in runners:
             runner.stop()
@@ -243,7 +243,7 @@ def test_only_the_one_that_conducts_tells_of_alerts(database: Database) -> None:
 
 
 def test_rules_that_one_collector_is_given_hold_at_all_of_them(shared: Config) -> None:
-    """None of them need conduct the stream: a rule is a setting, and no affair of its lease."""
+    """None of them needs to lead the stream: a rule is a setting, and needs no lease."""
     stream = shared.streams[0]
     with closing(open_store(shared)) as store:
         store.create_stream("a", TERMS)
