@@ -57,7 +57,7 @@ def states(api: Api) -> dict[str, str]:
 
 
 def pass_timestamp(api: Api) -> None:
-    """Everyone reports, the timestamp is released, its alerts are looked at."""
+    """Let everyone report, and wait until the timestamp is released and its alerts evaluated."""
     asking, evaluator = api.asking(), api.service.evaluators["a"]
     for number in range(40):
         assert api.post(asking, number, report_of(asking, number)).status_code == 202

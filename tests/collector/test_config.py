@@ -149,7 +149,7 @@ def test_a_mistake_is_told_with_its_line_in_one_line(
 
 
 def test_a_log_beside_a_database() -> None:
-    """`retention` and `replicas` are of the log; without `ingest` there is none."""
+    """`retention` and `replicas` belong to the log; without `ingest` there is no log."""
     listen = 'listen = "127.0.0.1:8080"\n'
     store = listen + 'store = "postgresql://me@db/streams"\n'
     assert parse(GOOD.replace(listen, store), FILE).ingest is None

@@ -1,4 +1,4 @@
-"""The shared store keeps the contract on a real server, and what is its own."""
+"""The shared store on a real server: the contract, and what only this store does."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ class TestPostgresStore(StoreContract):
         assert len(stored_reports(store)) == 2000
 
     def test_what_was_accepted_before_a_round_closed_is_all_there_is(self, store: Store) -> None:
-        """Reports rain while the round is closed: each is accepted and counted, or too late."""
+        """Reports arrive while the round is closed: each is accepted and counted, or too late."""
         store.open_round("a", new_round(1))
         with closing(PostgresStore(self.database)) as other, ThreadPoolExecutor(4) as pool:
 
-            def rain(lane: int) -> int:
+            def submit(lane: int) -> int:
                 accepted = 0
                 for drop in range(1000):
                     first = 10 * (lane * 1000 + drop)
@@ -119,7 +119,7 @@ class TestPostgresStore(StoreContract):
                     accepted += len(batch)
                 raise AssertionError("the round did not close")
 
-            lanes = [pool.submit(rain, lane) for lane in range(3)]
+            lanes = [pool.submit(submit, lane) for lane in range(3)]
             while store.received("a", "1-publication") < 200:
                 pass
             store.close_round("a", "1-publication", 5)
@@ -185,7 +185,7 @@ class TestPostgresStore(StoreContract):
             if again:
                 assert store.accept("a", "1-publication", unsigned((1, b"\1a"))).tolist() == [1]
                 continue
-            with pytest.raises(Mistake, match="try again"):  # was it done? nobody can tell
+            with pytest.raises(Mistake, match="try again"):  # it may or may not be committed
                 store.open_round("a", new_round(2))
             assert [one.t for one in store.rounds("a", 0)] == [1]
 
