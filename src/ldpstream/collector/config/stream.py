@@ -185,7 +185,10 @@ def _suspicion(table: Table) -> Suspicion:
 
 
 def _public_enrolment(table: Table) -> bool:
-    """Whether anyone may enrol; off unless the file itself says public: that is about reading."""
+    """Whether anyone may enrol: off unless the file itself says public = true.
+
+    By default anyone may read a stream, but that is not to take part in it.
+    """
     public = table.flag("public", True)
     allowed = table.flag("public_enrolment", "public" in table and public)
     if allowed and not public:

@@ -12,7 +12,7 @@ from ldpstream.collector.clock import ticks
 from ldpstream.collector.store.contract import Lease, Store
 
 RENEWALS = 3
-"""Heartbeats in the time of a lease: two may fail before another collector takes over."""
+"""Renewals in the time of a lease: two may fail before another collector takes over."""
 
 _log = logging.getLogger(__name__)
 

@@ -130,7 +130,7 @@ class PostgresStore(Store):
             known = _number_of(connection, key, device)
             if known is not None:
                 return known
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (key,))  # no gaps
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (key,))  # one number at a time
             known = _number_of(connection, key, device)
             if known is not None:
                 return known
