@@ -28,7 +28,7 @@ ENROL = {"Authorization": f"Bearer {SECRETS.enrolment.decode()}"}
 ADMIN = {"Authorization": f"Bearer {SECRETS.admin.decode()}"}
 STREAM = "/v1/streams/a"
 BLANKS = ("00 " * 11)[:32]
-"""As long as a device's number, and 11 bytes to whoever skips the blanks."""
+"""A text as long as a device's number in hex; a parser that skips blanks reads 11 bytes."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Api:
     clock: ManualClock
 
     def asking(self) -> OpenRound:
-        """The round that is open, as soon as one is."""
+        """Wait for an open round, and return it."""
         told = self.client.get(f"{STREAM}/rounds?wait=20", headers=device_header(1)).json()
         assert told["serial"] > 0
         (asking,) = self.service.streams["a"].hub.open.values()
@@ -85,7 +85,7 @@ def running(folder: Path, *, limits: str = "", **stream: object) -> Iterator[Api
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    """Wait for another thread, but not for ever."""
+    """Wait until a condition holds that another thread fulfils, but not for ever."""
     end = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < end

@@ -1,7 +1,7 @@
-"""Stores of these tests lie in memory where there is such a place.
+"""Fixtures of the collector's tests; their stores are in memory where /dev/shm exists.
 
-They make thousands of disk syncs. What they look into is the death of a process, not of a disk, and
-that is the same on either.
+The tests make thousands of disk syncs. They are about crashes of a process, not of a machine, and
+those are the same on a disk and in memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Driving a coordinator by hand: a fleet that answers, a clock that jumps, and crashes."""
+"""Helpers to drive a coordinator by hand: a fleet that answers, a manual clock, and crashes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.collector.helpers import START_MS, device_of, report_of, unsigned
 
 
 class Crash(Exception):
-    """The process dies."""
+    """Raised in place of the death of the process."""
 
 
 class DyingStore:
-    """Passes calls on to a store, and lets the process die before or after the chosen one."""
+    """A proxy of a store, which raises `Crash` before or after the chosen change."""
 
     CHANGES: tuple[str, ...] = ("create_stream", "open_round", "close_round", "tally", "release")
 
@@ -75,7 +75,7 @@ class World:
                     store.enrol(self.config.name, device_of(number))
 
     def answering(self, asking: OpenRound) -> list[int]:
-        """Who answers: the roster's sample, or whoever comes of themselves."""
+        """Which devices answer: the sample of the roster, or those that select themselves."""
         if asking.asked is not None:
             return [number for number in self.devices if asking.asked_mask[number - 1]]
         share, whole = asking.stored.rate
@@ -89,7 +89,7 @@ class World:
             store.accept(self.config.name, asking.name, records)
 
     def live(self, store: Any, until_t: int) -> int:
-        """Go on until a timestamp is released; the number of changes in the store."""
+        """Go on until a timestamp is released; return the number of changes in the store."""
         coordinator = Coordinator(self.config, store, self.clock)
         while coordinator.last_t < until_t:
             wake = coordinator.advance()
@@ -106,8 +106,8 @@ class World:
         return {one for one in self.told if store.received(name, one)}
 
 
-def counted_once(store: Store, world: World) -> Iterator[str]:
-    """Rounds whose tally is not that of each answering device's report, once."""
+def miscounted(store: Store, world: World) -> Iterator[str]:
+    """Descriptions of rounds in which not every answering device was counted exactly once."""
     for stored in store.rounds(world.config.name, 0):
         asking = world.told.get(stored.name)
         if asking is None or stored.support is None:

@@ -1,4 +1,4 @@
-"""Real collectors, quickly: imports once, then forks an `ldpstream serve` for each line it reads.
+"""Starts real collectors quickly: imports once, then forks `ldpstream serve` for each input line.
 
 A line has four paths: the configuration, a pipe for what it announces, a file for the log, and one
 for orders. When that one says "release before SIGKILL", the collector kills itself just before it
@@ -23,20 +23,20 @@ from ldpstream.collector.store.postgres.store import PostgresStore
 POINTS = ("open_round", "close_round", "tally", "release")
 
 
-def frail(name: str, method: Callable[..., Any], orders: Path) -> Callable[..., Any]:
-    def obey(when: str) -> None:
+def failing_on_order(name: str, method: Callable[..., Any], orders: Path) -> Callable[..., Any]:
+    def fail_if_ordered(when: str) -> None:
         if not orders.exists():
             return
         order = orders.read_text()
         if order.startswith(f"{name} {when} "):
             orders.unlink()
             os.kill(os.getpid(), signal.Signals[order.split()[-1]])
-            time.sleep(0.2)  # it takes a moment until all threads have stopped, this one too
+            time.sleep(0.2)  # until the signal has reached all threads
 
     def call(*arguments: Any, **named: Any) -> Any:
-        obey("before")
+        fail_if_ordered("before")
         result = method(*arguments, **named)
-        obey("after")
+        fail_if_ordered("after")
         return result
 
     return call
@@ -48,13 +48,14 @@ def serve(config: str, announcement: str, log: str, orders: str) -> None:
         with open(path, "w") as out:
             os.dup2(out.fileno(), number)
     for name in POINTS:
-        setattr(PostgresStore, name, frail(name, getattr(PostgresStore, name), Path(orders)))
+        method = getattr(PostgresStore, name)
+        setattr(PostgresStore, name, failing_on_order(name, method, Path(orders)))
     sys.argv = ["ldpstream", "serve", config, "--json"]
     main()
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead leave at once
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -32,7 +32,7 @@ from tests.collector.driving import counts_of
 from tests.collector.helpers import SECRETS, Signer, device_of, report_of
 from tests.serving import read_announcement
 
-FRAIL = Path(__file__).with_name("frail_collector.py")
+LAUNCHER = Path(__file__).with_name("frail_collector.py")
 ENVIRONMENT = os.environ | {
     "LDPSTREAM_MASTER_SECRET": SECRETS.master.decode(),
     "LDPSTREAM_ENROLMENT_TOKEN": SECRETS.enrolment.decode(),
@@ -44,7 +44,7 @@ PATIENCE = 60
 
 
 def eventually(what: str, holds: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """What `holds` gives as soon as it is true."""
+    """Wait until `holds` returns something true, and return that."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = holds()
@@ -56,7 +56,7 @@ def eventually(what: str, holds: Callable[[], Any], seconds: float = PATIENCE) -
 
 @dataclass(frozen=True)
 class Collector:
-    """A process, and how to talk to it."""
+    """A running collector process, and a client for it."""
 
     pid: int
     port: int
@@ -71,7 +71,7 @@ class Collector:
 
     @contextmanager
     def reading(self, path: str, **headers: str) -> Iterator[http.client.HTTPResponse]:
-        """An answer that may have no end."""
+        """Open a response that may have no end, such as a feed."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as line:
             line.request("GET", path, headers=named)
@@ -83,7 +83,7 @@ class Collector:
             return answer.read()
 
     @property
-    def conducts(self) -> bool:
+    def leads(self) -> bool:
         answer = self.call("GET", "/v1/admin/status", Authorization=BEARER)[1]
         return bool(answer["streams"]["a"]["conducting"])
 
@@ -97,7 +97,7 @@ class Collector:
 
     @property
     def state(self) -> str:
-        """By the operating system's word: T is stopped, X is dead."""
+        """The state of the process as the operating system gives it: T is stopped, X is dead."""
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text()
         except (FileNotFoundError, ProcessLookupError):
@@ -110,7 +110,7 @@ class Group:
     """The collectors of one configuration file."""
 
     file: Path
-    nursery: subprocess.Popen[str]
+    launcher: subprocess.Popen[str]
     collectors: list[Collector] = field(default_factory=list)
     started: int = 0
 
@@ -127,8 +127,8 @@ class Group:
 
     def _fork(self, stack: ExitStack) -> tuple[int, IO[str], Path]:
         """Start one; the pipe that it will announce its address on is closed with the stack."""
-        assert self.nursery.stdin is not None
-        assert self.nursery.stdout is not None
+        assert self.launcher.stdin is not None
+        assert self.launcher.stdout is not None
         self.started += 1
         kinds = ("announcement", "log", "orders")
         paths = [self.file.with_name(f"{kind}-{self.started}") for kind in kinds]
@@ -136,14 +136,14 @@ class Group:
         reading = os.open(paths[0], os.O_RDONLY | os.O_NONBLOCK)  # does not wait for a writer
         os.set_blocking(reading, True)
         announcement = stack.enter_context(os.fdopen(reading))
-        print(self.file, *paths, file=self.nursery.stdin, flush=True)
-        return int(self.nursery.stdout.readline()), announcement, paths[-1]
+        print(self.file, *paths, file=self.launcher.stdin, flush=True)
+        return int(self.launcher.stdout.readline()), announcement, paths[-1]
 
     @property
     def leader(self) -> Collector:
-        """The one that conducts; there is one sooner or later."""
+        """The collector that leads the stream; waits until there is one."""
         found: list[Collector] = eventually(
-            "one conducts", lambda: [one for one in self.running if one.conducts]
+            "one leads", lambda: [one for one in self.running if one.leads]
         )
         return found[0]
 
@@ -155,14 +155,14 @@ class Group:
 @contextmanager
 def group_of(file: Path, number: int) -> Iterator[Group]:
     with subprocess.Popen(
-        [sys.executable, str(FRAIL)],
+        [sys.executable, str(LAUNCHER)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
         start_new_session=True,
-    ) as nursery:
-        group = Group(file, nursery)
+    ) as launcher:
+        group = Group(file, launcher)
         try:
             group.start(number)
             yield group
@@ -171,13 +171,13 @@ def group_of(file: Path, number: int) -> Iterator[Group]:
                 error.add_note(f"{log.name}:\n{log.read_text()}")
             raise
         finally:
-            os.killpg(nursery.pid, signal.SIGKILL)  # with all that it has forked
+            os.killpg(launcher.pid, signal.SIGKILL)  # with all that it has forked
 
 
 @dataclass
 class Crowd:
-    """All devices: each answers what it is asked, at two collectors, until it knows what became
-    of its report.
+    """All devices. Each sends its report to two collectors, and retries until it knows whether the
+    report counts.
     """
 
     group: Group
@@ -187,9 +187,9 @@ class Crowd:
     asked: dict[str, Round] = field(default_factory=dict)
     """Every round as it was first seen."""
     counted: dict[str, set[int]] = field(default_factory=dict)
-    """Devices whose report a collector has said to count."""
+    """Devices whose report counts, as a collector has answered."""
     unsure: dict[str, set[int]] = field(default_factory=dict)
-    """Devices that never heard."""
+    """Devices that never got an answer."""
     seen: dict[int, Any] = field(default_factory=dict)
     """Every release as it was first seen."""
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -205,7 +205,7 @@ class Crowd:
         self._thread = threading.Thread(target=self._live)
 
     def enrol(self) -> None:
-        """At one collector after the other."""
+        """Enrol all devices, at the collectors in turn."""
         for number in range(1, self.size + 1):
             collector = self.group.collectors[number % len(self.group.collectors)]
             body = json.dumps({"device": device_of(number).hex(), "version": 2}).encode()
@@ -243,13 +243,13 @@ class Crowd:
             self._failure.append(error)
 
     def _is_forgotten(self, one: Round) -> bool:
-        """Whether whom it asked has left window and store: this thread may be that late."""
+        """Whether the round is older than the window: the store has forgotten whom it asked."""
         stored = self.store.stream("a")
         assert stored is not None
         return one.t <= stored.last_t - self.config.window
 
     def answer(self, asking: OpenRound) -> None:
-        """Two parts of the devices, each sent to two collectors."""
+        """Send the reports of the devices in two parts, each to two collectors."""
         numbers = (np.flatnonzero(asking.asked_mask) + 1).tolist()
         counted = self.counted.setdefault(asking.name, set())
         unsure = self.unsure.setdefault(asking.name, set())
@@ -264,7 +264,7 @@ class Crowd:
                 unsure |= set(part)
 
     def submit(self, asking: OpenRound, part: list[int]) -> bool | None:
-        """Whether reports count, as some collector says; None: none has answered."""
+        """Send reports; return whether they count, or None if no collector has answered."""
         records = [Signer(n, self.keys).record(asking, report_of(asking, n)) for n in part]
         path = reports_path("a", asking.name).replace("/reports", "/batch")
         doubtful = False
@@ -288,7 +288,7 @@ class Crowd:
         return None
 
     def look(self) -> None:
-        """At the releases, as any collector shows them."""
+        """Read the releases at some collector, and check that none has changed."""
         try:
             status, told = self.random.choice(self.group.running).call(
                 "GET", "/v1/streams/a/releases"
@@ -303,16 +303,16 @@ class Crowd:
         """Wait for more releases."""
         last = max([0, *self.seen])
         eventually("there are releases", lambda: self._failure or max([0, *self.seen]) > last)
-        self._complain()
+        self._raise_failure()
 
-    def _complain(self) -> None:
-        """Fail here with what went wrong in the thread, where it did."""
+    def _raise_failure(self) -> None:
+        """Raise here what was raised in the thread."""
         if self._failure:
             raise self._failure[0]
 
     def judge(self) -> list[Release]:
-        """Everything that must be true of the store now; its releases."""
-        self._complain()
+        """Check everything that must be true of the store now; return its releases."""
+        self._raise_failure()
         releases = self.store.releases("a", 0, 10_000)
         first = releases[0].t
         assert [one.t for one in releases] == list(range(first, first + len(releases)))

@@ -1,4 +1,4 @@
-"""What the tests of the collector share: small streams, devices that sign, and a fleet of them."""
+"""Helpers of the collector's tests: small streams, and devices that sign their reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START_MS = 1_700_000_000_000
 
 
 def config(folder: Path, /, *, limits: str = "", **stream: object) -> Config:
-    """A file with one stream, `a`, of three labels; every key can be given, or left out (None)."""
+    """Parse a file with a stream `a` of three labels; keys can be given, or left out with None."""
     given: dict[str, object] = {
         "name": "a",
         "labels": ["x", "y", "z"],
@@ -71,7 +71,7 @@ def new_round(t: int = 1, purpose: str = "publication", **given: object) -> NewR
 
 
 def unsigned(*records: tuple[int, bytes], mac: bytes | None = None) -> Records:
-    """Records for the store, which looks at codes only to tell reports apart."""
+    """Records for the store, which uses MACs only to tell reports apart."""
     packed = b"".join(
         device_of(number) + (mac or report * 8)[:16] + report for number, report in records
     )
@@ -96,7 +96,7 @@ class Signer:
 
 
 def report_of(asking: OpenRound, number: int) -> bytes:
-    """What a device reports in a round: random, but the same whenever it is asked again."""
+    """What a device reports in a round: random, but the same at each call."""
     random_of_round = random.Random(f"{asking.name} {number}")
     device = asking.collector.device
     return device.encode(device.perturb(number % device.labels, _Source(random_of_round)))

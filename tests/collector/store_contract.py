@@ -43,8 +43,8 @@ def release_of(t: int, **given: object) -> Release:
     return Release(**usual | given)  # type: ignore[arg-type]
 
 
-def conducting(store: Store) -> Store:
-    """The store, for the coordinator of the stream `a`."""
+def as_leader(store: Store) -> Store:
+    """The store under the lease of the stream `a`."""
     lease = store.lease("a", "me", 60)
     assert lease is not None
     return store.under(lease)
@@ -62,13 +62,13 @@ def stored_reports(store: Store) -> list[bytes]:
 
 
 class StoreContract:
-    """One test a promise. `reopened` must behave like a new process after kill -9."""
+    """One test for each promise. `reopened` must behave like a new process after kill -9."""
 
     @pytest.fixture
     def store(self) -> Iterator[Store]:
         self.current = self.create()
         self.current.create_stream("a", TERMS)
-        self.current = conducting(self.current)
+        self.current = as_leader(self.current)
         yield self.current
         self.current.close()
 
@@ -218,7 +218,7 @@ class StoreContract:
     # Together
 
     def test_what_fails_changes_nothing_and_hurts_nobody(self, store: Store) -> None:
-        """Calls of many threads share transactions; the bad ones must not take others along."""
+        """Calls of many threads share transactions; a failed one must not affect the others."""
         store.open_round("a", new_round(1))
         failures = []
 

@@ -58,7 +58,7 @@ def states(api: Api) -> dict[str, str]:
 
 
 def pass_timestamp(api: Api) -> None:
-    """Everyone reports, the timestamp is released, its alerts are looked at."""
+    """Let everyone report, and wait until the timestamp is released and its alerts evaluated."""
     asking, evaluator = api.asking(), api.service.evaluators["a"]
     for number in range(40):
         assert api.post(asking, number, report_of(asking, number)).status_code == 202
@@ -90,7 +90,7 @@ def test_a_rule_is_added_replaced_and_removed(api: Api) -> None:
     ("rule", "word"),
     [
         ({"above": 0.1}, "label is missing"),
-        ({"label": "q", "above": 0.1}, "'q' is no label"),
+        ({"label": "q", "above": 0.1}, "'q' is not a label"),
         ({"label": "x"}, "either above or below"),
         ({"label": "x", "above": True}, "above is True"),
         ({"label": "x", "above": "0.1"}, "above is '0.1'"),

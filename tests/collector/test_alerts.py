@@ -176,7 +176,7 @@ def test_rules_are_read_from_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("alert", "word", "line"),
     [
-        (ALERT.replace('"x"', '"q"'), "'q' is no label", 18),
+        (ALERT.replace('"x"', '"q"'), "'q' is not a label", 18),
         (ALERT.replace("above = 0.3", ""), "either above or below", 17),
         (ALERT + "below = 0.1", "either above or below", 17),
         (ALERT.replace('"interval"', '"variance"'), "estimate, interval", 20),
@@ -238,7 +238,7 @@ def test_a_restart_fires_nothing_again_and_loses_nothing(tmp_path: Path) -> None
         assert evaluator.first_unsent is not None  # it was never taken
         give(store, 2, 0.9)
         give(store, 3, 0.1)
-    with stored(tmp_path) as store:  # released, and not looked at before the crash
+    with stored(tmp_path) as store:  # released, but not evaluated before the crash
         (change,) = evaluator_of(store).catch_up()
         assert (change.alert.state, change.release.t) == (State.RESOLVED, 3)
         assert change.alert.resolved_ms == 3000

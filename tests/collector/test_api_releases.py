@@ -96,7 +96,7 @@ def test_the_feed_catches_up_and_goes_on(api: Api) -> None:
 
 
 def test_many_labels_make_short_pages(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many releases one asks for; the feed has them all the same."""
+    """A page is bounded, whatever limit is asked for; the feed still has all releases."""
     released(api, 5)
     asked: list[int] = []
     found = api.service.store.releases

@@ -94,7 +94,7 @@ def record_of_0_1_0(api: Api, asking: OpenRound, number: int) -> bytes:
 
 
 def test_the_message_under_a_code(api: Api) -> None:
-    """Spelled out, as other programs have to spell it."""
+    """The MAC is spelled out here, as another program would have to."""
     asking = api.asking()
     path = "/v1/streams/a/rounds/1-publication/reports"
     message = f"ldpstream report 2\n{path}\n1-publication\n".encode() + b"\1\0"
@@ -117,7 +117,7 @@ def test_a_report_of_a_device_of_0_1_0_is_refused_as_such(api: Api) -> None:
 @pytest.mark.parametrize("good", [2, 40])
 @pytest.mark.parametrize("old", [1, 20])
 def test_a_batch_with_records_of_devices_of_0_1_0(api: Api, good: int, old: int) -> None:
-    """Few records and many are checked in different ways, the good ones and the others apart."""
+    """Few records and many are checked by different code, good and bad ones separately."""
     asking = api.asking()
     records = [api.signer(n).record(asking, report_of(asking, n)) for n in range(1, good + 1)]
     outdated = [record_of_0_1_0(api, asking, n) for n in range(101, 101 + old)]
@@ -192,7 +192,7 @@ def test_bodies_have_a_limit_on_every_route(
 
 def test_a_body_beyond_the_limit_is_not_read() -> None:
     async def read(length: str, parts: int) -> int:
-        """How many parts of a body of 1 byte a part are taken in."""
+        """Return how many parts of a body, of 1 byte each, are read."""
         taken = 0
 
         async def receive() -> dict[str, Any]:

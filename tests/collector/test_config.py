@@ -81,8 +81,8 @@ def test_what_a_file_gives() -> None:
         ('listen = "127.0.0.1:8080"', 'ingest = "nats://log:4222"', 2, "a store on PostgreSQL"),
         ('listen = "127.0.0.1:8080"', 'ingest = "kafka://log"', 2, "give nats://host:4222"),
         ('listen = "127.0.0.1:8080"', "log = { replicas = 3 }", 2, "give ingest as well"),
-        ('listen = "127.0.0.1:8080"', r'listen = "a\u0000b:80"', 2, "none NUL"),
-        ('listen = "127.0.0.1:8080"', r'store = "a\u0000b/c.sqlite"', 2, "none NUL"),
+        ('listen = "127.0.0.1:8080"', r'listen = "a\u0000b:80"', 2, "without NUL"),
+        ('listen = "127.0.0.1:8080"', r'store = "a\u0000b/c.sqlite"', 2, "without NUL"),
         ("batch = 500", "batch = 0", 5, "1 or more"),
         ("batch = 500", f"batch = 0x{'f' * 5000}", 5, "20000 bits"),
         ("batch = 500", "bach = 500", 5, "use one of: batch"),
@@ -126,7 +126,7 @@ def test_what_a_file_gives() -> None:
         ("publication = 0.5", "publication = 1.5", 26, "share of the interval"),
         ("publication = 0.5", "publication = 0.2", 26, "later deadline"),
         ("publication = 0.5", "publish = 0.5", 26, "no key 'publish'"),
-        ("{ x = 0.25 }", "{ q = 0.25 }", 27, "'q' is no label"),
+        ("{ x = 0.25 }", "{ q = 0.25 }", 27, "'q' is not a label"),
         ("{ x = 0.25 }", "{ x = nan }", 27, "a finite number"),
         ("{ x = 0.25 }", f"{{ x = {10**400} }}", 27, "1329 bits"),
         ("public = false", 'public = "no"', 28, "true or false"),
@@ -149,7 +149,7 @@ def test_a_mistake_is_told_with_its_line_in_one_line(
 
 
 def test_a_log_beside_a_database() -> None:
-    """`retention` and `replicas` are of the log; without `ingest` there is none."""
+    """`retention` and `replicas` belong to the log; without `ingest` there is no log."""
     listen = 'listen = "127.0.0.1:8080"\n'
     store = listen + 'store = "postgresql://me@db/streams"\n'
     assert parse(GOOD.replace(listen, store), FILE).ingest is None
@@ -227,7 +227,7 @@ def test_a_secret_that_cannot_be_used_is_refused(tmp_path: Path, content: bytes 
 @pytest.mark.parametrize("folder", ["/proc/none", "file", "file/within"])
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(Mistake, match=r"secret: .*; let the store's folder be one"):
+    with pytest.raises(Mistake, match=r"secret: .*; make the store's folder writable"):
         Secrets.load({}, tmp_path / folder, {})
     with pytest.raises(Mistake, match="cannot be used as a store"):
         SqliteStore(tmp_path / folder / "collector.sqlite")

@@ -19,7 +19,7 @@ from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.registry import build, names
 from ldpstream.privacy.epsilon import Epsilon
-from tests.collector.driving import Crash, DyingStore, World, counted_once, most_spent
+from tests.collector.driving import Crash, DyingStore, World, miscounted, most_spent
 from tests.collector.helpers import START_MS, device_of, new_round, stream_config, unsigned
 
 MECHANISMS = names()
@@ -40,7 +40,7 @@ def test_releases_are_those_of_the_mechanism_on_the_same_tallies(
     world = world_of(tmp_path, mechanism=mechanism, selection=selection)
     with closing(SqliteStore(world.file)) as store:
         world.live(store, TIMESTAMPS)
-        assert [*counted_once(store, world)] == []
+        assert [*miscounted(store, world)] == []
         rounds = {(one.t, one.purpose): one for one in store.rounds("a", 0)}
         released = store.releases("a", 0, 100)
     assert [release.t for release in released] == [*range(1, TIMESTAMPS + 1)]
@@ -98,7 +98,7 @@ class Heard(Listener):
 
 
 def test_a_restart_never_announces_an_open_round_as_none(tmp_path: Path) -> None:
-    """Whoever polled for the round's serial in that moment would wait for the next one."""
+    """Else a device that polls in that moment would get the serial without its round."""
     world = world_of(tmp_path, mechanism="lpu", selection="open")
     with closing(SqliteStore(world.file)) as store:
         before = Heard()
@@ -129,7 +129,7 @@ def test_a_fleet_that_comes_late_is_not_asked_all_at_once() -> None:
 def test_a_crash_at_any_step_changes_nothing(
     mechanism: str, selection: str, after: bool, tmp_path: Path
 ) -> None:
-    """Die before or after each change of the store, start anew, and compare with a calm run.
+    """Die before or after each change of the store, restart, and compare with an undisturbed run.
 
     The sample of a roster is drawn anew in each run, so there the tallies are checked by
     themselves; with open selection the whole history must be the same.
@@ -145,7 +145,7 @@ def test_a_crash_at_any_step_changes_nothing(
                 changes = world.live(dying, 5)
         with closing(SqliteStore(world.file)) as store:
             world.live(store, 5)
-            assert [*counted_once(store, world)] == []
+            assert [*miscounted(store, world)] == []
             rounds = store.rounds("a", 0)
             assert len({one.name for one in rounds}) == len(rounds)
             assert {one.state for one in rounds} == {RoundState.TALLIED}
@@ -163,7 +163,7 @@ def test_a_crash_at_any_step_changes_nothing(
 
 
 def test_nobody_is_asked_twice_after_a_crash(tmp_path: Path) -> None:
-    """The sample was stored before it was announced, and stands."""
+    """The sample is stored before it is announced, and stays the same."""
     world = world_of(tmp_path, mechanism="lpu", selection="roster")
     with closing(SqliteStore(world.file)) as store:
         first = Coordinator(world.config, store, world.clock)
@@ -232,7 +232,7 @@ def test_a_roster_round_closes_when_everyone_has_answered(tmp_path: Path) -> Non
 
 
 def test_fewer_devices_than_expected_are_asked_in_proportion(tmp_path: Path) -> None:
-    """So that they last for the window."""
+    """Fewer are asked in each round, so that the devices last for the window."""
     config = stream_config(tmp_path, mechanism="lpu", selection="roster", population=400)
     clock = ManualClock(START_MS)
     with closing(SqliteStore(tmp_path / "store.sqlite")) as store:
@@ -269,7 +269,7 @@ def test_missed_timestamps_are_carried_over_and_said_to_be(mechanism: str, tmp_p
 def test_many_missed_timestamps_are_carried_over_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A crash between two of them leaves the rest to the next start."""
+    """After a crash between two parts, the next start releases the rest."""
     monkeypatch.setattr("ldpstream.collector.releases.paging.NUMBERS", 6)  # two releases
     world = world_of(tmp_path, mechanism="lbu")
     with closing(SqliteStore(world.file)) as store:

@@ -25,7 +25,7 @@ from tests.collector.helpers import device_of
 
 LEASE_SECONDS = 1
 GRACE_SECONDS = 2
-"""For a machine that has other work to do."""
+"""A generous allowance, for a machine that is busy with other work."""
 DEVICES = 24
 CONFIG = """\
 [collector]
@@ -77,7 +77,7 @@ def holder(connection: psycopg.Connection) -> tuple[int, float]:
 
 
 def taken_over(connection: psycopg.Connection, token: int, since: float) -> float:
-    """Seconds until another has the lease."""
+    """Wait until another collector has the lease; return the seconds that took."""
     at: float = eventually("another takes over", lambda: _later(connection, token))
     return at - since
 
@@ -88,7 +88,7 @@ def is_in(collector: Collector, state: str) -> bool:
 
 def follows(collector: Collector, connection: psycopg.Connection, theirs: int) -> bool:
     """Whether it has given up its old lease: it follows, or has taken a later one by now."""
-    return not collector.conducts or holder(connection)[0] > theirs
+    return not collector.leads or holder(connection)[0] > theirs
 
 
 def _later(connection: psycopg.Connection, token: int) -> float:
@@ -99,7 +99,7 @@ def _later(connection: psycopg.Connection, token: int) -> float:
 def test_a_coordinator_that_is_killed_in_any_state_is_replaced(
     tmp_path: Path, database: Database
 ) -> None:
-    """Three of them: each dies in a state of its own, and another starts; devices talk to all."""
+    """Each leader is killed at another point, and a new collector starts; devices use all."""
     file = config_file(tmp_path, database)
     with group_of(file, 3) as group, closing(PostgresStore(database)) as store:
         crowd = Crowd(group, store, DEVICES)
@@ -125,7 +125,7 @@ def test_a_coordinator_that_is_killed_in_any_state_is_replaced(
 def test_a_coordinator_that_wakes_up_cannot_change_anything(
     tmp_path: Path, database: Database
 ) -> None:
-    """Stopped just before a change, it still believes in its lease; the store does not.
+    """Stopped just before a change, it still believes in its lease; the store refuses it.
 
     Each timestamp has one round here, so that one opened late would be of a timestamp that others
     have released as missed.
@@ -151,13 +151,13 @@ def test_a_coordinator_that_wakes_up_cannot_change_anything(
 
 
 def test_every_collector_serves_the_stream(tmp_path: Path, database: Database) -> None:
-    """Long polls, feeds, status and page work at those that only follow, and are hardly later."""
+    """Long polls, feeds, status and page work at followers, with hardly any delay."""
     file = config_file(tmp_path, database, interval_ms=1500)
     with group_of(file, 3) as group, closing(PostgresStore(database)) as store:
         crowd = Crowd(group, store, DEVICES)
         crowd.enrol()
         leader = group.leader
-        assert [one.conducts for one in group.collectors].count(True) == 1
+        assert [one.leads for one in group.collectors].count(True) == 1
         heard: dict[int, dict[int, float]] = {one.port: {} for one in group.collectors}
         events: dict[int, list[dict[str, Any]]] = {}
         listening = [
@@ -207,7 +207,7 @@ FEED = 3
 
 
 def poll(collector: Collector, times: dict[int, float]) -> None:
-    """When each serial was first heard of, by a device that waits for the next."""
+    """Record when a device that polls for the next serial first sees each."""
     serial = 0
     while len(times) < SERIALS:
         path = f"/v1/streams/a/rounds?after={serial}&wait=4"
@@ -218,7 +218,7 @@ def poll(collector: Collector, times: dict[int, float]) -> None:
 
 
 def feed(collector: Collector, events: dict[int, list[dict[str, Any]]]) -> None:
-    """The first releases, as a reader gets them."""
+    """Record the first releases of a feed."""
     with collector.reading("/v1/streams/a/feed", Last_Event_ID="0") as lines:
         data = (line for line in lines if line.startswith(b"data: "))
         events[collector.port] = [json.loads(next(data)[6:]) for _ in range(FEED)]

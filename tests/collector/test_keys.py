@@ -1,4 +1,4 @@
-"""The vectorised hash, and the codes made with it, are those of the standard library."""
+"""The vectorised hash and its MACs are the same as those of the standard library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ldpstream.protocol.authentication import report_mac
 def codes(
     keys: DeviceKeys, prefix: bytes, devices: NDArray[np.uint8], reports: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
-    """What the devices would send, a row each."""
+    """The MACs that the devices would send, one in each row."""
     pairs = zip(devices, reports, strict=True)
     macs = [report_mac(keys.of(one.tobytes()), prefix, report.tobytes()) for one, report in pairs]
     return np.frombuffer(bytearray().join(macs), np.uint8).reshape(-1, 16)
@@ -77,7 +77,7 @@ def test_any_changed_bit_is_noticed(rows: int, part: str) -> None:
 
 @pytest.fixture
 def unchecked() -> Iterator[None]:
-    """As in a process that has not compared the kernel yet."""
+    """Forget the result of the kernel's check, as in a new process."""
     vectorised_is_right.cache_clear()
     yield
     vectorised_is_right.cache_clear()

@@ -1,4 +1,4 @@
-"""Who conducts a stream: the lease against a model of it, and what a late coordinator may do."""
+"""Which collector leads a stream: the lease against a model, and what a former leader may do."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ steps = st.lists(
 def test_a_lease_is_what_its_model_is(
     store: PostgresStore, database: Database, story: list[tuple[str, object]]
 ) -> None:
-    """Any holders in any order, and writes under any token ever given: only the last may."""
+    """Any holders in any order, and writes with any token: only the newest one is accepted."""
     model = Model()
     with connect(database) as connection:
         connection.execute("DELETE FROM lease")
@@ -149,7 +149,7 @@ def test_reports_need_no_lease(store: PostgresStore) -> None:
 def test_a_lease_is_not_taken_in_the_middle_of_a_change(
     store: PostgresStore, database: Database
 ) -> None:
-    """Whoever takes over waits for the change under way; one that hangs is ended by the server."""
+    """Whoever takes over waits for the change under way; the server ends one that hangs."""
     lease = store.lease("a", "one", 0)
     assert lease is not None
     with connect(database, patience_ms=300) as hanging:

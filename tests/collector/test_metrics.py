@@ -1,4 +1,4 @@
-"""What Prometheus and the log are told, and what neither is ever told."""
+"""Metrics and log lines: what they contain, and what they never contain."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ldpstream.mechanisms.registry import PAPER, build
 from ldpstream.numeric import Numeric, Range
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Terms
-from tests.collector.driving import World, counted_once, most_spent
+from tests.collector.driving import World, miscounted, most_spent
 from tests.collector.helpers import stream_config
 
 TIMESTAMPS = 12
@@ -36,7 +36,7 @@ def world_of(folder: Path, mechanism: str = "lpf", **given: object) -> World:
 def lived(world: World) -> list[Release]:
     with closing(SqliteStore(world.file)) as store:
         world.live(store, TIMESTAMPS)
-        assert [*counted_once(store, world)] == []
+        assert [*miscounted(store, world)] == []
         return store.releases("a", 0, 100)
 
 
@@ -69,7 +69,7 @@ def test_a_mean_is_unbiased(tmp_path: Path) -> None:
     truth = world.config.query.truth(np.bincount(held, minlength=levels))
     (value,), (variance,) = release.content["values"], release.content["variance"]
     assert abs(value - truth[0]) < 5 * variance**0.5
-    assert variance < 80**2 / 100  # of about 500 reports, not of none
+    assert variance < 80**2 / 100  # that of about 500 reports, not of none
 
 
 def test_terms_are_read_as_they_were_written() -> None:

@@ -1,4 +1,4 @@
-"""The shared store keeps the contract on a real server, and what is its own."""
+"""The shared store on a real server: the contract, and what only this store does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ldpstream.errors import Mistake
 from tests.collector.helpers import device_of, new_round, unsigned
 from tests.collector.store_contract import (
     StoreContract,
-    conducting,
+    as_leader,
     release_of,
     stored_reports,
 )
@@ -37,7 +37,7 @@ class TestPostgresStore(StoreContract):
     def reopened(self) -> Store:
         """Every call has committed, so closing leaves what a crash would leave."""
         self.current.close()
-        self.current = conducting(PostgresStore(self.database))
+        self.current = as_leader(PostgresStore(self.database))
         return self.current
 
     def test_commits_reach_the_disk(self, store: Store) -> None:
@@ -103,11 +103,11 @@ class TestPostgresStore(StoreContract):
         assert len(stored_reports(store)) == 2000
 
     def test_what_was_accepted_before_a_round_closed_is_all_there_is(self, store: Store) -> None:
-        """Reports rain while the round is closed: each is accepted and counted, or too late."""
+        """Reports arrive while the round is closed: each is accepted and counted, or too late."""
         store.open_round("a", new_round(1))
         with closing(PostgresStore(self.database)) as other, ThreadPoolExecutor(4) as pool:
 
-            def rain(lane: int) -> int:
+            def submit(lane: int) -> int:
                 accepted = 0
                 for drop in range(1000):
                     first = 10 * (lane * 1000 + drop)
@@ -119,7 +119,7 @@ class TestPostgresStore(StoreContract):
                     accepted += len(batch)
                 raise AssertionError("the round did not close")
 
-            lanes = [pool.submit(rain, lane) for lane in range(3)]
+            lanes = [pool.submit(submit, lane) for lane in range(3)]
             while store.received("a", "1-publication") < 200:
                 pass
             store.close_round("a", "1-publication", 5)
@@ -148,7 +148,7 @@ class TestPostgresStore(StoreContract):
         self, store: Store
     ) -> None:
         store.open_round("a", new_round(1))
-        held = conducting(PostgresStore(self.database, patience_ms=200))
+        held = as_leader(PostgresStore(self.database, patience_ms=200))
         statement = b"COPY report_1 FROM STDIN (FORMAT binary)"
         with closing(held), connect(self.database) as stopped:
             copying = stopped.cursor().copy(statement)
@@ -185,7 +185,7 @@ class TestPostgresStore(StoreContract):
             if again:
                 assert store.accept("a", "1-publication", unsigned((1, b"\1a"))).tolist() == [1]
                 continue
-            with pytest.raises(Mistake, match="try again"):  # was it done? nobody can tell
+            with pytest.raises(Mistake, match="try again"):  # it may or may not be committed
                 store.open_round("a", new_round(2))
             assert [one.t for one in store.rounds("a", 0)] == [1]
 

@@ -59,7 +59,7 @@ def report(port: int, keys: DeviceKeys, number: int) -> tuple[int, Any]:
 
 
 def first_event(port: int) -> dict[str, Any]:
-    """The first release of the feed, asked for as one that lost its connection would."""
+    """The first release of the feed, requested like a client that reconnects."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)) as connection:
         connection.request("GET", "/v1/streams/a/feed", headers={"Last-Event-ID": "0"})
         answer = connection.getresponse()

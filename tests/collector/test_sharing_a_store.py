@@ -1,4 +1,4 @@
-"""What collectors of one store must agree on, and who looks after its alerts."""
+"""Collectors that share a store: what they must agree on, crashes, lost connections, alerts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.errors import Mistake, Problem
 from tests.collector.api import eventually
-from tests.collector.driving import Crash, DyingStore, World, counted_once
+from tests.collector.driving import Crash, DyingStore, World, miscounted
 from tests.collector.helpers import SECRETS, config
 from tests.collector.store_contract import TERMS, release_of
 from tests.collector.test_alerts import RULE, Hook
@@ -86,7 +86,7 @@ def test_releases_are_exported_while_a_collector_runs(
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_at_any_step_changes_nothing(after: bool, shared: Config) -> None:
-    """Die before or after each change, let another collector take over, compare with a calm run."""
+    """Die before or after each change; another collector takes over, as if nothing had happened."""
 
     def lived(die_at: int | None) -> tuple[list[object], int]:
         assert shared.database is not None
@@ -101,7 +101,7 @@ def test_a_crash_at_any_step_changes_nothing(after: bool, shared: Config) -> Non
             store.give_back(Lease("a", "first", 1))
             second = held_by(store, "second")
             world.live(second, 3)
-            assert [*counted_once(second, world)] == []
+            assert [*miscounted(second, world)] == []
             assert {one.state for one in second.rounds("a", 0)} == {RoundState.TALLIED}
             return [one.content for one in second.releases("a", 0, 100)], changes
 
@@ -119,8 +119,8 @@ def held_by(store: Store, holder: str) -> Store:
 # A collector that is cut off
 
 
-class Line:
-    """The way of a collector to its database, which can break, or fall silent."""
+class DatabaseLink:
+    """The connection of a collector to its database, which can break, or hang."""
 
     def __init__(self, service: Service) -> None:
         store = service.store
@@ -132,7 +132,7 @@ class Line:
         store._connections.use = self.use  # type: ignore[method-assign]
 
     def close(self) -> None:
-        """Let those go on who wait."""
+        """Let the calls that hang go on."""
         self.works.set()
 
     @contextmanager
@@ -149,11 +149,11 @@ class Line:
 def test_a_collector_that_is_cut_off_is_not_ready_and_denies_no_round(
     shared: Config, follows: bool, silent: bool
 ) -> None:
-    """Another may have opened the round since. A device that hears 404 would not send again."""
+    """The leader may have opened the round since: after a 404 the device would not retry."""
     service = Service(replace(shared, lease_ms=500), SECRETS)
     if follows:
         held_by(service.store, "another")
-    line = Line(service)
+    line = DatabaseLink(service)
     line.silent = silent
     api = TestClient(build_app(service), raise_server_exceptions=False)
     with api as client, closing(line):
@@ -199,8 +199,8 @@ def test_one_that_counts_for_long_is_ready_as_long_as_its_lease_is_renewed(
 # Alerts
 
 
-def test_only_the_one_that_conducts_tells_of_alerts(database: Database) -> None:
-    """The other shows them, and tells what the first could not when it takes over."""
+def test_only_the_leader_tells_of_alerts(database: Database) -> None:
+    """The follower shows them; when it takes over, it sends what the former leader could not."""
     hook = Hook([])
     holder = "one"
     with closing(PostgresStore(database)) as store, hook.served() as url:
@@ -221,7 +221,7 @@ def test_only_the_one_that_conducts_tells_of_alerts(database: Database) -> None:
             return evaluators[name].alerts[RULE.fingerprint].state
 
         def struck_out() -> bool:
-            """Taken, but not struck out yet, a message would be sent by the other again."""
+            """Whether no message is left that the next leader would send again."""
             return not (store.note("a", NOTE) or {"unsent": hook})["unsent"]
 
         eventually(lambda: state("one") is state("two") is State.FIRING and len(hook.heard) == 1)
@@ -243,7 +243,7 @@ def test_only_the_one_that_conducts_tells_of_alerts(database: Database) -> None:
 
 
 def test_rules_that_one_collector_is_given_hold_at_all_of_them(shared: Config) -> None:
-    """None of them need conduct the stream: a rule is a setting, and no affair of its lease."""
+    """None of them needs to lead the stream: a rule is a setting, and needs no lease."""
     stream = shared.streams[0]
     with closing(open_store(shared)) as store:
         store.create_stream("a", TERMS)

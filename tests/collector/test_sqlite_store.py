@@ -1,4 +1,4 @@
-"""The embedded store keeps the contract, and what is its own."""
+"""The embedded store: the contract, and what only this store does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.collector.store_contract import StoreContract, release_of
 
 
 class FailingDisk:
-    """A connection on which the next statements that begin in a certain way fail."""
+    """A connection on which the next statements that begin with a given text fail."""
 
     def __init__(self, connection: sqlite3.Connection, begin: str, times: int) -> None:
         self._connection = connection
@@ -104,7 +104,7 @@ class TestSqliteStore(StoreContract):
         connection.close()
 
     def test_a_failure_of_the_disk_leaves_no_ghosts(self, store: Store) -> None:
-        """A report that was not stored must not look like a repetition when it comes again."""
+        """A report that was not stored must not count as repeated when it is sent again."""
         assert isinstance(store, SqliteStore)
         store.open_round("a", new_round(1))
         store.accept("a", "1-publication", unsigned((1, b"\1a")))
@@ -133,7 +133,7 @@ class TestSqliteStore(StoreContract):
             assert "USING INDEX round_by_asked" in plan
 
     def test_who_reported_and_who_was_asked_is_off_the_disk(self, store: Store) -> None:
-        """A reader that is in the log puts it off, but holds up nobody."""
+        """A reader that uses the write-ahead log delays the erasure, but blocks nobody."""
         devices = [10**30 + n for n in range(500)]
         asked = np.arange(10**9, 10**9 + 500, dtype="<u4").tobytes()
 
@@ -189,7 +189,7 @@ class TestSqliteStore(StoreContract):
     def test_a_disk_that_fails_for_a_while_neither_repeats_nor_closes(
         self, store: Store, begin: str
     ) -> None:
-        """What is in memory is read back whole, however often that fails, before it is used."""
+        """Memory is reloaded from disk before it is used again, however often that fails."""
         assert isinstance(store, SqliteStore)
         store.open_round("a", new_round(1))
         store.accept("a", "1-publication", unsigned((1, b"\1a")))

@@ -1,4 +1,4 @@
-"""The warm-up before a collector listens plays a timestamp of whatever can be configured."""
+"""The warm-up before a collector listens: it runs a timestamp of any stream configuration."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """The alerts of one stream: driven by its releases, kept in the store.
 
-Alerts are looked at release by release, at the time each was made, so that those of a restarted
-collector go on as if it had never been away. What the webhook has not taken yet is kept with them.
-A message is written down before it is sent and struck out afterwards: one that was sent in the
-instant of a crash is sent again, with the same fingerprints and times.
+Alerts are evaluated release by release, at the time of each release, so that after a restart they
+go on as if the collector had never been away. Messages that the webhook has not accepted yet are
+stored with them. A message is stored before it is sent and deleted afterwards, so that delivery is
+at-least-once: one that was sent just before a crash is sent again, with the same fingerprints and
+times.
 
-Rules may change under way. A rule that goes, or becomes another, takes its alert with it: whoever
+Rules may change at any time. A rule that is removed or replaced takes its alert with it: whoever
 was told that it fires is told that it is resolved.
 """
 
@@ -26,13 +27,13 @@ NOTE = "alerts"
 HISTORY_NOTE = "alert-history"
 PAGE = 500
 MOST_UNSENT = 1000
-"""Messages; when there are more, the oldest are dropped."""
+"""Messages that wait for the webhook; when there are more, the oldest are dropped."""
 MOST_REMEMBERED = 200
 """Changes that the page can show on its timeline."""
 
 
 class AlertEvaluator:
-    """The alerts of one stream, and what the webhook is still to be told."""
+    """The alerts of one stream, and the messages that the webhook has not accepted yet."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class AlertEvaluator:
         self._store = store
         self._sends = sends
         self._page = page
-        """Releases that are looked at in one go."""
+        """Releases that are evaluated at once."""
         self._external_url = external_url
         self._news = news
         """Called when there is something new to show."""
@@ -60,9 +61,9 @@ class AlertEvaluator:
         self.last_t = 0
         self.dropped = 0
         self.latest: Evidence | None = None
-        """The last release that was looked at."""
+        """The last release that was evaluated."""
         self.history: tuple[dict[str, Any], ...] = ()
-        """What began to fire and what was resolved, oldest first."""
+        """Alerts that began to fire or were resolved, oldest first."""
         self.alerts = {rule.fingerprint: Alert() for rule in rules}
         self._now_ms = 0
         self._unsent: deque[dict[str, Any]] = deque()
@@ -73,43 +74,43 @@ class AlertEvaluator:
         self._leads = True
         if held is not self._store:
             self._store = held
-            self._take_up()
+            self._reload()
 
     def follow(self) -> None:
-        """Show what the leader of the stream has written down."""
+        """Show what the leader of the stream has stored."""
         self._leads = False
         shown = self.last_t
-        self._take_up()
+        self._reload()
         if self.last_t != shown:
             self._news()
 
-    def _take_up(self) -> None:
+    def _reload(self) -> None:
         kept = self._store.note(self.stream, NOTE)
-        if kept is not None:  # else nobody has looked at anything yet
+        if kept is not None:  # else nothing was evaluated yet
             with self._lock:
                 self._unsent.clear()
                 self._restore(kept)
 
     def catch_up(self) -> list[Change]:
-        """Look at all releases since the last time; what began or ceased to fire."""
+        """Evaluate all new releases; return the alerts that began to fire or were resolved."""
         changes: list[Change] = []
         while self.rules and (releases := self._unseen()):
             with self._lock:
                 for release in releases:
-                    changes += self._told(self._observe(release))
+                    changes += self._recorded(self._observe(release))
                 self._save()
             self._news()
         return changes
 
     def use(self, rules: tuple[Rule, ...]) -> None:
-        """Look for these from the next release on; alerts of rules that stay go on."""
+        """Use these rules from the next release on; alerts of unchanged rules go on."""
         with self._lock:
             if not self.rules:
                 self.last_t = self._released_t()
             kept = {rule.fingerprint for rule in self.rules if rule in rules}
             gone = [rule for rule in self.rules if rule.fingerprint not in kept]
             if self._leads:
-                self._told([change for rule in gone if (change := self._ended(rule))])
+                self._recorded([change for rule in gone if (change := self._ended(rule))])
             self.alerts = {
                 rule.fingerprint: self.alerts[rule.fingerprint]
                 if rule.fingerprint in kept
@@ -123,7 +124,7 @@ class AlertEvaluator:
 
     @property
     def shown(self) -> list[tuple[Rule, Alert]]:
-        """The rules and their alerts, which belong together."""
+        """Each rule with its alert, all of one moment."""
         with self._lock:
             return [(rule, self.alerts[rule.fingerprint]) for rule in self.rules]
 
@@ -155,13 +156,13 @@ class AlertEvaluator:
         return changes
 
     def _ended(self, rule: Rule) -> Change | None:
-        """That the alert of a rule which goes is resolved, if it was firing."""
+        """The resolution of the alert of a removed rule, or None if it was not firing."""
         after = self.alerts[rule.fingerprint].ended(self._now_ms)
         last = self._store.releases(self.stream, self.last_t, 1)
         return Change(rule, after, last[0]) if after.state is State.RESOLVED and last else None
 
-    def _told(self, changes: list[Change]) -> list[Change]:
-        """Note what the webhook and the page are to be told."""
+    def _recorded(self, changes: list[Change]) -> list[Change]:
+        """Store changes for the webhook and the page; return them."""
         if not changes:
             return []
         if self._sends:
@@ -175,7 +176,7 @@ class AlertEvaluator:
         self._store.write_note(self.stream, HISTORY_NOTE, {"changes": list(self.history)})
         return changes
 
-    # What is to be sent
+    # Messages to the webhook
 
     @property
     def first_unsent(self) -> dict[str, Any] | None:
@@ -183,13 +184,13 @@ class AlertEvaluator:
             return self._unsent[0] if self._unsent else None
 
     def settled(self, sent: dict[str, Any]) -> None:
-        """Nothing more is to be done about a message."""
+        """Delete a message that was delivered, or refused for good."""
         with self._lock:
             if self._unsent and self._unsent[0] is sent:
                 self._unsent.popleft()
                 self._save()
 
-    # What is kept
+    # Saving and restoring
 
     def _save(self) -> None:
         content = {
@@ -201,7 +202,7 @@ class AlertEvaluator:
         self._store.write_note(self.stream, NOTE, content)
 
     def _restore(self, saved: dict[str, Any] | None) -> None:
-        """Go on from what was kept; rules that are new begin now, not in the past."""
+        """Go on from the saved state; new rules begin now, not in the past."""
         self.last_t = self._released_t()
         self.history = tuple((self._store.note(self.stream, HISTORY_NOTE) or {}).get("changes", ()))
         if saved is None:
@@ -209,7 +210,7 @@ class AlertEvaluator:
         self._now_ms = saved["now_ms"]
         if self._sends:
             self._unsent.extend(saved["unsent"])
-        if saved["alerts"]:  # without rules nobody looked, and nothing waits to be looked at
+        if saved["alerts"]:  # without rules nothing was evaluated, and nothing waits
             self.last_t = min(saved["t"], self.last_t)
         for name, alert in saved["alerts"].items():
             if name in self.alerts:

@@ -32,6 +32,6 @@ class Evidence:
         return float(content["low"][place]), float(content["high"][place])
 
     def probability_above(self, place: int, threshold: float) -> float:
-        """That the truth is above the threshold, as of a normal distribution."""
+        """The probability that the truth is above the threshold, with a normal error."""
         errors = float(self._belief.above(threshold)[place])
         return math.erfc(-errors / math.sqrt(2)) / 2

@@ -1,4 +1,4 @@
-"""What a webhook is sent: Alertmanager's format, version 4."""
+"""Messages to the webhook, in Alertmanager's format, version 4."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Change:
     release: Release
 
     def to_json(self) -> dict[str, Any]:
-        """For the timeline of the page."""
+        """The change, for the timeline of the page."""
         return {
             "t": self.release.t,
             "at_ms": self.release.at_ms,
@@ -35,7 +35,7 @@ class Change:
 
 
 def message(stream: str, changes: Sequence[Change], external_url: str) -> dict[str, Any]:
-    """All that changed at one release of a stream."""
+    """Return the message about all alerts that changed at one release of a stream."""
     alerts = [_alert(change, external_url) for change in changes]
     firing = any(alert["status"] == "firing" for alert in alerts)
     return {
@@ -80,7 +80,7 @@ def _common(tables: list[dict[str, str]]) -> dict[str, str]:
 
 
 def moment(ms: int | None) -> str:
-    """RFC 3339; what has not happened has the time zero of Go.
+    """Format a time by RFC 3339; what has not happened yet (None) has Go's zero time.
 
     >>> moment(0)
     '1970-01-01T00:00:00.000Z'

@@ -1,7 +1,7 @@
 """The rules of one stream: those of the file, which stay, and those of the API, which may change.
 
-What the API was given is kept in the store in the words of the configuration, and read by the same
-code. A rule goes by its fingerprint, which is that of its alert.
+Rules of the API are kept in the store with the keys of the configuration, and read by the same
+code. A rule is identified by its fingerprint, which is that of its alert.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ldpstream.errors import Mistake, Problem
 
 NOTE = "alert-rules"
 MOST_RULES = 500
-"""Of one stream: each of them is looked at for every release."""
+"""Rules of one stream: each of them is evaluated at every release."""
 
 Rules = dict[str, Rule]
 """By fingerprint."""
 
 
 class RuleBook:
-    """Which rules there are; `changed` is called with all of them whenever that changes."""
+    """The rules of one stream; `changed` is called with all of them after each change."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class RuleBook:
         self._stream = stream
         self._store = store
         self._read = read
-        """Makes a rule of what the API was given, or refuses it."""
+        """Reads a rule that the API was given, or refuses it."""
         self._lock = threading.Lock()
         self.changed: Callable[[tuple[Rule, ...]], None] = lambda rules: None
         self._fixed = {rule.fingerprint: rule for rule in fixed}
@@ -45,12 +45,12 @@ class RuleBook:
         return self._rules_of(self._store.note(self._stream, NOTE))
 
     def _rules_of(self, note: dict[str, Any] | None) -> Rules:
-        """The rules that were added. One that came into the file since takes its place."""
+        """The rules that the API was given, without those that the file has by now."""
         added = [self._read(given) for given in (note or {"rules": []})["rules"]]
         return {one.fingerprint: one for one in added if one.fingerprint not in self._fixed}
 
     def refresh(self) -> None:
-        """Take over what was changed through another collector of the same store."""
+        """Read the rules again, which another collector of the same store may have changed."""
         if not self._store.shared:
             return
         with self._lock:
@@ -63,7 +63,7 @@ class RuleBook:
         return tuple({**self._fixed, **self._added}.values())
 
     def is_fixed(self, rule: Rule) -> bool:
-        """Whether it stands in the file."""
+        """Whether the rule is in the file."""
         return rule.fingerprint in self._fixed
 
     def add(self, given: dict[str, Any]) -> Rule:
@@ -111,7 +111,7 @@ class RuleBook:
         return added[fingerprint]
 
     def _change(self, change: Callable[[Rules], Rules]) -> None:
-        """Change what is kept by then: others may have changed it through another collector."""
+        """Change the stored rules, which may have been changed through another collector."""
 
         def written(note: dict[str, Any] | None) -> dict[str, Any]:
             return {"rules": [rule.to_json() for rule in change(self._rules_of(note)).values()]}

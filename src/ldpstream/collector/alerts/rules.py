@@ -1,4 +1,4 @@
-"""When an alert's condition holds."""
+"""Alert rules: when the condition of an alert holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ldpstream.collector.alerts.evidence import Evidence
 
 PROBABILITY = 0.95
-"""What the ends of a released interval stand for, each on its side: the usual demand."""
+"""The default: the one-sided probability of each end of a released interval."""
 
 
 class On(StrEnum):
@@ -27,12 +27,12 @@ class Rule:
     stream: str
     label: str
     place: int
-    """Of the label in the domain."""
+    """The index of the label in the domain."""
     above: bool
     threshold: float
     on: On = On.ESTIMATE
     probability: float = PROBABILITY
-    """With `On.INTERVAL`: that the truth is really beyond the threshold, at least."""
+    """With `On.INTERVAL`: how probable it must be that the truth is beyond the threshold."""
     hold_ms: int = 0
     keep_firing_ms: int = 0
 
@@ -48,7 +48,7 @@ class Rule:
         return above if self.above else 1 - above
 
     def to_json(self) -> dict[str, Any]:
-        """In the words of the configuration; `read_rules` makes the same rule of it."""
+        """The rule with the keys of the configuration, from which `read_rules` reads it again."""
         return {
             "name": self.name,
             "label": self.label,
@@ -61,12 +61,12 @@ class Rule:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What tells its alert from others."""
+        """The labels that identify its alert."""
         return {"alertname": self.name, "label": self.label, "stream": self.stream}
 
     @property
     def fingerprint(self) -> str:
-        """As Alertmanager makes it: FNV-1a over the sorted labels.
+        """The fingerprint that Alertmanager computes: FNV-1a over the sorted labels.
 
         >>> Rule("a", "s", "x", 0, True, 0.5).fingerprint
         'a6561eefc7109978'
@@ -79,5 +79,5 @@ class Rule:
 
     @property
     def condition(self) -> str:
-        """For people."""
+        """The condition in words, such as `x above 0.5`."""
         return f"{self.label} {'above' if self.above else 'below'} {self.threshold:g}"

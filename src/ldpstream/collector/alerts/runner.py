@@ -1,4 +1,4 @@
-"""The threads behind alerts: one looks at releases, one talks to the webhook."""
+"""The threads behind alerts: one evaluates releases, one delivers to the webhook."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AlertRunner:
         self._to_send = threading.Event()
         self._threads = [
             threading.Thread(target=work, name=f"ldpstream-{name}", daemon=True)
-            for name, work in (("alerts", self._look), ("webhook", self._deliver))
+            for name, work in (("alerts", self._evaluate_all), ("webhook", self._deliver))
         ]
 
     def start(self) -> None:
@@ -71,7 +71,7 @@ class AlertRunner:
             if thread.is_alive():
                 thread.join()
 
-    def _look(self) -> None:
+    def _evaluate_all(self) -> None:
         while not self._stopping.is_set():
             self._released.wait(None if self._held is None else FOLLOW_SECONDS)
             self._released.clear()
@@ -79,7 +79,7 @@ class AlertRunner:
                 try:
                     self._evaluate(evaluator)
                 except Exception:
-                    _log.exception("alerts of stream %s could not be looked at", evaluator.stream)
+                    _log.exception("alerts of stream %s could not be evaluated", evaluator.stream)
             self._to_send.set()
 
     def _evaluate(self, evaluator: AlertEvaluator) -> None:
@@ -115,22 +115,22 @@ class AlertRunner:
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     def _deliver_all(self) -> bool:
-        """Whether nothing is left to send; False: try again later."""
+        """Send all messages; return False if some are left to be retried later."""
         for evaluator in self._evaluators if self._webhook else ():
-            while (content := self._to_tell(evaluator)) is not None and not self._stopping.is_set():
+            while (content := self._unsent(evaluator)) is not None and not self._stopping.is_set():
                 if not self._attempt(evaluator.stream, content):
                     return False
                 evaluator.settled(content)
         return True
 
-    def _to_tell(self, evaluator: AlertEvaluator) -> dict[str, Any] | None:
+    def _unsent(self, evaluator: AlertEvaluator) -> dict[str, Any] | None:
         """The next message to the webhook; a follower sends none."""
         if self._held is not None and self._held(evaluator.stream) is None:
             return None
         return evaluator.first_unsent
 
     def _attempt(self, stream: str, content: dict[str, Any]) -> bool:
-        """Whether a message is settled: taken, or refused for good."""
+        """Send a message; return whether it is settled: accepted, or refused for good."""
         assert self._webhook is not None
         try:
             answer = self._send(self._webhook, content)

@@ -19,7 +19,7 @@ RETENTION_MS = 15 * 60_000
 
 
 class State(StrEnum):
-    """Where an alert is."""
+    """The states of an alert."""
 
     INACTIVE = "inactive"
     PENDING = "pending"
@@ -45,7 +45,7 @@ class Alert:
     resolved_ms: int | None = None
 
     def after(self, holds: bool, now_ms: int, *, hold_ms: int, keep_firing_ms: int) -> Alert:
-        """The alert after its condition was looked at."""
+        """The alert after its condition was evaluated."""
         if not holds:
             return self._without(now_ms, keep_firing_ms)
         match self.state:
@@ -73,7 +73,7 @@ class Alert:
 
     @property
     def since_ms(self) -> int | None:
-        """Since when it is in its state."""
+        """The time at which it came into its state."""
         match self.state:
             case State.PENDING:
                 return self.active_ms
@@ -85,7 +85,7 @@ class Alert:
                 return None
 
     def ended(self, now_ms: int) -> Alert:
-        """The alert when nobody looks for it any more: resolved, if it was firing."""
+        """The alert at its end: resolved if it was firing, else inactive."""
         if self.state is not State.FIRING:
             return Alert()
         ended = now_ms if self.ended_ms is None else self.ended_ms

@@ -1,4 +1,4 @@
-"""Sending a message to the webhook: the standard library's client, once per call."""
+"""Sending a message to the webhook, one attempt per call, with the standard library's client."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MOST_READ = 64 << 10
 
 
 class Undelivered(LdpStreamError):
-    """The webhook did not take a message; it may take it later."""
+    """The webhook did not answer; it may accept the message later."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the webhook said."""
+    """The response of the webhook."""
 
     status: int
     reason: str
@@ -32,12 +32,12 @@ class Answer:
 
     @property
     def final(self) -> bool:
-        """Whether sending the same again is pointless: it was taken, or refused for good."""
+        """Whether sending the same again is pointless: it was accepted, or refused for good."""
         return self.status < 500 and self.status not in (408, 425, 429)
 
 
 def check_url(name: str, url: str) -> None:
-    """Refuse what cannot be posted to."""
+    """Refuse a URL that cannot be posted to."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -48,7 +48,7 @@ def check_url(name: str, url: str) -> None:
 
 
 def post(url: str, content: dict[str, Any]) -> Answer:
-    """Post a message and return the answer, whatever it is."""
+    """Post a message and return the response, whatever its status is."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port
     connection: http.client.HTTPConnection

@@ -23,7 +23,7 @@ class _RequestTable(Table):
 
 
 def read_request(given: dict[str, Any], stream: str, labels: list[str]) -> Rule:
-    """Read one rule that the API was given, in the words of the configuration."""
+    """Read one rule that the API was given, with the keys of the configuration."""
     table = _RequestTable(given)
     (rule,) = read_rules([table], stream, labels)
     table.finish()
@@ -31,7 +31,7 @@ def read_request(given: dict[str, Any], stream: str, labels: list[str]) -> Rule:
 
 
 def read_rules(tables: list[Table], stream: str, labels: list[str]) -> tuple[Rule, ...]:
-    """The [[stream.alert]] tables of a stream, or what the API was given in their place."""
+    """Read the [[stream.alert]] tables of a stream, or what the API was given instead."""
     rules: list[Rule] = []
     for table in tables:
         rule = _rule(table, stream, labels)
@@ -44,7 +44,7 @@ def read_rules(tables: list[Table], stream: str, labels: list[str]) -> tuple[Rul
 def _rule(table: Table, stream: str, labels: list[str]) -> Rule:
     label = table.text("label")
     if label not in labels:
-        table.refuse("label", f"{label!r} is no label", f"use one of: {', '.join(labels[:8])}")
+        table.refuse("label", f"{label!r} is not a label", f"use one of: {', '.join(labels[:8])}")
     above = "above" in table
     if above == ("below" in table):
         table.refuse(None, "an alert has one threshold", "give either above or below")

@@ -1,4 +1,4 @@
-"""The whole file: where the collector listens, what it keeps, and its streams."""
+"""The whole configuration file: the collector's own settings, and its streams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ldpstream.errors import Mistake, Problem
 LEAST_LEASE_MS = 500
 HOUR_MS = 3_600_000
 LEAST_RETENTION = 2
-"""Intervals that a log keeps reports: a round takes up to one, and counting it may come late."""
+"""Intervals that a log must keep reports: a round takes up to one, and may be counted late."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Config:
-    """A whole file."""
+    """A whole configuration file."""
 
     host: str
     port: int
@@ -60,24 +60,24 @@ class Config:
     limits: Limits
     streams: tuple[StreamConfig, ...]
     webhook: str | None = None
-    """Who is told of alerts."""
+    """The URL to which alerts are sent."""
     external_url: str = ""
-    """Where readers of alerts find the collector."""
+    """The address of the collector in messages about alerts."""
     database: Database | None = None
     """The store, if it is not a file."""
     ingest: LogSettings | None = None
     """The log that takes the reports, if the store does not."""
     lease_ms: int = 5000
-    """How long a collector conducts a stream unless it says that it is still there."""
+    """How long a collector leads a stream without renewing its lease."""
 
     @property
     def folder(self) -> Path:
-        """Where the collector keeps what it writes."""
+        """The folder of all files that the collector writes."""
         return self.store.parent
 
 
 def load(file: Path) -> Config:
-    """Read and check a file; the first thing wrong is refused with its line and the reason."""
+    """Read and check a file; the first mistake is refused with its line and the reason."""
     try:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -89,7 +89,7 @@ def load(file: Path) -> Config:
 
 
 def parse(text: str, file: Path) -> Config:
-    """`load`, for a text that is already there; paths in it are relative to `file`."""
+    """Check the text of a file like `load`; paths in it are relative to `file`."""
     try:
         tree = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, endless digits, endless brackets
@@ -147,7 +147,7 @@ def _address(collector: Table) -> tuple[str, int]:
 
 
 def _store(collector: Table) -> tuple[str, Database | None]:
-    """A file, or a database and the file's folder, where the secrets are."""
+    """The store's file and database; with a database, the file's folder is for secrets only."""
     file = "ldpstream-data/collector.sqlite"
     store = collector.text("store", file)
     if "://" not in store:
@@ -156,11 +156,11 @@ def _store(collector: Table) -> tuple[str, Database | None]:
 
 
 def _ingest(collector: Table, database: Database | None) -> LogSettings | None:
-    """A log for reports; its tallies go to the database."""
+    """The settings of a log for reports, if there is one; its tallies go to the database."""
     log = collector.table("log")
     if "ingest" not in collector:
         if "log" in collector:
-            collector.refuse("log", "log is of reports that go through one", "give ingest as well")
+            collector.refuse("log", "log has no effect without ingest", "give ingest as well")
         return None
     url = collector.text("ingest")
     if not url.startswith(("nats://", "tls://")):
@@ -176,7 +176,7 @@ def _ingest(collector: Table, database: Database | None) -> LogSettings | None:
 
 
 def _check_retention(log: LogSettings, streams: list[Table]) -> None:
-    """What expires before its round is counted was accepted for nothing."""
+    """Refuse a retention with which reports could expire before their round is counted."""
     for stream in streams:
         least_hours = LEAST_RETENTION * stream.duration("interval") / HOUR_MS
         if log.retention_hours < least_hours:

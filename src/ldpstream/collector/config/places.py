@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML file: the standard library's reader does not say."""
+"""The line of a key in a TOML file, which the standard library's parser does not tell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEY = re.compile(r"\s*([A-Za-z0-9_\-]+|\"[^\"]*\"|'[^']*')\s*(?:=|\.)")
 
 
 def line_of(text: str, path: Path) -> int:
-    r"""The line, from 1, of what `path` names, or of the nearest table around it.
+    r"""Return the line, from 1, of what `path` names, or of the nearest table around it.
 
     It scans for headers and keys and knows no more of the syntax: good enough to point at a line.
 

@@ -24,7 +24,7 @@ from ldpstream.protocol.names import STREAM_NAME, is_stream_name
 from ldpstream.protocol.terms import names_of
 
 BEST, ROBUST = "auto", "robust"
-"""Instead of an oracle's name: the one with the least noise, or that fakes can bend least."""
+"""Instead of an oracle's name: the one with the least noise, or least open to poisoning."""
 LEAST_INTERVAL_MS = 100
 
 
@@ -40,10 +40,10 @@ class Suspicion:
     """When a round is suspect, and what follows."""
 
     false_alarm: float = 1e-6
-    """The most often that honest devices set off the alarm, a round; 0: there is none."""
+    """The largest probability of a false alarm in a round of honest devices; 0: no alarms."""
     discard: bool = False
-    """Whether a suspect round counts as if nobody had answered. Fakes can then silence rounds,
-    instead of bending them."""
+    """Whether a suspect round counts as if nobody had answered. Fake devices can then silence
+    rounds, instead of distorting them."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class StreamConfig:
     window: int
     interval_ms: int
     start_ms: int | None
-    """None: when the collector first runs it."""
+    """None: the time when the collector first runs the stream."""
     mechanism: str
     oracle: Oracle | Numeric | None
     """None: the best one for these values and this epsilon."""
@@ -82,7 +82,7 @@ class StreamConfig:
         return names_of(self.values)
 
     def alert_rule(self, given: dict[str, Any]) -> Rule:
-        """Read a rule that the API was given, in the words of the file."""
+        """Read a rule that the API was given, with the keys of the file."""
         return read_request(given, self.name, list(self.labels))
 
     @property
@@ -135,7 +135,7 @@ def read_stream(table: Table) -> StreamConfig:
 
 
 def _values(table: Table) -> Domain | Range:
-    """`labels`, or `range`: one of the two."""
+    """Read `labels` or `range`, one of which must be given."""
     if "range" not in table:
         labels = table.strings("labels")
         domain: Domain = table.attempt("labels", lambda: Domain.of(labels))
@@ -148,7 +148,7 @@ def _values(table: Table) -> Domain | Range:
 
 
 def _other(table: Table, values: Domain | Range) -> str | None:
-    """`other`: one of the labels, or nothing."""
+    """Read `other`: one of the labels, or None."""
     if table.get("other", None) is None:
         return None
     label = table.text("other")
@@ -168,7 +168,7 @@ def _oracle(table: Table, values: Domain | Range) -> Oracle | Numeric | None:
 
 
 def _robust(table: Table, stream: StreamConfig) -> StreamConfig:
-    """The stream with the oracle that fake devices can bend least."""
+    """The stream with the oracle that fake devices can distort least."""
     if isinstance(stream.values, Range):
         fix = "name one, or leave it to auto"
         table.refuse("oracle", "there is no robust oracle for numbers", fix)
@@ -185,7 +185,10 @@ def _suspicion(table: Table) -> Suspicion:
 
 
 def _public_enrolment(table: Table) -> bool:
-    """Off, unless the file itself says that the stream is public: to read is not to take part."""
+    """Whether anyone may enrol: off unless the file itself says public = true.
+
+    By default anyone may read a stream, but that is not to take part in it.
+    """
     public = table.flag("public", True)
     allowed = table.flag("public_enrolment", "public" in table and public)
     if allowed and not public:
@@ -230,5 +233,5 @@ def _deadlines(table: Table) -> dict[Purpose, float]:
 def _thresholds(table: Table, labels: list[str]) -> dict[str, float]:
     for label in table:
         if label not in labels:
-            table.refuse(label, f"{label!r} is no label", f"use one of: {', '.join(labels[:8])}")
+            table.refuse(label, f"{label!r} is not a label", f"use one of: {', '.join(labels[:8])}")
     return {label: table.number(label) for label in labels if label in table}

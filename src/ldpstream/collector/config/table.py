@@ -1,4 +1,4 @@
-"""A table of a TOML file, read with suspicion: what is wrong is told with its line."""
+"""A table of a TOML file with checked values; a mistake is reported with its line."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ldpstream.errors import LdpStreamError, Mistake, Problem
 MOST_MS = 1 << 41
 """About 70 years: devices refuse a longer interval, too."""
 MOST_WHOLE = (1 << 31) - 1
-"""Of any number in the file: what stores, arrays and devices hold."""
+"""The largest whole number in the file, which stores, arrays and devices can hold."""
 ALIKE = 0.75
-"""How much a key must be like another (`difflib`) to be taken for a slip in writing it."""
+"""How similar to a known key (`difflib`) an unknown one must be to count as a typo."""
 MOST_BITS = 1000
-"""Of any whole number: a float holds no more, and Python does not even print a long one."""
+"""The longest integer: a float holds no more, and Python refuses to print a long one."""
 
 
 def is_number(text: str) -> bool:
-    """Whether these are digits that `int` takes: not ², and not thousands of them."""
+    """Whether a text is digits that `int` accepts: not ², and not thousands of them."""
     return text.isascii() and text.isdigit() and len(text) <= 20
 
 
 def is_text(text: str) -> bool:
-    r"""Whether files and systems take it: not half of a character, and no NUL.
+    r"""Whether a text has no NUL and no lone surrogate, which file systems would refuse.
 
     >>> is_text("ä"), is_text("a\0"), is_text("\ud800")
     (True, False, False)
@@ -40,7 +40,7 @@ def is_text(text: str) -> bool:
 
 @dataclass
 class Table:
-    """A table of the file: hands out checked values, and knows in the end what nobody asked for."""
+    """A table of the file, which gives checked values and remembers which keys were asked for."""
 
     values: dict[str, Any]
     file: Path
@@ -61,7 +61,7 @@ class Table:
         raise Mistake(Problem.CONFIG_FILE, file=self.file, line=line, what=what, fix=fix)
 
     def attempt(self, name: str, make: Callable[[], Any]) -> Any:
-        """Let another part of the package judge a value, and say on which line it stands."""
+        """Make a value by a function that may refuse it, and add its line to the error."""
         try:
             return make()
         except LdpStreamError as error:
@@ -93,7 +93,7 @@ class Table:
     def text(self, name: str, default: Any = ...) -> str:
         text = str(self._typed(name, default, (str,), "a text in quotes"))
         if not is_text(text):
-            self.refuse(name, f"{name} is {text!r}", "give a text of whole characters, none NUL")
+            self.refuse(name, f"{name} is {text!r}", "give a text of whole characters, without NUL")
         return text
 
     def flag(self, name: str, default: bool) -> bool:
@@ -114,7 +114,7 @@ class Table:
         return value
 
     def duration(self, name: str, default: Any = ..., *, least_ms: int = 0) -> int:
-        """Milliseconds, from a whole number and a unit."""
+        """Read a duration such as 10s, in milliseconds."""
         given = self.text(name, default)
         length_ms = milliseconds(given)
         if length_ms is None or not least_ms <= length_ms <= MOST_MS:
@@ -162,7 +162,7 @@ class Table:
         return self.inner[-1]
 
     def finish(self) -> None:
-        """Refuse the first key that has no meaning."""
+        """Refuse the first unknown key."""
         for name in self.values:
             if name not in self.asked:
                 known = sorted(self.asked)

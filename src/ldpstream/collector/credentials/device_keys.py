@@ -53,7 +53,7 @@ class DeviceKeys:
         return device_key(self._master, self._stream, device)
 
     def of_many(self, devices: Bytes) -> HashWords:
-        """The keys of devices that stand one a row, as words: a column a key."""
+        """The keys of many devices, one in each row, as words with a column for each key."""
         digits = _HEX[devices].view(np.uint8)
         return _both_passes(self._inner, self._outer, _message(self._prefix, digits))
 
@@ -61,7 +61,7 @@ class DeviceKeys:
 def authentic(
     keys: DeviceKeys, prefix: bytes, devices: Bytes, macs: Bytes, reports: Bytes
 ) -> Flags:
-    """Which records carry the right code; the time it takes does not tell how wrong others are."""
+    """Which records carry the right MAC, compared in constant time."""
     if len(devices) < SIDE_BY_SIDE or not vectorised_is_right():
         return np.array(
             [
@@ -79,7 +79,7 @@ def authentic(
 
 
 def report_words(keys: DeviceKeys, prefix: bytes, devices: Bytes, reports: Bytes) -> HashWords:
-    """The codes of many reports, side by side: a column a code."""
+    """The MACs of many reports, with a column for each MAC."""
     blocks = np.zeros((BLOCK_WORDS, len(devices)), np.uint32)
     blocks[:DIGEST_WORDS] = keys.of_many(devices)
     inner, outer = absorb(INITIAL, blocks ^ _INNER), absorb(INITIAL, blocks ^ _OUTER)
@@ -88,11 +88,10 @@ def report_words(keys: DeviceKeys, prefix: bytes, devices: Bytes, reports: Bytes
 
 @cache
 def vectorised_is_right() -> bool:
-    """Compare the vectorised codes with those of `hmac`, once in a process.
+    """Check the vectorised MACs against those of `hmac`, once in a process.
 
     Caches of machine code have been seen to mix up two signatures of a kernel. Honest devices would
-    be refused then, so a hash that is wrong is not used: `hmac` does the same, at a tenth of the
-    speed.
+    be refused then, so a wrong hash is not used: `hmac` does the same, at a tenth of the speed.
     """
     try:
         right = all(_agrees_with_hmac(*case) for case in _CASES)
@@ -127,7 +126,7 @@ _INNER, _OUTER = np.uint32(0x36363636), np.uint32(0x5C5C5C5C)
 
 
 def _both_passes(inner: HashWords, outer: HashWords, message: HashWords) -> HashWords:
-    """HMAC from the states after the key's block, one for all or a column a message."""
+    """HMAC from the states after the key's block, one for all, or a column for each message."""
     first = absorb(inner, message)
     second = np.zeros((BLOCK_WORDS, first.shape[1]), np.uint32)
     second[:DIGEST_WORDS] = first
@@ -137,7 +136,7 @@ def _both_passes(inner: HashWords, outer: HashWords, message: HashWords) -> Hash
 
 
 def _message(prefix: bytes, rest: Bytes) -> HashWords:
-    """Messages that follow the key's block and differ in their last part, padded."""
+    """Padded messages after the key's block: the prefix, then a row of `rest` for each."""
     length = len(prefix) + rest.shape[1]
     end = np.frombuffer(padding(BLOCK_BYTES + length), np.uint8)
     table = np.empty((len(rest), length + len(end)), np.uint8)

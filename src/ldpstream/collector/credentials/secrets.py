@@ -24,10 +24,10 @@ LEAST_CHARACTERS = 16
 
 @dataclass(frozen=True)
 class Secrets:
-    """What a representation must not show."""
+    """The three secrets, which `repr` does not show."""
 
     master: bytes
-    """Every device's key is derived from it (`keys.py`): if it changes, devices must enrol anew."""
+    """Every device's key is derived from it: if it changes, all devices must enrol again."""
     enrolment: bytes
     admin: bytes
 
@@ -36,14 +36,14 @@ class Secrets:
 
     @property
     def check(self) -> str:
-        """Tells whether two collectors have the same master secret, and nothing else of it."""
+        """A digest that tells whether two collectors have the same master secret, and no more."""
         return hmac.digest(self.master, b"ldpstream master check 1", "sha256").hex()
 
     @classmethod
     def load(
         cls, files: Mapping[str, Path], folder: Path, environment: Mapping[str, str] = os.environ
     ) -> Secrets:
-        """Each from the environment, else from its file, else from `folder`, drawn if not there."""
+        """Read each from the environment, its file, or `folder`, where a missing one is drawn."""
         found = {}
         for name, variable in ENVIRONMENT.items():
             if variable in environment:
@@ -79,18 +79,18 @@ def _read(file: Path) -> str:
 
 
 def _read_or_draw(file: Path) -> str:
-    """The secret in `file`; drawn by the first start."""
+    """Read the secret in `file`, which is drawn at the first start."""
     try:
         if not file.exists():
             _draw(file)
     except OSError as error:
-        fix = "let the store's folder be one that can be written, or give the secret otherwise"
+        fix = "make the store's folder writable, or give the secret otherwise"
         raise Mistake(Problem.SECRET_FILE, file=file, what=error.strerror, fix=fix) from None
     return _read(file)
 
 
 def _draw(file: Path) -> None:
-    """For the owner's eyes only."""
+    """Write a new random secret that only its owner can read."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(".new")
     draft.unlink(missing_ok=True)

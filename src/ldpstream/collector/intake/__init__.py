@@ -1,1 +1,1 @@
-"""The way of reports from a request to the store."""
+"""The path of reports from a request to the store."""

@@ -45,7 +45,7 @@ class Submission:
 
 @dataclass
 class StreamIntake:
-    """What checks the reports of one stream, and what became of them."""
+    """What the reports of one stream are validated with, and counts of the verdicts."""
 
     keys: DeviceKeys
     selection: Selection
@@ -69,7 +69,7 @@ class IntakeQueue:
         self._progress = progress
         """Called when a round has got new reports."""
         self._took = took
-        """Called with the stream of a request and how long its reports have taken."""
+        """Called with the stream of a request and the seconds until its answer."""
         self.waiting = 0
         """Records that were submitted and not yet answered; touched by the event loop only."""
         self._bytes = 0
@@ -83,7 +83,7 @@ class IntakeQueue:
         self._thread.start()
 
     def stop(self) -> None:
-        """Return when all that was submitted is answered."""
+        """Answer all that was submitted, then stop the thread."""
         self._queue.put(None)
         if self._thread.is_alive():
             self._thread.join()
@@ -92,7 +92,7 @@ class IntakeQueue:
         """Queue records of a round; the verdicts come once the accepted ones are on disk."""
         assert self._loop is not None
         expected = number * asking.record_bytes
-        if len(packed) != expected:  # it would shift the records of everyone checked with it
+        if len(packed) != expected:  # it would shift all records that are checked with it
             raise MalformedReport(Problem.REPORT_LENGTH, given=len(packed), expected=expected)
         if self._bytes + len(packed) > self._most_bytes:
             raise Mistake(Problem.RATE_LIMITED, what="reports", seconds=RETRY_SECONDS)

@@ -1,4 +1,4 @@
-"""Checks of records that need nothing but the records: MAC, content, and who was asked."""
+"""Validation of records without the store: MAC, content, and who was asked."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _signed(records: Records, keys: DeviceKeys, prefix: bytes) -> Flags:
 
 
 def _check_content(records: Records, asking: OpenRound, verdicts: Verdicts) -> None:
-    """Decode all at once; only if something is wrong, find out which by decoding one by one."""
+    """Decode all reports at once; if that fails, decode them one by one to find the bad ones."""
     good = verdicts == Verdict.ACCEPTED
     reports = records.reports if good.all() else records.reports[good]
     try:

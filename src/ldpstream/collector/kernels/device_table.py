@@ -1,4 +1,4 @@
-"""A compact map from devices to numbers: 48 bytes an entry at most, against 200 of a dict."""
+"""A compact map from devices to numbers: at most 48 bytes for an entry, against 200 in a dict."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ldpstream.oracles.kernels.splitmix import mix
 Numbers = NDArray[np.uint64]
 
 ABSENT = np.uint64(0)
-"""No device is mapped to it."""
+"""The number of an empty slot: no device is mapped to it."""
 
 _SMALLEST = 1 << 6
 
 
 class DeviceTable:
-    """Open addressing with linear probing, at most half full; nothing is ever taken out.
+    """A hash table: open addressing, linear probing, at most half full, no deletion.
 
     Devices choose their numbers, so the first slot depends on a secret: nobody can aim for long
     chains.
@@ -45,7 +45,7 @@ class DeviceTable:
         return self._length
 
     def add(self, devices: Bytes, numbers: Numbers) -> Numbers:
-        """Map each device to its number, unless it is mapped: then say to what it was."""
+        """Map each device to its number unless it has one; return the old numbers, or ABSENT."""
         while 2 * (self._length + len(devices)) > len(self._numbers):
             self._grow()
         before = np.empty(len(devices), np.uint64)
@@ -55,7 +55,7 @@ class DeviceTable:
         return before
 
     def find(self, devices: Bytes) -> Numbers:
-        """What each device is mapped to, or ABSENT."""
+        """The number of each device, or ABSENT."""
         found = np.empty(len(devices), np.uint64)
         _find(self._keys, self._numbers, self._secret, _as_words(devices), found)
         return found
@@ -76,7 +76,7 @@ def _as_words(devices: Bytes) -> Numbers:
 def _slot(
     keys: Numbers, numbers: Numbers, secret: Numbers, first: np.uint64, second: np.uint64
 ) -> np.int64:
-    """Where the key is, or the empty place where it would be."""
+    """The slot of the key, or the empty slot where it would be."""
     size = len(numbers)
     mixed = mix(mix(first ^ secret[0]) ^ second ^ secret[1])
     place = np.int64(mixed & np.uint64(size - 1))

@@ -40,7 +40,7 @@ INITIAL: HashWords = np.array([_root_bits(prime, 2) for prime in _PRIMES[:8]], n
 
 
 def absorb(state: HashWords, words: HashWords) -> HashWords:
-    """The states after whole blocks of words: `state` is one for all, or a column a message.
+    """The states after whole blocks of words: `state` is one for all, or a column for each.
 
     >>> padded = b"abc" + padding(3)
     >>> state = absorb(INITIAL, as_words(np.frombuffer(padded, np.uint8).reshape(1, 64)))
@@ -54,12 +54,12 @@ def absorb(state: HashWords, words: HashWords) -> HashWords:
 
 
 def as_words(messages: Bytes) -> HashWords:
-    """Messages that stand one a row, as big-endian words, a column a message."""
+    """Messages, one in each row, as big-endian words with a column for each message."""
     return np.ascontiguousarray(messages.view(">u4").T, np.uint32)
 
 
 def padding(message_bytes: int) -> bytes:
-    """What follows a message of that length, so that it ends with a block."""
+    """The padding that follows a message of that length, up to the end of a block."""
     zeros = -(message_bytes + 9) % BLOCK_BYTES
     return b"\x80" + bytes(zeros) + (8 * message_bytes).to_bytes(8, "big")
 
@@ -69,7 +69,7 @@ def _compress(states: HashWords, words: HashWords, round_keys: HashWords) -> Non
     schedule = np.zeros((64, LANES), np.uint32)
     v = np.zeros((8, LANES), np.uint32)
     for first in range(0, states.shape[1], LANES):
-        used = min(LANES, states.shape[1] - first)  # the lanes after them compute in vain
+        used = min(LANES, states.shape[1] - first)  # the other lanes are ignored
         for block in range(words.shape[0] // 16):
             for i in range(16):
                 for lane in range(used):

@@ -20,8 +20,8 @@ _log = logging.getLogger(__name__)
 class LeaseKeeper:
     """Takes leases for the scheduler's thread, and renews them in a thread of its own.
 
-    So a tally that takes longer than a lease does not lose it. To believe that a lease is held
-    proves nothing: the store checks its fencing token with every change that is made under it.
+    So a tally that takes longer than a lease does not lose it. That a lease is held, as this object
+    believes, proves nothing: the store checks the fencing token with every change under it.
     """
 
     def __init__(self, store: Store, seconds: float) -> None:
@@ -37,7 +37,7 @@ class LeaseKeeper:
 
     @property
     def pause(self) -> float:
-        """Seconds between renewals, and between attempts to take what another has."""
+        """Seconds between renewals, and between attempts to take a lease that another has."""
         return self._seconds / RENEWALS
 
     def start(self) -> None:
@@ -68,7 +68,7 @@ class LeaseKeeper:
             _log.warning("another collector leads now", extra={"stream": lease.stream})
 
     def stop(self) -> None:
-        """Let others take over at once."""
+        """Stop renewing, and give all leases back, so that others can take over at once."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -76,7 +76,7 @@ class LeaseKeeper:
             try:
                 self._store.give_back(lease)
             except Exception:
-                _log.exception("the lease of %s runs out by itself", lease.stream)
+                _log.exception("the lease of %s was not given back; it will expire", lease.stream)
 
     def _renew(self) -> None:
         while not self._stopping.wait(self.pause):

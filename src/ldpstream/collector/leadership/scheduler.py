@@ -11,15 +11,15 @@ from ldpstream.collector.leadership.stream_driver import StreamDriver
 
 RETRY_MS = 1000
 LONGEST_SLEEP_MS = 1000
-"""So that a clock which is set forward is noticed."""
+"""The longest sleep, so that a clock which is set forward is noticed."""
 
 _log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Calls `advance` of each driver on time. A driver that fails is built anew from the store.
+    """Calls `advance` of each driver on time. A driver that fails is rebuilt from the store.
 
-    That is what happens after a crash, too: there is only one way to recover.
+    A restart after a crash does the same: there is only one way to recover.
     """
 
     def __init__(self, clock: Clock, build: dict[str, Callable[[], StreamDriver]]) -> None:
@@ -30,7 +30,7 @@ class Scheduler:
         self.failures = dict.fromkeys(build, "")
         """The last error of streams that cannot go on, for the readiness check."""
         self.looked = dict.fromkeys(build, ticks())
-        """When each stream last advanced without an error: what was there then is known here."""
+        """When each stream last advanced without an error: changes made before are known here."""
         self._woken = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="ldpstream-scheduler", daemon=True)
@@ -39,7 +39,7 @@ class Scheduler:
         self._thread.start()
 
     def stop(self) -> None:
-        """Return when nothing is under way."""
+        """Stop the thread; return once nothing is under way."""
         self._stopping = True
         self._woken.set()
         if self._thread.is_alive():
@@ -50,7 +50,7 @@ class Scheduler:
         return self._thread.is_alive()
 
     def wake(self) -> None:
-        """Let all streams look now whether there is something to do."""
+        """Let all streams advance now."""
         self._woken.set()
 
     def _run(self) -> None:

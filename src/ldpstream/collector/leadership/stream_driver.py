@@ -1,4 +1,4 @@
-"""The driver of one stream: it leads while this process holds the lease, and else follows."""
+"""The driver of one stream: it leads while this process holds the lease, and follows otherwise."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Releases as files: what the API answers with and `ldpstream export` writes.
 
-JSON, NDJSON and CSV have one row a timestamp. Arrow and Parquet have one row a timestamp and label,
-so that their columns are the same whatever the labels are called. All have variance, interval and
-flags.
+JSON, NDJSON and CSV have a row for each timestamp. Arrow and Parquet have a row for each timestamp
+and label, so that their columns do not depend on the labels. All have variance, interval and flags.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ PARTS = ("variance", "low", "high")
 
 
 def write(kind: str, stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
-    """Releases in a format of `MEDIA_TYPES`."""
+    """Return releases in a format of `MEDIA_TYPES`."""
     return _WRITERS[kind](stream, labels, rows)
 
 

@@ -1,1 +1,1 @@
-"""Accepted reports as a log that an engine counts, where one store is not enough."""
+"""A durable log of accepted reports, which an engine counts where one store is not enough."""

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for threads that want to call coroutines and wait."""
+"""An event loop in a thread of its own, for threads that call coroutines and wait for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class Bridge:
-    """Runs coroutines for other threads.
+    """A thread that runs coroutines for other threads.
 
     >>> bridge = Bridge("example")
     >>> bridge.call(asyncio.sleep(0, "done"))

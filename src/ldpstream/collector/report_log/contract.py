@@ -1,4 +1,4 @@
-"""What a report log promises. The log is the truth; all that is counted can be counted again."""
+"""The contract of a report log: the source of truth, from which everything can be recounted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ldpstream.collector.reports.records import Records
 
 @dataclass(frozen=True)
 class LogSettings:
-    """Where a log is, and how it is kept. Shown without its password.
+    """The address of a log, and how it is kept. Shown without its password.
 
     >>> print(LogSettings("nats://me:secret@log.example:4222"))
     nats://log.example:4222
@@ -21,7 +21,7 @@ class LogSettings:
 
     url: str
     retention_hours: float = 24.0
-    """How long messages stay, for a recount."""
+    """How long messages are kept, for a recount."""
     replicas: int = 1
     """Servers that hold each message. More than one needs a cluster."""
     patience_seconds: float = 10.0
@@ -36,7 +36,7 @@ class LogSettings:
 
 @dataclass(frozen=True)
 class Entry:
-    """A message and its place. Sequences grow by one, from 1."""
+    """A message and its sequence number. These grow by one, from 1."""
 
     sequence: int
     message: Message
@@ -44,7 +44,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Appended:
-    """Where the next `number` records of an append stand."""
+    """The sequence number of the message with the next `number` records of an append."""
 
     sequence: int
     number: int
@@ -52,7 +52,7 @@ class Appended:
 
 @dataclass(frozen=True)
 class Extent:
-    """What a stream's log holds now: messages `first` to `last`, none if last < first."""
+    """The messages that a stream's log holds now: `first` to `last`, none if last < first."""
 
     first: int
     last: int
@@ -65,35 +65,35 @@ class Extent:
 
 
 class ReportLog(ABC):
-    """A log for each stream. Calls may come from several threads."""
+    """A log of reports for each stream. Thread-safe. Positions in it are sequence numbers."""
 
     @abstractmethod
     def append(self, wanted: LoggedRound, records: Records) -> Sequence[Appended]:
-        """Records of a round; they are durable when this returns, and stand in one order for all.
+        """Append records of a round; when this returns they are durable, in one order for all.
 
-        A try whose answer got lost is made again without appending twice, as long as the process
+        An attempt whose answer was lost is retried without appending twice, as long as the process
         lives.
         """
 
     @abstractmethod
     def end(self, wanted: LoggedRound) -> int:
-        """Say that a round takes no more; where that stands, the same when said again."""
+        """Append the end of a round, which takes no more; return its position. Idempotent."""
 
     @abstractmethod
     def ended(self, stream: str, round_name: str) -> int | None:
-        """Where the round's end stands; None: whatever was appended before this call counts."""
+        """The position of the round's end; None: whatever was appended before this call counts."""
 
     @abstractmethod
     def ends(self, stream: str, after: int) -> dict[str, int]:
-        """The ends of rounds that stand behind `after`, by name."""
+        """The positions of the ends of rounds after `after`, by name of the round."""
 
     @abstractmethod
     def last_end(self, stream: str) -> int:
-        """Where the latest end of any round stands; 0 if there is none."""
+        """The position of the latest end of any round; 0 if there is none."""
 
     @abstractmethod
     def extent(self, stream: str) -> Extent:
-        """What the log holds now."""
+        """The messages that the log holds now."""
 
     @abstractmethod
     def read(self, stream: str, after: int, last: int) -> Iterator[Entry]:
@@ -101,4 +101,4 @@ class ReportLog(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go; nothing is called afterwards."""
+        """Close the connection; no call may follow."""

@@ -1,9 +1,9 @@
-"""What engines have counted of report logs, in PostgreSQL: exactly once, whatever dies.
+"""Counts of report logs, in PostgreSQL: exactly-once, whichever process dies.
 
-An engine takes the messages behind `counted(stream)`, writes under an attempt of its own whom it
-has counted (`write_run`), and commits tallies, runs and progress in one transaction. The commit
-holds only if nobody has moved the progress in between: a batch that is replayed, or that two
-engines count at the same time, changes nothing the second time.
+An engine takes the messages after `counted(stream)`, writes which devices it has counted, under the
+id of its attempt (`write_run`), and commits tallies, runs and progress in one transaction. The
+commit succeeds only if nobody has moved the progress in between: a batch that is replayed, or that
+two engines count at the same time, changes nothing the second time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ldpstream.oracles.collector_half import Support
 COUNT = Transaction("count", again=True)
 
 ENDED_REMEMBERED = 1000
-"""Rounds whose end an engine is told of; reports for older ones do not count either."""
+"""The latest ended rounds that an engine is told of; reports for older ones do not count either."""
 
 LATEST_ENDS = (
     "SELECT round, ended FROM log_tally WHERE stream = %s AND ended IS NOT NULL"
@@ -57,16 +57,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class LogTally:
-    """A round as far as it is counted."""
+    """The counts of a round so far."""
 
     outcome: Outcome
     ended: int | None
-    """Where its end stands, once that is counted: then the tally is final."""
+    """The position of its end, once that is counted: then the tally is final."""
 
 
 @dataclass(frozen=True)
 class BatchCount:
-    """What an engine has made of the messages `after` < sequence <= `last` of a stream."""
+    """What an engine has counted in the messages `after` < sequence <= `last` of a stream."""
 
     attempt: UUID
     stream: str
@@ -75,13 +75,13 @@ class BatchCount:
     outcomes: Mapping[str, Outcome]
     """By round."""
     ends: Mapping[str, tuple[int, int]]
-    """Where rounds end within the batch, and how many labels they have."""
+    """By round that ends within the batch: the position of its end, and its number of labels."""
     runs: int
     """How many runs were written under the attempt."""
 
 
 class LogCounts:
-    """The tables, in the database of the store."""
+    """The tables of counts, in the database of the store."""
 
     def __init__(
         self, database: Database, patience_ms: int = 5000, *, make_tables: bool = True
@@ -93,16 +93,16 @@ class LogCounts:
         self._connections.close()
 
     def counted(self, stream: str) -> int:
-        """All messages up to this sequence are counted."""
+        """The sequence number up to which all messages are counted."""
         return self._do(lambda connection: _counted(connection, stream))
 
     def tally(self, stream: str, round_name: str) -> LogTally | None:
-        """A round, if any of it is counted."""
+        """The counts of a round so far, or None if there are none."""
         row = self._row(f"{_TALLY} WHERE stream = %s AND round = %s", (stream, round_name))
         return None if row is None else _tally(row)
 
     def ended(self, stream: str) -> dict[str, int]:
-        """Where the latest rounds end, by name."""
+        """The positions of the ends of the latest rounds, by name."""
 
         def work(connection: Connection) -> list[tuple[Any, ...]]:
             return connection.execute(LATEST_ENDS, (stream, ENDED_REMEMBERED)).fetchall()
@@ -110,7 +110,7 @@ class LogCounts:
         return dict(self._do(work))
 
     def runs(self, stream: str, round_name: str, shard: int) -> Iterator[bytes]:
-        """Whom committed batches have counted in a shard of a round."""
+        """The devices that committed batches have counted in a shard of a round, run by run."""
 
         def work(connection: Connection) -> list[tuple[Any, ...]]:
             return connection.execute(
@@ -125,7 +125,7 @@ class LogCounts:
     def write_run(
         self, attempt: UUID, stream: str, round_name: str, shard: int, devices: bytes
     ) -> None:
-        """Whom an attempt has counted; a task that is tried again writes the same again."""
+        """Write which devices an attempt has counted. Idempotent, since tasks are retried."""
 
         def work(connection: Connection) -> None:
             connection.execute(
@@ -136,14 +136,14 @@ class LogCounts:
         self._do(work)
 
     def commit(self, batch: BatchCount) -> bool:
-        """Add a batch to the tallies; False if the progress is no longer where it began."""
+        """Add a batch to the tallies; return False if the progress is not where it began."""
         return self._do(lambda connection: _commit(connection, batch))
 
     def _row(self, query: str, given: Iterable[object]) -> Any:
         return self._do(lambda connection: connection.execute(query, tuple(given)).fetchone())
 
     def _do(self, work: Work[Result]) -> Result:
-        """In one transaction; all of them may be done twice."""
+        """Run idempotent work in one transaction."""
         return self._connections.do(COUNT, work)
 
 
@@ -217,7 +217,7 @@ def _add(connection: Connection, stream: str, name: str, outcome: Outcome) -> No
 
 
 def _end(connection: Connection, stream: str, name: str, sequence: int, labels: int) -> None:
-    """A round's tally is final; who was counted in it is forgotten."""
+    """Make a round's tally final, and forget which devices were counted in it."""
     connection.execute(
         "INSERT INTO log_tally VALUES (%s, %s, %s, 0, 0, 0, 0, %s)"
         " ON CONFLICT (stream, round) DO UPDATE SET ended = excluded.ended",

@@ -32,14 +32,14 @@ from ldpstream.collector.reports.records import Records
 from ldpstream.errors import Mistake, Problem
 
 ANSWER_SECONDS = 2.0
-"""How long one try waits for the server."""
+"""How long one attempt waits for the server."""
 RETRY_SECONDS = 0.2
 DUPLICATE_SECONDS = 120.0
-"""How long the server knows the messages it has; a try is not repeated for longer."""
+"""How long the server recognises duplicates; an attempt is not repeated for longer."""
 MESSAGE_BYTES = 512 << 10
 """The longest message: large enough that the server's work for it does not matter."""
 FETCH = 32
-"""Messages that are asked for at once: 16 MB at most."""
+"""Messages that are fetched at once: 16 MB at most."""
 
 _EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 _MESSAGE_ID = "Nats-Msg-Id"
@@ -52,7 +52,7 @@ Answer = TypeVar("Answer")
 
 
 class JetStreamLog(ReportLog):
-    """One connection; after a loss it comes back by itself."""
+    """A report log over one connection, which reconnects by itself."""
 
     def __init__(self, settings: LogSettings) -> None:
         self._settings = settings
@@ -89,7 +89,7 @@ class JetStreamLog(ReportLog):
 
     async def _publish(self, subject: str, payload: bytes) -> int:
         headers = {_MESSAGE_ID: uuid.uuid4().hex}
-        acknowledged = await self._patiently(
+        acknowledged = await self._with_retries(
             lambda: self._server.publish(subject, payload, headers=dict(headers))
         )
         return acknowledged.seq
@@ -101,7 +101,7 @@ class JetStreamLog(ReportLog):
         headers = {_EXPECTED_LAST: "0"}
         try:
             acknowledged = self._bridge.call(
-                self._patiently(
+                self._with_retries(
                     lambda: self._server.publish(subject, payload, headers=dict(headers))
                 )
             )
@@ -114,7 +114,7 @@ class JetStreamLog(ReportLog):
         return acknowledged.seq
 
     def _make(self, stream: str) -> None:
-        """Make the stream's log if it is not there; a changed setting takes effect."""
+        """Create the stream's log, or apply changed settings to the one that is there."""
         if stream in self._made:
             return
         config = StreamConfig(
@@ -132,7 +132,7 @@ class JetStreamLog(ReportLog):
             except APIError:
                 await self._server.update_stream(config)
 
-        self._bridge.call(self._patiently(make))
+        self._bridge.call(self._with_retries(make))
         self._made.add(stream)
 
     # Reading
@@ -144,7 +144,7 @@ class JetStreamLog(ReportLog):
         return self._last_of(stream, _end_subject(stream, "*")) or 0
 
     def _last_of(self, stream: str, subject: str) -> int | None:
-        """Asked of the leader: a replica that lags behind must not say that there is no end."""
+        """The last position of a subject, from JetStream's leader: a replica may lag behind."""
         self._make(stream)
 
         async def last() -> RawStreamMsg | None:
@@ -153,7 +153,7 @@ class JetStreamLog(ReportLog):
             except NotFoundError:
                 return None
 
-        found = self._bridge.call(self._patiently(last))
+        found = self._bridge.call(self._with_retries(last))
         return None if found is None else found.seq
 
     def ends(self, stream: str, after: int) -> dict[str, int]:
@@ -166,7 +166,7 @@ class JetStreamLog(ReportLog):
     def extent(self, stream: str) -> Extent:
         self._make(stream)
         known = self._bridge.call(
-            self._patiently(lambda: self._server.stream_info(_log_name(stream)))
+            self._with_retries(lambda: self._server.stream_info(_log_name(stream)))
         )
         return Extent(known.state.first_seq, known.state.last_seq, known.state.bytes)
 
@@ -176,7 +176,7 @@ class JetStreamLog(ReportLog):
     def _read(self, stream: str, after: int, last: int, subject: str) -> Iterator[Entry]:
         reading = _Reading(self, stream, subject, after, last)
         try:
-            while entries := self._bridge.call(self._patiently(reading.some)):
+            while entries := self._bridge.call(self._with_retries(reading.next_entries)):
                 yield from entries
         finally:
             self._bridge.call(reading.stop())
@@ -197,8 +197,8 @@ class JetStreamLog(ReportLog):
         known = await self._server.stream_info(_log_name(stream))
         return known.state.first_seq
 
-    async def _patiently(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Try again while the server is away; what it refuses is not tried again."""
+    async def _with_retries(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Retry while the server is unavailable; what it refuses is not retried."""
         end = monotonic() + self._settings.patience_seconds
         while True:
             try:
@@ -216,7 +216,7 @@ class JetStreamLog(ReportLog):
 
 @dataclass
 class _Reading:
-    """A range that is being read; after a loss a new consumer goes on where the old one was."""
+    """A range that is being read; after a lost connection a new consumer resumes the last one."""
 
     log: JetStreamLog
     stream: str
@@ -225,8 +225,8 @@ class _Reading:
     last: int
     consumer: PullSubscription | None = None
 
-    async def some(self) -> list[Entry]:
-        """The next messages; none when the range is read."""
+    async def next_entries(self) -> list[Entry]:
+        """The next messages; none once the whole range is read."""
         try:
             return await self._fetch()
         except BaseException:
@@ -235,7 +235,7 @@ class _Reading:
 
     async def _fetch(self) -> list[Entry]:
         if self.consumer is None:
-            self.after = max(self.after, await self.log._first(self.stream) - 1)  # expired ones
+            self.after = max(self.after, await self.log._first(self.stream) - 1)  # skip expired
             if self.after >= self.last:
                 return []
             self.consumer = await self.log._consumer(self.stream, self.subject, self.after)
@@ -256,7 +256,7 @@ class _Reading:
 
 async def _connect(settings: LogSettings) -> Client:
     async def quiet(error: Exception) -> None:
-        """Calls say themselves what went wrong."""
+        """Ignore the error: each call reports its own."""
 
     connecting = nats.connect(
         settings.url,

@@ -1,6 +1,6 @@
-"""What stands in a report log: batches of records of one round, and the end of a round.
+"""The messages of a report log: batches of records of one round, and ends of rounds.
 
-A message says all that is needed to count it, so that a round can be counted again from the log
+A message has all that is needed to count it, so that a round can be counted again from the log
 alone. Layout: version, kind, length of the header (2 bytes), header (JSON), packed records.
 """
 
@@ -24,16 +24,16 @@ _FRAME = struct.Struct("<BBH")
 
 
 class Kind(IntEnum):
-    """What a message is."""
+    """The kinds of messages."""
 
     REPORTS = 0
     END = 1
-    """The round takes no more: reports that stand behind it do not count."""
+    """The end of the round: reports after it do not count."""
 
 
 @dataclass(frozen=True)
 class LoggedRound:
-    """The round that a message is of, and how its reports are read.
+    """The round of a message, and what is needed to decode its reports.
 
     >>> wanted = LoggedRound("regions", "7-publication", "grr", 3, 10**9, 2)
     >>> LoggedRound.of(wanted.packed) == wanted, wanted.counters
@@ -86,7 +86,7 @@ class Message:
 
     kind: Kind
     header: bytes
-    """The round, packed: equal bytes are equal rounds, and need not be read again."""
+    """The round, packed. Equal bytes are equal rounds, so that parsed headers are cached."""
     records_packed: bytes
 
     @property
@@ -117,5 +117,5 @@ def read_header(packed: bytes) -> LoggedRound:
 
 
 def frame_bytes(header: bytes) -> int:
-    """What a message has besides its records."""
+    """The length of a message without its records."""
     return _FRAME.size + len(header)

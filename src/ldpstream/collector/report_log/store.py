@@ -1,4 +1,4 @@
-"""The shared store, with a log for the reports: collectors append, an engine counts."""
+"""The shared store with a log for the reports: collectors append them, an engine counts them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ROUNDS_REMEMBERED = 1000
 
 
 class LoggedStore(PostgresStore):
-    """Rounds and releases are in the database; reports go to the log and come back as counts.
+    """A store with rounds and releases in the database; reports go to the log, and become counts.
 
-    That a device counts once is seen to by the engine. So a device that reports again while its
-    round is open hears that it was accepted, here as there.
+    The engine counts each device once. So a device that reports again while its round is open is
+    told that it was accepted, by whichever collector.
     """
 
     def __init__(self, database: Database, settings: LogSettings, patience_ms: int = 5000) -> None:
@@ -38,9 +38,9 @@ class LoggedStore(PostgresStore):
 
     @observed
     def accept(self, stream: str, round_name: str, records: Records) -> Verdicts:
-        """Append; then look for the round's end: what stands behind it came too late.
+        """Append records, then look up the round's end: what comes after it is too late.
 
-        If there is no end yet, it will stand behind these reports, and they count.
+        If there is no end yet, it will come after these reports, and they count.
         """
         appended = self._log.append(self._logged(stream, round_name), records)
         end = self._log.ended(stream, round_name)
@@ -53,17 +53,17 @@ class LoggedStore(PostgresStore):
         return verdicts
 
     def received(self, stream: str, round_name: str) -> int:
-        """As far as it is counted."""
+        """How many reports of a round are counted so far."""
         tally = self._counts.tally(stream, round_name)
         return 0 if tally is None else tally.outcome.support.reports
 
     def count(
         self, stream: str, round_name: str, collector: Half, see: See | None = None
     ) -> Support | None:
-        """End the round in the log, and wait until an engine has counted up to there.
+        """End the round in the log; return None until an engine has counted up to there.
 
-        The round is closed in the database before. Whoever conducts after a crash in between says
-        the end again, and it stays where it was.
+        The round is closed in the database before. After a crash in between, the next leader ends
+        it again, which is idempotent.
         """
         tally = self._counts.tally(stream, round_name)
         if tally is None or tally.ended is None:

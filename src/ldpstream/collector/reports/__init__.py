@@ -1,1 +1,1 @@
-"""Reports on their way in: their layout, what becomes of each, and what counts them."""
+"""Incoming reports: their layout, the verdict on each, and what counts them."""

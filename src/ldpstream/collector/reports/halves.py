@@ -1,4 +1,4 @@
-"""What reads and counts the reports of a stream with these terms."""
+"""The collector's half of an oracle, for a stream with given terms."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Terms
 
 Half = CollectorHalf | NumericCollector
-"""What reads and counts the reports of a round."""
+"""The collector's half of an oracle, which decodes and counts the reports of a round."""
 
 
 def half_of(terms: Terms, epsilon: Epsilon) -> Half:
-    """Return what reads and counts reports of this epsilon."""
+    """Return the half that decodes and counts reports of this epsilon."""
     return terms.oracle.collector(len(terms.values), epsilon)

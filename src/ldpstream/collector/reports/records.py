@@ -1,4 +1,4 @@
-"""The layout of a report on its way in: device, code and report, all of fixed length.
+"""The layout of an incoming report: device, MAC and report, all of fixed length.
 
 It is the layout of a batch on the wire (docs/protocol.md), of what waits in memory, and of what the
 store keeps while a round is open.
@@ -17,7 +17,7 @@ from ldpstream.protocol.limits import DEVICE_BYTES, HEAD_BYTES
 
 @dataclass(frozen=True)
 class Records:
-    """Records of one round, one a row.
+    """Records of one round, one in each row.
 
     >>> records = Records.of(bytes(16) + bytes(16) + b"AB", report_bytes=2)
     >>> len(records), records.reports.tobytes()
@@ -54,9 +54,9 @@ class Records:
 
     @property
     def fingerprints(self) -> NDArray[np.uint64]:
-        """Never 0; the same for two records of a device only if their reports are the same.
+        """Fingerprints, never 0: two records of a device have the same only for the same report.
 
-        Eight bytes of the code, which is a keyed hash of the report: no need for another hash.
+        They are eight bytes of the MAC, a keyed hash of the report: no need for another hash.
         """
         prints = np.ascontiguousarray(self.macs[:, :8]).view(np.uint64)[:, 0]
         return np.maximum(prints, np.uint64(1))

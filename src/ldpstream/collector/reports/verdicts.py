@@ -1,4 +1,4 @@
-"""What becomes of a record: accepted, repeated, or refused with an entry of the catalogue."""
+"""Verdicts on records: accepted, repeated, or refused with an entry of the catalogue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Verdicts = NDArray[np.uint8]
 
 
 class Verdict(IntEnum):
-    """One byte a record."""
+    """The verdict on a record, in one byte."""
 
     ACCEPTED = 0
     REPEATED = 1
@@ -28,7 +28,7 @@ class Verdict(IntEnum):
 
     @property
     def refusal(self) -> Problem | None:
-        """Why the record is refused; None if it counts, now or since before."""
+        """Why the record is refused; None if it counts, or counted before."""
         return _REFUSALS.get(self)
 
 
@@ -48,7 +48,7 @@ def all_of(verdict: Verdict, number: int) -> Verdicts:
 
 
 def count(verdicts: Verdicts) -> Counter[Verdict]:
-    """How often each verdict stands in an array.
+    """How often each verdict occurs in an array.
 
     >>> dict(count(np.array([0, 4, 0], np.uint8)))
     {<Verdict.ACCEPTED: 0>: 2, <Verdict.MAC: 4>: 1}

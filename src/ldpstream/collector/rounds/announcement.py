@@ -1,4 +1,4 @@
-"""What devices are told: the rounds that are open, under a serial that grows with each change."""
+"""Announcements to devices: the open rounds, under a serial that grows with each change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ldpstream.protocol.limits import HEAD_BYTES
 
 @dataclass(frozen=True)
 class OpenRound:
-    """A round that takes reports, with all that is needed to judge them."""
+    """A round that takes reports, with all that is needed to validate them."""
 
     stream: str
     stored: NewRound
@@ -69,7 +69,7 @@ class OpenRound:
 
 @dataclass(frozen=True)
 class Announcement:
-    """What is announced under one serial."""
+    """The open rounds of a stream, as announced under one serial."""
 
     serial: int
     pin: str
@@ -78,7 +78,7 @@ class Announcement:
     _bodies: dict[tuple[bool, ...], bytes] = field(default_factory=dict, repr=False, compare=False)
 
     def body(self, now_ms: int, number: int | None) -> bytes:
-        """The announcement as a device sees it; written once, but for the time."""
+        """The announcement as a device sees it, in JSON; all but the time is cached."""
         listed = tuple(one.asks(number) for one in self.rounds)
         if listed not in self._bodies:
             content = {

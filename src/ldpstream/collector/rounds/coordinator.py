@@ -1,9 +1,9 @@
-"""Drives one stream: each timestamp's asks become rounds, their tallies become a release.
+"""The leader's side of one stream: asks become rounds, and their tallies a release.
 
-No sockets, no threads, no sleep: `advance` does all that is due by the clock and says when to call
-again. Everything it knows is in the store, so an object that was lost at any instant is replaced by
-a new one that goes on in the middle of the timestamp: it answers the mechanism's asks from stored
-tallies until it comes to the round that was open.
+No sockets, no threads, no sleep: `advance` does all that is due by the clock and returns when to
+call again. All of its state is in the store, so a coordinator that is lost at any instant is
+replaced by a new one that goes on in the middle of the timestamp: it answers the mechanism's asks
+from stored tallies until it comes to the round that was open.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Terms
 
 MOST_CARRIED = 10_000
-"""Of a longer absence only the last timestamps get a release: all would get the same one."""
+"""Timestamps that get a release after an absence, the last ones: all would get the same one."""
 COUNTING_MS = 50
 """How often an engine is asked whether it has counted a round."""
 
 
 @dataclass
 class _Timestamp:
-    """The timestamp that is being asked for."""
+    """The timestamp in progress."""
 
     t: int
     step: Step
@@ -79,8 +79,8 @@ class Coordinator:
         self._open: OpenRound | None = None
         self._counting: NewRound | None = None
         self._serial = stored.serial
-        if not self._unanswered:  # else its open round has this serial: `advance` will tell of it
-            self._tell()
+        if not self._unanswered:  # else its open round has this serial: `advance` will announce it
+            self._announce()
 
     @property
     def open(self) -> OpenRound | None:
@@ -101,7 +101,7 @@ class Coordinator:
         return wake
 
     def _act(self, now_ms: int) -> int | None:
-        """Do one thing that is due (None), or say when the next one will be."""
+        """Do one thing that is due and return None, or return the time of the next one."""
         if self._open is not None:
             if now_ms < self._open.stored.deadline_ms and not self.complete:
                 return self._open.stored.deadline_ms
@@ -129,7 +129,7 @@ class Coordinator:
         self._run(None)
 
     def _run(self, tally: Tally | None) -> None:
-        """Go on with the mechanism until it waits for an open round, or releases."""
+        """Resume the mechanism until it waits for an open round, or releases."""
         now = self._now
         assert now is not None
         while True:
@@ -138,19 +138,19 @@ class Coordinator:
             except StopIteration as done:
                 self._release(now, done.value)
                 return
-            stored = self._take_up(ask, now)
+            stored = self._round_for(ask, now)
             now.rounds.append(stored.name)
             now.asked += _number_asked(stored, self.config.selection)
             if stored.state is RoundState.OPEN:
                 self._open = open_round_of(self.config, self.terms, stored)
-                self._tell()
+                self._announce()
                 return
             tally = self._tallied(stored)
             if tally is None:
                 self._counting = stored
                 return
 
-    def _take_up(self, ask: Ask, now: _Timestamp) -> Round:
+    def _round_for(self, ask: Ask, now: _Timestamp) -> Round:
         """The round of an ask: the one stored before a crash, or a new one."""
         if not self._unanswered:
             return self._ask(ask, now)
@@ -194,7 +194,7 @@ class Coordinator:
         self._listener.changed(closing.stored, RoundState.CLOSED)
         self._open = None
         self._counting = closing.stored
-        self._tell()
+        self._announce()
 
     def _tallied(self, stored: NewRound) -> Tally | None:
         """The tally of a closed round: from its counts or, if there are none yet, its reports.
@@ -257,7 +257,7 @@ class Coordinator:
         self.last_t = releases[-1].t
         self._listener.committed(releases)
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         """Announce what is open, under the serial of the last change in the store."""
         t = self.last_t if self._now is None else self._now.t
         rounds = () if self._open is None else (self._open,)

@@ -1,4 +1,4 @@
-"""Follows, through a shared store, what another collector does with a stream.
+"""The follower's side of a stream: it shows, through a shared store, what the leader does.
 
 So long polls, feeds and reports work at every collector of a store. A follower asks for nothing and
 decides nothing: it shows what the leader has committed.
@@ -15,14 +15,14 @@ from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.collector.store.contract import RoundState, Store
 
 POLL_MS = 100
-"""How often a shared store is looked at: what others do is known here so much later."""
+"""How often a shared store is polled: changes by other collectors are seen that much later."""
 
 
 class Follower:
     """A collector's view of a stream that another one leads."""
 
     complete = False
-    """Closing a round is for the leader."""
+    """Never: only the leader closes rounds."""
 
     def __init__(
         self, config: StreamConfig, store: Store, clock: Clock, listener: Listener

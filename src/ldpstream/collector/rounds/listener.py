@@ -1,4 +1,4 @@
-"""Who hears what becomes of a stream."""
+"""The interface of those who are told of changes in a stream."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ldpstream.collector.store.contract import NewRound, Release, RoundState
 
 
 class Listener:
-    """Is told of each change once it is durable. This one ignores all of them."""
+    """A listener is told of each change once it is durable. This one ignores all of them."""
 
     def announced(self, announcement: Announcement) -> None:
         """The rounds that are open have changed."""
 
     def changed(self, changed: NewRound, state: RoundState) -> None:
-        """A round that this collector leads has come into a state."""
+        """A round that this collector leads has reached this state."""
 
     def committed(self, releases: Sequence[Release]) -> None:
         """Releases were made by this collector, in order of t."""

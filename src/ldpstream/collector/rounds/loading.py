@@ -1,4 +1,4 @@
-"""What everyone who serves a stream starts from: its terms, its selection and its open rounds."""
+"""What leaders and followers of a stream start from: its terms, selection and open rounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ldpstream.protocol.terms import Terms
 
 
 def terms_of(config: StreamConfig, store: Store, clock: Clock) -> tuple[Terms, Stream]:
-    """The stream's terms: those stored, which the configuration must not contradict."""
+    """Return the stored terms of a stream, which the configuration must not contradict."""
     stored = store.stream(config.name) or _created(config, store, clock)
     terms = Terms.read(stored.terms)
     for name in ("values", "epsilon", "window", "interval_ms", "start_ms", "oracle"):
@@ -73,7 +73,7 @@ def selection_of(config: StreamConfig, terms: Terms, store: Store) -> Selection:
 
 
 def open_round_of(config: StreamConfig, terms: Terms, stored: NewRound) -> OpenRound:
-    """A stored round, with all that is needed to judge its reports."""
+    """A stored round, with all that is needed to validate its reports."""
     return OpenRound(
         config.name,
         stored,

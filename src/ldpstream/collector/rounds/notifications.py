@@ -11,11 +11,11 @@ from ldpstream.collector.rounds.wake_up import WakeUp
 from ldpstream.collector.store.contract import Release
 
 CLOSED_REMEMBERED = 1000
-"""Reports for rounds that closed longer ago hear that there is no such round."""
+"""Closed rounds that are remembered; reports for older ones hear that the round is unknown."""
 
 
 class NotificationHub:
-    """What is new in a stream, and who waits for it.
+    """The latest news of a stream, and a way for coroutines to wait for it.
 
     Written by the threads of the scheduler and of alerts, read by the event loop.
     """

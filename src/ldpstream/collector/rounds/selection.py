@@ -45,7 +45,7 @@ class Asked:
         return None if self.numbers is None else self.numbers.astype("<u4").tobytes()
 
     def mask(self) -> Flags:
-        """By number, whether the device is asked."""
+        """Whether each device is asked, by its number."""
         if self.numbers is None:
             return np.ones(self.roster_size, np.bool_)
         chosen = np.zeros(self.roster_size, np.bool_)
@@ -75,18 +75,18 @@ class Selection(ABC):
 
     @abstractmethod
     def remember(self, stored: NewRound) -> None:
-        """Count a round as asked; in order of t, those of before a restart too."""
+        """Take a round into account, in order of t; after a restart, the older ones as well."""
 
     def heard(self, name: str, reports: int) -> None:  # noqa: B027 - a roster need not know
-        """A round was counted: so many have answered."""
+        """Take note of how many reports a counted round has got."""
 
 
 class OpenSelection(Selection):
     """Announce a rate, at which devices that have the budget left select themselves.
 
     When n users of N are to be asked, and m have given all of their epsilon in this window, the
-    rate is n / (N - m): the m stay silent of themselves. Of a round that is still open, m counts
-    those that were asked for; of one that is counted, those that answered.
+    rate is n / (N - m): the m stay silent by themselves. For a round that is still open, m counts
+    those that were asked for; for one that is counted, those that answered.
     """
 
     def __init__(self, epsilon: Epsilon, window: int, population: int) -> None:
@@ -110,7 +110,7 @@ class OpenSelection(Selection):
         self._answered[name] = reports
 
     def _spent_in(self, stored: NewRound) -> int:
-        """Users of the expected population; a larger one sends more, and has more left."""
+        """How many of the expected population answered; a larger one has more users left."""
         return min(self._answered.get(stored.name, stored.users), stored.users)
 
 
@@ -127,7 +127,7 @@ class RosterSelection(Selection):
     ) -> None:
         super().__init__(epsilon, window, population)
         self._enrolled = enrolled
-        """Gives the devices from a number on, 16 bytes each, as the store has them."""
+        """Returns the devices from a number on, 16 bytes each, as `Store.roster` does."""
         self._lock = threading.Lock()
         self._places = DeviceTable()
         self._size = 0
@@ -139,7 +139,7 @@ class RosterSelection(Selection):
         return self._size
 
     def catch_up(self) -> None:
-        """Take up those who have enrolled since; whoever enrols later is not in this round."""
+        """Add the devices that have enrolled since; those that enrol later miss this round."""
         new = np.frombuffer(self._enrolled(self._size), np.uint8).reshape(-1, 16)
         with self._lock:
             places = np.arange(self._size, self._size + len(new), dtype=np.uint64)
@@ -188,10 +188,10 @@ class RosterSelection(Selection):
 
 
 def _sample(free: Places, size: int) -> Places:
-    """`size` of the free ones in ascending order, every subset alike.
+    """Sample `size` of the free devices uniformly; return them in ascending order.
 
-    Whoever has the smallest of random 64-bit keys from the operating system is in; that two keys
-    are the same at the border is too unlikely to matter.
+    Those with the smallest of random 64-bit keys from the operating system are chosen; a tie at
+    the border is too unlikely to matter.
     """
     if size == len(free):
         return free

@@ -1,4 +1,4 @@
-"""Rounds that do not look like the work of honest devices (`oracles/shape.py`): seen, and kept."""
+"""Rounds that do not look like the work of honest devices (`oracles/shape.py`) are recorded."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ldpstream.oracles.shape import Shape, shape_of
 
 NOTE = "suspects"
 KEPT = 100
-"""Names that are remembered: those of rounds whose timestamp may not be released yet, and more."""
+"""Names that are remembered: at least those of the rounds of an unreleased timestamp."""
 
 
 class Suspects:
-    """The suspect rounds of one stream. They are on disk before their round is counted."""
+    """The suspect rounds of one stream. Each is on disk before its tally is."""
 
     def __init__(self, rule: Suspicion, stream: str, store: Store) -> None:
         self._rule, self._stream, self._store = rule, stream, store
         self._names: list[str] = (store.note(stream, NOTE) or {"rounds": []})["rounds"]
 
     def watch(self, collector: Half) -> Shape | None:
-        """What is to see all reports of a round, if there is anything to see."""
+        """Return what must see all reports of a round, or None if there is no test for them."""
         return shape_of(collector.device) if self._rule.false_alarm > 0 else None
 
     def judge(self, round_name: str, shape: Shape | None) -> None:

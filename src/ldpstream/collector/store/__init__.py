@@ -1,1 +1,1 @@
-"""What a collector must not forget: a contract, and its implementation on SQLite."""
+"""The durable store of a collector: its contract, and implementations on SQLite and PostgreSQL."""

@@ -1,7 +1,7 @@
-"""What a store promises. `tests/collector/store_contract.py` holds every implementation to it.
+"""The contract of a store. `tests/collector/store_contract.py` holds every implementation to it.
 
-Each call that changes something returns when the change is durable, and is all or nothing. Calls
-may come from several threads.
+Each call that changes something is atomic, and returns when the change is durable. All calls are
+thread-safe.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Result = TypeVar("Result")
 SomeStore = TypeVar("SomeStore", bound="Store")
 
 Observer = Callable[[str, str, float | None], None]
-"""Called with a stream, the name of a change and the seconds it took; None: it failed."""
+"""Called with a stream, the name of a change and the seconds it took, or None if it failed."""
 Change = Callable[[dict[str, Any] | None], dict[str, Any]]
-"""What is to be kept, given what is kept so far."""
+"""Returns the new content of a note, given the old one (None: there is none)."""
 
 
 class RoundState(StrEnum):
-    """A round takes reports, takes no more, and is counted."""
+    """The states of a round, in order: it takes reports, takes no more, and is counted."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -49,13 +49,13 @@ class NewRound:
     purpose: str
     epsilon_nano: int
     users: int
-    """How many the mechanism asked for."""
+    """How many users the mechanism asked for."""
     rate: tuple[int, int]
     report_bytes: int
     opened_ms: int
     deadline_ms: int
     roster_size: int
-    """How many devices were enrolled then (0: no roster)."""
+    """How many devices were enrolled when it was opened; 0 without a roster."""
     asked: bytes | None
     """Numbers of the devices asked, four bytes each, little-endian; None: all of `roster_size`."""
 
@@ -66,7 +66,7 @@ class Round(NewRound):
 
     state: RoundState
     support: Support | None
-    """What was counted, once it is tallied."""
+    """The counts, once the round is tallied."""
     closed_ms: int | None
 
 
@@ -81,11 +81,11 @@ class Release:
     asked: int
     received: int
     missed: bool
-    """The collector was away, so nobody was asked and the release before it carries on."""
+    """Whether the collector was away, so that nobody was asked and the last release is repeated."""
 
     @property
     def kind(self) -> str:
-        """Fresh, carried over, or missed."""
+        """How the release came about: "fresh", "carried" or "missed"."""
         if self.missed:
             return "missed"
         return "fresh" if self.content["fresh"] else "carried"
@@ -112,7 +112,7 @@ class Stream:
 
     terms: dict[str, Any]
     serial: int
-    """Grows whenever the rounds that are open change; devices wait for it."""
+    """Grows whenever the set of open rounds changes; long polls of devices wait for that."""
     last_t: int
     """The last timestamp released; 0 before the first."""
     mechanism: dict[str, Any] | None
@@ -121,12 +121,12 @@ class Stream:
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to lead a stream, for a while."""
+    """A lease on one stream: the right to lead it until the lease expires."""
 
     stream: str
     holder: str
     token: int
-    """Greater for each new holder: what carries a smaller one is refused."""
+    """The fencing token: greater for each new holder. A change with a smaller one is refused."""
 
 
 def observed(
@@ -149,7 +149,7 @@ def observed(
 
 
 class Store(ABC):
-    """A place for streams."""
+    """The durable state of all streams of a collector."""
 
     observer: Observer = staticmethod(lambda stream, change, seconds: None)
     """Is told of every change; the methods that make one are decorated with `observed`."""
@@ -157,43 +157,43 @@ class Store(ABC):
     shared = False
     """Whether several collectors may use it at once."""
 
-    # Who leads a stream. A store that only one process can open has but one answer.
+    # Leases. In a store that only one process can open, that process holds all of them.
 
     def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
-        """Take the lease of a stream that exists, or make it last longer; None: another has it."""
+        """Take or renew the lease of an existing stream; return None if another holds it."""
         return Lease(stream, holder, 1)
 
-    def give_back(self, lease: Lease) -> None:  # noqa: B027 - nobody waits for it
-        """Let another take the lease at once."""
+    def give_back(self, lease: Lease) -> None:  # noqa: B027 - nothing to do unless shared
+        """Release a lease before it expires, so that another collector can take it at once."""
 
     def under(self, lease: Lease) -> Store:
-        """The store, for the coordinator that holds the lease.
+        """Return the store for the holder of the lease, whose token fences every change.
 
-        In a shared one, rounds, tallies, releases and notes are changed in no other way, and such
-        a change is refused (LEASE_LOST) once another has taken the lease.
+        In a shared store, rounds, tallies, releases and notes can be changed in no other way. Such
+        a change is refused (LEASE_LOST) once another collector has taken the lease.
         """
         return self
 
     def claim(self, name: str, value: str) -> bool:
-        """Whether everyone who uses the store has claimed the same value."""
+        """Claim a value for a property of the store; return False if another value was claimed."""
         return True
 
     def pulse(self, stream: str) -> tuple[int, int]:
-        """The stream's serial and last timestamp: whether others have changed something."""
+        """The stream's serial and last timestamp: a cheap check for changes by other collectors."""
         known = self.stream(stream)
         return (0, 0) if known is None else (known.serial, known.last_t)
 
     @abstractmethod
     def stream(self, name: str) -> Stream | None:
-        """The stream of that name, if it was ever created."""
+        """The stream of that name, or None if it was never created."""
 
     @abstractmethod
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
-        """A new stream, with terms that never change."""
+        """Create a stream, with terms that never change."""
 
     @abstractmethod
     def enrol(self, stream: str, device: bytes) -> int:
-        """The device's number on the roster, from 0; the same when it enrols again."""
+        """Add a device to the roster and return its number, from 0. Idempotent."""
 
     @abstractmethod
     def roster(self, stream: str, first: int = 0) -> bytes:
@@ -201,11 +201,11 @@ class Store(ABC):
 
     @abstractmethod
     def open_round(self, stream: str, new: NewRound) -> int:
-        """Add a round that takes reports from now on; the serial after it."""
+        """Add a round that takes reports from now on; return the stream's new serial."""
 
     @abstractmethod
     def accept(self, stream: str, round_name: str, records: Records) -> Verdicts:
-        """Take in authentic records: accepted, repeated, in conflict, or too late."""
+        """Store authentic records; say of each: accepted, repeated, in conflict, or too late."""
 
     @abstractmethod
     def received(self, stream: str, round_name: str) -> int:
@@ -213,7 +213,7 @@ class Store(ABC):
 
     @abstractmethod
     def close_round(self, stream: str, round_name: str, at_ms: int) -> int:
-        """Take in no more; the serial after it. Closing again changes nothing."""
+        """Take no more reports; return the stream's serial after it. Idempotent."""
 
     @abstractmethod
     def reports(self, stream: str, round_name: str) -> Iterator[Records]:
@@ -222,16 +222,16 @@ class Store(ABC):
     def count(
         self, stream: str, round_name: str, collector: Half, see: See | None = None
     ) -> Support | None:
-        """The support of a round that is closed; None while an engine is still counting it.
+        """The support of a closed round, or None while an engine is still counting it.
 
-        Where the store itself has the reports, `see` sees them.
+        If the store itself has the reports, `see` is called with them.
         """
         waiting = self.reports(stream, round_name)
         return collector.count((records.reports for records in waiting), see)
 
     @abstractmethod
     def tally(self, stream: str, round_name: str, support: Support) -> None:
-        """Counts in, reports out: of a round that is tallied no report is left."""
+        """Store the counts of a closed round and delete all of its reports."""
 
     @abstractmethod
     def release(
@@ -239,7 +239,7 @@ class Store(ABC):
     ) -> None:
         """Add releases, in order of t, and the mechanism's state after the last of them.
 
-        Who was asked at or before `forget_t` is forgotten. What is released never changes.
+        Which devices were asked at or before `forget_t` is deleted. A release never changes.
         """
 
     @abstractmethod
@@ -252,23 +252,23 @@ class Store(ABC):
 
     @abstractmethod
     def note(self, stream: str, name: str) -> dict[str, Any] | None:
-        """What a part of the collector has kept under that name."""
+        """The content that was last written under that name, or None."""
 
     @abstractmethod
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:
-        """Keep `content` in place of what was kept before."""
+        """Replace the note of that name by `content`."""
 
     @abstractmethod
     def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
-        """Change a note of what somebody has set, which any collector may do at any time.
+        """Change a note that holds a setting; any collector may do so, without a lease.
 
-        Returns what is kept now. Nobody else changes it in between, and `change` may be called
-        again; if it raises, nothing is changed.
+        Return the new content. The change is atomic. `change` may be called more than once; if it
+        raises, nothing is changed.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Finish what is under way; nothing is called afterwards."""
+        """Finish the calls under way and close the store; no call may follow."""
 
 
 class Archive(ABC):
@@ -283,7 +283,7 @@ class Archive(ABC):
         """All releases with t >= since, in order of t."""
 
     def labels(self, stream: str) -> list[str]:
-        """The names of what is released of a stream, which must be there."""
+        """The names of the values that a stream releases; an unknown stream is a mistake."""
         terms = self.terms()
         if stream not in terms:
             raise Mistake(Problem.STREAM_UNKNOWN, given=stream, known=", ".join(terms))

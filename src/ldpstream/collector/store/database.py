@@ -25,7 +25,7 @@ class Database:
     def __post_init__(self) -> None:
         if (
             _DATABASE.fullmatch(self.url) is None
-        ):  # a part of the password might be taken for a host
+        ):  # else part of a password might be shown as a host
             raise Mistake(
                 Problem.PARAMETER,
                 name="store",

@@ -1,8 +1,8 @@
-"""Taking in reports: each device's first one counts, whichever collectors they come to.
+"""Storing reports: each device's first one counts, whichever collectors they arrive at.
 
-Nearly always nobody in a batch has reported before, and a plain COPY is the fastest way in. If
-someone has, the table's key refuses the whole COPY, and the batch goes the longer way. If the round
-is closed, its table takes no row at all (schema.sql), or is gone.
+Nearly always no device of a batch has reported before, and a plain COPY is the fastest insert. If
+one has, the primary key makes the whole COPY fail, and the batch goes through a staging table. If
+the round is closed, its table refuses every row (schema.sql), or has been dropped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ACCEPT = Transaction("accept", again=True)
 _STAGING = (
     "CREATE TEMPORARY TABLE IF NOT EXISTS staging (device uuid, code uuid, report bytea)"
     " ON COMMIT DELETE ROWS;"
-    # Nobody has counted the tables' rows, and a plan that reads the whole round is a bad guess.
+    # The tables have no statistics, and the planner might choose to scan the whole round.
     " SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
 )
 _INSERT = sql.SQL(
@@ -47,15 +47,15 @@ def table_of(round_id: int) -> sql.Identifier:
 
 
 def accept(connections: Connections, stream: str, round_name: str, records: Records) -> Verdicts:
-    """Take in authentic records: accepted, repeated, in conflict, or too late."""
+    """Store authentic records; say of each: accepted, repeated, in conflict, or too late."""
     try:
         try:
-            taken = _take(connections, stream, round_name, _AllAtOnce(in_order(records)))
+            taken = _take(connections, stream, round_name, _PlainCopy(in_order(records)))
             verdict = Verdict.ACCEPTED if taken else Verdict.CLOSED
             return all_of(verdict, len(records))
         except errors.UniqueViolation:
             first = first_of_each(records)
-            chosen = _FirstOnly(in_order(records.where(first)))
+            chosen = _StagedInsert(in_order(records.where(first)))
             if not _take(connections, stream, round_name, chosen):
                 return all_of(Verdict.CLOSED, len(records))
             return _judged(records, first, chosen)
@@ -64,10 +64,10 @@ def accept(connections: Connections, stream: str, round_name: str, records: Reco
 
 
 def end_intake(connection: psycopg.Connection, *, stream: str, round_name: str) -> None:
-    """Cut off whoever has been putting reports into a round for too long.
+    """Terminate the database sessions that still insert reports into a round.
 
     A collector that was stopped in the middle of a COPY keeps the round from being closed. Its
-    reports were not accepted yet, and it will be told so when it goes on.
+    reports were not accepted yet, and it gets an error when it goes on.
     """
     connection.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_class ON pg_class.oid = relation"
@@ -78,21 +78,24 @@ def end_intake(connection: psycopg.Connection, *, stream: str, round_name: str) 
     )
 
 
-class _AllAtOnce:
-    """The usual way: every row is new."""
+class _PlainCopy:
+    """The usual insert: one COPY, which fails unless every row is new."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
         self._rows = binary_rows(records)
 
     def insert(self, connection: psycopg.Connection, table: sql.Identifier) -> int:
-        """Put rows into the table of a round; how many."""
+        """Insert the rows into the table of a round; return how many."""
         _copy(connection, table, self._rows)
         return len(self._records)
 
 
-class _FirstOnly:
-    """The longer way. All rows are offered, known ones as well: a closed table refuses them."""
+class _StagedInsert:
+    """The slower insert, through a staging table: it skips devices that have reported before.
+
+    It offers their rows as well, so that the table of a closed round refuses them.
+    """
 
     def __init__(self, records: Records) -> None:
         self._rows = binary_rows(records)
@@ -107,9 +110,9 @@ class _FirstOnly:
 
 
 def _take(
-    connections: Connections, stream: str, round_name: str, rows: _AllAtOnce | _FirstOnly
+    connections: Connections, stream: str, round_name: str, rows: _PlainCopy | _StagedInsert
 ) -> bool:
-    """Insert rows into an open round, and their number with them; False: it is not open."""
+    """Insert rows into an open round, and record how many; return False if it is not open."""
 
     def work(connection: psycopg.Connection) -> bool:
         row = connection.execute(
@@ -127,8 +130,8 @@ def _take(
     return connections.do(ACCEPT, work)
 
 
-def _judged(records: Records, first: Flags, taken: _FirstOnly) -> Verdicts:
-    """What became of each record, given which devices were new and what the table has now."""
+def _judged(records: Records, first: Flags, taken: _StagedInsert) -> Verdicts:
+    """The verdict on each record, given which devices were new and what the table has now."""
     fresh = np.frombuffer(taken.fresh, np.uint8).reshape(-1, DEVICE_BYTES)
     stored = Records.of(taken.stored, records.reports.shape[1])
     verdicts = all_of(Verdict.CONFLICT, len(records))

@@ -31,7 +31,7 @@ class PostgresArchive(Archive):
 
 @contextmanager
 def open_archive(database: Database) -> Iterator[PostgresArchive]:
-    """The database of collectors, for reading."""
+    """Open the database of collectors for reading."""
     try:
         with connect(database) as connection:
             connection.execute("SET default_transaction_read_only = on")

@@ -1,4 +1,4 @@
-"""Connections to the database: few, used by turns, and replaced when they are lost."""
+"""A small pool of connections to the database, which reconnects and retries."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ldpstream.collector.store.postgres.migrations import SCHEMA, migrate
 from ldpstream.errors import Mistake, Problem
 
 MOST_CONNECTIONS = 8
-"""Of one collector, and as many again for the counts of its log. PostgreSQL allows 100 in all
-unless it is told otherwise."""
+"""Connections of one collector; the counts of its log use as many again. PostgreSQL allows 100 in
+all by default."""
 CONNECT_SECONDS = 5
 CLOSE_SECONDS = 5
 PROBES = 3
-"""Of a line on which nothing moves, before it is given up."""
+"""TCP keepalive probes without an answer before a connection is given up."""
 ATTEMPTS = 4
 FIRST_PAUSE_SECONDS = 0.05
 RETRY_SECONDS = 1
@@ -32,9 +32,9 @@ ROLLED_BACK = (
     errors.DeadlockDetected,
     errors.IdleInTransactionSessionTimeout,
 )
-"""After these it is certain that nothing has changed."""
+"""Errors after which it is certain that nothing has changed."""
 LOST = (psycopg.OperationalError, psycopg.InterfaceError)
-"""After these the transaction may have been committed, or not."""
+"""Errors after which the transaction may or may not have been committed."""
 
 Result = TypeVar("Result")
 Work = Callable[[psycopg.Connection], Result]
@@ -42,21 +42,21 @@ Work = Callable[[psycopg.Connection], Result]
 
 @dataclass(frozen=True)
 class Transaction:
-    """A named piece of work that is done as a whole, or not at all."""
+    """A kind of transaction: its name, and whether it is idempotent."""
 
     name: str
     again: bool
-    """Whether doing it twice is like doing it once: then it is repeated if the line breaks."""
+    """Whether it is idempotent: then it is retried if the connection is lost."""
 
 
 @dataclass
 class Connections:
-    """Hands out connections, and runs transactions on them."""
+    """A pool of connections, which runs transactions and retries them with backoff."""
 
     database: Database
     patience_ms: int
-    """A transaction that does nothing for so long is ended by the server: its process was stopped,
-    or is gone, and others wait for its locks."""
+    """A transaction that is idle for so long is ended by the server: its process was stopped, or is
+    gone, and others wait for its locks."""
     _idle: queue.LifoQueue[psycopg.Connection | None] = field(default_factory=queue.LifoQueue)
     _closed: bool = False
 
@@ -66,7 +66,7 @@ class Connections:
 
     @classmethod
     def to_tables(cls, database: Database, patience_ms: int) -> Connections:
-        """To a database that has our tables, in their newest version."""
+        """Connect to a database, and bring its tables to their newest version."""
         connections = cls(database, patience_ms)
         try:
             with connections.use() as connection:
@@ -79,7 +79,7 @@ class Connections:
         return connections
 
     def close(self) -> None:
-        """Close them, each when it is not in use any more; nothing is run afterwards."""
+        """Close all connections, each once it is no longer in use; no call may follow."""
         self._closed = True
         with suppress(queue.Empty):
             for _ in range(MOST_CONNECTIONS):
@@ -91,7 +91,7 @@ class Connections:
 
     @contextmanager
     def use(self) -> Iterator[psycopg.Connection]:
-        """A connection in autocommit mode; one that broke is thrown away."""
+        """Lend a connection in autocommit mode; a broken one is discarded."""
         connection = self._idle.get()
         try:
             if self._closed:
@@ -105,29 +105,29 @@ class Connections:
             self._idle.put(connection)
 
     def read(self, work: Work[Result]) -> Result:
-        """Run what changes nothing."""
-        return self._repeated(Transaction("read", again=True), work)
+        """Run work that changes no data, without a transaction."""
+        return self._with_retries(Transaction("read", again=True), work)
 
     def do(self, transaction: Transaction, work: Work[Result]) -> Result:
-        """Run `work` in a transaction; return what it gave when that is on disk."""
+        """Run `work` in a transaction; return its result once that is durable."""
 
         def whole(connection: psycopg.Connection) -> Result:
             with connection.transaction():
                 return work(connection)
 
-        return self._repeated(transaction, whole)
+        return self._with_retries(transaction, whole)
 
-    def _repeated(self, transaction: Transaction, work: Work[Result]) -> Result:
-        harmless = ROLLED_BACK + LOST if transaction.again else ROLLED_BACK
+    def _with_retries(self, transaction: Transaction, work: Work[Result]) -> Result:
+        retryable = ROLLED_BACK + LOST if transaction.again else ROLLED_BACK
         pause = FIRST_PAUSE_SECONDS
         for attempt in range(ATTEMPTS):
             try:
                 with self.use() as connection:
                     return work(connection)
             except errors.LockNotAvailable:
-                raise  # who set the limit knows what to do
+                raise  # whoever set the lock timeout handles it
             except ROLLED_BACK + LOST as error:
-                if attempt == ATTEMPTS - 1 or not isinstance(error, harmless):
+                if attempt == ATTEMPTS - 1 or not isinstance(error, retryable):
                     raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS) from error
             time.sleep(pause)
             pause *= 2
@@ -140,8 +140,8 @@ def connect(database: Database, patience_ms: int = 0) -> psycopg.Connection:
         autocommit=True,
         connect_timeout=CONNECT_SECONDS,
         application_name="ldpstream",
-        prepare_threshold=None,  # the tables of rounds come and go, and plans would stay
-        **_signs_of_life(patience_ms),
+        prepare_threshold=None,  # plans would outlive the tables of rounds
+        **_keepalive_options(patience_ms),
     )
     connection.execute(
         f"SET search_path = {SCHEMA}; SET synchronous_commit = on;"
@@ -151,11 +151,11 @@ def connect(database: Database, patience_ms: int = 0) -> psycopg.Connection:
     return connection
 
 
-def _signs_of_life(patience_ms: int) -> dict[str, Any]:
-    """How TCP notices, in about `patience_ms`, that nobody is at the other end any more.
+def _keepalive_options(patience_ms: int) -> dict[str, Any]:
+    """Options with which TCP detects a dead peer in about `patience_ms`.
 
-    A machine that lost its power or its network says no goodbye, and the system's own patience is
-    a quarter of an hour, or two.
+    A machine that lost its power or its network closes no connection, and the system's own timeouts
+    are a quarter of an hour or more.
     """
     if not patience_ms:
         return {}
@@ -169,7 +169,7 @@ def _signs_of_life(patience_ms: int) -> dict[str, Any]:
 
 
 def in_a_line(error: psycopg.Error) -> str:
-    """What the server or the driver says, without what a connection string may hold."""
+    """The first line of an error, without what a connection string may hold."""
     if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
-        return "the address cannot be read"  # the driver's words would quote it, password and all
+        return "the address cannot be read"  # the driver's message may quote its password
     return str(error).strip().splitlines()[0]

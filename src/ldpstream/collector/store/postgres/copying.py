@@ -1,4 +1,4 @@
-"""Records as PostgreSQL's binary COPY wants them: laid out by NumPy, not row by row."""
+"""Records in the format of PostgreSQL's binary COPY, laid out by NumPy and not row by row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TAIL = b"\xff\xff"
 
 
 def binary_rows(records: Records) -> bytes:
-    """A row a record: device, code and report, each after its length (PostgreSQL docs, COPY)."""
+    """One row for each record: device, MAC, report, each after its length (PostgreSQL: COPY)."""
     fields = (records.devices, records.macs, records.reports)
     columns = [_repeated(len(fields).to_bytes(2, "big"), len(records))]
     for field in fields:
@@ -26,7 +26,7 @@ def _repeated(content: bytes, times: int) -> Bytes:
 
 
 def in_order(records: Records) -> Records:
-    """Sorted by device: two collectors with the same devices wait for each other, not in a ring."""
+    """Sort records by device: locks are taken in one order, so that collectors cannot deadlock."""
     keys = np.ascontiguousarray(records.devices).view("S16")[:, 0]
     return Records(records.table[np.argsort(keys, kind="stable")])
 

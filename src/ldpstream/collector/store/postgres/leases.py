@@ -1,4 +1,4 @@
-"""Leases: who conducts a stream, by the server's clock."""
+"""Leases: which collector leads a stream, by the server's clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GIVE_BACK = Transaction("give_back", again=True)
 
 
 def take(connections: Connections, stream: str, holder: str, seconds: float) -> Lease | None:
-    """Take a lease that nobody has, that has run out, or that is the holder's own."""
+    """Take a lease that is free or expired, or renew the holder's own; else return None."""
 
     def work(connection: psycopg.Connection) -> Lease | None:
         row = connection.execute(
@@ -33,7 +33,7 @@ def take(connections: Connections, stream: str, holder: str, seconds: float) -> 
 
 
 def give_back(connections: Connections, lease: Lease) -> None:
-    """Let another take it at once, unless one has."""
+    """Let a lease expire now, unless another collector has taken it already."""
 
     def work(connection: psycopg.Connection) -> None:
         connection.execute(
@@ -46,10 +46,10 @@ def give_back(connections: Connections, lease: Lease) -> None:
 
 
 def check(connection: psycopg.Connection, lease: Lease) -> None:
-    """Refuse the transaction unless the lease is the current one, and keep it so until its end.
+    """Refuse the transaction unless its lease has the current fencing token.
 
-    The row stays locked: whoever takes the lease over waits for this commit. A lease that has run
-    out and that nobody took is still good: nobody else has acted.
+    The row stays locked: whoever takes the lease over waits for this commit. A lease that has
+    expired and that nobody has taken is still good: nobody else has acted.
     """
     row = connection.execute(
         "SELECT token FROM lease WHERE stream = (SELECT id FROM stream WHERE name = %s) FOR SHARE",

@@ -9,7 +9,7 @@ import psycopg
 from ldpstream.errors import Mistake, Problem
 
 SCHEMA = "ldpstream"
-"""Everything stands in this schema, so that the database may hold other things, too."""
+"""The schema of all tables, so that the database may hold other things, too."""
 STEPS = tuple(
     files(__package__).joinpath(name).read_text()
     for name in ("schema.sql", "log_counts.sql", "indexes.sql")
@@ -17,11 +17,11 @@ STEPS = tuple(
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
 
 _LOCK = 0x6C64707374726561
-"""Whoever migrates holds this advisory lock ("ldpstrea"): collectors may start together."""
+"""The advisory lock ("ldpstrea") of a migration: collectors may start at the same time."""
 
 
 def migrate(connection: psycopg.Connection, where: object) -> None:
-    """Bring a database to the newest version; one that has no such schema starts from nothing."""
+    """Bring a database to the newest version; one without the schema starts from nothing."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")

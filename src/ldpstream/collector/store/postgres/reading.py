@@ -1,4 +1,4 @@
-"""Rows of the database as what the contract promises."""
+"""Reading rows of the database into the types of the contract."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEW_ROUND_COLUMNS = (
 )
 ROUND_COLUMNS = f"{NEW_ROUND_COLUMNS}, state, counts, reports, closed_ms"
 PAGES_AT_ONCE = 1024
-"""Of 8 KB: some hundred thousand reports."""
+"""Pages of 8 KB that are read in one go: some hundred thousand reports."""
 
 
 def select_releases(
@@ -54,7 +54,7 @@ def select_reports(
     """The records of a round, in the order in which they lie on disk.
 
     The server packs them, a range of pages at a time. That is ten times as fast as COPY, which
-    sends a message a row.
+    sends a message for each row.
     """
     table = table_of(round_id)
     size = sql.SQL("SELECT pg_relation_size({}::regclass) / current_setting('block_size')::int")

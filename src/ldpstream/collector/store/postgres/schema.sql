@@ -20,8 +20,8 @@ CREATE TRIGGER time_goes_forward BEFORE UPDATE OF last_t, serial ON stream
 FOR EACH ROW WHEN (new.last_t < old.last_t OR new.serial < old.serial)
 EXECUTE FUNCTION refuse('timestamps and serials only grow');
 
--- Which collector conducts a stream. A token is given out once: whoever holds an older one has been
--- replaced, however sure of itself, and its writes are refused. Time is this server's.
+-- Which collector leads a stream. The token is a fencing token, given out once: the writes of a collector with an
+-- older one are refused, even if it still believes in its lease. Times are by this server's clock.
 CREATE TABLE lease (
     stream  integer PRIMARY KEY REFERENCES stream,
     holder  text NOT NULL,
@@ -85,7 +85,7 @@ CREATE TABLE report (
 
 ALTER TABLE report ADD CONSTRAINT only_a_pattern CHECK (false) NO INHERIT;
 
--- How many reports came together, a row a transaction: counting them is adding up a few numbers.
+-- How many reports each transaction has inserted: counting those of a round is adding up a few numbers.
 CREATE TABLE taken (
     round  bigint NOT NULL REFERENCES round,
     number bigint NOT NULL CHECK (number >= 1)
@@ -101,7 +101,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Waits for the reports that are being committed; after it no row fits.
+-- Waits for the transactions that are inserting reports; afterwards the table refuses every row.
 CREATE FUNCTION end_reports() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('ALTER TABLE report_%s ADD CONSTRAINT round_is_closed CHECK (false) NOT VALID', new.id);

@@ -56,7 +56,7 @@ FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND 
 
 
 class PostgresStore(Store):
-    """One database. What only a stream's coordinator may do is done `under` its lease."""
+    """A store on one database. What only a stream's leader may do is done `under` its lease."""
 
     shared = True
 
@@ -67,7 +67,7 @@ class PostgresStore(Store):
     def close(self) -> None:
         self._connections.close()
 
-    # Who leads a stream
+    # Leases
 
     def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
         return leases.take(self._connections, stream, holder, seconds)
@@ -297,7 +297,7 @@ class PostgresStore(Store):
     def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
         def work(connection: psycopg.Connection) -> dict[str, Any]:
             key = _stream_id(connection, stream)
-            # There must be a row to lock, so that two that set it for the first time take turns.
+            # There must be a row to lock, so that two collectors that set it first take turns.
             connection.execute(
                 "INSERT INTO note VALUES (%s, %s, 'null') ON CONFLICT DO NOTHING", (key, name)
             )

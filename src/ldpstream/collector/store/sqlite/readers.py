@@ -1,4 +1,4 @@
-"""Connections for reading: used by turns, because the threads that read come and go."""
+"""A pool of connections for reading, because the threads that read come and go."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_IDLE = 8
 
 
 class Readers:
-    """Hands out connections, and keeps some of them for the next who reads."""
+    """A pool of connections, which keeps at most `MOST_IDLE` of them for the next readers."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self._connect = connect
@@ -20,7 +20,7 @@ class Readers:
 
     @contextmanager
     def use(self) -> Iterator[sqlite3.Connection]:
-        """A connection; one with which something went wrong is thrown away."""
+        """Lend a connection; it is discarded if the reader fails."""
         connection = self._take()
         try:
             yield connection
@@ -30,7 +30,7 @@ class Readers:
         self._give_back(connection)
 
     def close(self) -> None:
-        """Close them, those in use when they are given back."""
+        """Close all connections; those in use are closed when they are given back."""
         self._closed = True
         with suppress(queue.Empty):
             while True:

@@ -47,7 +47,7 @@ class SqliteArchive(Archive):
 
 @contextmanager
 def open_archive(file: Path) -> Iterator[Archive]:
-    """The file of a collector, for reading."""
+    """Open the file of a collector for reading."""
     try:
         if not file.is_file():
             raise sqlite3.OperationalError("there is no such file")

@@ -53,12 +53,12 @@ class _OpenRound:
 
 
 class SqliteStore(Store):
-    """One file, written by one thread; whoever reads takes a connection of its own for it."""
+    """A store in one file: one thread writes, and each reader has a connection of its own."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._readers = Readers(self._connect)
-        self._setting = threading.Lock()
+        self._setting_lock = threading.Lock()
         self._open_rounds: dict[tuple[str, str], _OpenRound] = {}
         with ExitStack() as opening:
             with _writable(file):
@@ -70,13 +70,13 @@ class SqliteStore(Store):
                 migrate(writing, file)
                 _check(writing)
                 self._recall(writing)
-            self._held = opening.pop_all()
+            self._resources = opening.pop_all()
         self._writer = Writer(writing, undone=self._recall)
 
     def close(self) -> None:
         self._writer.close()
         self._readers.close()
-        self._held.close()
+        self._resources.close()
 
     def _connect(self) -> sqlite3.Connection:
         # Readers pass from thread to thread.
@@ -281,13 +281,13 @@ class SqliteStore(Store):
 
     @observed
     def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
-        with self._setting:  # no other process writes to the file
+        with self._setting_lock:  # no other process writes to the file
             content = change(self.note(stream, name))
             self.write_note(stream, name, content)
         return content
 
     def _recall(self, connection: sqlite3.Connection) -> None:
-        """Build the memory of open rounds from the file; if that fails, nothing is remembered."""
+        """Read the open rounds from the file into memory; if that fails, forget all of them."""
         try:
             self._open_rounds = _open_rounds(connection)
         except Exception:
@@ -311,7 +311,7 @@ def _open_rounds(connection: sqlite3.Connection) -> dict[tuple[str, str], _OpenR
 
 
 def make_private(file: Path) -> Path:
-    """Make a file for its owner's eyes only, whatever the umask says; SQLite's others follow it."""
+    """Make a file that only its owner may use, whatever the umask; SQLite's WAL has its mode."""
     os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     file.chmod(0o600)
     return file
@@ -319,7 +319,7 @@ def make_private(file: Path) -> Path:
 
 @contextmanager
 def _writable(file: Path) -> Iterator[None]:
-    """What a place that no file can be written to is like, in one line."""
+    """Report a place where no file can be written as a mistake, in one line."""
     try:
         yield
     except OSError as error:
@@ -328,7 +328,7 @@ def _writable(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _readable(file: Path) -> Iterator[None]:
-    """What a damaged file reads like, in one line."""
+    """Report a damaged file as a mistake, in one line."""
     try:
         yield
     except (sqlite3.DatabaseError, ValueError) as error:
@@ -338,14 +338,14 @@ def _readable(file: Path) -> Iterator[None]:
 
 
 def _check(connection: sqlite3.Connection) -> None:
-    """Refuse pages, types and CHECKs that are broken, before anything is released from them."""
+    """Refuse a file with broken pages, types or CHECKs, before anything is released from it."""
     ((found,),) = connection.execute("PRAGMA quick_check(1)")
     if found != "ok":
         raise sqlite3.DatabaseError(found.splitlines()[-1])
 
 
 def _lock(file: Path) -> Any:
-    """Hold the file for this process: two collectors on one store would ask everyone twice."""
+    """Lock the file for this process: two collectors on one store would ask everyone twice."""
     lock = make_private(file.with_name(file.name + ".lock")).open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The one thread that writes: what waits is committed together, so that a disk sync serves many."""
+"""The only thread that writes: it commits waiting changes together, to share one disk sync."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class _Job:
 
 
 class Writer:
-    """Runs work in transactions, in the order in which it comes."""
+    """A thread that runs work in transactions, in the order of submission."""
 
     def __init__(
         self, connection: sqlite3.Connection, undone: Callable[[sqlite3.Connection], None]
     ) -> None:
         self._connection = connection
         self._undone = undone
-        """Called after a failure: what the work left in memory is not on disk."""
+        """Called after a rollback: what the work changed in memory must be read from disk again."""
         self._in_doubt = False
-        """A transaction failed, and undoing it as well so far."""
+        """Whether a transaction has failed and could not be undone yet."""
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="ldpstream-writer", daemon=True)
         self._thread.start()
 
     def do(self, work: Callable[[sqlite3.Connection], Result], *, erases: bool = False) -> Result:
-        """Run `work`; return what it gave when that is on disk.
+        """Run `work` in a transaction; return its result once that is on disk.
 
-        If it erases something, that is off the disk then, unless a reader still looks at it.
+        If it erases something, that is off the disk by then, unless a reader still uses it.
         """
         if self._closed:
             raise RuntimeError("the store is closed")
@@ -51,7 +51,7 @@ class Writer:
         return future.result()
 
     def close(self) -> None:
-        """Finish what was given before."""
+        """Finish the work that was submitted before, and stop the thread."""
         self._closed = True
         self._jobs.put(None)
         self._thread.join()
@@ -76,7 +76,7 @@ class Writer:
         except Exception as error:
             outcomes = [(job.future, None, error) for job in jobs]
             self._in_doubt = True
-            with contextlib.suppress(Exception):  # the next transaction begins with it
+            with contextlib.suppress(Exception):  # the next transaction tries again first
                 self._undo()
         else:
             if any(job.erases for job in jobs):
@@ -88,11 +88,11 @@ class Writer:
                 future.set_exception(failure)
 
     def _empty_log(self) -> None:
-        """Move the write-ahead log into the file: what was erased there still stands in the log.
+        """Move the write-ahead log into the file, since it still holds what was erased there.
 
-        A reader that is still in the log is not waited for: then it is emptied the next time.
+        This does not wait for a reader that still uses the log: then it is emptied the next time.
         """
-        with contextlib.suppress(sqlite3.Error):  # what was committed is safe in either
+        with contextlib.suppress(sqlite3.Error):  # commits are safe in the log as well
             (patience,) = self._connection.execute("PRAGMA busy_timeout").fetchone()
             self._connection.execute("PRAGMA busy_timeout = 0")
             try:
@@ -101,14 +101,14 @@ class Writer:
                 self._connection.execute(f"PRAGMA busy_timeout = {patience}")
 
     def _undo(self) -> None:
-        """After a failed transaction."""
+        """Roll back a failed transaction, in the file and in memory."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         self._undone(self._connection)
         self._in_doubt = False
 
     def _attempt(self, job: _Job) -> tuple[Any, BaseException | None]:
-        """One job of a transaction; if it fails, the others go on without it."""
+        """Run one job of a transaction; if it fails, the others go on without it."""
         self._connection.execute("SAVEPOINT job")
         try:
             result = job.work(self._connection)
