@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from enum import Enum, auto
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any
@@ -24,26 +25,32 @@ from ldpstream.errors import Mistake, Problem
 
 Network = IPv4Network | IPv6Network
 
-FIRST_BYTE_SECONDS = 10.0
-"""From a connection to the first byte of a request."""
-HEAD_SECONDS = 10.0
-"""From the first byte of a head to its last."""
-PAUSE_SECONDS = 10.0
-"""Between two pieces of a body."""
-BODY_SECONDS = 60.0
-"""From the end of a head to the end of the body."""
-LINGER_SECONDS = 10.0
-"""From the end of a connection to when what is still unread of it is dropped."""
-READER_SECONDS = 10.0
-READER_BYTES = 64 << 10
-"""At least so much of an answer must leave in READER_SECONDS, while more of it waits."""
 HEAD_BYTES = 16 << 10
 """Of the request line and all headers."""
 HEAD_LINES = 64
+READER_BYTES = 64 << 10
 PIPELINED = 16
 """Requests that one connection may send before the first of them is answered."""
 SMALL_BODY = 4 << 10
 """Smaller bodies are not counted: all connections together hold few of them."""
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """How long a client may take, in seconds."""
+
+    first_byte: float = 10
+    """From a connection to the first byte of a request."""
+    head: float = 10
+    """From the first byte of a head to its last."""
+    pause: float = 10
+    """Between two pieces of a body."""
+    body: float = 60
+    """From the end of a head to the end of the body."""
+    linger: float = 10
+    """From the end of a connection to when what is still unread of it is dropped."""
+    reading: float = 10
+    """In which READER_BYTES of an answer must leave, while more of it waits."""
 
 
 class Part(Enum):
@@ -61,12 +68,18 @@ class ConnectionTable:
     request is over in a moment, so that this hits those who only hold on.
     """
 
-    def __init__(self, limits: Limits, proxies: Collection[Network] = ()) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        proxies: Collection[Network] = (),
+        deadlines: Deadlines = Deadlines(),  # noqa: B008 - frozen
+    ) -> None:
+        self.deadlines = deadlines
         self._limits = limits
         self._proxies = proxies
-        self._number = 0
+        self.number = 0
         self._of_address: Counter[str] = Counter()
-        self._idle: dict[GuardedProtocol, None] = {}
+        self.idle: dict[GuardedProtocol, None] = {}
         """Connections without a request, longest first."""
         self._idle_of: defaultdict[str, dict[GuardedProtocol, None]] = defaultdict(dict)
         """The same, by address."""
@@ -77,13 +90,13 @@ class ConnectionTable:
 
     def admit(self, new: GuardedProtocol) -> bool:
         """Count a new connection; return whether there is room for it."""
-        self._number += 1
+        self.number += 1
         self._of_address[new.address] += 1
         crowded = self._of_address[new.address] > self._limits.connections_per_address
         if crowded and new.client and not self._is_proxy(new.client[0]):
             held: Iterable[GuardedProtocol] = self._idle_of[new.address]
-        elif self._number > self._limits.connections:
-            held = self._idle
+        elif self.number > self._limits.connections:
+            held = self.idle
         else:
             return True
         oldest = next(iter(held), None)
@@ -93,18 +106,18 @@ class ConnectionTable:
 
     def rests(self, connection: GuardedProtocol) -> None:
         """Note that a connection has no request now."""
-        self._idle[connection] = self._idle_of[connection.address][connection] = None
+        self.idle[connection] = self._idle_of[connection.address][connection] = None
 
     def acts(self, connection: GuardedProtocol) -> None:
         """Note that a connection has a request, or ends."""
-        if self._idle.pop(connection, connection) is None:
+        if self.idle.pop(connection, connection) is None:
             del self._idle_of[connection.address][connection]
 
     def _is_proxy(self, host: str) -> bool:
         return any(ip_address(host) in proxy for proxy in self._proxies)
 
     def forget(self, gone: GuardedProtocol) -> None:
-        self._number -= 1
+        self.number -= 1
         self._of_address[gone.address] -= 1
         self.acts(gone)
         if not self._of_address[gone.address]:
@@ -119,20 +132,20 @@ class _Held:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._total = 0
+        self.total = 0
         self._bytes: dict[GuardedProtocol, int] = {}
 
     def set(self, connection: GuardedProtocol, number: int) -> None:
-        self._total += number - self._bytes.get(connection, 0)
+        self.total += number - self._bytes.get(connection, 0)
         if number:
             self._bytes[connection] = number
         else:
             self._bytes.pop(connection, None)
-        while self._total > self._most:
+        while self.total > self._most:
             oldest = next((one for one in self._bytes if one.holds_on), None)
             if oldest is None:
                 return
-            self._total -= self._bytes.pop(oldest)
+            self.total -= self._bytes.pop(oldest)
             oldest.drop()
 
 
@@ -142,6 +155,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def __init__(self, table: ConnectionTable, **given: Any) -> None:
         super().__init__(**given)
         self._table = table
+        self._deadlines = table.deadlines
         self._next = Part.NOTHING
         self._fault = Mistake(Problem.HTTP_SYNTAX)
         """What is said when the parser gives up."""
@@ -160,7 +174,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.address = network_of(self.client[0]) if self.client else ""
         if self._table.admit(self):
             self._table.rests(self)
-            self._expect(FIRST_BYTE_SECONDS)
+            self._expect(self._deadlines.first_byte)
         else:
             self._refuse(Mistake(Problem.RATE_LIMITED, what="connections", seconds=1))
 
@@ -180,7 +194,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _close(self) -> None:
         """End the connection once its answer has been read, or some time after."""
         self.transport.close()
-        self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+        self.loop.call_later(self._deadlines.linger, self.transport.abort)
 
     def _refuse(self, error: Mistake) -> None:
         self.transport.write(problem_bytes(error))
@@ -207,12 +221,12 @@ class GuardedProtocol(HttpToolsProtocol):
         elif self._next is Part.NOTHING:
             self._cancel()
         elif self._next is Part.BODY:
-            self._expect(PAUSE_SECONDS)
-            if self.loop.time() - self._body_began > BODY_SECONDS:
+            self._expect(self._deadlines.pause)
+            if self.loop.time() - self._body_began > self._deadlines.body:
                 self.drop()
         else:
             if not self._head_bytes:
-                self._expect(HEAD_SECONDS)
+                self._expect(self._deadlines.head)
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES:
                 self._refuse(_too_large())
@@ -251,10 +265,10 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._body_bytes > SMALL_BODY:
             self._table.receiving.set(self, 0)
         # The rest of a body that was refused is read for a while, so that the answer arrives.
-        self._body_began = self.loop.time() - BODY_SECONDS + LINGER_SECONDS
+        self._body_began = self.loop.time() - self._deadlines.body + self._deadlines.linger
         super().on_response_complete()
         if self.transport.is_closing():
-            self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+            self.loop.call_later(self._deadlines.linger, self.transport.abort)
         elif self._next is Part.NOTHING and self.timeout_keep_alive_task is not None:
             self._table.rests(self)
 
@@ -286,7 +300,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._unread_bytes = self.transport.get_write_buffer_size()
-        self._reader = self.loop.call_later(READER_SECONDS, self._check_reader)
+        self._reader = self.loop.call_later(self._deadlines.reading, self._check_reader)
         self._table.unread.set(self, self._unread_bytes)
 
     def resume_writing(self) -> None:
@@ -302,7 +316,7 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self._unread_bytes = left
         self._table.unread.set(self, left)
-        self._reader = self.loop.call_later(READER_SECONDS, self._check_reader)
+        self._reader = self.loop.call_later(self._deadlines.reading, self._check_reader)
 
 
 def _too_large() -> Mistake:

@@ -18,6 +18,7 @@ from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.releases.formats import MEDIA_TYPES, write
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.store.contract import Release
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.messages import PREFIX
 
@@ -90,6 +91,10 @@ async def _events(
     """Releases, each with its id; and all alerts, whenever there is something new about them."""
     hub, evaluator = stream.hub, service.evaluators[stream.config.name]
     page = at_once(len(stream.config.labels), FEED_PAGE)
+
+    def read(since: int) -> list[tuple[int, bytes]]:
+        return [_event(row) for row in service.store.releases(stream.config.name, since, page)]
+
     told = -1 if evaluator.rules else hub.alerts_serial
     yield b"retry: 1000\n\n"
     while not hub.stopping:
@@ -101,12 +106,17 @@ async def _events(
             yield b": still here\n\n"
             continue
         if hub.latest is not None and last == hub.latest.t - 1:
-            rows = [hub.latest]
+            events = [_event(hub.latest)]
         else:
-            rows = await pool.run(service.store.releases, stream.config.name, last + 1, page)
-        for row in rows:
-            yield f"id: {row.t}\nevent: release\ndata: {row.line}\n\n".encode()
-            last = row.t
+            events = await pool.run(read, last + 1)
+        while events:  # what is sent is let go: a slow reader holds one event, not a page
+            last, event = events.pop(0)
+            yield event
+
+
+def _event(release: Release) -> tuple[int, bytes]:
+    """Return the id of a release's event, and the event."""
+    return release.t, f"id: {release.t}\nevent: release\ndata: {release.line}\n\n".encode()
 
 
 def _format(given: str | None, accept: str) -> str:
