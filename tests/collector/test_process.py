@@ -8,17 +8,18 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ldpstream.collector.clock import SystemClock
+from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import load
 from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.machine_clock import SystemClock
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from tests.collector.helpers import device_of
 
@@ -45,10 +46,12 @@ SECONDS = 60
 
 
 @contextmanager
-def collector(file: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def collector(
+    file: Path, serve: Sequence[str] = SERVE
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A running collector and its port; killed at the end if it still runs."""
     with subprocess.Popen(
-        [*SERVE, str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [*serve, str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         try:
             assert process.stdout is not None
@@ -95,7 +98,7 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
     config = load(file)
     keys = DeviceKeys(Secrets.load({}, config.folder).master, "a")
     with closing(SqliteStore(config.store)) as store:
-        Coordinator(config.streams[0], store, SystemClock())
+        Coordinator(config.streams[0], store, ManualClock(SystemClock().wall_ms()))
         for number in range(4):
             store.enrol("a", device_of(number))
 

@@ -172,6 +172,10 @@ class Store(ABC):
         """Whether everyone who uses the store has claimed the same value."""
         return True
 
+    def clock_ms(self) -> int | None:
+        """The time by a clock that all who use the store share; None: there is none."""
+        return None
+
     def pulse(self, stream: str) -> tuple[int, int]:
         """The stream's serial and last timestamp: whether others have changed something."""
         known = self.stream(stream)
