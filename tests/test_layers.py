@@ -57,6 +57,7 @@ LAYERS = (  # from the top
         "durations",
         "errors",
         "extras",
+        "machine_clock",
         "open_files",
         "sqlite_files",
     },

@@ -139,6 +139,18 @@ class Problem(Enum):
         "{where} belongs to collectors with another master secret",
         "give all collectors of a store the same master secret (docs/scale.md)",
     )
+    CLOCK_UNCONFIRMED = (
+        "the machine's clock is {amount} {side} the time that its steady clock confirms",
+        "set it or, if it is right, {first}start the collector again",
+    )
+    CLOCK_UNSETTLED = (
+        "the machine was started just now, and its clock is {amount} {side} the last release",
+        "set it or, if it is right, wait: it is believed in {seconds} s",
+    )
+    CLOCKS_DIFFER = (
+        "the machine's clock is {amount} {side} that of the database",
+        "set the one that is wrong",
+    )
     ADDRESS_IN_USE = ("cannot listen on {address}: {what}", "give another listen address")
     ROUND_UNKNOWN = ("there is no round {given!r}", "ask for the current rounds")
     ROUND_CLOSED = ("round {given} is closed", "nothing to do: a late report does not count")

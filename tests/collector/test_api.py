@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ldpstream.collector.clock import Doubt
 from ldpstream.collector.store.sqlite.writer import Writer
 from tests.collector.api import (
     ADMIN,
@@ -252,6 +253,20 @@ def test_a_stream_that_cannot_go_on_is_not_ready_and_recovers(
     api.pass_time(1000)
     eventually(lambda: api.client.get("/v1/ready").status_code == 200)
     assert api.client.get(f"{STREAM}/releases").json()["releases"][0]["t"] == 1
+
+
+def test_a_clock_that_is_not_believed_is_told(api: Api) -> None:
+    api.asking()
+    api.clock.doubt = Doubt(90_000, "the clock is wrong; set it")
+    told = api.client.get("/v1/ready")
+    assert (told.status_code, told.json()["clock"]) == (503, "the clock is wrong; set it")
+    status = api.client.get(f"{STREAM}/status").json()
+    assert status["clock_ahead_ms"] == 90_000
+    assert status["doing"].endswith("closes in 9.0 s; but the clock is wrong; set it")
+    assert 'ldpstream_clock_ahead_seconds{stream="a"} 90.0' in api.client.get("/metrics").text
+    api.clock.doubt = None
+    assert api.client.get("/v1/ready").json()["clock"] is None
+    assert api.client.get(f"{STREAM}/status").json()["clock_ahead_ms"] == 0
 
 
 def test_admin_calls_need_the_admin_token(api: Api) -> None:

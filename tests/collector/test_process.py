@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from ldpstream.collector.clock import SystemClock
+from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import load
 from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.machine_clock import SystemClock
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from tests.collector.helpers import device_of
 from tests.serving import SERVE, CollectorProcess
@@ -76,7 +77,7 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
     config = load(collector.file)
     keys = DeviceKeys(Secrets.load({}, config.folder).master, "a")
     with closing(SqliteStore(config.store)) as store:
-        Coordinator(config.streams[0], store, SystemClock())
+        Coordinator(config.streams[0], store, ManualClock(SystemClock().wall_ms()))
         for number in range(4):
             store.enrol("a", device_of(number))
 

@@ -56,6 +56,22 @@ def test_all_collectors_of_a_store_have_the_same_master_secret(shared: Config) -
     assert SECRETS.master.decode() not in SECRETS.check
 
 
+def test_all_collectors_of_a_store_have_its_time(
+    shared: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(open_store(shared)) as store:
+        theirs = store.clock_ms()
+    assert theirs is not None
+    monkeypatch.setattr(PostgresStore, "clock_ms", lambda store: theirs - 3_600_000)
+    with pytest.raises(Mistake, match=r"1:00:\d\d ahead of that of the database; set the one"):
+        Service(shared, SECRETS)
+    monkeypatch.undo()
+    service = Service(shared, SECRETS)
+    assert service.clock.doubt is None
+    service.store.close()
+    assert not (shared.folder / "clock.json").exists()
+
+
 def test_the_extra_is_asked_for_in_a_line(shared: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if ".store.postgres" in name]:
         monkeypatch.delitem(sys.modules, name)

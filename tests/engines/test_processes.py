@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.collector.clock import SystemClock
+from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import load
 from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.credentials.secrets import Secrets
@@ -15,6 +15,7 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.contract import Release, RoundState
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.store import PostgresStore
+from ldpstream.machine_clock import SystemClock
 from tests.collector.helpers import device_of
 from tests.collector.test_process import call, report
 from tests.engines.sparkling import running, until
@@ -52,7 +53,7 @@ def test_a_collector_and_an_engine_are_killed_and_nothing_is_lost(
         config = load(file)
         keys = DeviceKeys(Secrets.load({}, config.folder).master, "a")
         with closing(PostgresStore(database)) as store:
-            Coordinator(config.streams[0], store, SystemClock())
+            Coordinator(config.streams[0], store, ManualClock(SystemClock().wall_ms()))
             for number in range(DEVICES):
                 store.enrol("a", device_of(number))
             engine = ["local", "--config", str(file)]

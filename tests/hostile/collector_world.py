@@ -24,6 +24,7 @@ from ldpstream.collector.intake.queue import IntakeQueue, StreamIntake, Submissi
 from ldpstream.collector.reports.verdicts import Verdict
 from ldpstream.collector.rounds.announcement import Announcement, OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
+from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.fleet.folders import memory_folder
@@ -111,7 +112,7 @@ class Book:
                 self.in_doubt.setdefault(one.round, {}).setdefault(one.device, one.report)
 
 
-class World:
+class World(Listener):
     """One stream, its store on disk, and up to `DEVICES` devices."""
 
     DEVICES = 12
@@ -140,8 +141,6 @@ class World:
 
     def announced(self, announcement: Announcement) -> None:
         self.book.announced(announcement)
-
-    def released(self, t: int) -> None: ...
 
     def close(self) -> None:
         self.store.close()

@@ -23,6 +23,9 @@ class TrueTime:
     1500
     """
 
+    doubt = None
+    """To a collector that goes by it."""
+
     def __init__(self, start_ms: int = START_MS) -> None:
         self.us = start_ms * 1000
 

@@ -29,15 +29,15 @@ def send_test(
     from ldpstream.collector.alerts.rules import Rule
     from ldpstream.collector.alerts.state import Alert, State
     from ldpstream.collector.alerts.webhook import post
-    from ldpstream.collector.clock import SystemClock
     from ldpstream.collector.config import load
     from ldpstream.collector.store.contract import Release
+    from ldpstream.machine_clock import SystemClock
 
     config = load(file)
     if config.webhook is None:
         fix = 'add webhook = "http://..." under [collector.alerts]'
         raise Mistake(Problem.CONFIG_FILE, file=file, line=1, what="there is no webhook", fix=fix)
-    stream, now = config.streams[0], SystemClock().now_ms()
+    stream, now = config.streams[0], SystemClock().wall_ms()
     rules = stream.alerts or (Rule("test", stream.name, stream.labels[0], 0, True, 0.0),)
     rule = Rule("LdpstreamTest", stream.name, rules[0].label, 0, True, 0.0)
     content = {"values": [0.0], "low": [0.0], "high": [0.0]}

@@ -7,59 +7,9 @@ and their proof are in docs/guarantee.md.
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Protocol
 
-
-class Clock(Protocol):
-    """A wall clock and a monotonic one, in milliseconds, and the id of the current boot."""
-
-    def wall_ms(self) -> int:
-        """Return the time since the epoch. Anyone may set it."""
-        ...
-
-    def steady_ms(self) -> int:
-        """Return the time since this boot, including sleep if possible. Nobody can set it."""
-        ...
-
-    def boot(self) -> str | None:
-        """Return a unique id of this boot, or None where the platform gives none."""
-        ...
-
-
-class SystemClock:
-    """The machine's clocks."""
-
-    def wall_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def steady_ms(self) -> int:
-        # The usual monotonic clocks of Linux and macOS stop while the machine sleeps; these two and
-        # that of Windows do not.
-        if hasattr(time, "CLOCK_BOOTTIME"):
-            return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
-        if sys.platform == "darwin":
-            return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) // 1_000_000
-        return time.monotonic_ns() // 1_000_000
-
-    def boot(self) -> str | None:
-        return _boot_of_this_machine()
-
-
-@cache
-def _boot_of_this_machine() -> str | None:
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        # A container (time namespace) may have a steady clock with an offset of its own.
-        clocks = os.readlink("/proc/self/ns/time") if os.path.exists("/proc/self/ns/time") else ""
-    except (OSError, ValueError):
-        return None
-    return f"{boot}/{clocks}" if boot else None
+from ldpstream.machine_clock import MachineClock
 
 
 @dataclass(frozen=True)
@@ -71,7 +21,7 @@ class Look:
     boot: str | None
 
     @classmethod
-    def at(cls, clock: Clock) -> Look:
+    def at(cls, clock: MachineClock) -> Look:
         return cls(clock.wall_ms(), clock.steady_ms(), clock.boot())
 
 
@@ -112,7 +62,7 @@ class OwnTime:
 class LabelTime:
     """The time in the stream: the wall clock's, until the collector corrects it."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: MachineClock) -> None:
         self._clock = clock
         self._from_ms, self._since_ms = clock.wall_ms(), clock.steady_ms()
 

@@ -9,7 +9,6 @@ from typing import Any, Self, TypeVar
 
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.backoff import Jitter, system_jitter
-from ldpstream.device.clock import Clock
 from ldpstream.device.exchange import (
     Address,
     AsyncSleep,
@@ -32,6 +31,7 @@ from ldpstream.device.transport import HttpTransport
 from ldpstream.device.values import Warn, log_warning
 from ldpstream.device.witness import Witness
 from ldpstream.errors import Mistake, Problem
+from ldpstream.machine_clock import MachineClock
 from ldpstream.privacy.randomness import Source
 from ldpstream.protocol.limits import LONGEST_WAIT
 from ldpstream.protocol.terms import Terms, Value
@@ -114,7 +114,7 @@ class Device(_Values):
         path: str | Path,
         *,
         witness: Witness | None = None,
-        clock: Clock | None = None,
+        clock: MachineClock | None = None,
         source: Source | None = None,
         jitter: Jitter = system_jitter,
         warn: Warn = log_warning,
@@ -203,7 +203,7 @@ class AsyncDevice(_Values):
         path: str | Path,
         *,
         witness: Witness | None = None,
-        clock: Clock | None = None,
+        clock: MachineClock | None = None,
         source: Source | None = None,
         jitter: Jitter = system_jitter,
         warn: Warn = log_warning,
@@ -262,12 +262,12 @@ class AsyncDevice(_Values):
 
 
 def _store(
-    path: str | Path, witness: Witness | None = None, clock: Clock | None = None, **_: object
+    path: str | Path, witness: Witness | None = None, clock: MachineClock | None = None, **_: object
 ) -> Store:
     return Store(Path(path), witness, clock)
 
 
-def _existing(path: str | Path, witness: Witness | None, clock: Clock | None) -> Store:
+def _existing(path: str | Path, witness: Witness | None, clock: MachineClock | None) -> Store:
     store = _store(path, witness, clock)
     if not store.path.is_file():
         raise Mistake(Problem.LEDGER_MISSING, file=store.path.name)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldpstream.device.clock import Clock, Look, SystemClock
+from ldpstream.device.clock import Look
 from ldpstream.device.store import Entry, Memory, RefusalCount, Store
 from ldpstream.errors import Mistake, Problem
+from ldpstream.machine_clock import MachineClock, SystemClock
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.protocol.terms import Terms
 
@@ -29,7 +30,7 @@ class Status:
     refusals: tuple[RefusalCount, ...]
 
 
-def read_status(path: Path, clock: Clock | None = None) -> Status:
+def read_status(path: Path, clock: MachineClock | None = None) -> Status:
     """Return the status of the device in this file."""
     if not path.is_file():
         raise Mistake(Problem.DATA_FILE, file=path, what="no such file", fix="give a device's file")

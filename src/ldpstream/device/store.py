@@ -18,9 +18,10 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from ldpstream.device.clock import Clock, Look, OwnTime, SystemClock
+from ldpstream.device.clock import Look, OwnTime
 from ldpstream.device.witness import ChangeTime, Witness
 from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.machine_clock import MachineClock, SystemClock
 from ldpstream.protocol.terms import Terms, TermsRefused
 
 FORMAT = 2
@@ -160,7 +161,7 @@ class Store:
     """The file of one device."""
 
     def __init__(
-        self, path: Path, witness: Witness | None = None, clock: Clock | None = None
+        self, path: Path, witness: Witness | None = None, clock: MachineClock | None = None
     ) -> None:
         # A symbolic link that is switched later must not lead to another ledger.
         self.path = path.resolve()

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from ldpstream.device.clock import SystemClock
+from ldpstream.machine_clock import SystemClock
 
 
 class Witness(Protocol):

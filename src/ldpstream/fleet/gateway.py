@@ -18,7 +18,6 @@ from ldpstream.device.account import Outcome, Submission
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
 from ldpstream.device.batches import BATCH, pass_on
-from ldpstream.device.clock import SystemClock
 from ldpstream.device.exchange import (
     PATIENCE,
     AsyncTransport,
@@ -30,6 +29,7 @@ from ldpstream.device.exchange import (
 from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
 from ldpstream.errors import Mistake, Problem
+from ldpstream.machine_clock import SystemClock
 from ldpstream.protocol.messages import ListRounds
 
 CHECKS = 20

@@ -10,9 +10,9 @@ from unittest.mock import patch
 from ldpstream.audit import drills
 from ldpstream.audit.planted.bug import Bug
 from ldpstream.device import device, witness
-from ldpstream.device.clock import Clock
 from ldpstream.device.store import Store
 from ldpstream.device.witness import ChangeTime, Witness
+from ldpstream.machine_clock import MachineClock
 
 
 def _any_file_will_do() -> AbstractContextManager[object]:
@@ -20,7 +20,7 @@ def _any_file_will_do() -> AbstractContextManager[object]:
 
 
 def _made_when_missing() -> AbstractContextManager[object]:
-    def existing(path: str | Path, by: Witness | None, clock: Clock | None) -> Store:
+    def existing(path: str | Path, by: Witness | None, clock: MachineClock | None) -> Store:
         store = Store(Path(path), by, clock)
         if not store.path.is_file():
             store.create(first_install=True)

@@ -21,6 +21,7 @@ _GAUGES = {
     "population": "How many devices are expected.",
     "failing": "1 while the stream cannot go on.",
     "conducting": "1 while this collector leads the stream.",
+    "clock_ahead_seconds": "How far the machine's clock is ahead of the time confirmed; usually 0.",
     "long_polls_waiting": "Requests that wait for the next round.",
     "last_timestamp": "The last timestamp released.",
     "seconds_since_release": "Since the last release.",
@@ -71,7 +72,7 @@ class ServiceState(Collector):
         yield info
 
     def _numbers(self, stream: StreamService) -> dict[str, float]:
-        name, terms = stream.config.name, stream.terms
+        name, terms, doubt = stream.config.name, stream.terms, self._service.clock.doubt
         numbers: dict[str, float] = {
             "epsilon": terms.epsilon.nano / 1e9,
             "window": terms.window,
@@ -79,6 +80,7 @@ class ServiceState(Collector):
             "population": stream.config.population,
             "failing": name in self._service.failures,
             "conducting": self._service.held(name) is not None,
+            "clock_ahead_seconds": 0 if doubt is None else doubt.ahead_ms / 1000,
             "long_polls_waiting": stream.hub.waiting,
             "last_timestamp": stream.hub.last_t,
         }

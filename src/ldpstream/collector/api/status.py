@@ -28,10 +28,11 @@ def status(service: Service) -> APIRouter:
 
     @router.get("/ready")
     async def ready() -> JSONResponse:
-        """All streams go on; 503 and the reasons if not."""
-        failures, ready = service.failures, service.ready
+        """All streams go on, and the clock is right; 503 and the reasons if not."""
+        failures, doubt, ready = service.failures, service.clock.doubt, service.ready
         state = "ready" if ready else "not ready"
-        return JSONResponse({"status": state, "failures": failures}, 200 if ready else 503)
+        told = {"status": state, "failures": failures, "clock": doubt and doubt.sentence}
+        return JSONResponse(told, 200 if ready else 503)
 
     @router.get("/streams")
     def list_streams() -> dict[str, list[dict[str, Any]]]:
@@ -85,7 +86,7 @@ def _description(stream: StreamService) -> dict[str, Any]:
 
 
 def _status(service: Service, stream: StreamService) -> dict[str, Any]:
-    now, hub = service.clock.now_ms(), stream.hub
+    now, doubt, hub = service.clock.now_ms(), service.clock.doubt, stream.hub
     rounds = [
         one.to_json()
         | {
@@ -94,14 +95,16 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
         }
         for one in hub.announcement.rounds
     ]
+    doing = _doing(stream, rounds, now)
     seen = summary(stream.intake.outcomes)
     turned_away = Counter({problem.code: number for problem, number in stream.refused.items()})
     return {
         "stream": stream.config.name,
         "now_ms": now,
+        "clock_ahead_ms": 0 if doubt is None else doubt.ahead_ms,
         "t": stream.terms.timestamp_at(now),
         "last_release": hub.last_t,
-        "doing": _doing(stream, rounds, now),
+        "doing": doing if doubt is None else f"{doing}; but {doubt.sentence}",
         "rounds": rounds,
         "suspect": [] if hub.latest is None else hub.latest.content.get("suspect", []),
         **seen,

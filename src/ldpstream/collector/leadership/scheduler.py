@@ -11,7 +11,7 @@ from ldpstream.collector.leadership.stream_driver import StreamDriver
 
 RETRY_MS = 1000
 LONGEST_SLEEP_MS = 1000
-"""The longest sleep, so that a clock which is set forward is noticed."""
+"""So that a clock which is set is noticed, and told."""
 
 _log = logging.getLogger(__name__)
 

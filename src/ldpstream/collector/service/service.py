@@ -10,7 +10,7 @@ from ldpstream.collector.alerts.evaluator import PAGE, AlertEvaluator
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.runner import AlertRunner
-from ldpstream.collector.clock import Clock, SystemClock, ticks
+from ldpstream.collector.clock import Clock, ticks
 from ldpstream.collector.config import Config, StreamConfig
 from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.credentials.secrets import Secrets
@@ -27,6 +27,7 @@ from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.collector.service.listener import StreamListener
 from ldpstream.collector.service.meters import Meters
 from ldpstream.collector.service.opening import open_store
+from ldpstream.collector.service.timekeeping import clock_of
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.terms import Terms
@@ -66,13 +67,16 @@ class Service:
     ) -> None:
         self.config = config
         self.secrets = secrets
-        self.clock = clock or SystemClock()
         self.meters = Meters()
         self.store = store or open_store(config)
         self.store.observer = self.meters.store_changed
-        if not self.store.claim("master", secrets.check):
+        try:
+            if not self.store.claim("master", secrets.check):
+                raise Mistake(Problem.MASTER_DIFFERS, where=config.database)
+            self.clock = clock or clock_of(config, self.store)
+        except Mistake:
             self.store.close()
-            raise Mistake(Problem.MASTER_DIFFERS, where=config.database)
+            raise
         self.streams: dict[str, StreamService] = {}
         self.leases = LeaseKeeper(self.store, self._lease_seconds)
         listeners = {
@@ -191,7 +195,7 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        return self.scheduler.alive and not self.failures
+        return self.scheduler.alive and not self.failures and self.clock.doubt is None
 
     @property
     def failures(self) -> dict[str, str]:

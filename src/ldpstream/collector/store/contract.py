@@ -178,6 +178,10 @@ class Store(ABC):
         """Claim a value for a property of the store; return False if another value was claimed."""
         return True
 
+    def clock_ms(self) -> int | None:
+        """The time by a clock that all who use the store share; None: there is none."""
+        return None
+
     def pulse(self, stream: str) -> tuple[int, int]:
         """The stream's serial and last timestamp: a cheap check for changes by other collectors."""
         known = self.stream(stream)

@@ -104,6 +104,10 @@ class PostgresStore(Store):
 
         return self._connections.do(CLAIM, work)
 
+    def clock_ms(self) -> int:
+        rows = self._rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+        return int(rows[0][0])
+
     def pulse(self, stream: str) -> tuple[int, int]:
         rows = self._rows("SELECT serial, last_t FROM stream WHERE name = %s", stream)
         return rows[0] if rows else (0, 0)
