@@ -28,6 +28,7 @@ def mqtt(
     broker: Annotated[str, typer.Option(help="mqtt(s)://host:port")] = "mqtt://127.0.0.1:1883",
     user: Annotated[str | None, typer.Option(envvar="LDPSTREAM_MQTT_USER")] = None,
     password: Annotated[str | None, typer.Option(envvar="LDPSTREAM_MQTT_PASSWORD")] = None,
+    token: options.ReadToken = "",
     as_json: options.Json = False,
 ) -> None:
     """Announce rounds to a broker, and pass on the reports that devices publish there."""
@@ -36,7 +37,7 @@ def mqtt(
     from ldpstream.device.mqtt import Broker
 
     at = Broker.of(broker, user, password)
-    bridge = MqttBridge(collector.rstrip("/"), stream, at)
+    bridge = MqttBridge(collector.rstrip("/"), stream, at, token)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: bridge.stop())
     said = sys.stderr if as_json else sys.stdout

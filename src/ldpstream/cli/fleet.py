@@ -46,6 +46,7 @@ def command(
     gateway: Annotated[
         bool, typer.Option("--gateway", help="one listener for all, reports in batches")
     ] = False,
+    read_token: options.ReadToken = "",
     seed: Annotated[int, typer.Option(help="of values and weather, never of reports")] = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -64,6 +65,7 @@ def command(
         seconds=seconds,
         weather=Weather(offline, join, loss, latency),
         gateway=gateway,
+        read_token=read_token,
         seed=seed,
     )
     with stages(f"{devices} devices") as show:

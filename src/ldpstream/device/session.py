@@ -109,10 +109,9 @@ class Session:
 
     def poll(self, wait: int = LONGEST_WAIT) -> Conversation[Heard]:
         """Ask for rounds, waiting up to so many seconds for news, and answer them."""
-        enrolment = self.account.enrolled
-        # Where everyone is asked alike, who listens is nobody's business.
-        number = None if enrolment.selection == "open" else self.account.number
-        message = ListRounds(enrolment.terms.stream, self._serial, wait, number)
+        # Always with its proof: a device does not know whether its stream is private.
+        stream, proof = self.account.enrolled.terms.stream, self.account.proof(self._serial)
+        message = ListRounds(stream, self._serial, wait, proof)
         response = yield from _ask(Request.of(message, wait + PATIENCE, self._stop))
         if response.status != 200:
             if 400 <= response.status < 500 and response.status != 429:

@@ -280,5 +280,5 @@ class Archive(ABC):
         """The names of what is released of a stream, which must be there."""
         terms = self.terms()
         if stream not in terms:
-            raise Mistake(Problem.STREAM_UNKNOWN, given=stream, known=", ".join(terms))
+            raise Mistake(Problem.SOURCE_UNKNOWN, given=stream, known=", ".join(terms))
         return list(Terms.read(terms[stream]).names)
