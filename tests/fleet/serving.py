@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ldpstream.collector.credentials.read_tokens import read_token
+
 TOKEN = "a token for enrolment"
 
 
@@ -54,3 +56,8 @@ def serving(folder: Path, *streams: str) -> Iterator[str]:
         finally:
             collector.terminate()
             collector.wait(20)
+
+
+def token_of(folder: Path, stream: str) -> str:
+    """The read token of a stream that `serving` serves from this folder."""
+    return read_token((folder / "admin.secret").read_text().strip().encode(), stream)
