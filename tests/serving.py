@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Self
 
+from ldpstream.collector.credentials.read_tokens import read_token
+
 SERVE = (sys.executable, "-m", "ldpstream", "serve")
 START_SECONDS = 120
 """Deadline of a start; one that compiles all kernels on a busy machine takes a part of it."""
@@ -131,6 +133,11 @@ def serving(folder: Path, *streams: str) -> Iterator[str]:
     """Run a collector of these streams, and give its address."""
     with CollectorProcess.of(folder, HEAD + "\n".join(streams), ENROLMENT) as collector:
         yield collector.url
+
+
+def token_of(folder: Path, stream: str) -> str:
+    """Return the read token of a stream that `serving` serves from this folder."""
+    return read_token((folder / "admin.secret").read_text().strip().encode(), stream)
 
 
 def stream_table(name: str, start: datetime, **settings: object) -> str:

@@ -25,7 +25,11 @@ class Problem(Enum):
     VALUE_RANGE = ("value {given} is outside the domain of {labels} labels", "give 0 to {last}")
     ORACLE_UNKNOWN = ("there is no oracle {given!r}", "use one of: {known}")
     MECHANISM_UNKNOWN = ("there is no mechanism {given!r}", "use one of: {known}")
-    STREAM_UNKNOWN = ("there is no stream {given!r}", "use one of: {known}")
+    SOURCE_UNKNOWN = ("there is no stream {given!r}", "use one of: {known}")
+    STREAM_UNKNOWN = (
+        "stream {given!r} is unknown, or private and needs a token",
+        "send its read token, or use one of: {known}",
+    )
     STREAM_PARAMETER = ("{stream} stream: {name} is {given}", "give {expected}")
     TOO_FEW_USERS = (
         "{users} users are too few for a window of {window}: a timestamp would be left without any",

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.request import Request as HttpRequest
 from urllib.request import urlopen
 
 import pytest
@@ -31,7 +32,7 @@ from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import ListRounds, SubmitReport
 from tests.device.scripted import JOIN_SECONDS, Script, ScriptedServer, Talk
 from tests.programs import free_port, program, wait_for_port
-from tests.serving import TOKEN, serving, stream_table
+from tests.serving import TOKEN, serving, stream_table, token_of
 
 DEVICES = 6
 
@@ -58,7 +59,9 @@ def broker(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-def bridge(collector: str, broker: str, stream: str = "s", *more: str) -> subprocess.Popen[str]:
+def bridge(
+    collector: str, broker: str, stream: str = "s", *more: str, token: str = ""
+) -> subprocess.Popen[str]:
     command = "from ldpstream.cli import main; main()"
     options = ["--collector", collector, "--stream", stream, "--broker", broker, *more]
     started = subprocess.Popen(
@@ -66,7 +69,7 @@ def bridge(collector: str, broker: str, stream: str = "s", *more: str) -> subpro
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ,
+        env=os.environ | {"LDPSTREAM_READ_TOKEN": token},
     )
     said = started.stderr if "--json" in more else started.stdout
     assert said is not None
@@ -79,14 +82,16 @@ def finished(bridging: subprocess.Popen[str]) -> str:
     return bridging.communicate(timeout=20)[0]
 
 
-def ask(collector: str, path: str) -> dict[str, Any]:
-    with urlopen(f"{collector}/v1/streams/s/{path}") as answer:
+def ask(collector: str, path: str, token: str = "") -> dict[str, Any]:
+    bearer = {"Authorization": f"Bearer {token}"}
+    with urlopen(HttpRequest(f"{collector}/v1/streams/s/{path}", headers=bearer)) as answer:
         found: dict[str, Any] = json.load(answer)
         return found
 
 
-def released(collector: str) -> list[dict[str, Any]]:
-    releases: list[dict[str, Any]] = ask(collector, "releases?since=0&format=json")["releases"]
+def released(collector: str, token: str = "") -> list[dict[str, Any]]:
+    told = ask(collector, "releases?since=0&format=json", token)
+    releases: list[dict[str, Any]] = told["releases"]
     return releases
 
 
@@ -179,15 +184,15 @@ def running(devices: list[Device]) -> Iterator[None]:
             thread.join()
 
 
-def await_full_release(collector: str, after_t: int) -> dict[str, Any]:
+def await_full_release(collector: str, after_t: int, token: str = "") -> dict[str, Any]:
     """The first release after t that everyone has reported for."""
     for _ in range(600):
-        for release in released(collector):
+        for release in released(collector, token):
             assert release["received"] <= DEVICES
             if release["t"] > after_t and release["received"] == DEVICES:
                 return release
         time.sleep(0.05)
-    raise AssertionError(f"no release of {DEVICES} reports: {released(collector)}")
+    raise AssertionError(f"no release of {DEVICES} reports: {released(collector, token)}")
 
 
 def test_devices_report_through_a_broker_though_the_bridge_is_killed(
@@ -206,6 +211,29 @@ def test_devices_report_through_a_broker_though_the_bridge_is_killed(
             await_full_release(collector, after_t=before["t"])
             said = finished(again)
     assert said.startswith("accepted")
+
+
+def test_devices_of_a_private_stream_report_through_a_bridge_that_has_its_read_token(
+    tmp_path: Path, broker: str
+) -> None:
+    settings = {"window": 1, "interval": '"2s"', "population": DEVICES, "public": "false"}
+    with serving(tmp_path, stream_table("s", datetime.now(UTC), **settings)) as collector:
+        token = token_of(tmp_path, "s")
+        bridging = bridge(collector, broker, token=token)
+        with running(everyone(tmp_path, collector, broker)):
+            await_full_release(collector, after_t=0, token=token)
+        assert finished(bridging).endswith("refused none\n")
+
+
+def test_without_the_token_a_bridge_is_told_so_in_one_line(tmp_path: Path, broker: str) -> None:
+    table = stream_table("s", datetime.now(UTC), public="false")
+    with serving(tmp_path, table) as collector:
+        for token in ("", token_of(tmp_path, "another")):
+            bridging = bridge(collector, broker, token=token)
+            _, said = bridging.communicate(timeout=20)
+            assert bridging.returncode == 2
+            assert "stream 's' is unknown, or private and needs a token" in said
+            assert said.count("\n") == 1
 
 
 def test_a_report_waits_at_the_broker_while_no_bridge_is_there(tmp_path: Path, broker: str) -> None:

@@ -40,8 +40,9 @@ class Api:
     clock: ManualClock
 
     def asking(self) -> OpenRound:
-        """Wait for an open round, and return it."""
-        told = self.client.get(f"{STREAM}/rounds?wait=20", headers=device_header(1)).json()
+        """The round that is open, as soon as one is."""
+        question = self.signer(1).question("a")
+        told = self.client.get(f"{STREAM}/rounds?wait=20", headers=question).json()
         assert told["serial"] > 0
         (asking,) = self.service.streams["a"].hub.open.values()
         return asking
@@ -52,7 +53,8 @@ class Api:
         self.clock.advance(milliseconds)
         self.service.scheduler.wake()
         path = f"{STREAM}/rounds?after={serial}&wait=20"
-        told: dict[str, Any] = self.client.get(path, headers=device_header(1)).json()
+        question = self.signer(1).question("a", serial)
+        told: dict[str, Any] = self.client.get(path, headers=question).json()
         assert told["serial"] > serial
         hub = self.service.streams["a"].hub
         eventually(lambda: bool(hub.open) or hub.last_t >= told["t"])  # counted and released

@@ -12,7 +12,7 @@ from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.store.contract import NewRound
-from ldpstream.protocol.authentication import report_mac
+from ldpstream.protocol.authentication import report_mac, rounds_mac
 
 SECRETS = Secrets(b"master secret of the tests", b"enrolment token!", b"admin token here")
 START_MS = 1_700_000_000_000
@@ -88,6 +88,12 @@ class Signer:
     def headers(self, asking: OpenRound, report: bytes) -> dict[str, str]:
         device = device_of(self.number)
         mac = report_mac(self.keys.of(device), asking.prefix, report)
+        return {"Ldp-Device": device.hex(), "Ldp-Mac": mac.hex()}
+
+    def question(self, stream: str, after: int = 0) -> dict[str, str]:
+        """The headers with which the device asks for rounds."""
+        device = device_of(self.number)
+        mac = rounds_mac(self.keys.of(device), stream, after)
         return {"Ldp-Device": device.hex(), "Ldp-Mac": mac.hex()}
 
     def record(self, asking: OpenRound, report: bytes) -> bytes:

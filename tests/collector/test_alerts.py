@@ -437,7 +437,7 @@ def test_a_service_tells_of_its_alerts(tmp_path: Path) -> None:
 
 def test_alerts_of_private_streams_need_a_token(tmp_path: Path) -> None:
     with running(tmp_path, public=False) as api:
-        assert_problem(api.client.get("/v1/streams/a/alerts"), 401, "token")
+        assert_problem(api.client.get("/v1/streams/a/alerts"), 404, "stream-unknown")
         shown = api.client.get("/v1/streams/a/alerts", headers=ADMIN).json()
     assert shown == {"stream": "a", "t": 0, "alerts": [], "changes": []}
 

@@ -180,7 +180,7 @@ def test_a_collector_is_exported_page_by_page(
     out = tmp_path / "out"
     with served(Service(private, SECRETS, api.clock)) as url:
         assert export("--collector", url, out, "csv") == 2
-        assert "--token is missing or wrong" in capsys.readouterr().err
+        assert "unknown, or private and needs a token" in capsys.readouterr().err
         token = read_token(SECRETS.admin, "a")
         assert export("--collector", url, out, "csv", "--token", token) == 0
     assert export("--store", tmp_path / "c.sqlite", tmp_path / "same", "csv") == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import sqlite3
 import stat
 from typing import Any
@@ -30,6 +31,7 @@ from tests.device.collectors import (
     URL,
     Bench,
     a_round,
+    device_key,
     failing_once,
     make_terms,
 )
@@ -252,14 +254,17 @@ def test_a_late_round_costs_nothing(bench: Bench) -> None:
     assert read_status(bench.path, bench.clock).left_nano == NANO
 
 
-def test_who_listens_is_told_to_a_roster_only(bench: Bench) -> None:
+@pytest.mark.parametrize("selection", ["open", "roster"])
+def test_a_question_for_rounds_is_signed_with_its_serial(bench: Bench, selection: str) -> None:
+    bench.collector.enrolment = {"selection": selection}
     device = bench.enrolled()
+    number = device.session.account.number.hex()
     bench.ask(device)
-    assert "Ldp-Device" not in bench.collector.requests[-1].headers
-    bench.collector.enrolment = {"selection": "roster"}
-    device.enrol(URL, "regions", TOKEN)
     bench.ask(device)
-    assert bench.collector.requests[-1].headers["Ldp-Device"] == device.session.account.number.hex()
+    for after, question in enumerate(bench.collector.requests[-2:]):
+        message = f"ldpstream rounds 2\n/v1/streams/regions/rounds\n{after}\n".encode()
+        mac = hmac.digest(device_key("regions", number), message, "sha256")[:16].hex()
+        assert question.headers == {"Ldp-Device": number, "Ldp-Mac": mac}
 
 
 def test_a_clock_that_is_wrong_is_corrected_by_each_announcement(bench: Bench) -> None:

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import chi2
 
 from ldpstream.cli import run
-from ldpstream.device import AsyncDevice, Unreachable
+from ldpstream.device import AsyncDevice, Terms, Unreachable
 from ldpstream.device.account import Submission
 from ldpstream.device.exchange import Request, Response, unreachable
 from ldpstream.device.rounds import Announcement, Round
@@ -34,7 +34,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.messages import SubmitReport
 from ldpstream.streams.synthetic import constant, sin
 from tests.device.collectors import make_terms
-from tests.serving import TOKEN, serving, stream_table
+from tests.serving import TOKEN, serving, stream_table, token_of
 
 DEVICES, WINDOW, TIMESTAMPS = 100, 5, 16
 PATIENCE = 120.0
@@ -142,6 +142,13 @@ class Losing(Counting):
         self.bodies: list[bytes] = []
 
 
+def enrolled(path: Path, transport: Counting, terms: Terms) -> AsyncDevice:
+    device = AsyncDevice.create(path, first_install=True, transport=transport)
+    account = device.session.account
+    account.enrol(account.number, Enrolment("http://x", terms, bytes(32), "open", 0))
+    return device
+
+
 def submission(device: AsyncDevice, asked: Round) -> Submission:
     number = device.session.account.number
     return Submission(asked, SubmitReport("s", asked.name, number, bytes(16), b"AB"))
@@ -149,7 +156,7 @@ def submission(device: AsyncDevice, asked: Round) -> Submission:
 
 def test_a_gateway_sends_the_same_bytes_again(tmp_path: Path) -> None:
     transport = Losing()
-    device = AsyncDevice.create(tmp_path / "one.ldp", first_install=True, transport=transport)
+    device = enrolled(tmp_path / "one.ldp", transport, make_terms())
     gateway = Gateway(transport, "http://x", "s", lambda: [device])
     deadline_ms = device.session.account.label.now_ms() + 60_000
     asked = Round("1-publication", 1, 10**9, deadline_ms, (1, 1))
@@ -161,7 +168,7 @@ def test_a_gateway_sends_the_same_bytes_again(tmp_path: Path) -> None:
 
 def test_a_gateway_gives_up_when_the_round_is_over(tmp_path: Path) -> None:
     transport = Losing()
-    device = AsyncDevice.create(tmp_path / "one.ldp", first_install=True, transport=transport)
+    device = enrolled(tmp_path / "one.ldp", transport, make_terms())
     gateway = Gateway(transport, "http://x", "s", lambda: [device])
     over = Round("1-publication", 1, 10**9, 0, (1, 1))
     report = submission(device, over)
@@ -182,7 +189,7 @@ class Narrow(Counting):
 
 def test_a_gateway_sends_apart_what_is_too_large_together(tmp_path: Path) -> None:
     transport = Narrow()
-    device = AsyncDevice.create(tmp_path / "one.ldp", first_install=True, transport=transport)
+    device = enrolled(tmp_path / "one.ldp", transport, make_terms())
     gateway = Gateway(transport, "http://x", "s", lambda: [device])
     asked = Round("1-publication", 1, 10**9, 0, (1, 1))
     report = submission(device, asked)
@@ -197,10 +204,7 @@ def test_a_gateway_lets_nobody_decide_when_it_may_be_too_late(tmp_path: Path) ->
 
     def reports_at(ms: int) -> int:
         transport = Narrow()
-        path = tmp_path / f"{ms}.ldp"
-        device = AsyncDevice.create(path, first_install=True, transport=transport)
-        account = device.session.account
-        account.enrol(account.number, Enrolment("http://x", terms, bytes(32), "open", 0))
+        device = enrolled(tmp_path / f"{ms}.ldp", transport, terms)
         gateway = Gateway(transport, "http://x", terms.stream, lambda: [device])
         heard = Announcement(1, terms.pin, (asked,), now_ms=terms.start_ms + ms)
         asyncio.run(gateway._answer(heard, gateway.clock.steady_ms()))
@@ -322,6 +326,26 @@ def test_a_fleet_lives_through_bad_weather(collector: str, gateway: bool) -> Non
     assert outcome.timestamps >= 3
     known = {"budget-spent", "unreachable", "collector-refused", "round-past"}
     assert set(outcome.refused) <= known
+
+
+@pytest.mark.parametrize("gateway", [False, True])
+def test_a_fleet_takes_part_in_a_private_stream(tmp_path: Path, gateway: bool) -> None:
+    """The gateway has no token: it speaks by the keys of its devices."""
+    table = stream_table("sin", datetime.now(UTC), population=20, window=1, public="false")
+    with serving(tmp_path, table) as url:
+        plan = Plan(
+            url,
+            "sin",
+            TOKEN,
+            sin(users=20, timestamps=50),
+            20,
+            PATIENCE,
+            gateway=gateway,
+            read_token=token_of(tmp_path, "sin"),
+        )
+        (outcome,) = asyncio.run(_until_judged([plan], 2))
+    assert outcome.delivered >= 10
+    assert "collector-refused" not in outcome.refused
 
 
 def test_a_fleet_can_leave_its_ledgers(collector: str, tmp_path: Path) -> None:

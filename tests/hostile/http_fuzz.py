@@ -145,6 +145,8 @@ RAW: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("GET", f"/v1/streams/open/rounds?after={'9' * 5000}", {}),
     ("GET", "/v1/streams/open/rounds?wait=%C2%B2", {}),
     ("GET", "/v1/streams/roster/rounds", {"Ldp-Device": "\xb2" * 32}),
+    ("GET", "/v1/streams/roster/rounds", {"Ldp-Device": "0" * 32, "Ldp-Mac": "\xb2" * 32}),
+    ("GET", "/v1/streams/%FF%0A%00/rounds", {"Authorization": "Bearer \xff\xfe"}),
     ("GET", "/v1/admin/status", {"Authorization": "Bearer \xff\xfe"}),
     ("GET", "/metrics", {"Accept": "\xff"}),
     ("POST", "/v1/streams/open/devices", {"Content-Length": "0"}),

@@ -9,7 +9,9 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "ldpstream"
 HOME = SOURCE / "protocol"
-SPELLED = re.compile(r"/v1/|ldp-device|ldp-mac|ldpstream/1/|ldpstream (report|device key) \d", re.I)
+SPELLED = re.compile(
+    r"/v1/|ldp-device|ldp-mac|ldpstream/1/|ldpstream (report|rounds|device key) \d", re.I
+)
 OTHERS = [path for path in sorted(SOURCE.rglob("*.py")) if HOME not in path.parents]
 
 

@@ -249,21 +249,23 @@ class World:
     async def _listen(self) -> list[Announcement]:
         """Return what each target is told: on a roster one by one, else all the same."""
         if self.scenario.selection is Selection.OPEN:
-            heard = [await self._rounds(None)] * len(self.targets)
+            heard = [await self._rounds(self.targets[0])] * len(self.targets)
         else:
-            heard = [await self._rounds(target.session.account.number) for target in self.targets]
+            heard = [await self._rounds(target) for target in self.targets]
         for target, told in zip(self.targets, heard, strict=True):
             target.session.hear(told)
         return heard
 
-    async def _rounds(self, number: bytes | None) -> Announcement:
-        response = await self._send(Request.of(ListRounds(STREAM, 0, 0, number)))
+    async def _rounds(self, target: Target) -> Announcement:
+        message = ListRounds(STREAM, 0, 0, target.session.account.proof())
+        response = await self._send(Request.of(message))
         return Announcement.read(read_object(response, "rounds"))
 
     async def _pass_on(self, asking: OpenRound, records: Iterable[bytes]) -> None:
         body = b"".join(records)
         if body and self.coordinator.open is asking:
-            message = SubmitBatch(STREAM, asking.name, body)
+            proof = self.targets[0].session.account.proof()
+            message = SubmitBatch(STREAM, asking.name, body, proof)
             response = await self._send(Request.of(message))
             assert response.status == 200, response.body
 

@@ -1,8 +1,9 @@
 """A bridge between a collector and an MQTT broker: rounds out, reports in.
 
-It holds no secret and keeps no state. A report is acknowledged to the broker when the collector has
-it on disk or has refused it for good; if the bridge dies, the broker delivers the rest to the next
-one. Delivery is at-least-once, and the collector counts a report exactly once.
+It keeps no state, and holds no secret but the read token of a private stream. A report is
+acknowledged to the broker when the collector has it on disk, or has refused it for good: a bridge
+that dies is replaced by another that is given the rest. What comes twice is counted once, by the
+collector.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ldpstream.device.rounds import Announcement, Refused
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.limits import HEAD_BYTES
-from ldpstream.protocol.messages import ListRounds, reports_topic, rounds_topic
+from ldpstream.protocol.messages import ListRounds, TokenProof, reports_topic, rounds_topic
 from ldpstream.protocol.names import is_round_name
 
 if TYPE_CHECKING:
@@ -48,10 +49,11 @@ class Passed:
 class MqttBridge:
     """A bridge for one stream with open selection, where all devices get the same announcement."""
 
-    def __init__(self, url: str, stream: str, broker: Broker) -> None:
+    def __init__(self, url: str, stream: str, broker: Broker, token: str = "") -> None:
         self._url = url
         self._stream = stream
         self._broker = broker
+        self._proof = TokenProof(token) if token else None
         self._stopping = threading.Event()
         self._waiting: queue.SimpleQueue[MQTTMessage] = queue.SimpleQueue()
         self.passed = Passed()
@@ -110,7 +112,7 @@ class MqttBridge:
             client.publish(rounds_topic(self._stream), response.body, AT_LEAST_ONCE, retain=True)
 
     def _ask_rounds(self, transport: HttpTransport, after: int, wait: int) -> Response:
-        message = ListRounds(self._stream, after, wait)
+        message = ListRounds(self._stream, after, wait, self._proof)
         return transport.send(self._url, Request.of(message, wait + PATIENCE))
 
     # Reports
@@ -145,7 +147,7 @@ class MqttBridge:
         """Send reports until the collector has decided on them; False if told to stop before."""
         records = [bytes(message.payload) for message in messages]
         decided = drive(
-            pass_on(self._stream, round_name, records, _pause, self._stopping.is_set),
+            pass_on(self._stream, round_name, records, _pause, self._stopping.is_set, self._proof),
             partial(transport.send, self._url),
             lambda seconds, stop: self._stopping.wait(seconds),
         )

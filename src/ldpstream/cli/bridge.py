@@ -36,6 +36,7 @@ def mqtt(
     password: Annotated[
         str | None, typer.Option(envvar="LDPSTREAM_MQTT_PASSWORD", help="password at the broker")
     ] = None,
+    token: options.ReadToken = "",
     as_json: options.Json = False,
 ) -> None:
     """Announce rounds through a broker, and forward the reports that devices publish there."""
@@ -44,7 +45,7 @@ def mqtt(
     from ldpstream.device.mqtt import Broker
 
     at = Broker.of(broker, user, password)
-    bridge = MqttBridge(collector.rstrip("/"), stream, at)
+    bridge = MqttBridge(collector.rstrip("/"), stream, at, token)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: bridge.stop())
     said = sys.stderr if as_json else sys.stdout

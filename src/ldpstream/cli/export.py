@@ -30,9 +30,7 @@ def command(
     collector: Annotated[str | None, typer.Option(help="or a collector's URL")] = None,
     since: Annotated[int, typer.Option(min=0, help="the first timestamp to export")] = 0,
     kind: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "csv",
-    token: Annotated[
-        str, typer.Option(envvar="LDPSTREAM_READ_TOKEN", help="read token of a private stream")
-    ] = "",
+    token: options.ReadToken = "",
     as_json: options.Json = False,
 ) -> None:
     """Write the releases of a stream, with variance, interval and flags, to a file."""
@@ -97,12 +95,10 @@ def _from_collector(
 def _ask(transport: Any, url: str, path: str, token: str) -> Any:
     from ldpstream.device.answers import refusal_in
     from ldpstream.device.exchange import Request
+    from ldpstream.protocol.messages import TokenProof
 
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    headers = TokenProof(token).headers if token else {}
     response = transport.send(url, Request("GET", path, headers, patience=60))
-    if response.status == 401:
-        given, expected = "missing or wrong", "a read token of this stream, or the admin token"
-        raise Mistake(Problem.OPTION, option="--token", given=given, expected=expected)
     if response.status != 200:
         refusal = refusal_in(response, "to show releases")
         raise Mistake(refusal.problem, **refusal.facts)

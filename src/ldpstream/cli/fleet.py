@@ -53,6 +53,7 @@ def command(
             "--gateway", help="one gateway listens for all devices and sends reports in batches"
         ),
     ] = False,
+    read_token: options.ReadToken = "",
     seed: Annotated[
         int, typer.Option(help="seed of values and network faults, never of reports")
     ] = 0,
@@ -73,6 +74,7 @@ def command(
         seconds=seconds,
         weather=Weather(offline, join, loss, latency),
         gateway=gateway,
+        read_token=read_token,
         seed=seed,
     )
     with stages(f"{devices} devices") as show:

@@ -11,6 +11,9 @@ Oracle = Annotated[str, typer.Option(help="oracle: auto, grr, sue, oue, blh, olh
 Pool = Annotated[
     bool, typer.Option("--pool", help="publish from the dissimilarity reports as well")
 ]
+ReadToken = Annotated[
+    str, typer.Option(envvar="LDPSTREAM_READ_TOKEN", help="read token of a private stream")
+]
 Repeats = Annotated[int, typer.Option(help="number of runs to average")]
 Seed = Annotated[int, typer.Option(help="seed of all random choices")]
 Variance = Annotated[str, typer.Option(help="variance formula: paper (as printed) or corrected")]

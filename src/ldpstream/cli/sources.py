@@ -153,7 +153,7 @@ def _named(name: str, users: int | None, timestamps: int | None, seed: int) -> s
         return prepared if timestamps is None else prepared.first(timestamps)
     if not _is_built_in(name):
         known = ", ".join([*STREAMS, *DATA_SETS])
-        raise Mistake(Problem.STREAM_UNKNOWN, given=name, known=known)
+        raise Mistake(Problem.SOURCE_UNKNOWN, given=name, known=known)
     return named(name, users, timestamps, seed)
 
 

@@ -19,8 +19,8 @@ from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.privacy.randomness import Source
-from ldpstream.protocol.authentication import report_mac, report_prefix
-from ldpstream.protocol.messages import SubmitReport
+from ldpstream.protocol.authentication import report_mac, report_prefix, rounds_mac
+from ldpstream.protocol.messages import DeviceProof, SubmitReport
 from ldpstream.protocol.terms import Terms, TermsRefused
 
 Reading = Callable[[Terms, Source], int]
@@ -193,6 +193,11 @@ class Account:
         stream = self.enrolled.terms.stream
         mac = report_mac(self.enrolled.key, report_prefix(stream, asked.name), report)
         return Submission(asked, SubmitReport(stream, asked.name, self.number, mac, report))
+
+    def proof(self, after: int = 0) -> DeviceProof:
+        """Return the proof that this device may hear of the rounds after a serial."""
+        enrolled = self.enrolled
+        return DeviceProof(self.number, rounds_mac(enrolled.key, enrolled.terms.stream, after))
 
     def arrived(self, asked: Round) -> None:
         """Remember that the collector has the report of this round; it is not sent again."""

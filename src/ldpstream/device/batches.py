@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from ldpstream.device.exchange import Conversation, Pause, Request, Response, Unreachable
-from ldpstream.protocol.messages import SubmitBatch
+from ldpstream.protocol.messages import Proof, SubmitBatch
 
 BATCH = 1000
 """Records in one request; fewer where the collector answers that these are too large."""
@@ -28,6 +28,7 @@ def pass_on(
     records: Sequence[bytes],
     pause: Callable[[int], float],
     give_up: Callable[[], bool],
+    proof: Proof | None,
 ) -> Conversation[list[Decided]]:
     """Send records until the collector has accepted or refused each, or `give_up()` is true.
 
@@ -38,7 +39,7 @@ def pass_on(
     first, most = 0, len(records)
     while first < len(records):
         part = records[first : first + most]
-        request = Request.of(SubmitBatch(stream, round_name, b"".join(part)))
+        request = Request.of(SubmitBatch(stream, round_name, b"".join(part), proof))
         response = yield from _insist(request, pause, give_up)
         if response is None:
             break

@@ -108,11 +108,10 @@ class Session:
         return terms
 
     def poll(self, wait: int = LONGEST_WAIT) -> Conversation[Heard]:
-        """Ask for rounds, with a long poll of up to `wait` seconds, and answer them."""
-        enrolment = self.account.enrolled
-        # With open selection everyone is asked alike, so the device need not identify itself.
-        number = None if enrolment.selection == "open" else self.account.number
-        message = ListRounds(enrolment.terms.stream, self._serial, wait, number)
+        """Ask for rounds, waiting up to so many seconds for news, and answer them."""
+        # Always with its proof: a device does not know whether its stream is private.
+        stream, proof = self.account.enrolled.terms.stream, self.account.proof(self._serial)
+        message = ListRounds(stream, self._serial, wait, proof)
         response = yield from _ask(Request.of(message, wait + PATIENCE, self._stop))
         if response.status != 200:
             if 400 <= response.status < 500 and response.status != 429:

@@ -28,6 +28,7 @@ from ldpstream.lab.metrics import Metrics
 from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery
 from ldpstream.numeric import Range
 from ldpstream.open_files import allow_connections
+from ldpstream.protocol.messages import TokenProof
 from ldpstream.protocol.terms import Value
 from ldpstream.streams.stream import Stream
 
@@ -58,6 +59,8 @@ class Plan:
     gradual: bool = False
     """With a gateway: devices report as soon as they are enrolled, while others still enrol."""
     seed: int = 0
+    read_token: str = field(default="", repr=False)
+    """To judge the releases of a private stream."""
     folder: Path | None = None
     """Where the devices' files are kept; None: in memory, and gone at the end."""
 
@@ -137,7 +140,11 @@ class Fleet:
                 await self._enrol_others(ENROLLING_AT_ONCE)
             started = time.monotonic()
             query = MeanQuery(self._levels.low, self._levels.high) if self._levels else HISTOGRAM
-            reader = Reader(self._transport, self._plan.url, self._plan.stream, self._users, query)
+            token = self._plan.read_token
+            proof = TokenProof(token) if token else None
+            reader = Reader(
+                self._transport, self._plan.url, self._plan.stream, self._users, query, proof
+            )
             await self._take_part(terms, reader)
             seconds = time.monotonic() - started
         return Outcome(
@@ -211,7 +218,7 @@ class Fleet:
         if self._plan.gateway:
             line = Line(self._transport, self._plan.weather, self._chance)
             gateway = Gateway(line, self._plan.url, self._plan.stream, self._online)
-            await gateway.check()
+            gateway.check()
             workers = [asyncio.create_task(gateway.run())]
             if self._plan.gradual:
                 workers.append(asyncio.create_task(self._enrol_gradually()))

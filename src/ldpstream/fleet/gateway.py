@@ -6,7 +6,6 @@ It sees nothing that the collector would not see: reports are randomised and sig
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ldpstream.device import AsyncDevice, LedgerUnusable, Refused, Unreachable
-from ldpstream.device.account import Outcome, Submission
+from ldpstream.device.account import Account, Outcome, Submission
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
 from ldpstream.device.batches import BATCH, pass_on
@@ -30,10 +29,9 @@ from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
 from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import SystemClock
+from ldpstream.protocol.limits import LONGEST_WAIT
 from ldpstream.protocol.messages import ListRounds
 
-CHECKS = 20
-"""How often the gateway asks before it believes that the collector is unreachable."""
 BREATH = 250
 """How many devices decide before the event loop serves the network again."""
 LONGEST_DELIVERY = 30.0
@@ -61,10 +59,10 @@ class Gateway:
     clock: SystemClock = field(default_factory=SystemClock)
     _serial: int = 0
 
-    async def check(self) -> None:
-        """Refuse a stream with a roster, which announces rounds only to the devices on it."""
-        response = await self._ask_again(CHECKS)
-        if response.status == 400:
+    def check(self) -> None:
+        """Refuse a stream with a roster, which asks each device by itself."""
+        speaker = self._speaker()
+        if speaker is not None and speaker.enrolled.selection == "roster":
             raise Mistake(
                 Problem.OPTION,
                 option="--gateway",
@@ -84,25 +82,22 @@ class Gateway:
                 failures += 1
                 await asyncio.sleep(_pause(failures))
 
+    def _speaker(self) -> Account | None:
+        """Any device that is online: by its key the gateway may hear of a private stream."""
+        device = next(iter(self.online()), None)
+        return None if device is None else device.session.account
+
     async def _listen(self) -> Announcement:
-        response = await self._ask(wait=30)
+        speaker = self._speaker()
+        proof = None if speaker is None else speaker.proof(self._serial)
+        message = ListRounds(self.stream, self._serial, LONGEST_WAIT, proof)
+        request = Request.of(message, LONGEST_WAIT + PATIENCE)
+        response = await self.transport.send(self.url, request)
         if response.status != 200:
             raise refusal_in(response, "to list rounds")
         announcement = Announcement.read(read_object(response, "rounds"))
         self._serial = announcement.serial
         return announcement
-
-    async def _ask_again(self, tries: int) -> Response:
-        """Ask for the rounds of now; retry with backoff, since a request may be lost."""
-        for failures in range(1, tries):
-            with contextlib.suppress(Unreachable):
-                return await self._ask(wait=0)
-            await asyncio.sleep(_pause(failures))
-        return await self._ask(wait=0)
-
-    async def _ask(self, wait: int) -> Response:
-        message = ListRounds(self.stream, self._serial, wait)
-        return await self.transport.send(self.url, Request.of(message, wait + PATIENCE))
 
     async def _answer(self, announcement: Announcement, heard_ms: int) -> None:
         """Let every device decide; if it is too early for some, let those decide again later."""
@@ -160,13 +155,13 @@ class Gateway:
         """Send reports of one round, until they have arrived or the round is over."""
         records = [one.message.record for _, one in reports]
         device, one = reports[0]
-        label, end = device.session.account.label, time.monotonic() + LONGEST_DELIVERY
+        account, end = device.session.account, time.monotonic() + LONGEST_DELIVERY
 
         def round_is_over() -> bool:
-            return label.now_ms() >= one.round.deadline_ms or time.monotonic() > end
+            return account.label.now_ms() >= one.round.deadline_ms or time.monotonic() > end
 
         decided = await drive_async(
-            pass_on(self.stream, one.round.name, records, _pause, round_is_over),
+            pass_on(self.stream, one.round.name, records, _pause, round_is_over, account.proof()),
             partial(self.transport.send, self.url),
             sleep_async,
         )

@@ -14,7 +14,7 @@ from ldpstream.device.exchange import AsyncTransport, Request
 from ldpstream.fleet.users import Users
 from ldpstream.lab.metrics import Metrics, measure
 from ldpstream.mechanisms.queries import HISTOGRAM, Query
-from ldpstream.protocol.messages import releases_path
+from ldpstream.protocol.messages import TokenProof, releases_path
 from ldpstream.refine.intervals import normal_interval
 
 PAGE = 1000
@@ -45,13 +45,16 @@ class Reader:
     stream: str
     users: Users
     query: Query = HISTOGRAM
+    proof: TokenProof | None = None
+    """Needed where the stream is private."""
     judged: list[Judged] = field(default_factory=list)
     _next: int = 0
 
     async def read(self) -> list[Judged]:
         """Return the releases that came since the last call."""
         path = f"{releases_path(self.stream)}?since={self._next}&limit={PAGE}&format=json"
-        response = await self.transport.send(self.url, Request("GET", path))
+        headers = {} if self.proof is None else self.proof.headers
+        response = await self.transport.send(self.url, Request("GET", path, headers))
         if response.status != 200:
             raise refusal_in(response, "to show releases")
         new = []

@@ -1,11 +1,14 @@
-"""The keys of devices, and the MAC that authenticates a report."""
+"""The keys of devices, and the MACs of what they send: a report, or a question for rounds.
+
+Each kind of message begins with a line of its own, so that the MAC of one never serves for another.
+"""
 
 from __future__ import annotations
 
 import hmac
 
 from ldpstream.protocol.limits import MAC_BYTES, VERSION
-from ldpstream.protocol.messages import reports_path
+from ldpstream.protocol.messages import reports_path, rounds_path
 
 
 def key_prefix(stream: str) -> bytes:
@@ -34,5 +37,20 @@ def report_prefix_1(stream: str, round_name: str) -> bytes:
 
 
 def report_mac(key: bytes, prefix: bytes, report: bytes) -> bytes:
-    """Return the MAC of one report."""
-    return hmac.digest(key, prefix + report, "sha256")[:MAC_BYTES]
+    """Return the code of one report."""
+    return message_mac(key, prefix + report)
+
+
+def rounds_message(stream: str, after: int) -> bytes:
+    """Return the message under the MAC of a question for the rounds after a serial."""
+    return f"ldpstream rounds {VERSION}\n{rounds_path(stream)}\n{after}\n".encode()
+
+
+def rounds_mac(key: bytes, stream: str, after: int) -> bytes:
+    """Return the MAC that lets a device hear of a private stream's rounds."""
+    return message_mac(key, rounds_message(stream, after))
+
+
+def message_mac(key: bytes, message: bytes) -> bytes:
+    """Return the MAC of a message under a device's key."""
+    return hmac.digest(key, message, "sha256")[:MAC_BYTES]

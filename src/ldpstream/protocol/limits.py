@@ -9,6 +9,8 @@ DEVICE_BYTES = 16
 """The length of a device's number."""
 KEY_BYTES = 32
 MAC_BYTES = 16
+LARGEST_REPORT = 16 << 10
+"""Bytes; the longest that an oracle makes is a bit for each of 65,536 labels, and a byte more."""
 HEAD_BYTES = DEVICE_BYTES + MAC_BYTES
 """The length of what precedes a report in a record of a batch: number and MAC."""
 

@@ -35,6 +35,11 @@ def reports_path(stream: str, round_name: str) -> str:
     return PREFIX + REPORTS.format(stream=stream, round=round_name)
 
 
+def rounds_path(stream: str) -> str:
+    """Return the path at which the rounds of a stream are listed."""
+    return PREFIX + ROUNDS.format(stream=stream)
+
+
 def releases_path(stream: str) -> str:
     """Return the path of a stream's releases; the name must be safe in a path."""
     return PREFIX + RELEASES.format(stream=stream)
@@ -62,6 +67,32 @@ class HttpForm:
 
 
 @dataclass(frozen=True)
+class TokenProof:
+    """A token, as proof of the right to what is asked for."""
+
+    token: str = field(repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+@dataclass(frozen=True)
+class DeviceProof:
+    """A device's number and its `rounds_mac`, as proof of the right to take part in a stream."""
+
+    number: bytes
+    mac: bytes
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {DEVICE_HEADER: self.number.hex(), MAC_HEADER: self.mac.hex()}
+
+
+Proof = TokenProof | DeviceProof
+
+
+@dataclass(frozen=True)
 class Enrol:
     """A request to join a stream under a device number; the token is empty if anyone may join."""
 
@@ -71,7 +102,7 @@ class Enrol:
 
     @property
     def http(self) -> HttpForm:
-        authorised = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        authorised = TokenProof(self.token).headers if self.token else {}
         body = json.dumps({"device": self.number.hex(), "version": VERSION}).encode()
         path = PREFIX + DEVICES.format(stream=self.stream)
         return HttpForm("POST", path, authorised | {"Content-Type": "application/json"}, body)
@@ -84,15 +115,14 @@ class ListRounds:
     stream: str
     after: int
     wait: int
-    """The most seconds that the answer may be held back."""
-    number: bytes | None = None
-    """The device's number, if devices are asked one by one (a roster)."""
+    """Seconds that the answer may be held back."""
+    proof: Proof | None = None
+    """Needed where the stream is private; a device's, with the MAC of `after`, by a roster too."""
 
     @property
     def http(self) -> HttpForm:
-        headers = {} if self.number is None else {DEVICE_HEADER: self.number.hex()}
-        path = PREFIX + ROUNDS.format(stream=self.stream)
-        return HttpForm("GET", f"{path}?after={self.after}&wait={self.wait}", headers)
+        path = f"{rounds_path(self.stream)}?after={self.after}&wait={self.wait}"
+        return HttpForm("GET", path, {} if self.proof is None else self.proof.headers)
 
 
 @dataclass(frozen=True)
@@ -131,11 +161,14 @@ class SubmitBatch:
     stream: str
     round: str
     records: bytes
+    proof: Proof | None = None
+    """Needed where the stream is private; a device's has the MAC of a question after serial 0."""
 
     @property
     def http(self) -> HttpForm:
         path = PREFIX + BATCH.format(stream=self.stream, round=self.round)
-        return HttpForm("POST", path, {"Content-Type": BATCH_TYPE}, self.records)
+        proven = {} if self.proof is None else self.proof.headers
+        return HttpForm("POST", path, {"Content-Type": BATCH_TYPE} | proven, self.records)
 
 
 Message = Enrol | ListRounds | SubmitReport | SubmitBatch

@@ -150,7 +150,7 @@ def named(
     name, _, tail = text.partition(":")
     make = STREAMS.get(name)
     if make is None:
-        raise Mistake(Problem.STREAM_UNKNOWN, given=name, known=", ".join(STREAMS))
+        raise Mistake(Problem.SOURCE_UNKNOWN, given=name, known=", ".join(STREAMS))
     allowed = {
         parameter.name: parameter.default
         for parameter in inspect.signature(make).parameters.values()

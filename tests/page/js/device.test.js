@@ -68,6 +68,7 @@ beforeEach(() => {
     fail: [],
     stored: [],
     after: [],
+    questions: [],
     nowMs: () => clock.wall,
     async fetch(address, request) {
       const { pathname, searchParams } = new URL(address);
@@ -83,6 +84,7 @@ beforeEach(() => {
       }
       if (pathname.endsWith("/rounds")) {
         collector.after.push(Number(searchParams.get("after")));
+        collector.questions.push(request.headers);
         const { serial, pin, rounds, nowMs } = collector;
         return Response.json({ serial, pin, rounds, now_ms: nowMs() });
       }
@@ -123,6 +125,21 @@ function ask(t, given = {}) {
   ];
   clock.pass(Math.max(0, TERMS.start_ms + (t - 1) * 1000 + 100 - clock.wall));
 }
+
+test("a question for rounds is signed, with the serial it asks from", async () => {
+  const device = await enrolled();
+  ask(1);
+  await device.poll();
+  await device.poll();
+  assert.deepEqual(collector.after, [0, 1]);
+  for (const [at, headers] of collector.questions.entries()) {
+    const message = utf8(`ldpstream rounds 2\n/v1/streams/regions/rounds\n${collector.after[at]}\n`);
+    assert.deepEqual(headers, {
+      "Ldp-Device": device.status().number,
+      "Ldp-Mac": toHex((await hmacSha256(fromHex(KEY), message)).slice(0, 16)),
+    });
+  }
+});
 
 test("a report is signed, and its debit stored before it leaves", async () => {
   const device = await enrolled();

@@ -12,7 +12,7 @@ import {
   toHex,
   utf8,
 } from "../../../src/ldpstream/collector/page/sdk/bytes.js";
-import { spelled } from "../../../src/ldpstream/collector/page/sdk/account.js";
+import { roundsMac, spelled } from "../../../src/ldpstream/collector/page/sdk/account.js";
 import { FAMILY, Olh, scatter } from "../../../src/ldpstream/collector/page/sdk/local_hash.js";
 import { keyOf } from "../../../src/ldpstream/collector/page/sdk/rounds.js";
 import { Scripted, distribution, vectors } from "./support.js";
@@ -154,6 +154,12 @@ test("coins and codes", async () => {
     const signed = joined(utf8(`ldpstream report 2\n${path}\n${round}\n`), fromHex(report));
     assert.equal(toHex(signed), message);
     assert.equal(toHex((await hmacSha256(fromHex(key), signed)).slice(0, 16)), mac);
+  }
+});
+
+test("questions for rounds have the same codes", async () => {
+  for (const { key, stream, after, mac } of vectors.rounds_macs) {
+    assert.equal(toHex(await roundsMac(fromHex(key), stream, after)), mac, String(after));
   }
 });
 

@@ -24,7 +24,8 @@ from ldpstream.errors import Problem
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import LARGEST_NANO, Epsilon, Odds
 from ldpstream.privacy.ledger import Ledger, Promise
-from ldpstream.protocol.authentication import report_mac, report_prefix
+from ldpstream.protocol.authentication import report_mac, report_prefix, rounds_mac, rounds_message
+from ldpstream.protocol.limits import LARGEST_SERIAL
 from ldpstream.protocol.messages import reports_path
 from ldpstream.protocol.terms import Terms
 
@@ -98,6 +99,7 @@ def vectors() -> dict[str, Any]:
         "malformed_terms": list(_malformed_terms()),
         "coins": [_coin(rng) for _ in range(40)],
         "macs": [_mac(rng) for _ in range(5)],
+        "rounds_macs": [_rounds_mac(after) for after in (0, 1, 7, 10**9, LARGEST_SERIAL)],
         "own_times": [_own_time(rng) for _ in range(60)],
         "ledgers": [_ledger(rng) for _ in range(60)],
         "decisions": [_decision(rng) for _ in range(400)],
@@ -224,6 +226,14 @@ def _mac(rng: random.Random) -> dict[str, Any]:
         "report": report.hex(),
         "mac": mac.hex(),
     }
+
+
+def _rounds_mac(after: int) -> dict[str, Any]:
+    key, message = hashlib.sha256(b"%d" % after).digest(), rounds_message("regions", after)
+    mac = rounds_mac(key, "regions", after)
+    assert message == b"ldpstream rounds 2\n/v1/streams/regions/rounds\n%d\n" % after
+    assert mac == hmac.digest(key, message, "sha256")[:16]
+    return {"key": key.hex(), "stream": "regions", "after": after, "mac": mac.hex()}
 
 
 def _own_time(rng: random.Random) -> dict[str, Any]:

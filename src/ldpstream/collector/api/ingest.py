@@ -9,10 +9,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from ldpstream.collector.api.limits import announced, limited, read_body
-from ldpstream.collector.api.lookup import find_round, find_stream
+from ldpstream.collector.api.lookup import find_round, joined_stream, reported_stream
 from ldpstream.collector.reports.verdicts import Verdict, count
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import MalformedReport, Mistake, Problem
@@ -39,7 +40,9 @@ class SingleReport:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         names = scope["path_params"]
-        stream = find_stream(self._service, names["stream"])
+        stream, receive = await reported_stream(
+            Request(scope), receive, names["stream"], names["round"]
+        )
         asking = await find_round(self._service, stream, names["round"])
         most = asking.stored.report_bytes + LONGER
         body = await read_body(limited(receive, most, announced(scope)))
@@ -64,7 +67,7 @@ class Batch:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         names = scope["path_params"]
-        stream = find_stream(self._service, names["stream"])
+        stream = joined_stream(Request(scope), names["stream"])
         asking = await find_round(self._service, stream, names["round"])
         limits = self._service.config.limits
         most = min(limits.batch * asking.record_bytes, limits.body_bytes)

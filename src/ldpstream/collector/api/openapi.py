@@ -38,6 +38,13 @@ def _parameter(name: str, place: str, kind: str, about: str, required: bool) -> 
 _STREAM = _parameter("stream", "path", "string", "the stream's name", True)
 _ROUND = _parameter("round", "path", "string", "the round's name", True)
 _DEVICE = "32 hex digits: the device's number"
+_ROUNDS_MAC = _parameter(
+    MAC_HEADER,
+    "header",
+    "string",
+    "32 hex digits: the MAC of the device's question; or send a read token, of a private stream",
+    False,
+)
 
 
 def _body(media_type: str) -> dict[str, Any]:
@@ -66,6 +73,7 @@ PLAIN_PATHS: dict[str, Any] = {
                     "wait", "query", "integer", f"seconds to wait, at most {LONGEST_WAIT}", False
                 ),
                 _parameter(DEVICE_HEADER, "header", "string", f"{_DEVICE}; with a roster", False),
+                _ROUNDS_MAC,
             ],
             "responses": _answers((200, "the announcement")),
         }
@@ -90,7 +98,14 @@ PLAIN_PATHS: dict[str, Any] = {
             "summary": "Submit many reports",
             "operationId": "submit_batch",
             "tags": ["devices"],
-            "parameters": [_STREAM, _ROUND],
+            "parameters": [
+                _STREAM,
+                _ROUND,
+                _parameter(
+                    DEVICE_HEADER, "header", "string", f"{_DEVICE}; of a private stream", False
+                ),
+                _ROUNDS_MAC,
+            ],
             "requestBody": _body(BATCH_TYPE),
             "responses": _answers((200, "how many were accepted, repeated, refused by reason")),
         }

@@ -75,7 +75,8 @@ async def on_error(request: Request, error: Exception) -> Response:
     """An error of ours that a route let through."""
     assert isinstance(error, LdpStreamError)
     service = request.app.state.service.streams.get(request.path_params.get("stream"))
-    if service is not None:
+    # A private stream that is refused as unknown is counted like an unknown one: nowhere.
+    if service is not None and error.problem is not Problem.STREAM_UNKNOWN:
         service.refused[error.problem] += 1
     return problem_response(error)
 

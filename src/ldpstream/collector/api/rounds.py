@@ -17,7 +17,7 @@ from ldpstream.collector.api.limits import (
     is_number,
     read_json,
 )
-from ldpstream.collector.api.lookup import find_stream
+from ldpstream.collector.api.lookup import find_stream, joined_stream
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.limits import LARGEST_SERIAL, LONGEST_WAIT, VERSION
@@ -97,7 +97,8 @@ class CurrentRounds:
         self._service = service
 
     async def answer(self, request: Request) -> Response:
-        stream = find_stream(self._service, request.path_params["stream"])
+        given = request.query_params.get("after", "0")
+        stream = joined_stream(request, request.path_params["stream"], given)
         after = _number(request, "after", 0, LARGEST_SERIAL)
         wait = _number(request, "wait", 0, LONGEST_WAIT)
         place = None

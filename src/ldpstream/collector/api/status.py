@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 
 from ldpstream.collector.api.ingest import summary
 from ldpstream.collector.api.limits import check_token
-from ldpstream.collector.api.lookup import readable_stream
+from ldpstream.collector.api.lookup import may_read, readable_stream
 from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.protocol.messages import PREFIX
 
@@ -27,9 +27,13 @@ def status(service: Service) -> APIRouter:
         return {"status": "alive"}
 
     @router.get("/ready")
-    async def ready() -> JSONResponse:
-        """All streams go on, and the clock is right; 503 and the reasons if not."""
+    async def ready(request: Request) -> JSONResponse:
+        """All streams go on, and the clock is right; else 503, and why.
+
+        Reasons are given for the streams that whoever asks may read.
+        """
         failures, doubt, ready = service.failures, service.clock.doubt, service.ready
+        failures = {name: why for name, why in failures.items() if may_read(request, name)}
         state = "ready" if ready else "not ready"
         told = {"status": state, "failures": failures, "clock": doubt and doubt.sentence}
         return JSONResponse(told, 200 if ready else 503)

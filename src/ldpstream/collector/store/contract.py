@@ -290,5 +290,5 @@ class Archive(ABC):
         """The names of the values that a stream releases; an unknown stream is a mistake."""
         terms = self.terms()
         if stream not in terms:
-            raise Mistake(Problem.STREAM_UNKNOWN, given=stream, known=", ".join(terms))
+            raise Mistake(Problem.SOURCE_UNKNOWN, given=stream, known=", ".join(terms))
         return list(Terms.read(terms[stream]).names)

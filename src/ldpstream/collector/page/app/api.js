@@ -142,7 +142,8 @@ async function opens(path, token) {
     await get(path, token);
     return true;
   } catch (error) {
-    if (error instanceof Unavailable && error.status === 401) return false;
+    // What a token does not open looks like what is not there.
+    if (error instanceof Unavailable && [401, 404].includes(error.status)) return false;
     throw error;
   }
 }

@@ -89,7 +89,7 @@ async function listen(name, last, signal, onRelease, onOpen, onAlerts) {
       cache: "no-store",
       signal: connection.signal,
     });
-    if (response.status === 401 || response.status === 404) {
+    if (response.status === 404) {
       throw Object.assign(new Error("refused"), { refused: true });
     }
     if (!response.ok || !response.body) throw new Error(`status ${response.status}`);

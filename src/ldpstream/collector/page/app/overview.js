@@ -97,7 +97,7 @@ class Card {
         this.draw();
       } catch (error) {
         if (signal.aborted) return;
-        this.#show(error instanceof api.Unavailable && error.status === 401 ? "no access" : "lost");
+        this.#show(error instanceof api.Unavailable && error.status === 404 ? "no access" : "lost");
       }
     }
   }

@@ -32,7 +32,7 @@ export async function showStream(main, name, signal, again) {
   } catch (error) {
     if (signal.aborted) return;
     if (!(error instanceof api.Unavailable)) throw error;
-    if (error.status === 401) fill(main, wall(name, "This stream is not public.", again));
+    if (error.status === 404) fill(main, wall(name, error.message, again));
     else {
       fill(main, h("p", { class: "card" }, error.message));
       if (error.status === 0 || error.status >= 500)

@@ -306,6 +306,15 @@ export class Account {
     return { round: asked, path, report, mac };
   }
 
+  /**
+   * The headers that let this device hear of a private stream's rounds.
+   * @param {number} after the serial that it asks from @returns {Promise<Record<string, string>>}
+   */
+  async proof(after) {
+    const mac = await roundsMac(this.enrolment.key, this.enrolled.stream, after);
+    return { "Ldp-Device": toHex(this.memory.number), "Ldp-Mac": toHex(mac) };
+  }
+
   /** @param {Round} asked the collector has its report: no need to send it again */
   arrived(asked) {
     this.#delivered.add(keyOf(asked));
@@ -366,6 +375,12 @@ export class Account {
     await this.saveRefusals();
     await this.markTime();
   }
+}
+
+/** @param {Uint8Array} key @param {string} stream @param {number} after @returns {Promise<Uint8Array>} */
+export async function roundsMac(key, stream, after) {
+  const message = utf8(`ldpstream rounds 2\n/v1/streams/${stream}/rounds\n${after}\n`);
+  return (await hmacSha256(key, message)).slice(0, 16);
 }
 
 /** @param {Look} look by how much the wall clock is ahead of the steady one */

@@ -197,11 +197,9 @@ export class Device {
   /** @param {number} wait @param {AbortSignal} [signal] @returns {Promise<Heard>} */
   async #listen(wait, signal) {
     const { account } = this;
-    const { url, selection } = account.enrolment;
-    // Where everyone is asked alike, who listens is nobody's business.
-    const headers = /** @type {Record<string, string>} */ (
-      selection === "open" ? {} : { "Ldp-Device": toHex(account.memory.number) }
-    );
+    const { url } = account.enrolment;
+    // Always: a device does not know whether its stream is private.
+    const headers = await account.proof(this.#serial);
     const path = `/v1/streams/${account.enrolled.stream}/rounds?after=${this.#serial}&wait=${wait}`;
     const patienceMs = PATIENCE_MS + wait * 1000;
     const response = await exchange(this.fetcher, url, path, { headers }, patienceMs, signal);
