@@ -136,6 +136,8 @@ class MemoryCollector:
     serial: int = 0
     loses: Callable[[Request], bool] = lambda request: False
     """Whether an exchange is lost: on the way here or on the way back, a device cannot tell."""
+    private: bool = False
+    """Whether the stream is unknown to whoever does not sign."""
     status: int = 202
     headers: dict[str, str] = field(default_factory=dict)
     enrolment: dict[str, Any] = field(default_factory=dict)
@@ -169,6 +171,8 @@ class MemoryCollector:
             }
             return _json(201, answer | self.enrolment)
         if request.method == "GET":
+            if self.private and "Ldp-Mac" not in request.headers:
+                return _json(404, {"type": "urn:ldpstream:problem:stream-unknown"})
             self.serial += 1
             pin = self.terms.pin if self.pin is None else self.pin
             told = {"serial": self.serial, "pin": pin, "rounds": self.rounds}

@@ -254,9 +254,17 @@ def test_a_late_round_costs_nothing(bench: Bench) -> None:
     assert read_status(bench.path, bench.clock).left_nano == NANO
 
 
+def test_who_listens_to_a_public_stream_is_nobodys_business(bench: Bench) -> None:
+    device = bench.enrolled()
+    bench.ask(device)
+    assert bench.collector.requests[-1].headers == {}
+
+
 @pytest.mark.parametrize("selection", ["open", "roster"])
 def test_a_question_for_rounds_is_signed_with_its_serial(bench: Bench, selection: str) -> None:
+    """By whoever is asked by number; and where a stream is unknown to those that do not sign."""
     bench.collector.enrolment = {"selection": selection}
+    bench.collector.private = True
     device = bench.enrolled()
     number = device.session.account.number.hex()
     bench.ask(device)

@@ -62,6 +62,7 @@ class Session:
         self._clock = store.clock
         self._jitter = jitter
         self._serial = 0
+        self._named = False
         self._stop: Stop = never
         self.value = HeldValue(warn)
         self.account = Account(store, source or SystemSource())
@@ -109,10 +110,10 @@ class Session:
 
     def poll(self, wait: int = LONGEST_WAIT) -> Conversation[Heard]:
         """Ask for rounds, waiting up to so many seconds for news, and answer them."""
-        # Always with its proof: a device does not know whether its stream is private.
-        stream, proof = self.account.enrolled.terms.stream, self.account.proof(self._serial)
-        message = ListRounds(stream, self._serial, wait, proof)
-        response = yield from _ask(Request.of(message, wait + PATIENCE, self._stop))
+        response = yield from self._list_rounds(wait)
+        if response.status == 404 and not self._identifies:
+            self._named = True  # the stream may be a private one
+            response = yield from self._list_rounds(wait)
         if response.status != 200:
             if 400 <= response.status < 500 and response.status != 429:
                 self._serial = 0  # perhaps the collector refused the serial
@@ -126,6 +127,21 @@ class Session:
             self._serial = announcement.serial
         self.account.mark_time()
         return heard
+
+    @property
+    def _identifies(self) -> bool:
+        """Whether this device tells its number when it listens.
+
+        With open selection everyone is asked alike, and who listens is nobody's business, unless
+        the stream is private: then it is unknown to whoever does not prove to take part.
+        """
+        return self._named or self.account.enrolled.selection == "roster"
+
+    def _list_rounds(self, wait: int) -> Conversation[Response]:
+        proof = self.account.proof(self._serial) if self._identifies else None
+        message = ListRounds(self.account.enrolled.terms.stream, self._serial, wait, proof)
+        response = yield from _ask(Request.of(message, wait + PATIENCE, self._stop))
+        return response
 
     def hear(self, announcement: Announcement, heard_steady_ms: int | None = None) -> None:
         """Set label time by an announcement, heard now or at this reading of the steady clock."""

@@ -126,9 +126,17 @@ function ask(t, given = {}) {
   clock.pass(Math.max(0, TERMS.start_ms + (t - 1) * 1000 + 100 - clock.wall));
 }
 
-test("a question for rounds is signed, with the serial it asks from", async () => {
+test("who listens to a public stream is nobody's business", async () => {
   const device = await enrolled();
   ask(1);
+  await device.poll();
+  assert.deepEqual(collector.questions, [{}]);
+});
+
+test("a question for rounds of a private stream is signed, with the serial it asks from", async () => {
+  const device = await enrolled();
+  ask(1);
+  collector.fail = [404];
   await device.poll();
   await device.poll();
   assert.deepEqual(collector.after, [0, 1]);

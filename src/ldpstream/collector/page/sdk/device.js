@@ -50,6 +50,8 @@ const PATIENCE_MS = 10_000;
 
 export class Device {
   #serial = 0;
+  /** Whether it tells its number when it listens, though all are asked alike. */
+  #named = false;
 
   /** @param {Account} account @param {HeldValue} value @param {typeof fetch} fetcher @param {Sleep} sleep */
   constructor(account, value, fetcher, sleep) {
@@ -197,12 +199,21 @@ export class Device {
   /** @param {number} wait @param {AbortSignal} [signal] @returns {Promise<Heard>} */
   async #listen(wait, signal) {
     const { account } = this;
-    const { url } = account.enrolment;
-    // Always: a device does not know whether its stream is private.
-    const headers = await account.proof(this.#serial);
+    const { url, selection } = account.enrolment;
     const path = `/v1/streams/${account.enrolled.stream}/rounds?after=${this.#serial}&wait=${wait}`;
     const patienceMs = PATIENCE_MS + wait * 1000;
-    const response = await exchange(this.fetcher, url, path, { headers }, patienceMs, signal);
+    // With open selection everyone is asked alike, and who listens is nobody's business, unless the
+    // stream is private: then it is unknown to whoever does not prove to take part.
+    const ask = async () => {
+      const named = this.#named || selection === "roster";
+      const headers = named ? await account.proof(this.#serial) : {};
+      return exchange(this.fetcher, url, path, { headers }, patienceMs, signal);
+    };
+    let response = await ask();
+    if (response.status === 404 && !this.#named && selection !== "roster") {
+      this.#named = true;
+      response = await ask();
+    }
     const { status } = response;
     if (status !== 200) {
       if (status >= 400 && status < 500 && status !== 429) {
