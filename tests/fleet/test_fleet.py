@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
+import signal
+import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,14 +20,15 @@ import pytest
 from scipy.stats import chi2
 
 from ldpstream.cli import run
-from ldpstream.device import AsyncDevice, Unreachable
+from ldpstream.device import AsyncDevice, Refused, Unreachable, session
 from ldpstream.device.account import Submission
 from ldpstream.device.exchange import Request, Response, unreachable
 from ldpstream.device.rounds import Announcement, Round
+from ldpstream.device.rules import TooEarly
 from ldpstream.device.status import read_status
 from ldpstream.device.store import Enrolment
-from ldpstream.errors import Mistake
-from ldpstream.fleet.fleet import Fleet, Outcome, Plan, file_name, run_fleet
+from ldpstream.errors import Mistake, Problem
+from ldpstream.fleet.fleet import Fleet, Outcome, Plan, StoppedEarly, _Member, file_name, run_fleet
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
 from ldpstream.fleet.reader import Judged
@@ -32,6 +38,7 @@ from ldpstream.lab.simulation import simulate
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.messages import SubmitReport
+from ldpstream.protocol.terms import Terms
 from ldpstream.streams.synthetic import constant, sin
 from tests.device.collectors import make_terms
 from tests.serving import TOKEN, serving, stream_table
@@ -127,6 +134,69 @@ def test_weather_loses_requests_and_responses() -> None:
     assert abs(answered - 1280) < 129
 
 
+class Down(Counting):
+    """A network without a collector."""
+
+    async def send(self, url: str, request: Request) -> Response:
+        await super().send(url, request)
+        assert self.arrived < 500, "the fleet asks for ever"
+        raise unreachable(url, "refused")
+
+
+class Strange(Counting):
+    """A collector that knows no such stream."""
+
+    async def send(self, url: str, request: Request) -> Response:
+        await super().send(url, request)
+        return Response(404, {}, b"{}")
+
+
+def two_devices(loss: float) -> Plan:
+    source = sin(users=2, timestamps=9)
+    return Plan("http://127.0.0.1:9", "sin", TOKEN, source, 2, 1.0, Weather(loss=loss))
+
+
+def test_a_fleet_whose_collector_is_down_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "FIRST_PAUSE", 0.0)
+    with pytest.raises(Unreachable, match="refused"):
+        asyncio.run(Fleet(two_devices(loss=0.3), transport=Down()).run())
+
+
+def test_a_fleet_enrols_in_any_weather(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More requests are lost in a row than a device retries, and one is answered in the end."""
+    monkeypatch.setattr(session, "FIRST_PAUSE", 0.0)
+    transport = Strange()
+    with pytest.raises(Refused, match="404"):
+        asyncio.run(Fleet(two_devices(loss=0.9), transport=transport).run())
+    assert transport.arrived >= 1
+
+
+def test_a_fleet_that_is_stopped_while_it_enrols_has_no_results() -> None:
+    fleet = Fleet(two_devices(loss=0.0), transport=Down())
+    fleet.stop()
+    with pytest.raises(StoppedEarly):
+        asyncio.run(fleet.run())
+
+
+@pytest.mark.parametrize("loss", ["0", "0.3"])
+def test_ctrl_c_ends_a_fleet_that_enrols(loss: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute, contextlib.ExitStack() as stack:
+        mute.settimeout(60)
+        url = f"http://127.0.0.1:{mute.getsockname()[1]}"
+        options = ["--collector", url, "--token", "x", "--devices", "2", "--loss", loss]
+        fleet = subprocess.Popen(
+            [sys.executable, "-m", "ldpstream", "fleet", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        stack.callback(fleet.kill)
+        stack.enter_context(mute.accept()[0])  # the first device asks, and gets no answer
+        fleet.send_signal(signal.SIGINT)
+        said = fleet.communicate(timeout=60)
+    assert (fleet.returncode, *said) == (130, "", "")
+
+
 class Losing(Counting):
     """Every other request gets no answer; the others are told that all is well."""
 
@@ -197,16 +267,62 @@ def test_a_gateway_lets_nobody_decide_when_it_may_be_too_late(tmp_path: Path) ->
 
     def reports_at(ms: int) -> int:
         transport = Narrow()
-        path = tmp_path / f"{ms}.ldp"
-        device = AsyncDevice.create(path, first_install=True, transport=transport)
-        account = device.session.account
-        account.enrol(account.number, Enrolment("http://x", terms, bytes(32), "open", 0))
+        device = enrolled(tmp_path / f"{ms}.ldp", terms)
         gateway = Gateway(transport, "http://x", terms.stream, lambda: [device])
         heard = Announcement(1, terms.pin, (asked,), now_ms=terms.start_ms + ms)
         asyncio.run(gateway._answer(heard, gateway.clock.steady_ms()))
         return gateway.delivered
 
     assert [reports_at(0), reports_at(37_000), reports_at(53_999)] == [1, 0, 0]
+
+
+def test_a_gateway_lets_go_of_devices_that_leave_while_they_wait(tmp_path: Path) -> None:
+    terms = make_terms()
+    asked = Round("1-publication", 1, terms.epsilon_nano, terms.start_ms + 10**9, (1, 1))
+    here = [enrolled(tmp_path / "stays.ldp", terms), enrolled(tmp_path / "leaves.ldp", terms)]
+    decided = []
+
+    class Early(Gateway):
+        def _decision(  # type: ignore[override]
+            self, device: AsyncDevice, pin: str, asked: Round | Refused
+        ) -> TooEarly | Refused:
+            assert isinstance(asked, Round)
+            decided.append(device)
+            if len(decided) == 2:
+                here.pop()
+            return TooEarly(asked, 1) if len(decided) <= 2 else Refused(Problem.NO_REPORTS)
+
+    gateway = Early(Counting(), "http://x", terms.stream, lambda: here)
+    heard = Announcement(1, terms.pin, (asked,), now_ms=terms.start_ms)
+    stays, leaves = here
+    asyncio.run(gateway._answer(heard, gateway.clock.steady_ms()))
+    assert decided == [stays, leaves, stays]
+
+
+def test_a_device_that_leaves_a_fleet_is_used_by_nobody(tmp_path: Path) -> None:
+    """Neither by its own task nor by a gateway that is in the middle of its devices."""
+    fleet = Fleet(two_devices(loss=0.0))
+
+    async def leave() -> None:
+        for user in range(2):
+            line = Line(Counting(), Weather(), Random(5))
+            fleet._members[user] = _Member(tmp_path / file_name(user), line)
+        leaving = fleet._members[1]
+        leaving.task = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]
+        held = iter(fleet._online())
+        assert next(held) is fleet._members[0].device
+        await leaving.leave()
+        assert leaving.task.done()
+        assert list(held) == []
+
+    asyncio.run(leave())
+
+
+def enrolled(path: Path, terms: Terms) -> AsyncDevice:
+    device = AsyncDevice.create(path, first_install=True, transport=Counting())
+    account = device.session.account
+    account.enrol(account.number, Enrolment("http://x", terms, bytes(32), "open", 0))
+    return device
 
 
 def test_a_collector_compiles_nothing_after_it_listens(
