@@ -184,11 +184,13 @@ def test_ctrl_c_ends_a_fleet_that_enrols(loss: str) -> None:
         mute.settimeout(60)
         url = f"http://127.0.0.1:{mute.getsockname()[1]}"
         options = ["--collector", url, "--token", "x", "--devices", "2", "--loss", loss]
-        fleet = subprocess.Popen(
-            [sys.executable, "-m", "ldpstream", "fleet", *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        fleet = stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, "-m", "ldpstream", "fleet", *options],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         )
         stack.callback(fleet.kill)
         stack.enter_context(mute.accept()[0])  # the first device asks, and gets no answer
