@@ -59,6 +59,7 @@ LAYERS = (  # from the top
         "extras",
         "open_files",
         "sqlite_files",
+        "whole_files",
     },
 )
 SIDEWAYS = frozenset(
