@@ -99,7 +99,7 @@ def test_a_device_of_release_0_1_0_is_told_what_to_do_and_not_enrolled(tmp_path:
         assert api.refused() == {"device-version": 1}
 
 
-@pytest.mark.parametrize("body", [b'\xff\xfe{"device"', b"[" * 100_000, b'{"device"', b"9" * 5000])
+@pytest.mark.parametrize("body", [b'\xff\xfe{"device"', b"[" * 10_000, b'{"device"', b"9" * 5000])
 def test_what_is_no_json_is_refused_as_such(api: Api, body: bytes) -> None:
     kind = {"Content-Type": "application/json"}
     answer = api.client.post(f"{STREAM}/devices", content=body, headers=ENROL | kind)
