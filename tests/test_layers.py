@@ -60,6 +60,7 @@ LAYERS = (  # from the top
         "machine_clock",
         "open_files",
         "sqlite_files",
+        "whole_files",
     },
 )
 SIDEWAYS = frozenset(

@@ -137,7 +137,7 @@ class Problem(Enum):
     )
     LEASE_LOST = (
         "another collector holds the lease on stream {stream} now",
-        "nothing to do: this collector follows that one",
+        "try again: this collector follows that one from now on",
     )
     MASTER_DIFFERS = (
         "{where} belongs to collectors with another master secret",

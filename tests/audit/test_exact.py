@@ -11,6 +11,7 @@ import pytest
 from ldpstream.audit.exact import QUICK, Method, _from_ratios, check, exp_below
 from ldpstream.audit.results import by_oracle
 from ldpstream.numeric import Numeric
+from ldpstream.numeric.duchi.device import Device as Duchi
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.device_half import Randomiser
 from ldpstream.oracles.grr.device import Device as Grr
@@ -80,3 +81,37 @@ def test_a_randomiser_that_gives_away_more_is_caught(broken: type[Grr | Oue]) ->
         assert found.margin < 0
     if broken is StuckBit:
         assert found.exact_epsilon == math.inf
+
+
+class Bare(Oue):
+    """Sets the bit of the value always: a report without it tells that it is not the value."""
+
+    def __init__(self, labels: int, epsilon: Epsilon) -> None:
+        super().__init__(labels, epsilon)
+        self.p = Fraction(1)
+
+
+class Truthful(Grr):
+    """Reports the value itself."""
+
+    def __init__(self, labels: int, epsilon: Epsilon) -> None:
+        super().__init__(labels, epsilon)
+        self.p, self.q = Fraction(1), Fraction(0)
+
+
+class Rounded(Duchi):
+    """Rounds its number at random, and adds no noise: at the ends it is certain."""
+
+    def __init__(self, levels: int, epsilon: Epsilon) -> None:
+        super().__init__(levels, epsilon)
+        self.p, self.q = Fraction(1), Fraction(0)
+
+
+@pytest.mark.parametrize("broken", [Bare, Truthful, Rounded])
+def test_an_infinite_ratio_is_found_without_following_draws(
+    broken: type[Bare | Truthful | Rounded],
+) -> None:
+    found = check("broken", broken(65536, Epsilon.of(1)))
+    assert found.method is Method.RATIOS
+    assert not found.holds
+    assert (found.ratio, found.exact_epsilon, found.margin) == (None, math.inf, -math.inf)

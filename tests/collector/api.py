@@ -41,10 +41,13 @@ class Api:
 
     def asking(self) -> OpenRound:
         """The round that is open, as soon as one is."""
-        question = self.signer(1).question("a")
-        told = self.client.get(f"{STREAM}/rounds?wait=20", headers=question).json()
-        assert told["serial"] > 0
-        (asking,) = self.service.streams["a"].hub.open.values()
+        hub, serial = self.service.streams["a"].hub, 0
+        while not (opened := list(hub.open.values())):  # not every announcement is of an open one
+            path = f"{STREAM}/rounds?after={serial}&wait=20"
+            told = self.client.get(path, headers=self.signer(1).question("a", serial)).json()
+            assert told["serial"] > serial
+            serial = told["serial"]
+        (asking,) = opened
         return asking
 
     def pass_time(self, milliseconds: int) -> dict[str, Any]:

@@ -6,13 +6,17 @@ import hashlib
 import hmac
 import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ldpstream.collector.api.problems import problem_response
 from ldpstream.collector.clock import Doubt
+from ldpstream.collector.intake.queue import RETRY_SECONDS
 from ldpstream.collector.store.sqlite.writer import Writer
+from ldpstream.errors import Mistake, Problem
 from tests.collector.api import (
     ADMIN,
     BLANKS,
@@ -213,6 +217,23 @@ def test_a_roster_round_lists_only_those_asked(tmp_path: Path) -> None:
             f"{STREAM}/rounds?after={serial}&wait=20", headers=device_header(1)
         ).json()
         assert told["rounds"] == []  # closed at once: everyone has answered
+
+
+def test_asking_waits_for_a_round_and_not_for_any_announcement(api: Api) -> None:
+    api.asking()
+    api.pass_time(9000)  # closed
+    hub = api.service.streams["a"].hub
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(api.asking)
+        eventually(lambda: hub.waiting == 1 or waiting.done())
+        api.pass_time(1000)
+        assert waiting.result(timeout=20).name == "2-publication"
+
+
+def test_whoever_meets_a_collector_that_lost_its_lease_is_told_to_try_again() -> None:
+    answer = problem_response(Mistake(Problem.LEASE_LOST, stream="a"))
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, str(RETRY_SECONDS))
+    assert b"; try again: " in bytes(answer.body)
 
 
 # Status

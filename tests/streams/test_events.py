@@ -136,6 +136,27 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [path.name for path in target.parent.iterdir()] == ["one"]
 
 
+@pytest.mark.parametrize("crash", [OSError, KeyboardInterrupt])
+def test_a_folder_that_cannot_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash: type[BaseException]
+) -> None:
+    target = tmp_path / "one"
+    with whole_folder(target) as fresh:
+        (fresh / "file").write_text("first")
+    rename = Path.rename
+
+    def fail_to_put_in_place(path: Path, to: Path) -> Path:
+        if (path / "file").read_text() == "second":
+            raise crash
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "rename", fail_to_put_in_place)
+    with pytest.raises(crash), whole_folder(target) as fresh:
+        (fresh / "file").write_text("second")
+    assert (target / "file").read_text() == "first"
+    assert list(tmp_path.iterdir()) == [target]
+
+
 def test_a_fingerprint_is_of_content(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_text("same")

@@ -12,6 +12,7 @@ import pytest
 
 from ldpstream.errors import Mistake
 from ldpstream.streams.events import EventsStream
+from ldpstream.streams.labels import Chosen
 from ldpstream.streams.longform import Columns, label_rule, read_events
 
 COLUMNS = Columns(user="who", time="when", value="what")
@@ -272,6 +273,14 @@ def test_bad_label_files_are_named(folder: Path, text: str, said: str) -> None:
     path.write_text(text)
     with pytest.raises(Mistake, match=said):
         label_rule(str(path), None)
+
+
+def test_a_label_file_is_read_in_linear_time(folder: Path) -> None:
+    """Compared pair by pair, so many labels would take minutes."""
+    path = folder / "labels.txt"
+    names = tuple(map(str, range(100_000)))
+    path.write_text("\n".join(names))
+    assert label_rule(str(path), None) == Chosen(names)
 
 
 def test_too_many_values_for_a_domain(folder: Path) -> None:

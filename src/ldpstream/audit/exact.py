@@ -199,28 +199,32 @@ def _paths(device: Randomiser[Any], *, seeded: bool = False) -> int:
     return counting.ways
 
 
-def _from_ratios(device: Randomiser[Any]) -> Fraction:
-    """Return the worst ratio by structure: two values change the odds of at most two labels."""
+def _from_ratios(device: Randomiser[Any]) -> Fraction | None:
+    """Return the worst ratio by structure: two values change the odds of at most two labels.
+
+    None if it is infinite.
+    """
     if isinstance(device, NumericDevice):
         return _of_levels(device)
     match device:
         case GrrDevice():
-            return device.p / device.q
+            return _ratio(device.p, device.q)
         case UnaryDevice():
             # The bit of one value is set and that of the other is not.
-            return device.p * (1 - device.q) / (device.q * (1 - device.p))
+            return _ratio(device.p * (1 - device.q), device.q * (1 - device.p))
         case HadamardDevice():
-            return device.p / (1 - device.p)
+            return _ratio(device.p, 1 - device.p)
         case SubsetDevice():
             # A set with the value, one of C(d-1, k-1), against one without it, one of C(d-1, k).
-            return device.p / (1 - device.p) * Fraction(device.labels - device.size, device.size)
+            others = device.labels - device.size
+            return _ratio(device.p * others, (1 - device.p) * device.size)
         case LocalHashDevice():
             # The bucket of the value against any one of the other g-1.
-            return device.p / (1 - device.p) * (device.buckets - 1)
+            return _ratio(device.p * (device.buckets - 1), 1 - device.p)
     raise TypeError(f"the structure of {type(device).__name__} is not known to the audit")
 
 
-def _of_levels(device: NumericDevice) -> Fraction:
+def _of_levels(device: NumericDevice) -> Fraction | None:
     """Return the worst ratio over all outputs between the ends, their neighbours and the middle."""
     last = device.labels - 1
     levels = sorted({0, 1, last // 2, last - 1, last})
@@ -228,5 +232,13 @@ def _of_levels(device: NumericDevice) -> Fraction:
     for output in range(device.outputs):
         chances = [device.probability(output, level) for level in levels]
         if max(chances) > 0:  # hybrid at small epsilon never uses its band
-            worst = max(worst, max(chances) / min(chances))
+            ratio = _ratio(max(chances), min(chances))
+            if ratio is None:
+                return None
+            worst = max(worst, ratio)
     return worst
+
+
+def _ratio(likely: Fraction, unlikely: Fraction) -> Fraction | None:
+    """Return the likelihood ratio of a report, or None if one value makes it impossible."""
+    return likely / unlikely if unlikely > 0 else None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ldpstream.machine_clock import SystemClock
+from ldpstream.whole_files import write_whole
 
 
 class Witness(Protocol):
@@ -93,17 +94,7 @@ class CounterFile:
     def committed(self, stamp: str) -> None:
         self._of_ledger = int(stamp)
         counted = max(self._of_ledger, self._read())  # another process may have counted further
-        fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        with open(fresh, "w", encoding="ascii") as file:
-            file.write(str(counted))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_whole(self._path, str(counted).encode())
 
     def vouches(self, found: os.stat_result, stamp: str) -> bool:
         if not stamp.isdecimal():

@@ -8,10 +8,11 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 from ldpstream.device import AsyncDevice, Refused, Terms, Unreachable
 from ldpstream.device.async_transport import AsyncHttpTransport
@@ -23,7 +24,7 @@ from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
 from ldpstream.fleet.reader import Judged, Reader
 from ldpstream.fleet.users import Users
-from ldpstream.fleet.weather import Line, Weather
+from ldpstream.fleet.weather import Line, Lost, Weather
 from ldpstream.lab.metrics import Metrics
 from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery
 from ldpstream.numeric import Range
@@ -40,6 +41,7 @@ LONGEST_POLL = 30
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how much of it is done, and the total (0: unknown)."""
 Watch = Callable[[Judged], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,10 @@ class Outcome:
     judged: tuple[Judged, ...]
 
 
+class StoppedEarly(Exception):
+    """The fleet was stopped before its devices took part, so that it has no results."""
+
+
 class _Member:
     """One device with its connection."""
 
@@ -92,9 +98,12 @@ class _Member:
             self.device = AsyncDevice.create(path, first_install=True, transport=line)
         self.task: asyncio.Task[None] | None = None
 
-    def leave(self) -> None:
+    async def leave(self) -> None:
+        """Make nothing use the device any more; then its file may be deleted."""
+        self.line.offline = True  # for good: the weather changes for those who are here
         if self.task is not None:
             self.task.cancel()
+            await asyncio.wait([self.task])
 
 
 class Fleet:
@@ -126,7 +135,7 @@ class Fleet:
         self._refused: Counter[str] = Counter()
 
     def stop(self) -> None:
-        """End as if the time were up."""
+        """End as if the time were up; before the devices take part, raise `StoppedEarly`."""
         self._stopped.set()
 
     async def run(self) -> Outcome:
@@ -135,9 +144,7 @@ class Fleet:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._transport.close)
             self._folder = stack.enter_context(_folder(self._plan.folder))
-            terms = await self._enrol_first()
-            if not self._plan.gradual:
-                await self._enrol_others(ENROLLING_AT_ONCE)
+            terms, gateway = await self._unless_stopped(self._prepare())
             started = time.monotonic()
             query = MeanQuery(self._levels.low, self._levels.high) if self._levels else HISTOGRAM
             token = self._plan.read_token
@@ -145,7 +152,7 @@ class Fleet:
             reader = Reader(
                 self._transport, self._plan.url, self._plan.stream, self._users, query, proof
             )
-            await self._take_part(terms, reader)
+            await self._take_part(terms, reader, gateway)
             seconds = time.monotonic() - started
         return Outcome(
             self._plan.devices,
@@ -157,6 +164,30 @@ class Fleet:
             reader.metrics(self._plan.devices),
             tuple(reader.judged),
         )
+
+    async def _unless_stopped(self, work: Awaitable[T]) -> T:
+        working, stopping = asyncio.ensure_future(work), asyncio.create_task(self._stopped.wait())
+        try:
+            await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            raise StoppedEarly
+        finally:
+            working.cancel()
+            stopping.cancel()
+            await asyncio.wait([working, stopping])
+
+    async def _prepare(self) -> tuple[Terms, Gateway | None]:
+        """Enrol the devices, only the first of them if the others follow gradually."""
+        terms = await self._enrol_first()
+        if not self._plan.gradual:
+            await self._enrol_others(ENROLLING_AT_ONCE)
+        if not self._plan.gateway:
+            return terms, None
+        line = Line(self._transport, self._plan.weather, self._chance)
+        gateway = Gateway(line, self._plan.url, self._plan.stream, self._online)
+        gateway.check()
+        return terms, gateway
 
     async def _enrol_first(self) -> Terms:
         """Enrol one device alone, so that a mistake is reported once."""
@@ -207,18 +238,13 @@ class Fleet:
             try:
                 await member.device.enrol(self._plan.url, self._plan.stream, self._plan.token)
                 break
-            except Unreachable:
-                if not self._plan.weather.loss:
-                    raise
+            except Lost:  # the device has backed off between its own retries
+                continue
         member.device.follow(lambda: self._value(user, member.device.t))
         return member
 
-    async def _take_part(self, terms: Terms, reader: Reader) -> None:
-        gateway = None
-        if self._plan.gateway:
-            line = Line(self._transport, self._plan.weather, self._chance)
-            gateway = Gateway(line, self._plan.url, self._plan.stream, self._online)
-            gateway.check()
+    async def _take_part(self, terms: Terms, reader: Reader, gateway: Gateway | None) -> None:
+        if gateway is not None:
             workers = [asyncio.create_task(gateway.run())]
             if self._plan.gradual:
                 workers.append(asyncio.create_task(self._enrol_gradually()))
@@ -267,17 +293,18 @@ class Fleet:
                 member.line.offline = self._chance.random() < weather.offline
             leaving = [user for user in sorted(self._members) if self._leaves()]
             for user in leaving:
-                member = await self._join(user)
-                self._leave(self._members[user])
-                self._members[user] = member
-                if not self._plan.gateway:
-                    member.task = asyncio.create_task(self._run_member(member))
+                with contextlib.suppress(Unreachable):  # nobody can join now, so nobody leaves
+                    await self._replace(user)
             await asyncio.sleep(_until_next(terms))
 
-    def _leave(self, member: _Member) -> None:
-        member.leave()
+    async def _replace(self, user: int) -> None:
+        member = await self._join(user)
+        if not self._plan.gateway:
+            member.task = asyncio.create_task(self._run_member(member))
+        left, self._members[user] = self._members[user], member
+        await left.leave()
         if self._plan.folder is None:
-            member.path.unlink()
+            left.path.unlink()
 
     def _leaves(self) -> bool:
         return self._chance.random() < self._plan.weather.join
@@ -297,7 +324,10 @@ class Fleet:
 def run_fleet(
     plan: Plan, progress: Progress = lambda *_: None, watch: Watch = lambda _: None
 ) -> Outcome:
-    """Run a plan on an event loop of its own. Ctrl-C ends it early, with the results so far."""
+    """Run a plan on an event loop of its own. Ctrl-C ends it early, with the results so far.
+
+    If there are none yet, since devices still enrol, it raises `KeyboardInterrupt`.
+    """
 
     async def live() -> Outcome:
         fleet = Fleet(plan, progress, watch)
@@ -306,7 +336,10 @@ def run_fleet(
                 asyncio.get_running_loop().add_signal_handler(number, fleet.stop)
         return await fleet.run()
 
-    return asyncio.run(live())
+    try:
+        return asyncio.run(live())
+    except StoppedEarly:
+        raise KeyboardInterrupt from None
 
 
 def file_name(number: int) -> str:

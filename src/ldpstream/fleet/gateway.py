@@ -104,9 +104,10 @@ class Gateway:
         for asked in announcement.rounds:
             devices: Iterable[AsyncDevice] = self.online()
             while early := await self._let_decide(devices, announcement, asked, heard_ms):
-                devices = [device for device, _ in early]
                 soonest = min(wait for _, wait in early)
                 await asyncio.sleep(min(max(soonest, SHORTEST_HOLD), LONGEST_HOLD))
+                waiting = {device for device, _ in early}  # some may have left in the meantime
+                devices = (device for device in self.online() if device in waiting)
 
     async def _let_decide(
         self,

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from random import Random
 
-from ldpstream.device.exchange import AsyncTransport, Request, Response, unreachable
+from ldpstream.device.exchange import AsyncTransport, Request, Response, Unreachable
 from ldpstream.errors import Mistake, Problem
 
 
@@ -36,6 +36,10 @@ class Weather:
         )
 
 
+class Lost(Unreachable):
+    """A request or response that the weather has lost; the collector may well be reachable."""
+
+
 class Line:
     """The connection of one device: a shared transport with the faults of the weather."""
 
@@ -55,7 +59,7 @@ class Line:
 
     def _may_be_lost(self, url: str) -> None:
         if self.offline or self._chance.random() < self._weather.loss:
-            raise unreachable(url, "the weather")
+            raise Lost(Problem.UNREACHABLE, url=url, what="the weather")
 
     async def close(self) -> None:
         """Do nothing: other devices share the transport."""

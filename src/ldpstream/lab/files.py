@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from ldpstream import whole_files
+
+FOR_EVERYONE = 0o644
+
 
 def write_whole(path: Path, content: str | bytes) -> Path:
-    """Write a file atomically: a crash leaves the old file, or none, never a part of the new one.
+    """Write a file that everyone may read, atomically, and make its folder if there is none.
 
+    >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> write_whole(folder / "new" / "a.csv", "x").read_text()
     'x'
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     data = content.encode() if isinstance(content, str) else content
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(name).chmod(0o644)  # mkstemp makes files for their owner only
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    whole_files.write_whole(path, data, FOR_EVERYONE)
     return path
 
 
 def write_section(path: Path, name: str, text: str) -> Path:
     r"""Put `text` between the markers of one section of a page; the rest stays as it is.
 
+    >>> import tempfile
     >>> page = Path(tempfile.mkdtemp()) / "page.md"
     >>> _ = page.write_text("a <!-- x: begin -->old<!-- x: end --> b")
     >>> write_section(page, "x", "new").read_text()

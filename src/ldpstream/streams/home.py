@@ -22,18 +22,30 @@ def home() -> Path:
 def whole_folder(folder: Path) -> Iterator[Path]:
     """Yield a folder to write into, which is renamed to `folder` if the block ends without error.
 
-    An existing one is replaced. Only the owner can read it, since it holds data about people.
+    An existing one is replaced, and stays if that fails. Only the owner can read it, since it holds
+    data about people.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         yield fresh
-        if folder.exists():
-            folder.rename(fresh.with_name(f"{fresh.name}.old"))
-        fresh.rename(folder)
+        _put_in_place(fresh, folder)
     finally:
-        for leftover in (fresh, fresh.with_name(f"{fresh.name}.old")):
-            shutil.rmtree(leftover, ignore_errors=True)
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _put_in_place(fresh: Path, folder: Path) -> None:
+    if not folder.exists():
+        fresh.rename(folder)
+        return
+    old = fresh.with_name(f"{fresh.name}.old")
+    folder.rename(old)
+    try:
+        fresh.rename(folder)
+    except BaseException:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def fingerprint(files: Iterable[Path], *facts: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -102,8 +103,9 @@ def _lines(path: Path) -> tuple[str, ...]:
     names = [line.strip() for line in text.splitlines() if line.strip()]
     if not names:
         raise bad_file(path, "no label", "give one label per line")
+    times = Counter(names)
     for name in names:
-        if names.count(name) > 1:
+        if times[name] > 1:
             raise bad_file(path, f"label {name!r} appears twice", "name each label once")
     return tuple(names)
 

@@ -55,8 +55,8 @@ def problem_response(error: LdpStreamError) -> Response:
         "detail": str(error),
     }
     headers = {}
-    if "seconds" in error.facts:
-        headers["Retry-After"] = str(error.facts["seconds"])
+    if "seconds" in error.facts or status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(error.facts.get("seconds", RETRY_SECONDS))
     if problem is Problem.TOKEN:
         headers["WWW-Authenticate"] = "Bearer"
     return Response(json.dumps(body), status, headers, MEDIA_TYPE)

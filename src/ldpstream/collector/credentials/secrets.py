@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldpstream.errors import Mistake, Problem
+from ldpstream.whole_files import write_whole
 
 ENVIRONMENT = {
     "master": "LDPSTREAM_MASTER_SECRET",
@@ -90,13 +91,6 @@ def _read_or_draw(file: Path) -> str:
 
 
 def _draw(file: Path) -> None:
-    """Write a new random secret that only its owner can read."""
+    """Draw a secret into a file; one that is half-written, or lost, would lock devices out."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_suffix(".new")
-    draft.unlink(missing_ok=True)
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w") as out:
-        out.write(secrets.token_hex(32) + "\n")
-        out.flush()
-        os.fsync(out.fileno())
-    draft.rename(file)  # whole or not at all: a half-written secret would lock devices out
+    write_whole(file, f"{secrets.token_hex(32)}\n".encode())
