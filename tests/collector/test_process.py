@@ -93,8 +93,9 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
     file = tmp_path / "collector.toml"
     file.write_text(CONFIG)
     config = load(file)
-    keys = DeviceKeys(Secrets.load({}, config.folder).master, "a")
-    with closing(SqliteStore(config.store)) as store:
+    master = Secrets.load({}, config.folder).master
+    keys = DeviceKeys(master, "a")
+    with closing(SqliteStore(config.store, master)) as store:
         Coordinator(config.streams[0], store, SystemClock())
         for number in range(4):
             store.enrol("a", device_of(number))
@@ -120,7 +121,7 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
         process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) == 0
 
-    with closing(SqliteStore(config.store)) as store:
+    with closing(SqliteStore(config.store, master)) as store:
         (stored,) = store.rounds("a", 0)
         assert stored.support is not None
         assert (stored.support.counts.tolist(), stored.support.reports) == ([2, 1, 1], 4)
@@ -161,7 +162,7 @@ def test_mistakes_end_in_one_line_and_status_2(tmp_path: Path) -> None:
     file = tmp_path / "collector.toml"
     file.write_text(CONFIG)
     config = load(file)
-    with closing(SqliteStore(config.store)):
+    with closing(SqliteStore(config.store, Secrets.load({}, config.folder).master)):
         run = subprocess.run(
             [*SERVE, str(file)], capture_output=True, text=True, timeout=SECONDS, check=False
         )

@@ -24,11 +24,12 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
 from ldpstream.collector.rounds.notifications import NotificationHub
 from ldpstream.collector.rounds.selection import RosterSelection
+from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.service.listener import StreamListener
 from ldpstream.collector.service.meters import Meters
 from ldpstream.collector.service.opening import open_store
 from ldpstream.collector.store.contract import RoundState, Store
-from ldpstream.errors import Mistake, Problem
+from ldpstream.errors import Problem
 from ldpstream.protocol.terms import Terms
 
 LEASES_OF_SILENCE = 3
@@ -68,11 +69,18 @@ class Service:
         self.secrets = secrets
         self.clock = clock or SystemClock()
         self.meters = Meters()
-        self.store = store or open_store(config)
-        self.store.observer = self.meters.store_changed
-        if not self.store.claim("master", secrets.check):
+        self.store = store or open_store(config, secrets)
+        try:
+            check_releases(self.store, [one.name for one in config.streams])
+            self._build()
+        except BaseException:
             self.store.close()
-            raise Mistake(Problem.MASTER_DIFFERS, where=config.database)
+            raise
+
+    def _build(self) -> None:
+        """Build what serves the streams, from where the store has them."""
+        config = self.config
+        self.store.observer = self.meters.store_changed
         self.streams: dict[str, StreamService] = {}
         self.leases = LeaseKeeper(self.store, self._lease_seconds)
         listeners = {

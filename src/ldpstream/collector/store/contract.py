@@ -17,6 +17,7 @@ from ldpstream.collector.clock import ticks
 from ldpstream.collector.reports.halves import Half
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
+from ldpstream.collector.store.chain import Chain, Checked, Progress, Row, ignore, stored_text
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
 from ldpstream.protocol.terms import Terms
@@ -88,6 +89,12 @@ class Release:
         if self.missed:
             return "missed"
         return "fresh" if self.content["fresh"] else "carried"
+
+    @property
+    def row(self) -> Row:
+        """What is stored of it, and chained."""
+        content = stored_text(self.content).encode()
+        return Row(self.t, self.at_ms, content, self.asked, self.received, self.missed)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -168,10 +175,6 @@ class Store(ABC):
         """
         return self
 
-    def claim(self, name: str, value: str) -> bool:
-        """Whether everyone who uses the store has claimed the same value."""
-        return True
-
     def pulse(self, stream: str) -> tuple[int, int]:
         """The stream's serial and last timestamp: whether others have changed something."""
         known = self.stream(stream)
@@ -237,6 +240,18 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def check_releases(self, stream: str, progress: Progress = ignore) -> Checked:
+        """Follow the chain of a stream's releases (`chain.py`), and say where it first breaks."""
+
+    @abstractmethod
+    def accept_releases(self, stream: str) -> None:
+        """Chain the releases of a stream as they are now, whatever was done to them."""
+
+    @abstractmethod
+    def prune(self, stream: str, before_t: int) -> None:
+        """Remove the releases of before `before_t`, but never the last; the chain still holds."""
+
+    @abstractmethod
     def rounds(self, stream: str, after_t: int) -> list[Round]:
         """The rounds of timestamps after `after_t`, in the order in which they were opened."""
 
@@ -275,6 +290,14 @@ class Archive(ABC):
     @abstractmethod
     def releases(self, stream: str, since: int) -> list[Release]:
         """All releases with t >= since, in order of t."""
+
+    @abstractmethod
+    def chain(self, master: bytes) -> Chain | None:
+        """What checks the chains of the store; None if an earlier version has written it."""
+
+    @abstractmethod
+    def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
+        """Follow the chain of a stream's releases, and say where it first breaks."""
 
     def labels(self, stream: str) -> list[str]:
         """The names of what is released of a stream, which must be there."""

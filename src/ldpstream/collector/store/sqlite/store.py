@@ -18,6 +18,7 @@ import numpy as np
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
+from ldpstream.collector.store.chain import Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
     Change,
     NewRound,
@@ -28,6 +29,7 @@ from ldpstream.collector.store.contract import (
     Stream,
     observed,
 )
+from ldpstream.collector.store.sqlite import chained
 from ldpstream.collector.store.sqlite.migrations import migrate
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import select_releases
@@ -55,7 +57,7 @@ class _OpenRound:
 class SqliteStore(Store):
     """One file, written by one thread; whoever reads takes a connection of its own for it."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, master: bytes) -> None:
         self._file = file
         self._readers = Readers(self._connect)
         self._setting = threading.Lock()
@@ -69,6 +71,7 @@ class SqliteStore(Store):
                 writing = opening.enter_context(closing(self._connect()))
                 migrate(writing, file)
                 _check(writing)
+                self._chain = chained.begin_chain(writing, master, file)
                 self._recall(writing)
             self._held = opening.pop_all()
         self._writer = Writer(writing, undone=self._recall)
@@ -103,8 +106,12 @@ class SqliteStore(Store):
 
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT INTO stream (name, terms) VALUES (?, ?)", (name, _json(terms))
+            text = stored_text(terms)
+            done = connection.execute(
+                "INSERT INTO stream (name, terms) VALUES (?, ?)", (name, text)
+            )
+            chained.write_ends(
+                connection, done.lastrowid or 0, self._chain.begun(name, text.encode())
             )
 
         self._writer.do(work)
@@ -238,21 +245,43 @@ class SqliteStore(Store):
         self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
     ) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            key = _stream_id(connection, stream)
+            found = chained.read_ends(connection, stream)
+            assert found is not None
+            key, before = found
+            rows = [one.row for one in releases]
+            links, after = self._chain.extended(
+                stream, before, rows, stored_text(mechanism).encode()
+            )
             connection.executemany(
-                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (key, one.t, one.at_ms, _json(one.content), one.asked, one.received, one.missed)
-                    for one in releases
+                    (key, t, at_ms, content.decode(), asked, received, missed, link)
+                    for (t, at_ms, content, asked, received, missed), link in zip(
+                        rows, links, strict=True
+                    )
                 ],
             )
-            connection.execute(
-                "UPDATE stream SET last_t = ?, mechanism = ? WHERE id = ?",
-                (releases[-1].t, _json(mechanism), key),
-            )
+            chained.write_ends(connection, key, after)
             connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._writer.do(work, erases=True)
+
+    def check_releases(self, stream: str, progress: Progress = ignore) -> Checked:
+        with self._readers.use() as connection:
+            connection.execute("BEGIN")
+            try:
+                return chained.check(connection, self._chain, stream, progress)
+            finally:
+                connection.execute("ROLLBACK")
+
+    def accept_releases(self, stream: str) -> None:
+        self._writer.do(lambda connection: chained.accept(connection, self._chain, stream))
+
+    @observed
+    def prune(self, stream: str, before_t: int) -> None:
+        self._writer.do(
+            lambda connection: chained.prune(connection, self._chain, stream, before_t), erases=True
+        )
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:
         with self._readers.use() as connection:
@@ -274,7 +303,7 @@ class SqliteStore(Store):
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "INSERT OR REPLACE INTO note VALUES (?, ?, ?)",
-                (_stream_id(connection, stream), name, _json(content)),
+                (_stream_id(connection, stream), name, stored_text(content)),
             )
 
         self._writer.do(work)
@@ -376,7 +405,3 @@ def _round(row: tuple[Any, ...]) -> Round:
         support=None if counts is None else Support(np.frombuffer(counts, "<i8"), reports),
         **known,
     )
-
-
-def _json(value: dict[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"))
