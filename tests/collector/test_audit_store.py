@@ -51,13 +51,14 @@ class Place:
                 connection.execute(change.encode())
             return
         with closing(sqlite3.connect(self.store)) as connection:
-            connection.executescript(f"DROP TRIGGER a_release_never_changes; {change}")
+            (trigger,) = connection.execute(
+                "SELECT sql FROM sqlite_schema WHERE name = 'a_release_never_changes'"
+            ).fetchone()
+            connection.executescript(f"DROP TRIGGER a_release_never_changes; {change}; {trigger}")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def place(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     given = "c.sqlite"
     if request.param == "postgres":
         given = request.getfixturevalue("database").url

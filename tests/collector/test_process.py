@@ -39,7 +39,7 @@ oracle = "grr"
 selection = "roster"
 population = 4
 """
-PATH = "/v1/streams/a/rounds/1-publication/reports"
+PATH = "/v1/streams/a/rounds/{}/reports"
 SECONDS = 60
 """Far more than anything here takes."""
 
@@ -70,10 +70,13 @@ def call(port: int, method: str, path: str, body: bytes = b"", **headers: str) -
         return answer.status, json.loads(answer.read())
 
 
-def report(port: int, keys: DeviceKeys, number: int) -> tuple[int, Any]:
+def report(
+    port: int, keys: DeviceKeys, number: int, round_name: str = "1-publication"
+) -> tuple[int, Any]:
     device, content = device_of(number), bytes([1, number % 3])
-    mac = report_mac(keys.of(device), report_prefix("a", "1-publication"), content)
-    return call(port, "POST", PATH, content, Ldp_Device=device.hex(), Ldp_Mac=mac.hex())
+    mac = report_mac(keys.of(device), report_prefix("a", round_name), content)
+    path = PATH.format(round_name)
+    return call(port, "POST", path, content, Ldp_Device=device.hex(), Ldp_Mac=mac.hex())
 
 
 def first_event(port: int) -> dict[str, Any]:

@@ -65,9 +65,12 @@ class TestSqliteStore(StoreContract):
 
     def tamper(self, statements: str) -> None:
         with closing(sqlite3.connect(self.file)) as connection:
-            triggers = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
-            drop = "".join(f"DROP TRIGGER {name};" for (name,) in triggers.fetchall())
-            connection.executescript(drop + statements)
+            triggers = connection.execute(
+                "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"
+            ).fetchall()
+            drop = "".join(f"DROP TRIGGER {name};" for name, _ in triggers)
+            again = "".join(f"{sql};" for _, sql in triggers)
+            connection.executescript(f"{drop}{statements};{again}")
 
     def reopened(self) -> Store:
         """Every call has committed, so closing leaves what a crash would leave."""

@@ -101,7 +101,7 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
         "now_ms": now,
         "t": stream.terms.timestamp_at(now),
         "last_release": hub.last_t,
-        "doing": _doing(stream, rounds, now),
+        "doing": _doing(stream, rounds, now, service.failures.get(stream.config.name)),
         "rounds": rounds,
         "suspect": [] if hub.latest is None else hub.latest.content.get("suspect", []),
         **seen,
@@ -109,8 +109,12 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
     }
 
 
-def _doing(stream: StreamService, rounds: list[dict[str, Any]], now: int) -> str:
+def _doing(
+    stream: StreamService, rounds: list[dict[str, Any]], now: int, failure: str | None
+) -> str:
     """Why it is waiting, in a sentence."""
+    if failure is not None:
+        return f"unable to go on: {failure}"
     if rounds:
         one = rounds[0]
         left = max(one["deadline_ms"] - now, 0) / 1000

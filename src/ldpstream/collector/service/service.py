@@ -29,6 +29,7 @@ from ldpstream.collector.service.listener import StreamListener
 from ldpstream.collector.service.meters import Meters
 from ldpstream.collector.service.opening import open_store
 from ldpstream.collector.store.contract import RoundState, Store
+from ldpstream.collector.store.damage import reading_store
 from ldpstream.errors import Problem
 from ldpstream.protocol.terms import Terms
 
@@ -71,8 +72,9 @@ class Service:
         self.meters = Meters()
         self.store = store or open_store(config, secrets)
         try:
-            check_releases(self.store, [one.name for one in config.streams])
-            self._build()
+            with reading_store(config.database or config.store):
+                check_releases(self.store, [one.name for one in config.streams])
+                self._build()
         except BaseException:
             self.store.close()
             raise
@@ -204,6 +206,9 @@ class Service:
     @property
     def failures(self) -> dict[str, str]:
         """Why streams cannot go on, by name."""
+        trouble = self.store.trouble()
+        if trouble is not None:
+            return dict.fromkeys(self.streams, trouble)
         found = {name: why for name, why in self.scheduler.failures.items() if why}
         if self.store.shared:
             for name in self.streams.keys() - found.keys():

@@ -158,6 +158,10 @@ class Store(ABC):
     shared = False
     """Whether several collectors may use it at once."""
 
+    def trouble(self) -> str | None:
+        """Say why nothing that is stored now would be found again; None if it would."""
+        return None
+
     # Who leads a stream. A store that only one process can open has but one answer.
 
     def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:

@@ -13,6 +13,7 @@ import psycopg
 from ldpstream.collector.store.chain import PAGE, Chain, Checked, Ends, LinkedRow, Progress, Row
 from ldpstream.collector.store.chain_key import draw_chain, find_chain
 from ldpstream.collector.store.postgres.migrations import take_turns
+from ldpstream.errors import Mistake, Problem
 
 _COLUMNS = "t, at_ms, content::text, asked, received, missed"
 
@@ -35,6 +36,8 @@ def begin_chain(connection: psycopg.Connection, master: bytes, where: object) ->
     known = read_chain(connection, master, where)
     if known is not None:
         return known
+    if connection.execute("SELECT 1 FROM stream WHERE seal <> ''").fetchone() is not None:
+        raise Mistake(Problem.STORE_DAMAGED, file=where, what="the key of its chain is missing")
     drawn = draw_chain(lambda name: _property(connection, name), put, master)
     for name, last_t in connection.execute("SELECT name, last_t FROM stream").fetchall():
         if last_t:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ldpstream.collector.store.chain import PAGE, Chain, Checked, Ends, LinkedRow, Progress, Row
 from ldpstream.collector.store.chain_key import draw_chain, find_chain
+from ldpstream.errors import Mistake, Problem
 
 _COLUMNS = "t, at_ms, CAST(content AS BLOB), asked, received, missed"
 
@@ -23,6 +24,8 @@ def begin_chain(connection: sqlite3.Connection, master: bytes, where: object) ->
     known = read_chain(connection, master, where)
     if known is not None:
         return known
+    if connection.execute("SELECT 1 FROM stream WHERE seal <> x''").fetchone() is not None:
+        raise Mistake(Problem.STORE_DAMAGED, file=where, what="the key of its chain is missing")
     connection.execute("BEGIN IMMEDIATE")
     try:
         drawn = draw_chain(lambda name: _property(connection, name), put, master)

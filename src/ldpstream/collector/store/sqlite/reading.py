@@ -12,6 +12,7 @@ from typing import Any
 
 from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
 from ldpstream.collector.store.contract import Archive, Release
+from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.sqlite import chained
 from ldpstream.collector.store.sqlite.migrations import CHAINED, STEPS
 from ldpstream.errors import Mistake, Problem
@@ -69,7 +70,8 @@ def open_archive(file: Path) -> Iterator[Archive]:
             if version > len(STEPS):
                 raise Mistake(Problem.STORE_VERSION, file=file, found=version, known=len(STEPS))
             connection.execute("BEGIN")  # what is checked is what is read
-            yield SqliteArchive(file, connection, version)
+            with reading_store(file):
+                yield SqliteArchive(file, connection, version)
     except sqlite3.Error as error:
         fix = "give the store of a collector"
         raise Mistake(Problem.DATA_FILE, file=file, what=error, fix=fix) from None

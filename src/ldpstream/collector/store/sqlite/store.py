@@ -29,10 +29,13 @@ from ldpstream.collector.store.contract import (
     Stream,
     observed,
 )
+from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.sqlite import chained
+from ldpstream.collector.store.sqlite.identity import OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import select_releases
+from ldpstream.collector.store.sqlite.soundness import check_content, check_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
@@ -62,28 +65,36 @@ class SqliteStore(Store):
         self._readers = Readers(self._connect)
         self._setting = threading.Lock()
         self._open_rounds: dict[tuple[str, str], _OpenRound] = {}
+        self._files = OpenFiles()
         with ExitStack() as opening:
             with _writable(file):
                 file.parent.mkdir(parents=True, exist_ok=True)
                 opening.enter_context(_lock(file))
+                check_main_file(file)
                 make_private(file)
-            with _readable(file):
+            with reading_store(file):
                 writing = opening.enter_context(closing(self._connect()))
                 migrate(writing, file)
-                _check(writing)
+                check_content(writing)
                 self._chain = chained.begin_chain(writing, master, file)
                 self._recall(writing)
+            self._files = OpenFiles(file, log_of(file))
             self._held = opening.pop_all()
-        self._writer = Writer(writing, undone=self._recall)
+        self._writer = Writer(writing, begin=self._files.check, undone=self._recall)
 
     def close(self) -> None:
         self._writer.close()
         self._readers.close()
         self._held.close()
 
+    def trouble(self) -> str | None:
+        return self._files.trouble()
+
     def _connect(self) -> sqlite3.Connection:
-        # Readers pass from thread to thread.
-        connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
+        self._files.check()
+        # No file is made in place of one that was deleted; readers pass from thread to thread.
+        uri = f"{self._file.absolute().as_uri()}?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         connection.executescript(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
             "PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY;"
@@ -353,24 +364,6 @@ def _writable(file: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise Mistake(Problem.STORE_FILE, file=file, what=error.strerror) from None
-
-
-@contextmanager
-def _readable(file: Path) -> Iterator[None]:
-    """What a damaged file reads like, in one line."""
-    try:
-        yield
-    except (sqlite3.DatabaseError, ValueError) as error:
-        if isinstance(error, Mistake):
-            raise
-        raise Mistake(Problem.STORE_DAMAGED, file=file, what=error) from None
-
-
-def _check(connection: sqlite3.Connection) -> None:
-    """Refuse pages, types and CHECKs that are broken, before anything is released from them."""
-    ((found,),) = connection.execute("PRAGMA quick_check(1)")
-    if found != "ok":
-        raise sqlite3.DatabaseError(found.splitlines()[-1])
 
 
 def _lock(file: Path) -> Any:
