@@ -41,6 +41,9 @@ def main() -> None:
                 last = min(first + AT_ONCE, given.releases + 1)
                 page = [_release(t, given.labels, rng) for t in range(first, last)]
                 held.release("a", page, {}, 0)
+        began = time.perf_counter()
+        with closing(open_place(place, MASTER)) as store:
+            print(f"open: {time.perf_counter() - began:.1f} s")
             _timed("check", given.releases, lambda: store.check_releases("a").refuse_damage())
             _timed("chain anew", given.releases, lambda: store.accept_releases("a"))
 

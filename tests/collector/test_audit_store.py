@@ -154,6 +154,13 @@ def test_without_the_secret_an_export_says_that_it_did_not_check(
         assert "another master secret" in capsys.readouterr().err
 
 
+def test_a_store_that_is_not_there_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit", "store", str(tmp_path / "none.sqlite")]) == 2
+    assert "none.sqlite: there is no such file" in capsys.readouterr().err
+
+
 def test_damage_is_not_accepted_under_a_running_collector(
     tmp_path: Path, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,6 +69,7 @@ class TestPostgresStore(StoreContract):
             "INSERT INTO report_2 SELECT gen_random_uuid(), gen_random_uuid(), ''",
             "UPDATE lease SET holder = 'another'",
             "UPDATE lease SET token = 0",
+            "INSERT INTO release VALUES (1, 9, 9, '{}', 0, 0, false)",  # as 0.1.0 would
         ],
     )
     def test_the_schema_refuses_what_must_not_happen(self, store: Store, statement: str) -> None:

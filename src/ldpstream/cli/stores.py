@@ -20,10 +20,11 @@ UNCHAINED = "no: the next start of its collector chains it"
 
 @dataclass(frozen=True)
 class Place:
-    """A store, and its master secret."""
+    """A store, its master secret if it was found, and where else that could be."""
 
     store: str
-    master: bytes
+    master: bytes | None
+    secret_file: object
 
     @classmethod
     def of(cls, given: str) -> Place:
@@ -34,14 +35,20 @@ class Place:
 
         if given.endswith(".toml"):
             config = load(Path(given))
-            master, folder = find_master(config), config.folder
             store = str(config.store) if config.database is None else config.database.url
-        else:
-            store, master, folder = given, master_beside(given), Path(given).parent
-        if master is None:
-            file = "master_file" if "://" in store else file_of("master", folder)
-            raise Mistake(Problem.MASTER_MISSING, where=given, file=file)
-        return cls(store, master)
+            return cls(store, find_master(config), file_of("master", config.folder))
+        database = "://" in given
+        file = "a configuration's" if database else file_of("master", Path(given).parent)
+        return cls(given, master_beside(given), file)
+
+    @property
+    def _known_master(self) -> bytes:
+        if self.master is None:
+            from ldpstream.collector.store.database import Database
+
+            where = Database(self.store) if "://" in self.store else self.store
+            raise Mistake(Problem.MASTER_MISSING, where=where, file=self.secret_file)
+        return self.master
 
     def check(self, show: Show) -> list[dict[str, Any]]:
         """Check the chain of every stream: a row for each."""
@@ -49,7 +56,7 @@ class Place:
         from ldpstream.collector.store.chain import Checked
 
         with open_archive(self.store) as archive:
-            chain = archive.chain(self.master)
+            chain = archive.chain(self._known_master)
             streams = sorted(archive.terms())
             if chain is None:
                 return [_row(Checked(stream), UNCHAINED) for stream in streams]
@@ -62,7 +69,7 @@ class Place:
         """Chain streams as they are; a collector on a file must not run meanwhile."""
         from ldpstream.collector.service.opening import open_place
 
-        with closing(open_place(self.store, self.master)) as store:
+        with closing(open_place(self.store, self._known_master)) as store:
             for stream in streams:
                 store.accept_releases(stream)
 

@@ -17,7 +17,8 @@ class OpenFiles:
     """The files of a store, as they were when it was opened."""
 
     def __init__(self, *files: Path) -> None:
-        self._known = {file: _identity(file) for file in files}
+        found = {file: _identity(file) for file in files}
+        self._known = {file: one for file, one in found.items() if one is not None}
 
     def trouble(self) -> str | None:
         """Say which file is gone, or is another one now; None if all are as they were."""
