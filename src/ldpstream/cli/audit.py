@@ -167,10 +167,12 @@ def store(
     place = Place.of(where)
     with stages("audit") as show:
         rows = place.check(show)
-    if rows or as_json:
-        print_rows(rows, as_json=as_json)
-    else:
-        print(f"{where}: there are no streams")
+    if as_json:
+        print_rows(rows, as_json=True)
+    for row in () if as_json else rows:
+        none = None if row["releases"] is None else "none"
+        print_rows([row | {"damage": row["damage"] or none}], as_json=False)
+        print()
     damaged = [row["stream"] for row in rows if row["damage"]]
     if not damaged:
         return

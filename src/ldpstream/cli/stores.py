@@ -59,7 +59,7 @@ class Place:
             chain = archive.chain(self._known_master)
             streams = sorted(archive.terms())
             if chain is None:
-                return [_row(Checked(stream), UNCHAINED) for stream in streams]
+                return [_row(Checked(stream), UNCHAINED) | {"releases": None} for stream in streams]
             return [
                 _row(archive.check_releases(chain, stream, partial(_tell, show, stream)), "yes")
                 for stream in streams
