@@ -175,7 +175,9 @@ def measure_store(batches: int = 50, batch: int = 10_000) -> StoreAlone:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url, _ = stack.enter_context(postgres(folder / "postgres"))
-        store = stack.enter_context(closing(PostgresStore(Database(url))))
+        store = stack.enter_context(
+            closing(PostgresStore(Database(url), b"master secret of the benchmark"))
+        )
         store.create_stream("a", {})
         lease = store.lease("a", "me", 3600)
         assert lease is not None

@@ -140,8 +140,18 @@ class Problem(Enum):
         "try again: this collector follows that one from now on",
     )
     MASTER_DIFFERS = (
-        "{where} belongs to collectors with another master secret",
-        "give all collectors of a store the same master secret (docs/scale.md)",
+        "{where} was begun with another master secret",
+        "put that one into LDPSTREAM_MASTER_SECRET, its master_file, or master.secret in the "
+        "store's folder: without it every device must enrol anew, at a new store",
+    )
+    MASTER_MISSING = (
+        "{where} is there, and its master secret is not, in {file} or LDPSTREAM_MASTER_SECRET",
+        "put the secret back there: without it every device must enrol anew, at a new store",
+    )
+    CHAIN_BROKEN = (
+        "stream {stream} is not as it was released: {what}",
+        "restore a backup, or see all damage by: ldpstream audit store FILE "
+        "(with --accept it is served as it is)",
     )
     CLOCK_UNCONFIRMED = (
         "the machine's clock is {amount} {side} the time that its steady clock confirms",

@@ -17,7 +17,7 @@ from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.contract import Store
 from ldpstream.collector.store.sqlite.store import SqliteStore
-from tests.collector.helpers import START_MS, device_of, report_of, unsigned
+from tests.collector.helpers import SECRETS, START_MS, device_of, report_of, unsigned
 
 
 class Crash(Exception):
@@ -68,7 +68,7 @@ class World:
         return range(1, self.config.population + 1)
 
     def enrol_everyone(self) -> None:
-        with closing(SqliteStore(self.file)) as store:
+        with closing(SqliteStore(self.file, SECRETS.master)) as store:
             Coordinator(self.config, store, self.clock)
             if self.config.selection is Selection.ROSTER:
                 for number in self.devices:

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ldpstream.collector.credentials.sealing import check_of, seal, unseal
 from ldpstream.collector.reports.verdicts import Verdict
+from ldpstream.collector.store.chain import Checked
+from ldpstream.collector.store.chain_key import CHAIN_KEY
 from ldpstream.collector.store.contract import Release, RoundState, Store
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
-from tests.collector.helpers import device_of, new_round, unsigned
+from tests.collector.helpers import SECRETS, device_of, new_round, unsigned
 
 TERMS = {
     "version": 1,
@@ -61,6 +64,52 @@ def stored_reports(store: Store) -> list[bytes]:
     return [found[device] for device in sorted(found)]
 
 
+STORED = '{"t":3,"values":[0.1,0.8],"variance":[1e-17,0.5],"fresh":true}'
+DAMAGE = {
+    "a digit": (3, f"UPDATE release SET content = '{STORED}' WHERE t = 3"),
+    "a time": (3, "UPDATE release SET at_ms = at_ms + 1 WHERE t = 3"),
+    "asked": (3, "UPDATE release SET asked = 11 WHERE t = 3"),
+    "received": (3, "UPDATE release SET received = 9 WHERE t = 3"),
+    "missed": (3, "UPDATE release SET missed = true WHERE t = 3"),
+    "the first removed": (2, "DELETE FROM release WHERE t = 1"),
+    "one removed": (4, "DELETE FROM release WHERE t = 3"),
+    "the tail removed": (5, "DELETE FROM release WHERE t > 4"),
+    "all removed": (1, "DELETE FROM release"),
+    "the tail removed, and the end moved": (
+        4,
+        "DELETE FROM release WHERE t > 4;"
+        " UPDATE stream SET last_t = 4, head = (SELECT link FROM release WHERE t = 4)",
+    ),
+    "the beginning removed, and the checkpoint moved": (
+        7,
+        "UPDATE stream SET checkpoint_t = 2, checkpoint = (SELECT link FROM release WHERE t = 2);"
+        " DELETE FROM release WHERE t <= 2",
+    ),
+    "two exchanged": (
+        3,
+        "UPDATE release SET t = 103 WHERE t = 3; UPDATE release SET t = 3 WHERE t = 4;"
+        " UPDATE release SET t = 4 WHERE t = 103",
+    ),
+    "one inserted": (
+        5,
+        "INSERT INTO release SELECT stream, 5, at_ms, content, asked, received, missed, link"
+        " FROM release WHERE t = 4",
+    ),
+    "one appended": (
+        9,
+        "INSERT INTO release SELECT stream, 9, at_ms, content, asked, received, missed, link"
+        " FROM release WHERE t = 7",
+    ),
+    "a link": (
+        3,
+        "UPDATE release SET link = (SELECT link FROM release WHERE t = 2) WHERE t = 3",
+    ),
+    "the state": (7, """UPDATE stream SET mechanism = '{"t":6}'"""),
+    "the terms": (7, """UPDATE stream SET terms = '{"window":1}'"""),
+}
+"""What somebody may do to the releases of t = 1, 2, 3, 4, 6, 7, and the first t that shows it."""
+
+
 class StoreContract:
     """One test for each promise. `reopened` must behave like a new process after kill -9."""
 
@@ -73,12 +122,20 @@ class StoreContract:
         self.current.close()
 
     @abstractmethod
-    def create(self) -> Store:
-        """A new store, empty."""
+    def create(self, master: bytes = SECRETS.master) -> Store:
+        """A new store, empty; or the one that is there."""
+
+    @abstractmethod
+    def property(self, name: str) -> str:
+        """What the store has under that name."""
 
     @abstractmethod
     def reopened(self) -> Store:
         """The same store after a crash of the process; also put into `self.current`."""
+
+    @abstractmethod
+    def tamper(self, statements: str) -> None:
+        """Change the store behind its back, without its triggers."""
 
     # Streams and devices
 
@@ -208,6 +265,108 @@ class StoreContract:
         assert found is not None
         assert (found.last_t, found.mechanism) == (2, {"t": 2})
         assert store.releases("a", 0, 10) == [release_of(2)]
+
+    # The chain
+
+    @pytest.fixture
+    def released(self, store: Store) -> Store:
+        for part in ((1, 2), (3, 4), (6, 7)):
+            store.release("a", [release_of(t) for t in part], {"t": part[-1]}, 0)
+        return store
+
+    def test_the_chain_of_what_was_released_holds(self, released: Store) -> None:
+        whole = Checked("a", releases=6, first_t=1, last_t=7, damage=None)
+        assert released.check_releases("a") == whole
+        assert self.reopened().check_releases("a") == whole
+        assert self.current.check_releases("b") == Checked("b")
+
+    @pytest.mark.parametrize("what", DAMAGE)
+    def test_what_was_done_to_releases_is_found_and_can_be_accepted(
+        self, released: Store, what: str
+    ) -> None:
+        t, statements = DAMAGE[what]
+        self.tamper(statements)
+        for _ in range(2):
+            found = self.current.check_releases("a")
+            assert found.damage is not None
+            assert found.damage.t == t
+            with pytest.raises(Mistake, match=f"stream a is not .* t={t}"):
+                found.refuse_damage()
+            self.reopened()
+        before = self.current.releases("a", 0, 10)
+        self.current.accept_releases("a")
+        assert self.current.releases("a", 0, 10) == before
+        self.current.release("a", [release_of(10)], {"t": 10}, 0)
+        assert self.current.releases("a", 0, 10) == [*before, release_of(10)]
+        assert self.reopened().check_releases("a").damage is None
+
+    def test_what_was_changed_under_a_running_collector_is_not_sealed_again(
+        self, released: Store
+    ) -> None:
+        self.tamper(DAMAGE["the tail removed, and the end moved"][1])
+        with pytest.raises(Mistake, match="stream a is not as it was released"):
+            released.release("a", [release_of(8)], {"t": 8}, 0)
+        assert [one.t for one in released.releases("a", 0, 10)] == [1, 2, 3, 4]
+
+    def test_a_prefix_is_pruned_and_the_rest_still_holds(self, released: Store) -> None:
+        released.prune("a", 4)
+        store = self.reopened()
+        assert store.check_releases("a") == Checked("a", releases=3, first_t=4, last_t=7)
+        store.prune("a", 2)  # they are gone already
+        store.release("a", [release_of(8)], {"t": 8}, 0)
+        store.prune("a", 99)
+        assert [one.t for one in store.releases("a", 0, 10)] == [8]
+        store.release("a", [release_of(9)], {"t": 9}, 0)
+        assert self.reopened().check_releases("a").damage is None
+        self.tamper("DELETE FROM release WHERE t = 8")
+        found = self.reopened().check_releases("a").damage
+        assert found is not None
+        assert found.t == 9
+
+    def test_a_chain_is_of_one_stream(self, released: Store) -> None:
+        released.create_stream("b", TERMS)
+        self.tamper(
+            "INSERT INTO release SELECT stream + 1, t, at_ms, content, asked, received, missed,"
+            " link FROM release; UPDATE stream SET last_t = 7 WHERE name = 'b';"
+            " UPDATE stream SET head = (SELECT head FROM stream WHERE name = 'a'),"
+            " seal = (SELECT seal FROM stream WHERE name = 'a') WHERE name = 'b'"
+        )
+        found = self.current.check_releases("b").damage
+        assert found is not None
+        assert found.t == 1
+
+    def test_another_master_secret_is_refused(self, store: Store) -> None:
+        store.close()
+        with pytest.raises(Mistake, match="another master secret") as refused:
+            self.create(b"another master secret")
+        assert refused.value.problem is Problem.MASTER_DIFFERS
+        self.current = self.create()
+
+    def test_the_chain_outlives_a_change_of_the_master_secret(self, released: Store) -> None:
+        """What a rotation does: the same key, sealed anew."""
+        new = b"the next master secret"
+        key = unseal(SECRETS.master, CHAIN_KEY, self.property(CHAIN_KEY))
+        assert key is not None
+        self.tamper(
+            f"UPDATE property SET value = '{seal(new, CHAIN_KEY, key)}' WHERE name = 'chain-key';"
+            f" UPDATE property SET value = '{check_of(new)}' WHERE name = 'master'"
+        )
+        released.close()
+        self.current = self.create(new)
+        assert self.current.check_releases("a").damage is None
+
+    def test_a_sealed_key_that_was_changed_is_refused(self, released: Store) -> None:
+        sealed = self.property(CHAIN_KEY)
+        other = f"{int(sealed[40], 16) ^ 1:x}"
+        self.tamper(
+            f"UPDATE property SET value = '{sealed[:40]}{other}{sealed[41:]}'"
+            " WHERE name = 'chain-key'"
+        )
+        released.close()
+        with pytest.raises(Mistake, match="the key of its chain does not open"):
+            self.create()
+        self.tamper(f"UPDATE property SET value = '{sealed}' WHERE name = 'chain-key'")
+        self.current = self.create()
 
     def test_who_was_asked_is_forgotten_after_the_window(self, store: Store) -> None:
         for t in (1, 2):

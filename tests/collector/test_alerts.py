@@ -208,7 +208,7 @@ def test_a_webhook_is_a_url(tmp_path: Path, url: str) -> None:
 
 @contextmanager
 def stored(folder: Path) -> Iterator[SqliteStore]:
-    with closing(SqliteStore(folder / "c.sqlite")) as store:
+    with closing(SqliteStore(folder / "c.sqlite", SECRETS.master)) as store:
         if store.stream("a") is None:
             store.create_stream("a", {"labels": ["x", "y", "z"]})
         yield store

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ldpstream.collector.clock import FOLLOWED_MS
 from ldpstream.collector.config import load
+from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.protocol.terms import Terms
 from tests.collector.group import eventually
@@ -79,7 +80,8 @@ def test_a_year_ahead_for_a_while_costs_no_timestamp(tmp_path: Path) -> None:
         assert collector.stop() == 0
         assert collector.log.read_text().count("is believed again") == 1
 
-    with closing(SqliteStore(load(file).store)) as store:
+    config = load(file)
+    with closing(SqliteStore(config.store, Secrets.load({}, config.folder).master)) as store:
         stored, releases = store.stream("a"), store.releases("a", 0, 10_000)
     assert stored is not None
     now_ms = time.time_ns() // 1_000_000

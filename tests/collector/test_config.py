@@ -15,6 +15,7 @@ from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.oracles import Oracle
+from tests.collector.helpers import SECRETS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "stream.toml"
 
@@ -230,9 +231,9 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, folder: str) ->
     with pytest.raises(Mistake, match=r"secret: .*; make the store's folder writable"):
         Secrets.load({}, tmp_path / folder, {})
     with pytest.raises(Mistake, match="cannot be used as a store"):
-        SqliteStore(tmp_path / folder / "collector.sqlite")
+        SqliteStore(tmp_path / folder / "collector.sqlite", SECRETS.master)
 
 
 def test_a_folder_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(Mistake, match="cannot be used as a store: Is a directory"):
-        SqliteStore(tmp_path)
+        SqliteStore(tmp_path, SECRETS.master)

@@ -20,7 +20,7 @@ from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.registry import build, names
 from ldpstream.privacy.epsilon import Epsilon
 from tests.collector.driving import Crash, DyingStore, World, miscounted, most_spent
-from tests.collector.helpers import START_MS, device_of, new_round, stream_config, unsigned
+from tests.collector.helpers import SECRETS, START_MS, device_of, new_round, stream_config, unsigned
 
 MECHANISMS = names()
 TIMESTAMPS = 7
@@ -38,7 +38,7 @@ def test_releases_are_those_of_the_mechanism_on_the_same_tallies(
     mechanism: str, selection: str, tmp_path: Path
 ) -> None:
     world = world_of(tmp_path, mechanism=mechanism, selection=selection)
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, TIMESTAMPS)
         assert [*miscounted(store, world)] == []
         rounds = {(one.t, one.purpose): one for one in store.rounds("a", 0)}
@@ -63,14 +63,14 @@ def test_no_device_is_asked_for_more_than_epsilon_in_a_window(
     mechanism: str, tmp_path: Path
 ) -> None:
     world = world_of(tmp_path, mechanism=mechanism, selection="roster", window=3)
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, 12)
     assert 0 < most_spent(world) <= Epsilon.of(1).nano
 
 
 def test_a_roster_sample_has_exactly_the_size_asked_for(tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism="lpu", selection="roster", population=42)
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, 8)
     sizes = [len(asking.asked or ()) for asking in world.told.values()]
     assert sizes == [42 * t // 4 - 42 * (t - 1) // 4 for t in range(1, 9)]
@@ -78,7 +78,7 @@ def test_a_roster_sample_has_exactly_the_size_asked_for(tmp_path: Path) -> None:
 
 def test_open_rates_make_up_for_those_who_have_reported(tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism="lpu", selection="open")
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, 6)
         answered = [one.support.reports for one in store.rounds("a", 0) if one.support]
     silent = [sum(min(10, n) for n in answered[max(0, t - 3) : t]) for t in range(6)]
@@ -100,7 +100,7 @@ class Heard(Listener):
 def test_a_restart_never_announces_an_open_round_as_none(tmp_path: Path) -> None:
     """Else a device that polls in that moment would get the serial without its round."""
     world = world_of(tmp_path, mechanism="lpu", selection="open")
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         before = Heard()
         Coordinator(world.config, store, world.clock, before).advance()
         after = Heard()
@@ -139,11 +139,11 @@ def test_a_crash_at_any_step_changes_nothing(
         folder.mkdir()
         world = world_of(folder, mechanism=mechanism, selection=selection, window=3, population=12)
         changes = 0
-        with closing(SqliteStore(world.file)) as store:
+        with closing(SqliteStore(world.file, SECRETS.master)) as store:
             dying = DyingStore(store, die_at, after=after)
             with suppress(Crash):
                 changes = world.live(dying, 5)
-        with closing(SqliteStore(world.file)) as store:
+        with closing(SqliteStore(world.file, SECRETS.master)) as store:
             world.live(store, 5)
             assert [*miscounted(store, world)] == []
             rounds = store.rounds("a", 0)
@@ -165,7 +165,7 @@ def test_a_crash_at_any_step_changes_nothing(
 def test_nobody_is_asked_twice_after_a_crash(tmp_path: Path) -> None:
     """The sample is stored before it is announced, and stays the same."""
     world = world_of(tmp_path, mechanism="lpu", selection="roster")
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         first = Coordinator(world.config, store, world.clock)
         first.advance()
         second = Coordinator(world.config, store, world.clock)
@@ -179,11 +179,11 @@ def test_nobody_is_asked_twice_after_a_crash(tmp_path: Path) -> None:
 def test_reports_of_before_a_crash_are_counted_with_those_of_after_it(tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism="lbu")
     for numbers in ((1, 2), (2, 3)):
-        with closing(SqliteStore(world.file)) as store:
+        with closing(SqliteStore(world.file, SECRETS.master)) as store:
             coordinator = Coordinator(world.config, store, world.clock)
             coordinator.advance()
             store.accept("a", "1-publication", unsigned(*((n, b"\1\0") for n in numbers)))
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.clock.advance(9500)
         Coordinator(world.config, store, world.clock).advance()
         (stored,) = store.rounds("a", 0)
@@ -193,7 +193,7 @@ def test_reports_of_before_a_crash_are_counted_with_those_of_after_it(tmp_path: 
 
 def test_a_sleeping_fleet_gets_approximations(tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism="lpa")
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         coordinator = Coordinator(world.config, store, world.clock)
         while coordinator.last_t < 5:
             world.clock.advance_to(coordinator.advance())
@@ -204,7 +204,7 @@ def test_a_sleeping_fleet_gets_approximations(tmp_path: Path) -> None:
 
 def test_rounds_close_at_their_deadlines(tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism="lbd")
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         coordinator = Coordinator(world.config, store, world.clock)
         assert coordinator.advance() == START_MS + 4500
         world.clock.advance(4499)
@@ -221,7 +221,7 @@ def test_rounds_close_at_their_deadlines(tmp_path: Path) -> None:
 
 def test_a_roster_round_closes_when_everyone_has_answered(tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism="lpu", selection="roster")
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         coordinator = Coordinator(world.config, store, world.clock)
         coordinator.advance()
         assert coordinator.open is not None
@@ -235,7 +235,7 @@ def test_fewer_devices_than_expected_are_asked_in_proportion(tmp_path: Path) -> 
     """Fewer are asked in each round, so that the devices last for the window."""
     config = stream_config(tmp_path, mechanism="lpu", selection="roster", population=400)
     clock = ManualClock(START_MS)
-    with closing(SqliteStore(tmp_path / "store.sqlite")) as store:
+    with closing(SqliteStore(tmp_path / "store.sqlite", SECRETS.master)) as store:
         Coordinator(config, store, clock)
         for number in range(40):
             store.enrol("a", device_of(number))
@@ -252,10 +252,10 @@ def test_fewer_devices_than_expected_are_asked_in_proportion(tmp_path: Path) -> 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_missed_timestamps_are_carried_over_and_said_to_be(mechanism: str, tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism=mechanism)
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, 2)
     world.clock.advance_to(START_MS + 7 * 10_000 + 5)
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, 9)
         released = store.releases("a", 0, 100)
     assert [release.t for release in released] == [*range(1, 10)]
@@ -272,14 +272,14 @@ def test_many_missed_timestamps_are_carried_over_in_parts(
     """After a crash between two parts, the next start releases the rest."""
     monkeypatch.setattr("ldpstream.collector.releases.paging.NUMBERS", 6)  # two releases
     world = world_of(tmp_path, mechanism="lbu")
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, 2)
     world.clock.advance_to(START_MS + 7 * 10_000 + 5)
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         with pytest.raises(Crash):
             world.live(DyingStore(store, die_at=1, after=True), 9)
         assert [release.t for release in store.releases("a", 0, 100)] == [*range(1, 7)]
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, 9)
         released = store.releases("a", 0, 100)
     assert [release.t for release in released] == [*range(1, 10)]
@@ -288,13 +288,13 @@ def test_many_missed_timestamps_are_carried_over_in_parts(
 
 def test_a_timestamp_that_was_being_asked_is_finished_late(tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism="lbu")
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         coordinator = Coordinator(world.config, store, world.clock)
         coordinator.advance()
         assert coordinator.open is not None
         store.accept("a", coordinator.open.name, unsigned((1, b"\1\1")))
     world.clock.advance(50_000)
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         Coordinator(world.config, store, world.clock).advance()
         released = store.releases("a", 0, 100)
     assert (released[0].t, released[0].received, released[0].missed) == (1, 1, False)
@@ -303,7 +303,7 @@ def test_a_timestamp_that_was_being_asked_is_finished_late(tmp_path: Path) -> No
 
 def test_a_timestamp_that_is_nearly_over_is_not_begun(tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism="lpu")
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, 1)
         world.clock.advance_to(START_MS + 19_000)
         late = Coordinator(world.config, store, world.clock)
@@ -315,7 +315,7 @@ def test_a_timestamp_that_is_nearly_over_is_not_begun(tmp_path: Path) -> None:
 
 def test_nothing_happens_before_the_start(tmp_path: Path) -> None:
     config = stream_config(tmp_path)
-    with closing(SqliteStore(tmp_path / "store.sqlite")) as store:
+    with closing(SqliteStore(tmp_path / "store.sqlite", SECRETS.master)) as store:
         Coordinator(config, store, ManualClock(START_MS))
         early = Coordinator(config, store, ManualClock(START_MS - 99_000))
         assert early.advance() == START_MS
@@ -330,7 +330,7 @@ def test_terms_that_devices_have_pinned_cannot_change(
 ) -> None:
     world = world_of(tmp_path)
     with (
-        closing(SqliteStore(world.file)) as store,
+        closing(SqliteStore(world.file, SECRETS.master)) as store,
         pytest.raises(Mistake, match="devices have pinned"),
     ):
         Coordinator(stream_config(tmp_path, **change), store, world.clock)
@@ -338,7 +338,7 @@ def test_terms_that_devices_have_pinned_cannot_change(
 
 def test_another_mechanism_cannot_take_over_a_stream(tmp_path: Path) -> None:
     world = world_of(tmp_path, mechanism="lpu")
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, 1)
         with pytest.raises(Mistake, match="saved state"):
             Coordinator(stream_config(tmp_path, mechanism="lbu"), store, world.clock)

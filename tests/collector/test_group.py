@@ -21,7 +21,7 @@ from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.store import PostgresStore
 from tests.collector.group import Collector, Crowd, eventually, group_of
-from tests.collector.helpers import device_of
+from tests.collector.helpers import SECRETS, device_of
 
 LEASE_SECONDS = 1
 GRACE_SECONDS = 2
@@ -101,7 +101,7 @@ def test_a_coordinator_that_is_killed_in_any_state_is_replaced(
 ) -> None:
     """Each leader is killed at another point, and a new collector starts; devices use all."""
     file = config_file(tmp_path, database)
-    with group_of(file, 3) as group, closing(PostgresStore(database)) as store:
+    with group_of(file, 3) as group, closing(PostgresStore(database, SECRETS.master)) as store:
         crowd = Crowd(group, store, DEVICES)
         crowd.enrol()
         with crowd, connect(database) as connection:
@@ -117,7 +117,7 @@ def test_a_coordinator_that_is_killed_in_any_state_is_replaced(
                     assert seconds < 2 * LEASE_SECONDS + GRACE_SECONDS, (point, when)
                     crowd.goes_on()
                     replacement.result()
-    with closing(PostgresStore(database)) as store:
+    with closing(PostgresStore(database, SECRETS.master)) as store:
         crowd.store = store
         assert sum(not one.missed for one in crowd.judge()) > len(POINTS)
 
@@ -131,7 +131,7 @@ def test_a_coordinator_that_wakes_up_cannot_change_anything(
     have released as missed.
     """
     file = config_file(tmp_path, database, mechanism="lpu")
-    with group_of(file, 2) as group, closing(PostgresStore(database)) as store:
+    with group_of(file, 2) as group, closing(PostgresStore(database, SECRETS.master)) as store:
         crowd = Crowd(group, store, DEVICES)
         crowd.enrol()
         with crowd, connect(database) as connection:
@@ -153,7 +153,7 @@ def test_a_coordinator_that_wakes_up_cannot_change_anything(
 def test_every_collector_serves_the_stream(tmp_path: Path, database: Database) -> None:
     """Long polls, feeds, status and page work at followers, with hardly any delay."""
     file = config_file(tmp_path, database, interval_ms=1500)
-    with group_of(file, 3) as group, closing(PostgresStore(database)) as store:
+    with group_of(file, 3) as group, closing(PostgresStore(database, SECRETS.master)) as store:
         crowd = Crowd(group, store, DEVICES)
         crowd.enrol()
         leader = group.leader

@@ -18,7 +18,7 @@ from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
-from tests.collector.helpers import new_round, unsigned
+from tests.collector.helpers import SECRETS, new_round, unsigned
 from tests.collector.store_contract import TERMS, release_of
 
 HOLDERS = ("one", "two", "three")
@@ -28,7 +28,7 @@ SECONDS = 1000
 
 @pytest.fixture
 def store(database: Database) -> Iterator[PostgresStore]:
-    with closing(PostgresStore(database)) as found:
+    with closing(PostgresStore(database, SECRETS.master)) as found:
         found.create_stream("a", TERMS)
         yield found
 

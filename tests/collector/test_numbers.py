@@ -19,7 +19,7 @@ from ldpstream.numeric import Numeric, Range
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Terms
 from tests.collector.driving import World, miscounted, most_spent
-from tests.collector.helpers import stream_config
+from tests.collector.helpers import SECRETS, stream_config
 
 TIMESTAMPS = 12
 
@@ -34,7 +34,7 @@ def world_of(folder: Path, mechanism: str = "lpf", **given: object) -> World:
 
 
 def lived(world: World) -> list[Release]:
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         world.live(store, TIMESTAMPS)
         assert [*miscounted(store, world)] == []
         return store.releases("a", 0, 100)
@@ -46,7 +46,7 @@ def test_releases_are_means_in_the_unit_of_the_range(mechanism: str, tmp_path: P
     released = lived(world)
     assert [release.t for release in released] == [*range(1, TIMESTAMPS + 1)]
     assert most_spent(world) <= 10**9
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         rounds = {(one.t, one.purpose): one for one in store.rounds("a", 0)}
     again = build(mechanism, world.config.settings)
     for release in released:
@@ -83,7 +83,7 @@ def test_a_restart_takes_up_the_stream_and_another_range_is_refused(tmp_path: Pa
     world = world_of(tmp_path)
     lived(world)
     other = stream_config(tmp_path, labels=None, range=[0, 60], oracle="auto", mechanism="lpf")
-    with closing(SqliteStore(world.file)) as store:
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
         assert Coordinator(world.config, store, world.clock).last_t == TIMESTAMPS
         with pytest.raises(Exception, match="values"):
             Coordinator(other, store, world.clock)

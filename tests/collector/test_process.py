@@ -40,7 +40,7 @@ oracle = "grr"
 selection = "roster"
 population = 4
 """
-PATH = "/v1/streams/a/rounds/1-publication/reports"
+PATH = "/v1/streams/a/rounds/{}/reports"
 SECONDS = 60
 """Far more than anything here takes."""
 
@@ -53,10 +53,13 @@ def call(port: int, method: str, path: str, body: bytes = b"", **headers: str) -
         return answer.status, json.loads(answer.read())
 
 
-def report(port: int, keys: DeviceKeys, number: int) -> tuple[int, Any]:
+def report(
+    port: int, keys: DeviceKeys, number: int, round_name: str = "1-publication"
+) -> tuple[int, Any]:
     device, content = device_of(number), bytes([1, number % 3])
-    mac = report_mac(keys.of(device), report_prefix("a", "1-publication"), content)
-    return call(port, "POST", PATH, content, Ldp_Device=device.hex(), Ldp_Mac=mac.hex())
+    mac = report_mac(keys.of(device), report_prefix("a", round_name), content)
+    path = PATH.format(round_name)
+    return call(port, "POST", path, content, Ldp_Device=device.hex(), Ldp_Mac=mac.hex())
 
 
 def first_event(port: int) -> dict[str, Any]:
@@ -75,8 +78,9 @@ def first_event(port: int) -> dict[str, Any]:
 def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -> None:
     collector = CollectorProcess.of(tmp_path, CONFIG)
     config = load(collector.file)
-    keys = DeviceKeys(Secrets.load({}, config.folder).master, "a")
-    with closing(SqliteStore(config.store)) as store:
+    master = Secrets.load({}, config.folder).master
+    keys = DeviceKeys(master, "a")
+    with closing(SqliteStore(config.store, master)) as store:
         Coordinator(config.streams[0], store, ManualClock(SystemClock().wall_ms()))
         for number in range(4):
             store.enrol("a", device_of(number))
@@ -100,7 +104,7 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
         assert report(port, keys, 0)[0] == 410
         assert collector.stop() == 0
 
-    with closing(SqliteStore(config.store)) as store:
+    with closing(SqliteStore(config.store, master)) as store:
         (stored,) = store.rounds("a", 0)
         assert stored.support is not None
         assert (stored.support.counts.tolist(), stored.support.reports) == ([2, 1, 1], 4)
@@ -144,7 +148,9 @@ def test_a_collector_may_have_as_many_connections_as_it_is_told(tmp_path: Path) 
 
 def test_mistakes_end_in_one_line_and_status_2(tmp_path: Path) -> None:
     collector = CollectorProcess.of(tmp_path, CONFIG)
-    with closing(SqliteStore(load(collector.file).store)), pytest.raises(RuntimeError) as failed:
+    config = load(collector.file)
+    store = SqliteStore(config.store, Secrets.load({}, config.folder).master)
+    with closing(store), pytest.raises(RuntimeError) as failed:
         collector.start()
     assert collector.process.returncode == 2
     said = collector.log.read_text()

@@ -18,7 +18,7 @@ from ldpstream.collector.store.sqlite.readers import MOST_IDLE
 from ldpstream.collector.store.sqlite.store import FORGET_ASKED, SqliteStore
 from ldpstream.errors import Mistake
 from ldpstream.oracles.collector_half import Support
-from tests.collector.helpers import device_of, new_round, unsigned
+from tests.collector.helpers import SECRETS, device_of, new_round, unsigned
 from tests.collector.store_contract import StoreContract, release_of
 
 
@@ -54,18 +54,33 @@ class TestSqliteStore(StoreContract):
     def _folder(self, tmp_path: Path) -> None:
         self.file = tmp_path / "new" / "store.sqlite"
 
-    def create(self) -> Store:
-        return SqliteStore(self.file)
+    def create(self, master: bytes = SECRETS.master) -> Store:
+        return SqliteStore(self.file, master)
+
+    def property(self, name: str) -> str:
+        with closing(sqlite3.connect(self.file)) as connection:
+            return str(
+                *connection.execute("SELECT value FROM property WHERE name = ?", (name,)).fetchone()
+            )
+
+    def tamper(self, statements: str) -> None:
+        with closing(sqlite3.connect(self.file)) as connection:
+            triggers = connection.execute(
+                "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"
+            ).fetchall()
+            drop = "".join(f"DROP TRIGGER {name};" for name, _ in triggers)
+            again = "".join(f"{sql};" for _, sql in triggers)
+            connection.executescript(f"{drop}{statements};{again}")
 
     def reopened(self) -> Store:
         """Every call has committed, so closing leaves what a crash would leave."""
         self.current.close()
-        self.current = SqliteStore(self.file)
+        self.current = SqliteStore(self.file, SECRETS.master)
         return self.current
 
     def test_one_collector_a_file(self, store: Store) -> None:
         with pytest.raises(Mistake, match="in use by another collector"):
-            SqliteStore(self.file)
+            SqliteStore(self.file, SECRETS.master)
 
     def test_a_store_of_a_newer_release_is_left_alone(self, store: Store) -> None:
         store.close()
@@ -73,9 +88,9 @@ class TestSqliteStore(StoreContract):
             connection.execute("PRAGMA user_version = 99")
         connection.close()
         with pytest.raises(Mistake, match="newer release"):
-            SqliteStore(self.file)
+            SqliteStore(self.file, SECRETS.master)
         self.file = self.file.with_name("other.sqlite")
-        self.current = SqliteStore(self.file)
+        self.current = SqliteStore(self.file, SECRETS.master)
 
     def test_commits_reach_the_disk(self, store: Store) -> None:
         assert isinstance(store, SqliteStore)
@@ -126,7 +141,7 @@ class TestSqliteStore(StoreContract):
         file = self.file.with_name("before.sqlite")
         with closing(sqlite3.connect(file)) as before:
             before.executescript("".join(STEPS[:2]) + "PRAGMA user_version = 2;")
-        SqliteStore(file).close()
+        SqliteStore(file, SECRETS.master).close()
         for one in (self.file, file):
             with closing(sqlite3.connect(one)) as connection:
                 ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {FORGET_ASKED}", (1, 5))

@@ -17,7 +17,7 @@ from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Terms
 from tests.collector.api import ENROL, STREAM, running
-from tests.collector.helpers import START_MS, stream_config
+from tests.collector.helpers import SECRETS, START_MS, stream_config
 
 LABELS = ("north", "süd", "none")
 FIXED = {
@@ -81,7 +81,7 @@ def test_another_other_label_is_refused(
     tmp_path: Path, stored: str | None, given: str | None, told: str
 ) -> None:
     clock = ManualClock(START_MS)
-    with closing(SqliteStore(tmp_path / "c.sqlite")) as store:
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
         Coordinator(stream_config(tmp_path, other=stored), store, clock)
         Coordinator(stream_config(tmp_path, other=stored), store, clock)
         with pytest.raises(Mistake) as refused:
@@ -100,6 +100,6 @@ def test_a_stream_that_was_stored_by_0_1_0_is_taken_up(tmp_path: Path) -> None:
         "interval_ms": 10_000,
         "start_ms": START_MS,
     }
-    with closing(SqliteStore(tmp_path / "c.sqlite")) as store:
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
         store.create_stream("a", stored)
         assert Coordinator(config, store, ManualClock(START_MS)).terms.to_json() == stored

@@ -19,7 +19,7 @@ from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.database import Database
 from ldpstream.engines import local
 from tests.collector.driving import counts_of
-from tests.collector.helpers import START_MS, new_round, report_of, stream_config, unsigned
+from tests.collector.helpers import SECRETS, START_MS, new_round, report_of, stream_config, unsigned
 from tests.engines.rounds import logged
 from tests.jetstream import NatsServer
 
@@ -42,7 +42,10 @@ class Scene:
 def scene(
     server: NatsServer, database: Database, folder: Path, **given: object
 ) -> Iterator[tuple[Scene, Iterator[bool]]]:
-    with logged(server, database) as at, closing(LoggedStore(database, server.settings)) as store:
+    with (
+        logged(server, database) as at,
+        closing(LoggedStore(database, SECRETS.master, server.settings)) as store,
+    ):
         config = stream_config(folder, name=at.stream, **given)
         clock = ManualClock(START_MS)
         Coordinator(config, store, clock)
@@ -140,7 +143,7 @@ def test_the_round_of_another_collector_is_looked_up(
 ) -> None:
     with (
         scene(nats_server, database, tmp_path) as (at, engine),
-        closing(LoggedStore(database, nats_server.settings)) as other,
+        closing(LoggedStore(database, SECRETS.master, nats_server.settings)) as other,
     ):
         at.store.open_round(at.config.name, new_round())
         records = unsigned((1, b"\x01\x02"), (2, b"\x01\x00"))

@@ -51,8 +51,9 @@ def test_a_collector_and_an_engine_are_killed_and_nothing_is_lost(
         file = tmp_path / "collector.toml"
         file.write_text(CONFIG.format(store=database.url, ingest=server.settings.url))
         config = load(file)
-        keys = DeviceKeys(Secrets.load({}, config.folder).master, "a")
-        with closing(PostgresStore(database)) as store:
+        master = Secrets.load({}, config.folder).master
+        keys = DeviceKeys(master, "a")
+        with closing(PostgresStore(database, master)) as store:
             Coordinator(config.streams[0], store, ManualClock(SystemClock().wall_ms()))
             for number in range(DEVICES):
                 store.enrol("a", device_of(number))

@@ -129,7 +129,7 @@ class World(Listener):
 
     def _start(self, file: Path) -> None:
         self.file = file
-        self.store = SqliteStore(file)
+        self.store = SqliteStore(file, MASTER)
         self.mortal = Mortal(self.store, None, after=False)
         self.build()
 

@@ -46,7 +46,7 @@ from ldpstream.protocol.names import device_number
 from ldpstream.protocol.terms import Terms, TermsRefused
 from ldpstream.streams.counts import read_counts
 from ldpstream.streams.longform import Columns, read_events
-from tests.collector.helpers import new_round
+from tests.collector.helpers import SECRETS, new_round
 from tests.device.collectors import NUMBERS, Bench, a_round, make_terms
 
 LABELS = 12
@@ -318,7 +318,7 @@ def ledgers(data: st.DataObject) -> None:
 def _store() -> bytes:
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         file = Path(folder) / "c.sqlite"
-        with closing(SqliteStore(file)) as store:
+        with closing(SqliteStore(file, SECRETS.master)) as store:
             store.create_stream("a", json.loads(make_terms().canonical))
             store.open_round("a", new_round())
             row = np.arange(34, dtype=np.uint8).reshape(1, 34)
@@ -333,7 +333,7 @@ def stores(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         file = Path(folder) / "c.sqlite"
         file.write_bytes(data.draw(damaged(_store())))
-        with suppress(Mistake), closing(SqliteStore(file)) as store:
+        with suppress(Mistake), closing(SqliteStore(file, SECRETS.master)) as store:
             store.received("a", "1-publication")
 
 

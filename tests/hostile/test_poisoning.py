@@ -23,7 +23,7 @@ from ldpstream.oracles.shape import BitCount, FreshSeeds, bit_count_distribution
 from ldpstream.privacy.enumeration import distribution
 from ldpstream.privacy.epsilon import Epsilon
 from tests.collector.api import eventually, running
-from tests.collector.helpers import START_MS, device_of, stream_config
+from tests.collector.helpers import SECRETS, START_MS, device_of, stream_config
 from tests.hostile.poisoning.attacks import Attack, Attacker
 from tests.hostile.poisoning.fleet import Campaign, Plan
 from tests.hostile.poisoning.rounds import Setting, poison
@@ -137,7 +137,7 @@ class Stream:
     def __init__(self, config: StreamConfig, file: Path) -> None:
         self.config = config
         self.clock = ManualClock(START_MS)
-        self.store = SqliteStore(file)
+        self.store = SqliteStore(file, SECRETS.master)
         self.start()
 
     def start(self) -> None:

@@ -18,6 +18,7 @@ from ldpstream.device import LedgerUnusable
 from ldpstream.device.witness import ChangeTime
 from ldpstream.errors import Mistake, Problem
 from ldpstream.streams.counts import read_counts
+from tests.collector.helpers import SECRETS
 from tests.device.collectors import NANO, Bench, a_round
 from tests.hostile.fuzz import CONFIG
 
@@ -86,20 +87,20 @@ def test_a_damaged_ledger_is_told_as_one(tmp_path: Path, damage: object) -> None
 
 def test_a_damaged_store_is_refused_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "c.sqlite"
-    with closing(SqliteStore(file)) as store:
+    with closing(SqliteStore(file, SECRETS.master)) as store:
         store.create_stream("a", {})
     content = bytearray(file.read_bytes())
     content[4096 + 8 : 4096 + 200] = bytes(192)
     file.write_bytes(content)
     with pytest.raises(Mistake) as refused:
-        SqliteStore(file)
+        SqliteStore(file, SECRETS.master)
     assert refused.value.problem is Problem.STORE_DAMAGED
     assert "\n" not in str(refused.value)
     file.write_bytes(b"not a store at all" * 100)
     with pytest.raises(Mistake):
-        SqliteStore(file)
+        SqliteStore(file, SECRETS.master)
     file.unlink()
-    SqliteStore(file).close()  # a refused one leaves no lock behind
+    SqliteStore(file, SECRETS.master).close()  # a refused one leaves no lock behind
 
 
 @pytest.mark.parametrize(

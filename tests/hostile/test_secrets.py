@@ -21,6 +21,7 @@ from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.device import Unreachable
 from ldpstream.device.store import Store
 from ldpstream.errors import Mistake
+from tests.collector.helpers import SECRETS
 from tests.device.collectors import TOKEN, Bench, Vouching, a_round, device_key
 from tests.hostile.http_fuzz import TOKENS, collector
 from tests.serving import CollectorProcess
@@ -142,7 +143,7 @@ def test_files_are_for_their_owner_only_under_a_lax_umask(tmp_path: Path) -> Non
         bench = Bench(tmp_path / "ledgers" / "device.ldp")
         bench.path.parent.mkdir()
         bench.ask(bench.enrolled(), a_round(1))
-        with closing(SqliteStore(tmp_path / "data" / "c.sqlite")) as store:
+        with closing(SqliteStore(tmp_path / "data" / "c.sqlite", SECRETS.master)) as store:
             store.create_stream("a", {})
             Secrets.load({}, tmp_path / "data", {})
             found = modes(tmp_path / "data") | modes(tmp_path / "ledgers")
@@ -155,7 +156,7 @@ def test_files_are_for_their_owner_only_under_a_lax_umask(tmp_path: Path) -> Non
 def test_a_store_of_an_earlier_release_is_closed_to_others(tmp_path: Path) -> None:
     with lax_umask():
         (tmp_path / "c.sqlite").touch(0o644)
-        SqliteStore(tmp_path / "c.sqlite").close()
+        SqliteStore(tmp_path / "c.sqlite", SECRETS.master).close()
     assert modes(tmp_path)["c.sqlite"] == 0o600
 
 

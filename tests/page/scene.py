@@ -113,7 +113,7 @@ class Scene:
             came = sum(asked) - int(rng.integers(0, 1 + sum(asked) // 20))
             at_ms = start + t * config.interval_ms
             releases.append(Release(t, at_ms, content, sum(asked), came, missed=False))
-        with closing(SqliteStore(self.store)) as store:
+        with closing(SqliteStore(self.store, MASTER.encode())) as store:
             store.create_stream(name, terms.to_json())
             evaluator = AlertEvaluator(name, config.alerts, store, sends=False)
             store.release(name, releases, mechanism.save(), timestamps - config.window)

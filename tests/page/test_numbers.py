@@ -16,7 +16,7 @@ from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.mechanisms.registry import build
 from ldpstream.protocol.terms import Terms
 from tests.page.conftest import Watched
-from tests.page.scene import Scene
+from tests.page.scene import MASTER, Scene
 from tests.page.test_page import AXE, open_stream
 
 STREAM = """
@@ -45,7 +45,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     means = [10 * math.sin(t / 9) for t in range(1, 60)] + [LAST]
     releases = [_release(t, start, mean) for t, mean in enumerate(means, start=1)]
     state = build(config.mechanism, config.settings).save()
-    with closing(SqliteStore(made.store)) as store:
+    with closing(SqliteStore(made.store, MASTER.encode())) as store:
         store.create_stream("celsius", terms.to_json())
         store.release("celsius", releases, state, 0)
     with made.collector:

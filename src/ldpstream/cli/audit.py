@@ -12,11 +12,14 @@ import typer
 from ldpstream.cli import options
 from ldpstream.cli.output import Row, console, print_rows, stages
 from ldpstream.cli.running import STOPPED, check_folder, check_positive, command_line
+from ldpstream.cli.stores import Place
 
 if TYPE_CHECKING:
     from ldpstream.audit.results import Audit
 
-app = typer.Typer(help="Check the privacy promise: exactly, by attack, or on a device's file.")
+app = typer.Typer(
+    help="Check the privacy promise exactly, by attack or on a device's file; check a store."
+)
 
 LONGEST_FRACTION = 44
 
@@ -144,3 +147,36 @@ def ledger(
     from ldpstream.device.command_line import audit_ledger
 
     raise typer.Exit(audit_ledger(file, as_json=as_json))
+
+
+@app.command("store")
+def store(
+    where: Annotated[
+        str, typer.Argument(metavar="PLACE", help="a collector's configuration (.toml), or store")
+    ],
+    accept: Annotated[
+        bool, typer.Option("--accept", help="take damaged streams as they are from now on")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Follow the chain of all releases in a store, and say where it first breaks.
+
+    Needs the master secret. Nothing is written to the store, which may be in use, unless --accept
+    is given. Exit status 1 if a release was changed, removed or added.
+    """
+    place = Place.of(where)
+    with stages("audit") as show:
+        rows = place.check(show)
+    if as_json:
+        print_rows(rows, as_json=True)
+    for row in () if as_json else rows:
+        none = None if row["releases"] is None else "none"
+        print_rows([row | {"damage": row["damage"] or none}], as_json=False)
+        print()
+    damaged = [row["stream"] for row in rows if row["damage"]]
+    if not damaged:
+        return
+    if not accept:
+        raise typer.Exit(1)
+    place.accept(damaged)
+    _complain(f"from now on taken as it is: {', '.join(damaged)}")

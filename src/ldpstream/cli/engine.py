@@ -143,10 +143,10 @@ def _opened(file: Path) -> Iterator[_Place]:
 
 
 def _compare(place: _Place, recount: Recount, *, as_json: bool) -> None:
-    from ldpstream.collector.store.postgres.store import PostgresStore
+    from ldpstream.collector.store.postgres.archive import open_archive
     from ldpstream.engines.recount import compare
 
-    with closing(PostgresStore(place.database)) as store:
+    with open_archive(place.database) as store:
         rows = list(compare(place.log, place.counts, store, place.streams, recount))
     if rows or as_json:
         print_rows(rows, as_json=as_json)

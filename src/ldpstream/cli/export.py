@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -64,10 +65,18 @@ def command(
 
 
 def _from_store(store: str, stream: str, since: int) -> tuple[list[str], list[Release]]:
-    from ldpstream.collector.service.opening import open_archive
+    from ldpstream.collector.service.opening import master_beside, open_archive
 
     with open_archive(store) as archive:
-        return archive.labels(stream), archive.releases(stream, since)
+        labels = archive.labels(stream)
+        master = master_beside(store)
+        chain = None if master is None else archive.chain(master)
+        if chain is not None:
+            archive.check_releases(chain, stream).refuse_damage()
+        else:
+            why = "LDPSTREAM_MASTER_SECRET is not set" if master is None else "it has none yet"
+            print(f"ldpstream: the chain of releases was not checked: {why}", file=sys.stderr)
+        return labels, archive.releases(stream, since)
 
 
 def _from_collector(

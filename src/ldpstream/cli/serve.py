@@ -26,7 +26,6 @@ def command(
 ) -> None:
     """Run a collector: collect reports from devices and release their statistics, until stopped."""
     from ldpstream.collector.config import load
-    from ldpstream.collector.credentials.secrets import Secrets
 
     config = load(file)
     if check:
@@ -38,13 +37,14 @@ def command(
         return
     from ldpstream.collector.api.server import listen, serve, url_of
     from ldpstream.collector.json_logging import LEVELS, set_up
+    from ldpstream.collector.service.opening import load_secrets
     from ldpstream.collector.service.service import Service
     from ldpstream.collector.service.warm_up import warm_up
 
     if log not in LEVELS:
         raise Mistake(Problem.OPTION, option="--log", given=log, expected=", ".join(LEVELS))
     set_up(log)
-    secrets = Secrets.load(config.secret_files, config.folder)
+    secrets = load_secrets(config)
     listening = listen(config)
     warm_up(config.streams)  # before the service, which starts the clock of a new stream
     service = Service(config, secrets)

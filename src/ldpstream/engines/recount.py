@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 from ldpstream.collector.report_log.contract import ReportLog
 from ldpstream.collector.report_log.counts import LogCounts, LogTally
-from ldpstream.collector.store.contract import Store
+from ldpstream.collector.store.contract import Round
 from ldpstream.engines.counting import ShardCount, scatter
 from ldpstream.oracles.collector_half import Support
 
@@ -32,6 +32,12 @@ Supports = dict[tuple[str, str], Support]
 """By stream and round, without the rounds in which nobody has reported."""
 Recount = Callable[[Sequence[Retained]], Supports]
 """Counts rounds from scratch."""
+
+
+class Rounds(Protocol):
+    """A store, or an archive of one."""
+
+    def rounds(self, stream: str, after_t: int) -> list[Round]: ...
 
 
 def retained(log: ReportLog, stream: str) -> list[Retained]:
@@ -62,7 +68,7 @@ def recount_here(log: ReportLog) -> Recount:
 
 
 def compare(
-    log: ReportLog, counts: LogCounts, store: Store, streams: Sequence[str], recount: Recount
+    log: ReportLog, counts: LogCounts, store: Rounds, streams: Sequence[str], recount: Recount
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each retained round: the log's count, the stored one, whether they agree."""
     rounds = [one for stream in streams for one in retained(log, stream)]

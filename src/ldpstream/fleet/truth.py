@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from ldpstream.collector.api.server import listen, serve, url_of
 from ldpstream.collector.config import load
-from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.json_logging import set_up
+from ldpstream.collector.service.opening import load_secrets
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.warm_up import warm_up
 from ldpstream.lab.files import write_whole
@@ -42,7 +42,7 @@ def main(configuration: str, truth: str) -> None:
 
     set_up("warning")
     config = load(Path(configuration))
-    secrets = Secrets.load(config.secret_files, config.folder)
+    secrets = load_secrets(config)
     listening = listen(config)
     warm_up(config.streams)
     service = Service(config, secrets)

@@ -99,7 +99,7 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
         }
         for one in hub.announcement.rounds
     ]
-    doing = _doing(stream, rounds, now)
+    doing = _doing(stream, rounds, now, service.failures.get(stream.config.name))
     seen = summary(stream.intake.outcomes)
     turned_away = Counter({problem.code: number for problem, number in stream.refused.items()})
     return {
@@ -116,8 +116,12 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
     }
 
 
-def _doing(stream: StreamService, rounds: list[dict[str, Any]], now: int) -> str:
+def _doing(
+    stream: StreamService, rounds: list[dict[str, Any]], now: int, failure: str | None
+) -> str:
     """Why it is waiting, in a sentence."""
+    if failure is not None:
+        return f"unable to go on: {failure}"
     if rounds:
         one = rounds[0]
         left = max(one["deadline_ms"] - now, 0) / 1000

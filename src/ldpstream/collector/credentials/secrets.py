@@ -5,11 +5,10 @@ They never stand in the configuration itself, which people mail around and commi
 
 from __future__ import annotations
 
-import hmac
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ldpstream.errors import Mistake, Problem
@@ -31,30 +30,53 @@ class Secrets:
     """Every device's key is derived from it: if it changes, all devices must enrol again."""
     enrolment: bytes
     admin: bytes
+    drawn: Path | None = field(default=None, compare=False)
+    """The file of the master secret, if it was drawn just now."""
 
     def __repr__(self) -> str:
         return "Secrets(...)"
 
-    @property
-    def check(self) -> str:
-        """A digest that tells whether two collectors have the same master secret, and no more."""
-        return hmac.digest(self.master, b"ldpstream master check 1", "sha256").hex()
+    def forget_drawn(self) -> None:
+        """Remove a master secret that was drawn just now, and turned out to be of no use."""
+        if self.drawn is not None:
+            self.drawn.unlink(missing_ok=True)
 
     @classmethod
     def load(
         cls, files: Mapping[str, Path], folder: Path, environment: Mapping[str, str] = os.environ
     ) -> Secrets:
-        """Read each from the environment, its file, or `folder`, where a missing one is drawn."""
-        found = {}
-        for name, variable in ENVIRONMENT.items():
-            if variable in environment:
-                found[name] = _checked(variable, environment[variable])
-            elif name in files:
-                found[name] = _checked(str(files[name]), _read(files[name]))
-            else:
-                file = folder / f"{name}.secret"
-                found[name] = _checked(str(file), _read_or_draw(file))
-        return cls(**found)
+        """Each from the environment, else from its file, else from `folder`, drawn if not there."""
+        found, drawn = {}, None
+        for name in ENVIRONMENT:
+            known = find_secret(name, files, folder, environment)
+            if known is None:
+                file = file_of(name, folder)
+                _draw(file)
+                drawn = file if name == "master" else drawn
+                known = _checked(str(file), _read(file))
+            found[name] = known
+        return cls(**found, drawn=drawn)
+
+
+def file_of(name: str, folder: Path) -> Path:
+    """Return where a secret is that neither the environment nor the configuration gives."""
+    return folder / f"{name}.secret"
+
+
+def find_secret(
+    name: str,
+    files: Mapping[str, Path],
+    folder: Path,
+    environment: Mapping[str, str] = os.environ,
+) -> bytes | None:
+    """Return a secret from the environment, its file or the folder; None if it is nowhere."""
+    variable = ENVIRONMENT[name]
+    if variable in environment:
+        return _checked(variable, environment[variable])
+    file = files.get(name, file_of(name, folder))
+    if name not in files and not file.exists():
+        return None
+    return _checked(str(file), _read(file))
 
 
 def _checked(source: str, text: str) -> bytes:
@@ -79,18 +101,15 @@ def _read(file: Path) -> str:
         ) from None
 
 
-def _read_or_draw(file: Path) -> str:
-    """Read the secret in `file`, which is drawn at the first start."""
+def _draw(file: Path) -> None:
+    """Write a new secret into a file for its owner's eyes only."""
     try:
-        if not file.exists():
-            _draw(file)
+        _write_secret(file)
     except OSError as error:
         fix = "make the store's folder writable, or give the secret otherwise"
         raise Mistake(Problem.SECRET_FILE, file=file, what=error.strerror, fix=fix) from None
-    return _read(file)
 
 
-def _draw(file: Path) -> None:
-    """Draw a secret into a file; one that is half-written, or lost, would lock devices out."""
+def _write_secret(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, f"{secrets.token_hex(32)}\n".encode())

@@ -25,8 +25,10 @@ class LoggedStore(PostgresStore):
     told that it was accepted, by whichever collector.
     """
 
-    def __init__(self, database: Database, settings: LogSettings, patience_ms: int = 5000) -> None:
-        super().__init__(database, patience_ms)
+    def __init__(
+        self, database: Database, master: bytes, settings: LogSettings, patience_ms: int = 5000
+    ) -> None:
+        super().__init__(database, master, patience_ms)
         self._log: ReportLog = JetStreamLog(settings)
         self._counts = LogCounts(database, patience_ms)
         self._rounds: dict[tuple[str, str], LoggedRound] = {}

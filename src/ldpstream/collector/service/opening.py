@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ldpstream.collector.config import Config
+from ldpstream.collector.credentials.secrets import Secrets, file_of, find_secret
 from ldpstream.collector.store.contract import Archive, Store
 from ldpstream.collector.store.database import Database
 from ldpstream.errors import Mistake, Problem
@@ -21,20 +22,62 @@ _EXTRAS = {
 """What a package that is missing is for, and the extra that brings it."""
 
 
-def open_store(config: Config) -> Store:
+def load_secrets(config: Config) -> Secrets:
+    """Find the secrets of a collector, or draw those of a new one."""
+    begun = config.database is None and config.store.is_file() and config.store.stat().st_size
+    if begun and find_master(config) is None:
+        file = file_of("master", config.folder)
+        raise Mistake(Problem.MASTER_MISSING, where=config.store, file=file)
+    return Secrets.load(config.secret_files, config.folder)
+
+
+def find_master(config: Config) -> bytes | None:
+    """Return the master secret of a collector; None if it has none yet."""
+    return find_secret("master", config.secret_files, config.folder)
+
+
+def master_beside(store: str) -> bytes | None:
+    """Return the master secret from the environment, or from the folder of a store that is a file.
+
+    That is all there is to go by where no configuration is given; None: it is in neither.
+    """
+    return find_secret("master", {}, Path() if "://" in store else Path(store).parent)
+
+
+def open_store(config: Config, secrets: Secrets) -> Store:
     """The store of a collector, for this process."""
+    try:
+        return _open_store(config, secrets.master)
+    except Mistake as mistake:
+        if mistake.problem is Problem.MASTER_DIFFERS:
+            secrets.forget_drawn()
+        raise
+
+
+def _open_store(config: Config, master: bytes) -> Store:
     if config.database is None:
         from ldpstream.collector.store.sqlite.store import SqliteStore
 
-        return SqliteStore(config.store)
+        return SqliteStore(config.store, master)
     with _extra():
         from ldpstream.collector.store.postgres.store import PostgresStore
 
         if config.ingest is not None:
             from ldpstream.collector.report_log.store import LoggedStore
 
-            return LoggedStore(config.database, config.ingest, config.lease_ms)
-    return PostgresStore(config.database, config.lease_ms)
+            return LoggedStore(config.database, master, config.ingest, config.lease_ms)
+    return PostgresStore(config.database, master, config.lease_ms)
+
+
+def open_place(store: str, master: bytes) -> Store:
+    """The store of a collector that does not run, where no configuration is given."""
+    if "://" not in store:
+        from ldpstream.collector.store.sqlite.store import SqliteStore
+
+        return SqliteStore(Path(store), master)
+    with _extra():
+        from ldpstream.collector.store.postgres.store import PostgresStore
+    return PostgresStore(Database(store), master)
 
 
 @contextmanager

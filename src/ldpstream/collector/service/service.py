@@ -24,12 +24,14 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
 from ldpstream.collector.rounds.notifications import NotificationHub
 from ldpstream.collector.rounds.selection import RosterSelection
+from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.service.listener import StreamListener
 from ldpstream.collector.service.meters import Meters
 from ldpstream.collector.service.opening import open_store
 from ldpstream.collector.service.timekeeping import clock_of
 from ldpstream.collector.store.contract import RoundState, Store
-from ldpstream.errors import Mistake, Problem
+from ldpstream.collector.store.damage import reading_store
+from ldpstream.errors import Problem
 from ldpstream.protocol.terms import Terms
 
 LEASES_OF_SILENCE = 3
@@ -68,15 +70,20 @@ class Service:
         self.config = config
         self.secrets = secrets
         self.meters = Meters()
-        self.store = store or open_store(config)
-        self.store.observer = self.meters.store_changed
+        self.store = store or open_store(config, secrets)
         try:
-            if not self.store.claim("master", secrets.check):
-                raise Mistake(Problem.MASTER_DIFFERS, where=config.database)
-            self.clock = clock or clock_of(config, self.store)
-        except Mistake:
+            with reading_store(config.database or config.store):
+                check_releases(self.store, [one.name for one in config.streams])
+                self.clock = clock or clock_of(config, self.store)
+                self._build()
+        except BaseException:
             self.store.close()
             raise
+
+    def _build(self) -> None:
+        """Build what serves the streams, from where the store has them."""
+        config = self.config
+        self.store.observer = self.meters.store_changed
         self.streams: dict[str, StreamService] = {}
         self.leases = LeaseKeeper(self.store, self._lease_seconds)
         listeners = {
@@ -200,6 +207,9 @@ class Service:
     @property
     def failures(self) -> dict[str, str]:
         """Why streams cannot go on, by name."""
+        trouble = self.store.trouble()
+        if trouble is not None:
+            return dict.fromkeys(self.streams, trouble)
         found = {name: why for name, why in self.scheduler.failures.items() if why}
         if self.store.shared:
             for name in self.streams.keys() - found.keys():

@@ -22,6 +22,7 @@ from ldpstream.collector.credentials.device_keys import (
     DeviceKeys,
     vectorised_is_right,
 )
+from ldpstream.collector.credentials.sealing import KEY_BYTES
 from ldpstream.collector.intake.validation import validate
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.announcement import OpenRound
@@ -44,10 +45,14 @@ def warm_up(streams: Iterable[StreamConfig]) -> None:
     try:
         with tempfile.TemporaryDirectory() as folder:
             for number, stream in enumerate(_kinds(streams)):
-                with closing(SqliteStore(Path(folder) / f"{number}.sqlite")) as store:
+                with closing(_new_store(Path(folder) / f"{number}.sqlite")) as store:
                     _play(replace(stream, start_ms=0), store)
     except OSError:  # nowhere to write: the first rounds are slow, and that is all
         _log.warning("no warm-up: a folder for temporary files is missing", exc_info=True)
+
+
+def _new_store(file: Path) -> SqliteStore:
+    return SqliteStore(file, os.urandom(KEY_BYTES))
 
 
 def _kinds(streams: Iterable[StreamConfig]) -> Iterable[StreamConfig]:

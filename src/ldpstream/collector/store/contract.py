@@ -18,6 +18,7 @@ from ldpstream.collector.clock import ticks
 from ldpstream.collector.reports.halves import Half
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
+from ldpstream.collector.store.chain import Chain, Checked, Progress, Row, ignore, stored_text
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
 from ldpstream.protocol.terms import Terms
@@ -95,6 +96,12 @@ class Release:
         """JSON on one line; written once for all who listen."""
         return json.dumps(self.to_json(), separators=(",", ":"))
 
+    @property
+    def row(self) -> Row:
+        """What is stored of it, and chained."""
+        content = stored_text(self.content).encode()
+        return Row(self.t, self.at_ms, content, self.asked, self.received, self.missed)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "t": self.t,
@@ -157,6 +164,10 @@ class Store(ABC):
     shared = False
     """Whether several collectors may use it at once."""
 
+    def trouble(self) -> str | None:
+        """Say why nothing that is stored now would be found again; None if it would."""
+        return None
+
     # Leases. In a store that only one process can open, that process holds all of them.
 
     def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
@@ -173,10 +184,6 @@ class Store(ABC):
         a change is refused (LEASE_LOST) once another collector has taken the lease.
         """
         return self
-
-    def claim(self, name: str, value: str) -> bool:
-        """Claim a value for a property of the store; return False if another value was claimed."""
-        return True
 
     def clock_ms(self) -> int | None:
         """The time by a clock that all who use the store share; None: there is none."""
@@ -247,6 +254,18 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def check_releases(self, stream: str, progress: Progress = ignore) -> Checked:
+        """Follow the chain of a stream's releases (`chain.py`), and say where it first breaks."""
+
+    @abstractmethod
+    def accept_releases(self, stream: str) -> None:
+        """Chain the releases of a stream as they are now, whatever was done to them."""
+
+    @abstractmethod
+    def prune(self, stream: str, before_t: int) -> None:
+        """Remove the releases of before `before_t`, but never the last; the chain still holds."""
+
+    @abstractmethod
     def rounds(self, stream: str, after_t: int) -> list[Round]:
         """The rounds of timestamps after `after_t`, in the order in which they were opened."""
 
@@ -285,6 +304,14 @@ class Archive(ABC):
     @abstractmethod
     def releases(self, stream: str, since: int) -> list[Release]:
         """All releases with t >= since, in order of t."""
+
+    @abstractmethod
+    def chain(self, master: bytes) -> Chain | None:
+        """What checks the chains of the store; None if an earlier version has written it."""
+
+    @abstractmethod
+    def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
+        """Follow the chain of a stream's releases, and say where it first breaks."""
 
     def labels(self, stream: str) -> list[str]:
         """The names of the values that a stream releases; an unknown stream is a mistake."""

@@ -9,10 +9,13 @@ from typing import Any
 
 import psycopg
 
-from ldpstream.collector.store.contract import Archive, Release
+from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
+from ldpstream.collector.store.contract import Archive, Release, Round
 from ldpstream.collector.store.database import Database
+from ldpstream.collector.store.postgres import chained
 from ldpstream.collector.store.postgres.connections import connect, in_a_line
-from ldpstream.collector.store.postgres.reading import select_releases
+from ldpstream.collector.store.postgres.migrations import CHAINED
+from ldpstream.collector.store.postgres.reading import select_releases, select_rounds
 from ldpstream.errors import Mistake, Problem
 
 
@@ -20,6 +23,7 @@ from ldpstream.errors import Mistake, Problem
 class PostgresArchive(Archive):
     """The releases in a database."""
 
+    database: Database
     connection: psycopg.Connection
 
     def terms(self) -> dict[str, dict[str, Any]]:
@@ -28,13 +32,30 @@ class PostgresArchive(Archive):
     def releases(self, stream: str, since: int) -> list[Release]:
         return select_releases(self.connection, stream, since, None)
 
+    def rounds(self, stream: str, after_t: int) -> list[Round]:
+        """The rounds of timestamps after `after_t`, in the order in which they were opened."""
+        return select_rounds(self.connection, stream, after_t)
+
+    def chain(self, master: bytes) -> Chain | None:
+        row = self.connection.execute("SELECT max(number) FROM version").fetchone()
+        if row is None or row[0] is None or row[0] < CHAINED:
+            return None
+        return chained.read_chain(self.connection, master, self.database)
+
+    def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
+        return chained.check(self.connection, chain, stream, progress)
+
 
 @contextmanager
 def open_archive(database: Database) -> Iterator[PostgresArchive]:
     """Open the database of collectors for reading."""
     try:
         with connect(database) as connection:
-            connection.execute("SET default_transaction_read_only = on")
-            yield PostgresArchive(connection)
+            connection.execute(
+                "SET default_transaction_read_only = on;"
+                " SET default_transaction_isolation = 'repeatable read'"
+            )
+            with connection.transaction():  # what is checked is what is read
+                yield PostgresArchive(database, connection)
     except psycopg.Error as error:
         raise Mistake(Problem.DATABASE, where=database, what=in_a_line(error)) from None

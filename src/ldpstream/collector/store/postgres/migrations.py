@@ -12,18 +12,25 @@ SCHEMA = "ldpstream"
 """The schema of all tables, so that the database may hold other things, too."""
 STEPS = tuple(
     files(__package__).joinpath(name).read_text()
-    for name in ("schema.sql", "log_counts.sql", "indexes.sql")
+    for name in ("schema.sql", "log_counts.sql", "indexes.sql", "chain.sql")
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
+CHAINED = 4
+"""The first version in which releases are chained."""
 
 _LOCK = 0x6C64707374726561
 """The advisory lock ("ldpstrea") of a migration: collectors may start at the same time."""
 
 
+def take_turns(connection: psycopg.Connection) -> None:
+    """Wait for others that change the store as a whole; they wait until the transaction ends."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+
+
 def migrate(connection: psycopg.Connection, where: object) -> None:
     """Bring a database to the newest version; one without the schema starts from nothing."""
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        take_turns(connection)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         connection.execute("CREATE TABLE IF NOT EXISTS version (number integer NOT NULL)")
         row = connection.execute("SELECT max(number) FROM version").fetchone()

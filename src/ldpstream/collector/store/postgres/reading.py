@@ -36,7 +36,17 @@ def select_releases(
     return [Release(*row) for row in rows]
 
 
-def round_of(row: tuple[Any, ...]) -> Round:
+def select_rounds(connection: psycopg.Connection, stream: str, after_t: int) -> list[Round]:
+    """The rounds of timestamps after `after_t`, in the order in which they were opened."""
+    rows = connection.execute(
+        f"SELECT {ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
+        " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND t > %s ORDER BY id",
+        (stream, after_t),
+    )
+    return [_round_of(row) for row in rows]
+
+
+def _round_of(row: tuple[Any, ...]) -> Round:
     """A round from a row of `ROUND_COLUMNS`."""
     known = dict(zip(ROUND_COLUMNS.split(", "), row, strict=True))
     counts, reports = known.pop("counts"), known.pop("reports")

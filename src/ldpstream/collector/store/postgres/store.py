@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
+from ldpstream.collector.store.chain import Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
     Change,
     Lease,
@@ -24,7 +24,7 @@ from ldpstream.collector.store.contract import (
     observed,
 )
 from ldpstream.collector.store.database import Database
-from ldpstream.collector.store.postgres import leases
+from ldpstream.collector.store.postgres import chained, leases
 from ldpstream.collector.store.postgres.accepting import accept, end_intake
 from ldpstream.collector.store.postgres.connections import (
     Connections,
@@ -34,10 +34,9 @@ from ldpstream.collector.store.postgres.connections import (
 )
 from ldpstream.collector.store.postgres.reading import (
     NEW_ROUND_COLUMNS,
-    ROUND_COLUMNS,
-    round_of,
     select_releases,
     select_reports,
+    select_rounds,
 )
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
@@ -50,7 +49,10 @@ TALLY = Transaction("tally", again=False)
 RELEASE = Transaction("release", again=False)
 WRITE_NOTE = Transaction("write_note", again=True)
 CHANGE_SETTING = Transaction("change_setting", again=False)
-CLAIM = Transaction("claim", again=True)
+BEGIN_CHAIN = Transaction("begin_chain", again=True)
+CHECK_RELEASES = Transaction("check_releases", again=True)
+ACCEPT_RELEASES = Transaction("accept_releases", again=True)
+PRUNE = Transaction("prune", again=True)
 
 FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND asked IS NOT NULL"
 
@@ -60,9 +62,16 @@ class PostgresStore(Store):
 
     shared = True
 
-    def __init__(self, database: Database, patience_ms: int = 5000) -> None:
+    def __init__(self, database: Database, master: bytes, patience_ms: int = 5000) -> None:
         self._connections = Connections.to_tables(database, patience_ms)
         self._lease: Lease | None = None
+        try:
+            self._chain = self._connections.do(
+                BEGIN_CHAIN, partial(chained.begin_chain, master=master, where=database)
+            )
+        except BaseException:
+            self._connections.close()
+            raise
 
     def close(self) -> None:
         self._connections.close()
@@ -94,16 +103,6 @@ class PostgresStore(Store):
 
     # Streams and devices
 
-    def claim(self, name: str, value: str) -> bool:
-        def work(connection: psycopg.Connection) -> bool:
-            connection.execute(
-                "INSERT INTO property VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, value)
-            )
-            found = connection.execute("SELECT value FROM property WHERE name = %s", (name,))
-            return found.fetchone() == (value,)
-
-        return self._connections.do(CLAIM, work)
-
     def clock_ms(self) -> int:
         rows = self._rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
         return int(rows[0][0])
@@ -120,9 +119,10 @@ class PostgresStore(Store):
 
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
         def work(connection: psycopg.Connection) -> None:
-            connection.execute(
-                "INSERT INTO stream (name, terms) VALUES (%s, %s)", (name, _json(terms))
-            )
+            text = stored_text(terms)
+            connection.execute("INSERT INTO stream (name, terms) VALUES (%s, %s)", (name, text))
+            ends = self._chain.begun(name, text.encode())
+            chained.write_ends(connection, _stream_id(connection, name), ends)
 
         self._connections.do(CREATE_STREAM, work)
         return Stream(terms, 0, 0, None)
@@ -244,13 +244,7 @@ class PostgresStore(Store):
         self._as_leader(TALLY, stream, work)
 
     def rounds(self, stream: str, after_t: int) -> list[Round]:
-        rows = self._rows(
-            f"SELECT {ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
-            " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND t > %s ORDER BY id",
-            stream,
-            after_t,
-        )
-        return [round_of(row) for row in rows]
+        return self._connections.read(partial(select_rounds, stream=stream, after_t=after_t))
 
     # Releases
 
@@ -259,21 +253,45 @@ class PostgresStore(Store):
         self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
     ) -> None:
         def work(connection: psycopg.Connection) -> None:
-            key = _stream_id(connection, stream)
+            found = chained.read_ends(connection, stream, change=True)
+            assert found is not None
+            key, before = found
+            rows = [one.row for one in releases]
+            state = stored_text(mechanism).encode()
+            links, after = self._chain.extended(stream, before, rows, state)
             connection.cursor().executemany(
-                "INSERT INTO release VALUES (%s, %s, %s, %s, %s, %s, %s)",
+                "INSERT INTO release VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
                 [
-                    (key, one.t, one.at_ms, _json(one.content), one.asked, one.received, one.missed)
-                    for one in releases
+                    (key, t, at_ms, content.decode(), asked, received, missed, link)
+                    for (t, at_ms, content, asked, received, missed), link in zip(
+                        rows, links, strict=True
+                    )
                 ],
             )
-            connection.execute(
-                "UPDATE stream SET last_t = %s, mechanism = %s WHERE id = %s",
-                (releases[-1].t, _json(mechanism), key),
-            )
+            chained.write_ends(connection, key, after)
             connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._as_leader(RELEASE, stream, work)
+
+    def check_releases(self, stream: str, progress: Progress = ignore) -> Checked:
+        def work(connection: psycopg.Connection) -> Checked:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            return chained.check(connection, self._chain, stream, progress)
+
+        return self._connections.do(CHECK_RELEASES, work)
+
+    def accept_releases(self, stream: str) -> None:
+        self._connections.do(
+            ACCEPT_RELEASES, lambda connection: chained.accept(connection, self._chain, stream)
+        )
+
+    @observed
+    def prune(self, stream: str, before_t: int) -> None:
+        self._as_leader(
+            PRUNE,
+            stream,
+            lambda connection: chained.prune(connection, self._chain, stream, before_t),
+        )
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:
         return self._connections.read(
@@ -327,7 +345,7 @@ def _write_note(
     connection.execute(
         "INSERT INTO note VALUES (%s, %s, %s)"
         " ON CONFLICT (stream, name) DO UPDATE SET content = excluded.content",
-        (_stream_id(connection, stream), name, _json(content)),
+        (_stream_id(connection, stream), name, stored_text(content)),
     )
 
 
@@ -350,7 +368,3 @@ def _next_serial(connection: psycopg.Connection, stream: int, step: int = 1) -> 
     ).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _json(value: dict[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"))

@@ -9,9 +9,11 @@ from ldpstream.errors import Mistake, Problem
 
 STEPS = tuple(
     files(__package__).joinpath(name).read_text()
-    for name in ("schema.sql", "notes.sql", "indexes.sql")
+    for name in ("schema.sql", "notes.sql", "indexes.sql", "chain.sql")
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
+CHAINED = 4
+"""The first version in which releases are chained."""
 
 
 def migrate(connection: sqlite3.Connection, file: object) -> None:
@@ -20,7 +22,7 @@ def migrate(connection: sqlite3.Connection, file: object) -> None:
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, "memory")
     >>> connection.execute("PRAGMA user_version").fetchone()
-    (3,)
+    (4,)
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(STEPS):

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
 from ldpstream.collector.store.contract import Archive, Release
-from ldpstream.collector.store.sqlite.migrations import STEPS
+from ldpstream.collector.store.damage import reading_store
+from ldpstream.collector.store.sqlite import chained
+from ldpstream.collector.store.sqlite.migrations import CHAINED, STEPS
 from ldpstream.errors import Mistake, Problem
 
 
@@ -35,7 +38,9 @@ def select_releases(
 class SqliteArchive(Archive):
     """The releases in a file."""
 
+    file: Path
     connection: sqlite3.Connection
+    version: int
 
     def terms(self) -> dict[str, dict[str, Any]]:
         rows = self.connection.execute("SELECT name, terms FROM stream").fetchall()
@@ -43,6 +48,14 @@ class SqliteArchive(Archive):
 
     def releases(self, stream: str, since: int) -> list[Release]:
         return select_releases(self.connection, stream, since, -1)
+
+    def chain(self, master: bytes) -> Chain | None:
+        if self.version < CHAINED:
+            return None
+        return chained.read_chain(self.connection, master, self.file)
+
+    def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
+        return chained.check(self.connection, chain, stream, progress)
 
 
 @contextmanager
@@ -56,7 +69,9 @@ def open_archive(file: Path) -> Iterator[Archive]:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > len(STEPS):
                 raise Mistake(Problem.STORE_VERSION, file=file, found=version, known=len(STEPS))
-            yield SqliteArchive(connection)
+            connection.execute("BEGIN")  # what is checked is what is read
+            with reading_store(file):
+                yield SqliteArchive(file, connection, version)
     except sqlite3.Error as error:
         fix = "give the store of a collector"
         raise Mistake(Problem.DATA_FILE, file=file, what=error, fix=fix) from None

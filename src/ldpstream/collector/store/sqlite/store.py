@@ -18,6 +18,7 @@ import numpy as np
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
+from ldpstream.collector.store.chain import Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
     Change,
     NewRound,
@@ -28,9 +29,13 @@ from ldpstream.collector.store.contract import (
     Stream,
     observed,
 )
+from ldpstream.collector.store.damage import reading_store
+from ldpstream.collector.store.sqlite import chained
+from ldpstream.collector.store.sqlite.identity import OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import select_releases
+from ldpstream.collector.store.sqlite.soundness import check_content, check_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
@@ -55,32 +60,41 @@ class _OpenRound:
 class SqliteStore(Store):
     """A store in one file: one thread writes, and each reader has a connection of its own."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, master: bytes) -> None:
         self._file = file
         self._readers = Readers(self._connect)
         self._setting_lock = threading.Lock()
         self._open_rounds: dict[tuple[str, str], _OpenRound] = {}
+        self._files = OpenFiles()
         with ExitStack() as opening:
             with _writable(file):
                 file.parent.mkdir(parents=True, exist_ok=True)
                 opening.enter_context(_lock(file))
+                check_main_file(file)
                 make_private(file)
-            with _readable(file):
+            with reading_store(file):
                 writing = opening.enter_context(closing(self._connect()))
                 migrate(writing, file)
-                _check(writing)
+                check_content(writing)
+                self._chain = chained.begin_chain(writing, master, file)
                 self._recall(writing)
+            self._files = OpenFiles(file, log_of(file))
             self._resources = opening.pop_all()
-        self._writer = Writer(writing, undone=self._recall)
+        self._writer = Writer(writing, begin=self._files.check, undone=self._recall)
 
     def close(self) -> None:
         self._writer.close()
         self._readers.close()
         self._resources.close()
 
+    def trouble(self) -> str | None:
+        return self._files.trouble()
+
     def _connect(self) -> sqlite3.Connection:
-        # Readers pass from thread to thread.
-        connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
+        self._files.check()
+        # No file is made in place of one that was deleted; readers pass from thread to thread.
+        uri = f"{self._file.absolute().as_uri()}?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         connection.executescript(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
             "PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY;"
@@ -103,8 +117,12 @@ class SqliteStore(Store):
 
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT INTO stream (name, terms) VALUES (?, ?)", (name, _json(terms))
+            text = stored_text(terms)
+            done = connection.execute(
+                "INSERT INTO stream (name, terms) VALUES (?, ?)", (name, text)
+            )
+            chained.write_ends(
+                connection, done.lastrowid or 0, self._chain.begun(name, text.encode())
             )
 
         self._writer.do(work)
@@ -238,21 +256,43 @@ class SqliteStore(Store):
         self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
     ) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            key = _stream_id(connection, stream)
+            found = chained.read_ends(connection, stream)
+            assert found is not None
+            key, before = found
+            rows = [one.row for one in releases]
+            links, after = self._chain.extended(
+                stream, before, rows, stored_text(mechanism).encode()
+            )
             connection.executemany(
-                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (key, one.t, one.at_ms, _json(one.content), one.asked, one.received, one.missed)
-                    for one in releases
+                    (key, t, at_ms, content.decode(), asked, received, missed, link)
+                    for (t, at_ms, content, asked, received, missed), link in zip(
+                        rows, links, strict=True
+                    )
                 ],
             )
-            connection.execute(
-                "UPDATE stream SET last_t = ?, mechanism = ? WHERE id = ?",
-                (releases[-1].t, _json(mechanism), key),
-            )
+            chained.write_ends(connection, key, after)
             connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._writer.do(work, erases=True)
+
+    def check_releases(self, stream: str, progress: Progress = ignore) -> Checked:
+        with self._readers.use() as connection:
+            connection.execute("BEGIN")
+            try:
+                return chained.check(connection, self._chain, stream, progress)
+            finally:
+                connection.execute("ROLLBACK")
+
+    def accept_releases(self, stream: str) -> None:
+        self._writer.do(lambda connection: chained.accept(connection, self._chain, stream))
+
+    @observed
+    def prune(self, stream: str, before_t: int) -> None:
+        self._writer.do(
+            lambda connection: chained.prune(connection, self._chain, stream, before_t), erases=True
+        )
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:
         with self._readers.use() as connection:
@@ -274,7 +314,7 @@ class SqliteStore(Store):
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "INSERT OR REPLACE INTO note VALUES (?, ?, ?)",
-                (_stream_id(connection, stream), name, _json(content)),
+                (_stream_id(connection, stream), name, stored_text(content)),
             )
 
         self._writer.do(work)
@@ -326,24 +366,6 @@ def _writable(file: Path) -> Iterator[None]:
         raise Mistake(Problem.STORE_FILE, file=file, what=error.strerror) from None
 
 
-@contextmanager
-def _readable(file: Path) -> Iterator[None]:
-    """Report a damaged file as a mistake, in one line."""
-    try:
-        yield
-    except (sqlite3.DatabaseError, ValueError) as error:
-        if isinstance(error, Mistake):
-            raise
-        raise Mistake(Problem.STORE_DAMAGED, file=file, what=error) from None
-
-
-def _check(connection: sqlite3.Connection) -> None:
-    """Refuse a file with broken pages, types or CHECKs, before anything is released from it."""
-    ((found,),) = connection.execute("PRAGMA quick_check(1)")
-    if found != "ok":
-        raise sqlite3.DatabaseError(found.splitlines()[-1])
-
-
 def _lock(file: Path) -> Any:
     """Lock the file for this process: two collectors on one store would ask everyone twice."""
     lock = make_private(file.with_name(file.name + ".lock")).open("w")
@@ -376,7 +398,3 @@ def _round(row: tuple[Any, ...]) -> Round:
         support=None if counts is None else Support(np.frombuffer(counts, "<i8"), reports),
         **known,
     )
-
-
-def _json(value: dict[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"))

@@ -27,9 +27,14 @@ class Writer:
     """A thread that runs work in transactions, in the order of submission."""
 
     def __init__(
-        self, connection: sqlite3.Connection, undone: Callable[[sqlite3.Connection], None]
+        self,
+        connection: sqlite3.Connection,
+        begin: Callable[[], None],
+        undone: Callable[[sqlite3.Connection], None],
     ) -> None:
         self._connection = connection
+        self._begin = begin
+        """Called before a transaction; if it raises, nothing is done."""
         self._undone = undone
         """Called after a rollback: what the work changed in memory must be read from disk again."""
         self._in_doubt = False
@@ -70,6 +75,7 @@ class Writer:
         try:
             if self._in_doubt:
                 self._undo()
+            self._begin()
             self._connection.execute("BEGIN IMMEDIATE")
             outcomes.extend((job.future, *self._attempt(job)) for job in jobs)
             self._connection.execute("COMMIT")

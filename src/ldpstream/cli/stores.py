@@ -1,0 +1,89 @@
+"""Stores as `ldpstream audit store` finds them: by a configuration, or by their own place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ldpstream.errors import Mistake, Problem
+
+if TYPE_CHECKING:
+    from ldpstream.collector.store.chain import Checked
+
+Show = Callable[[str, int, int], None]
+UNCHAINED = "no: the next start of its collector chains it"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A store, its master secret if it was found, and where else that could be."""
+
+    store: str
+    master: bytes | None
+    secret_file: object
+
+    @classmethod
+    def of(cls, given: str) -> Place:
+        """Take a configuration by the end of its name, and anything else for a store."""
+        from ldpstream.collector.config import load
+        from ldpstream.collector.credentials.secrets import file_of
+        from ldpstream.collector.service.opening import find_master, master_beside
+
+        if given.endswith(".toml"):
+            config = load(Path(given))
+            store = str(config.store) if config.database is None else config.database.url
+            return cls(store, find_master(config), file_of("master", config.folder))
+        database = "://" in given
+        file = "a configuration's" if database else file_of("master", Path(given).parent)
+        return cls(given, master_beside(given), file)
+
+    @property
+    def _known_master(self) -> bytes:
+        if self.master is None:
+            from ldpstream.collector.store.database import Database
+
+            where = Database(self.store) if "://" in self.store else self.store
+            raise Mistake(Problem.MASTER_MISSING, where=where, file=self.secret_file)
+        return self.master
+
+    def check(self, show: Show) -> list[dict[str, Any]]:
+        """Check the chain of every stream: a row for each."""
+        from ldpstream.collector.service.opening import open_archive
+        from ldpstream.collector.store.chain import Checked
+
+        with open_archive(self.store) as archive:
+            chain = archive.chain(self._known_master)
+            streams = sorted(archive.terms())
+            if chain is None:
+                return [_row(Checked(stream), UNCHAINED) | {"releases": None} for stream in streams]
+            return [
+                _row(archive.check_releases(chain, stream, partial(_tell, show, stream)), "yes")
+                for stream in streams
+            ]
+
+    def accept(self, streams: list[str]) -> None:
+        """Chain streams as they are; a collector on a file must not run meanwhile."""
+        from ldpstream.collector.service.opening import open_place
+
+        with closing(open_place(self.store, self._known_master)) as store:
+            for stream in streams:
+                store.accept_releases(stream)
+
+
+def _tell(show: Show, stream: str, number: int) -> None:
+    show(stream, number, 0)
+
+
+def _row(found: Checked, checked: str) -> dict[str, Any]:
+    return {
+        "stream": found.stream,
+        "releases": found.releases,
+        "from": found.first_t,
+        "to": found.last_t,
+        "checked": checked,
+        "damage": None if found.damage is None else str(found.damage),
+    }

@@ -1,0 +1,237 @@
+"""The chain of a stream's releases: a keyed hash that each release continues.
+
+The link of a release is an HMAC over the link before it and the release's own bytes. The last link
+stands in the stream's row, under a seal: an HMAC over all of the row that is served or released
+from. So whoever lacks the key can neither change a release nor remove, add or exchange some, not
+even the latest. A prefix may be pruned: the row then names the link up to which releases are gone.
+
+No I/O here. What is hashed is the text that is stored, which both stores keep byte by byte.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from ldpstream.errors import Mistake, Problem
+
+PAGE = 10_000
+"""Releases that are looked at before progress is told."""
+
+Progress = Callable[[int], None]
+"""Called now and then with the number of releases that have been looked at."""
+
+
+def ignore(number: int) -> None:
+    """Show no progress."""
+
+
+class Row(NamedTuple):
+    """A release as it is stored, without its link."""
+
+    t: int
+    at_ms: int
+    content: bytes
+    asked: int
+    received: int
+    missed: bool
+
+
+def stored_text(value: dict[str, Any]) -> str:
+    """Return JSON as both stores keep it, byte by byte."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+LinkedRow = tuple[int, int, bytes, int, int, bool, bytes]
+"""A `Row`, and its link."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The part of a stream's row that is sealed: both ends of its chain, and what goes on."""
+
+    terms: bytes
+    mechanism: bytes | None
+    checkpoint_t: int
+    """Releases up to here were pruned; 0: none."""
+    checkpoint: bytes
+    """The link that the first release continues."""
+    last_t: int
+    head: bytes
+    """The link of the last release."""
+    seal: bytes = b""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """The first place at which a chain does not hold."""
+
+    t: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"t={self.t}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found of a stream's releases."""
+
+    stream: str
+    releases: int = 0
+    first_t: int | None = None
+    last_t: int | None = None
+    damage: Damage | None = None
+
+    def refuse_damage(self) -> None:
+        """Raise what a user reads if the chain does not hold."""
+        if self.damage is not None:
+            raise Mistake(Problem.CHAIN_BROKEN, stream=self.stream, what=self.damage)
+
+
+class Chain:
+    """Makes and checks the chains of a store's streams."""
+
+    _NUMBERS = struct.Struct(">qqqq?")
+    _ENDS = struct.Struct(">qqqq")
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __repr__(self) -> str:
+        return "Chain(...)"
+
+    def begun(self, stream: str, terms: bytes) -> Ends:
+        """Return the row of a stream that has released nothing yet."""
+        start = self._start(stream)
+        return self._sealed(stream, Ends(terms, None, 0, start, 0, start))
+
+    def extended(
+        self, stream: str, ends: Ends, rows: Sequence[Row], mechanism: bytes
+    ) -> tuple[list[bytes], Ends]:
+        """Return the links of new releases, and the stream's row after them.
+
+        The row as it was must be sealed: what somebody has changed is not sealed again.
+        """
+        self._refuse_broken_seal(stream, ends)
+        links = self._links(stream, ends.head, rows)
+        after = replace(ends, last_t=rows[-1].t, head=links[-1], mechanism=mechanism)
+        return links, self._sealed(stream, after)
+
+    def pruned(self, stream: str, ends: Ends, t: int, link: bytes) -> Ends:
+        """Return the stream's row when all up to `t`, the release of that link, is gone."""
+        self._refuse_broken_seal(stream, ends)
+        return self._sealed(stream, replace(ends, checkpoint_t=t, checkpoint=link))
+
+    def accepted(
+        self,
+        stream: str,
+        ends: Ends,
+        page_after: Callable[[int], Sequence[Row]],
+        write: Callable[[list[tuple[bytes, int]]], None],
+    ) -> Ends:
+        """Chain all that is stored, as it is; return the stream's row.
+
+        `page_after` gives the next releases after a t, and `write` is given links and their t.
+        """
+        head = self._start(stream)
+        first = last = 0
+        while page := page_after(last):
+            first = first or page[0].t
+            last = page[-1].t
+            links = self._links(stream, head, page)
+            write([(link, row.t) for link, row in zip(links, page, strict=True)])
+            head = links[-1]
+        after = replace(
+            ends,
+            checkpoint_t=max(first - 1, 0),
+            checkpoint=self._start(stream),
+            last_t=max(ends.last_t, last),
+            head=head,
+        )
+        return self._sealed(stream, after)
+
+    def check(
+        self,
+        stream: str,
+        ends: Ends,
+        rows: Iterable[LinkedRow],
+        progress: Progress = ignore,
+    ) -> Checked:
+        """Follow a stream's chain from one end to the other."""
+        link_after = self._link_after(stream)
+        previous, before, number, first = ends.checkpoint, ends.checkpoint_t, 0, None
+        damage: Damage | None = None
+        for t, at_ms, content, asked, received, missed, link in rows:
+            if damage is None:
+                try:
+                    expected = link_after(previous, t, at_ms, content, asked, received, missed)
+                    fits = link == expected and before < t <= ends.last_t
+                except (TypeError, struct.error):  # of another type than what is stored has
+                    fits = False
+                if not fits:
+                    damage = Damage(t, "this release, or one before it, was changed or moved")
+            first = t if first is None else first
+            previous, before, number = link, t, number + 1
+            if number % PAGE == 0:
+                progress(number)
+        if damage is None and previous != ends.head:
+            damage = Damage(before + 1, "releases from here on are missing")
+        if damage is None and not self._holds(stream, ends):
+            damage = Damage(ends.last_t, "the stream's terms, state or checkpoint were changed")
+        return Checked(stream, number, first, before if number else None, damage)
+
+    def _link_after(self, stream: str) -> Callable[..., bytes]:
+        """Return what computes a link from the one before it and the columns of a release."""
+        key, pack, digest = self._key, self._NUMBERS.pack, hmac.digest
+        label = b"ldpstream release 1\n" + stream.encode() + b"\n"
+
+        def link(
+            previous: bytes,
+            t: int,
+            at_ms: int,
+            content: bytes,
+            asked: int,
+            received: int,
+            missed: bool,
+        ) -> bytes:
+            numbers = pack(t, at_ms, asked, received, missed)
+            return digest(key, label + previous + numbers + content, "sha256")
+
+        return link
+
+    def _links(self, stream: str, previous: bytes, rows: Iterable[Row]) -> list[bytes]:
+        link_after, links = self._link_after(stream), []
+        for row in rows:
+            previous = link_after(previous, *row)
+            links.append(previous)
+        return links
+
+    def _refuse_broken_seal(self, stream: str, ends: Ends) -> None:
+        if not self._holds(stream, ends):
+            what = Damage(ends.last_t, "the stream's terms, state or checkpoint were changed")
+            raise Mistake(Problem.CHAIN_BROKEN, stream=stream, what=what)
+
+    def _start(self, stream: str) -> bytes:
+        return self._digest(b"ldpstream chain 1\n" + stream.encode())
+
+    def _holds(self, stream: str, ends: Ends) -> bool:
+        return hmac.compare_digest(ends.seal, self._seal(stream, ends))
+
+    def _sealed(self, stream: str, ends: Ends) -> Ends:
+        return replace(ends, seal=self._seal(stream, ends))
+
+    def _seal(self, stream: str, ends: Ends) -> bytes:
+        known, state = ends.mechanism is not None, ends.mechanism or b""
+        sizes = self._ENDS.pack(ends.checkpoint_t, ends.last_t, len(ends.checkpoint), known)
+        texts = sha256(ends.terms).digest() + sha256(state).digest()
+        label = b"ldpstream ends 1\n" + stream.encode() + b"\n"
+        return self._digest(label + sizes + texts + ends.checkpoint + ends.head)
+
+    def _digest(self, content: bytes) -> bytes:
+        return hmac.digest(self._key, content, "sha256")

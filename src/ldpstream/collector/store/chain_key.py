@@ -1,0 +1,46 @@
+"""The key of a store's chain: drawn when the store is first used, and kept in it, sealed.
+
+It is not derived from the master secret, so that the chain outlives a change of that.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+from ldpstream.collector.credentials.sealing import KEY_BYTES, check_of, seal, unseal
+from ldpstream.collector.store.chain import Chain
+from ldpstream.errors import Mistake, Problem
+
+MASTER = "master"
+CHAIN_KEY = "chain-key"
+
+Get = Callable[[str], str | None]
+"""Returns a property of the store."""
+Put = Callable[[str, str], object]
+"""Adds one."""
+
+
+def find_chain(get: Get, master: bytes, where: object) -> Chain | None:
+    """Return the chain of a store with this master secret; None if it has none yet."""
+    if get(MASTER) not in (None, check_of(master)):
+        raise Mistake(Problem.MASTER_DIFFERS, where=where)
+    sealed = get(CHAIN_KEY)
+    if sealed is None:
+        return None
+    key = unseal(master, CHAIN_KEY, sealed)
+    if key is None:
+        if get(MASTER) is None:
+            raise Mistake(Problem.MASTER_DIFFERS, where=where)
+        what = "the key of its chain does not open"
+        raise Mistake(Problem.STORE_DAMAGED, file=where, what=what)
+    return Chain(key)
+
+
+def draw_chain(get: Get, put: Put, master: bytes) -> Chain:
+    """Draw the key of a store that has none, and keep it with a check of the master secret."""
+    key = secrets.token_bytes(KEY_BYTES)
+    if get(MASTER) is None:
+        put(MASTER, check_of(master))
+    put(CHAIN_KEY, seal(master, CHAIN_KEY, key))
+    return Chain(key)

@@ -1,0 +1,141 @@
+"""The chain of releases in a database: its key, its ends, its links.
+
+All of it runs within a transaction of the caller's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import psycopg
+
+from ldpstream.collector.store.chain import PAGE, Chain, Checked, Ends, LinkedRow, Progress, Row
+from ldpstream.collector.store.chain_key import draw_chain, find_chain
+from ldpstream.collector.store.postgres.migrations import take_turns
+from ldpstream.errors import Mistake, Problem
+
+_COLUMNS = "t, at_ms, content::text, asked, received, missed"
+
+_ENDS = (
+    "SELECT id, terms::text, mechanism::text, checkpoint_t, checkpoint, last_t, head, seal"
+    " FROM stream WHERE name = %s"
+)
+_LOCK_ENDS = f"{_ENDS} FOR NO KEY UPDATE"
+
+_log = logging.getLogger(__name__)
+
+
+def begin_chain(connection: psycopg.Connection, master: bytes, where: object) -> Chain:
+    """Return the chain of a store; at its first use, chain what is there as it is."""
+
+    def put(name: str, value: str) -> None:
+        connection.execute("INSERT INTO property VALUES (%s, %s)", (name, value))
+
+    take_turns(connection)
+    known = read_chain(connection, master, where)
+    if known is not None:
+        return known
+    if connection.execute("SELECT 1 FROM stream WHERE seal <> ''").fetchone() is not None:
+        raise Mistake(Problem.STORE_DAMAGED, file=where, what="the key of its chain is missing")
+    drawn = draw_chain(lambda name: _property(connection, name), put, master)
+    for name, last_t in connection.execute("SELECT name, last_t FROM stream").fetchall():
+        if last_t:
+            _log.warning("the releases of stream %s are chained as they are now", name)
+        accept(connection, drawn, name)
+    return drawn
+
+
+def read_chain(connection: psycopg.Connection, master: bytes, where: object) -> Chain | None:
+    """Return the chain of a store; None if it was not used with one yet."""
+    return find_chain(lambda name: _property(connection, name), master, where)
+
+
+def read_ends(
+    connection: psycopg.Connection, stream: str, *, change: bool = False
+) -> tuple[int, Ends] | None:
+    """Return the id of a stream and the sealed part of its row; None if there is no such stream.
+
+    With `change` the row stays locked until the transaction ends.
+    """
+    row = connection.execute(_LOCK_ENDS if change else _ENDS, (stream,)).fetchone()
+    if row is None:
+        return None
+    key, terms, mechanism, *others = row
+    return key, Ends(terms.encode(), None if mechanism is None else mechanism.encode(), *others)
+
+
+def write_ends(connection: psycopg.Connection, key: int, ends: Ends) -> None:
+    """Put the ends of a chain, and the state after the last release, into the stream's row."""
+    state = None if ends.mechanism is None else ends.mechanism.decode()
+    connection.execute(
+        "UPDATE stream SET mechanism = %s, checkpoint_t = %s, checkpoint = %s, last_t = %s,"
+        " head = %s, seal = %s WHERE id = %s",
+        (state, ends.checkpoint_t, ends.checkpoint, ends.last_t, ends.head, ends.seal, key),
+    )
+
+
+def check(connection: psycopg.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
+    """Follow the chain of a stream, in the snapshot of a transaction of repeatable reads."""
+    found = read_ends(connection, stream)
+    if found is None:
+        return Checked(stream)
+    key, ends = found
+    return chain.check(stream, ends, _linked(connection, key), progress)
+
+
+def accept(connection: psycopg.Connection, chain: Chain, stream: str) -> None:
+    """Chain the releases of a stream as they are."""
+    found = read_ends(connection, stream, change=True)
+    assert found is not None
+    key, ends = found
+
+    def page_after(t: int) -> Sequence[Row]:
+        rows = connection.execute(
+            f"SELECT {_COLUMNS} FROM release"  # nosec B608 # noqa: S608
+            " WHERE stream = %s AND t > %s ORDER BY t LIMIT %s",
+            (key, t, PAGE),
+        )
+        return [
+            Row(t, at_ms, text.encode(), *others) for t, at_ms, text, *others in rows.fetchall()
+        ]
+
+    def write(links: list[tuple[bytes, int]]) -> None:
+        connection.execute(
+            "UPDATE release SET link = new.link FROM unnest(%s::bytea[], %s::bigint[])"
+            " AS new (link, t) WHERE release.stream = %s AND release.t = new.t",
+            ([link for link, _ in links], [t for _, t in links], key),
+        )
+
+    write_ends(connection, key, chain.accepted(stream, ends, page_after, write))
+
+
+def prune(connection: psycopg.Connection, chain: Chain, stream: str, before_t: int) -> None:
+    """Remove old releases; the last one stays."""
+    found = read_ends(connection, stream, change=True)
+    assert found is not None
+    key, ends = found
+    last = connection.execute(
+        "SELECT t, link FROM release WHERE stream = %s AND t < %s ORDER BY t DESC LIMIT 1",
+        (key, min(before_t, ends.last_t)),
+    ).fetchone()
+    if last is not None:
+        write_ends(connection, key, chain.pruned(stream, ends, *last))
+        connection.execute("DELETE FROM release WHERE stream = %s AND t <= %s", (key, last[0]))
+
+
+def _linked(connection: psycopg.Connection, key: int) -> Iterator[LinkedRow]:
+    """Yield the releases of a stream, some thousands at a time."""
+    with connection.cursor("releases") as cursor:
+        cursor.itersize = PAGE
+        cursor.execute(
+            f"SELECT {_COLUMNS}, link FROM release WHERE stream = %s ORDER BY t",  # nosec B608 # noqa: S608
+            (key,),
+        )
+        for t, at_ms, text, asked, received, missed, link in cursor:
+            yield t, at_ms, text.encode(), asked, received, missed, link
+
+
+def _property(connection: psycopg.Connection, name: str) -> str | None:
+    row = connection.execute("SELECT value FROM property WHERE name = %s", (name,)).fetchone()
+    return None if row is None else str(row[0])

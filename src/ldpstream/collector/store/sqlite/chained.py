@@ -1,0 +1,124 @@
+"""The chain of releases in a SQLite file: its key, its ends, its links."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from ldpstream.collector.store.chain import PAGE, Chain, Checked, Ends, LinkedRow, Progress, Row
+from ldpstream.collector.store.chain_key import draw_chain, find_chain
+from ldpstream.errors import Mistake, Problem
+
+_COLUMNS = "t, at_ms, CAST(content AS BLOB), asked, received, missed"
+
+_log = logging.getLogger(__name__)
+
+
+def begin_chain(connection: sqlite3.Connection, master: bytes, where: object) -> Chain:
+    """Return the chain of a store; at its first use, chain what is there as it is."""
+
+    def put(name: str, value: str) -> None:
+        connection.execute("INSERT INTO property VALUES (?, ?)", (name, value))
+
+    known = read_chain(connection, master, where)
+    if known is not None:
+        return known
+    if connection.execute("SELECT 1 FROM stream WHERE seal <> x''").fetchone() is not None:
+        raise Mistake(Problem.STORE_DAMAGED, file=where, what="the key of its chain is missing")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        drawn = draw_chain(lambda name: _property(connection, name), put, master)
+        streams = connection.execute("SELECT name, last_t FROM stream").fetchall()
+        for name, last_t in streams:
+            if last_t:
+                _log.warning("the releases of stream %s are chained as they are now", name)
+            accept(connection, drawn, name)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    return drawn
+
+
+def read_chain(connection: sqlite3.Connection, master: bytes, where: object) -> Chain | None:
+    """Return the chain of a store; None if it was not used with one yet."""
+    return find_chain(lambda name: _property(connection, name), master, where)
+
+
+def read_ends(connection: sqlite3.Connection, stream: str) -> tuple[int, Ends] | None:
+    """Return the id of a stream and the sealed part of its row; None if there is no such stream."""
+    row = connection.execute(
+        "SELECT id, CAST(terms AS BLOB), CAST(mechanism AS BLOB), checkpoint_t, checkpoint, last_t,"
+        " head, seal FROM stream WHERE name = ?",
+        (stream,),
+    ).fetchone()
+    return None if row is None else (row[0], Ends(*row[1:]))
+
+
+def write_ends(connection: sqlite3.Connection, key: int, ends: Ends) -> None:
+    """Put the ends of a chain, and the state after the last release, into the stream's row."""
+    state = None if ends.mechanism is None else ends.mechanism.decode()
+    connection.execute(
+        "UPDATE stream SET mechanism = ?, checkpoint_t = ?, checkpoint = ?, last_t = ?, head = ?,"
+        " seal = ? WHERE id = ?",
+        (state, ends.checkpoint_t, ends.checkpoint, ends.last_t, ends.head, ends.seal, key),
+    )
+
+
+def check(connection: sqlite3.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
+    """Follow the chain of a stream, in the transaction of the connection."""
+    found = read_ends(connection, stream)
+    if found is None:
+        return Checked(stream)
+    key, ends = found
+    return chain.check(stream, ends, _linked(connection, key), progress)
+
+
+def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
+    """Chain the releases of a stream as they are, within a transaction."""
+    found = read_ends(connection, stream)
+    assert found is not None
+    key, ends = found
+
+    def page_after(t: int) -> Sequence[Row]:
+        rows = connection.execute(
+            f"SELECT {_COLUMNS} FROM release"  # nosec B608 # noqa: S608
+            " WHERE stream = ? AND t > ? ORDER BY t LIMIT ?",
+            (key, t, PAGE),
+        )
+        return [Row(*row) for row in rows]
+
+    def write(links: list[tuple[bytes, int]]) -> None:
+        connection.executemany(
+            "UPDATE release SET link = ? WHERE t = ? AND stream = ?",
+            [(*one, key) for one in links],
+        )
+
+    write_ends(connection, key, chain.accepted(stream, ends, page_after, write))
+
+
+def prune(connection: sqlite3.Connection, chain: Chain, stream: str, before_t: int) -> None:
+    """Remove old releases, within a transaction; the last one stays."""
+    found = read_ends(connection, stream)
+    assert found is not None
+    key, ends = found
+    last = connection.execute(
+        "SELECT t, link FROM release WHERE stream = ? AND t < ? ORDER BY t DESC LIMIT 1",
+        (key, min(before_t, ends.last_t)),
+    ).fetchone()
+    if last is not None:
+        write_ends(connection, key, chain.pruned(stream, ends, *last))
+        connection.execute("DELETE FROM release WHERE stream = ? AND t <= ?", (key, last[0]))
+
+
+def _linked(connection: sqlite3.Connection, key: int) -> Iterator[LinkedRow]:
+    return connection.execute(
+        f"SELECT {_COLUMNS}, link FROM release WHERE stream = ? ORDER BY t",  # nosec B608 # noqa: S608
+        (key,),
+    )
+
+
+def _property(connection: sqlite3.Connection, name: str) -> str | None:
+    row = connection.execute("SELECT value FROM property WHERE name = ?", (name,)).fetchone()
+    return None if row is None else str(row[0])

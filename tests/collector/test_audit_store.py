@@ -1,0 +1,174 @@
+"""`ldpstream audit store` and `ldpstream export`, on stores that somebody has changed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ldpstream.cli import run
+from ldpstream.collector.config import load
+from ldpstream.collector.service.opening import open_place
+from ldpstream.collector.store.database import Database
+from ldpstream.collector.store.postgres.connections import connect
+from ldpstream.errors import Mistake
+from tests.collector.helpers import SECRETS
+from tests.collector.store_contract import TERMS, release_of
+
+VARIABLE = "LDPSTREAM_MASTER_SECRET"
+NDJSON = ("--format", "ndjson")
+CONFIG = """\
+[collector]
+listen = "127.0.0.1:0"
+store = "{store}"
+[[stream]]
+name = "a"
+labels = ["x", "y"]
+epsilon = 1
+window = 4
+interval = "1s"
+population = 40
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A configuration and its store, of two streams."""
+
+    config: Path
+    store: str
+
+    def damage(self) -> None:
+        """Let the second release of stream b say another number of reports."""
+        change = "UPDATE release SET received = 9 WHERE t = 2 AND stream = 2"
+        if "://" in self.store:
+            with connect(Database(self.store)) as connection:
+                connection.execute("SET session_replication_role = replica")
+                connection.execute(change.encode())
+            return
+        with closing(sqlite3.connect(self.store)) as connection:
+            (trigger,) = connection.execute(
+                "SELECT sql FROM sqlite_schema WHERE name = 'a_release_never_changes'"
+            ).fetchone()
+            connection.executescript(f"DROP TRIGGER a_release_never_changes; {change}; {trigger}")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    given = "c.sqlite"
+    if request.param == "postgres":
+        given = request.getfixturevalue("database").url
+        monkeypatch.setenv(VARIABLE, SECRETS.master.decode())
+    else:
+        (tmp_path / "master.secret").write_bytes(SECRETS.master)
+    file = tmp_path / "collector.toml"
+    file.write_text(CONFIG.format(store=given))
+    config = load(file)
+    store = str(config.store) if config.database is None else config.database.url
+    with closing(open_place(store, SECRETS.master)) as opened:
+        for name in ("a", "b"):
+            opened.create_stream(name, TERMS)
+            lease = opened.lease(name, "me", 60)
+            assert lease is not None
+            opened.under(lease).release(name, [release_of(t) for t in (1, 2, 3)], {}, 0)
+    return Place(file, store)
+
+
+def rows(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    told: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+    return told
+
+
+def test_a_store_is_found_by_its_configuration_or_its_place(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = {"releases": 3, "from": 1, "to": 3, "checked": "yes", "damage": None}
+    for given in (str(place.config), place.store):
+        assert run(["audit", "store", given, "--json"]) == 0
+        assert rows(capsys) == [{"stream": name} | whole for name in ("a", "b")]
+
+
+def test_damage_is_named_and_can_be_accepted(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.damage()
+    for _ in range(2):
+        assert run(["audit", "store", str(place.config), "--json"]) == 1
+        sound, damaged = rows(capsys)
+        assert (sound["stream"], sound["damage"]) == ("a", None)
+        assert damaged["stream"] == "b"
+        assert str(damaged["damage"]).startswith("t=2: ")
+    assert run(["audit", "store", place.store, "--accept"]) == 0
+    told = capsys.readouterr()
+    assert "t=2" in told.out
+    assert told.err == "ldpstream: from now on taken as it is: b\n"
+    assert run(["audit", "store", place.store]) == 0
+
+
+def test_a_damaged_stream_is_not_exported(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.damage()
+    out = tmp_path / "out.csv"
+    command = ["export", "--store", place.store, "--out", str(out), *NDJSON, "--stream"]
+    assert run([*command, "b"]) == 2
+    told = capsys.readouterr()
+    assert told.err.count("\n") == 1
+    assert "stream b is not as it was released: t=2" in told.err
+    assert not out.exists()
+    assert run([*command, "a"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_without_the_secret_an_export_says_that_it_did_not_check(
+    place: Place,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    (tmp_path / "master.secret").unlink(missing_ok=True)
+    command = [
+        "export",
+        "--store",
+        place.store,
+        "--out",
+        str(tmp_path / "o"),
+        *NDJSON,
+        "--stream",
+        "a",
+    ]
+    assert run(command) == 0
+    assert capsys.readouterr().err == (
+        "ldpstream: the chain of releases was not checked: LDPSTREAM_MASTER_SECRET is not set\n"
+    )
+    assert run(["audit", "store", place.store]) == 2
+    assert "its master secret is not" in capsys.readouterr().err
+    monkeypatch.setenv(VARIABLE, "another master secret")
+    for words in (command, ["audit", "store", place.store]):
+        assert run(words) == 2
+        assert "another master secret" in capsys.readouterr().err
+
+
+def test_a_store_that_is_not_there_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit", "store", str(tmp_path / "none.sqlite")]) == 2
+    assert "none.sqlite: there is no such file" in capsys.readouterr().err
+
+
+def test_damage_is_not_accepted_under_a_running_collector(
+    tmp_path: Path, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "://" in place.store:
+        return  # its rows are locked instead
+    place.damage()
+    with closing(open_place(place.store, SECRETS.master)) as store:
+        assert run(["audit", "store", place.store, "--accept"]) == 2
+        assert "in use by another collector" in capsys.readouterr().err
+        with pytest.raises(Mistake):
+            store.check_releases("b").refuse_damage()
