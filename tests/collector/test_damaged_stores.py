@@ -218,7 +218,7 @@ def test_a_damaged_store_is_refused_in_one_line(file: Path) -> None:
     store.write_bytes(content)
     said = refused(file)
     assert f"{store} cannot be read as a store: " in said
-    assert "put a backup in its place" in said
+    assert "restore a backup" in said
 
 
 def test_a_note_that_is_none_is_refused_in_one_line(tmp_path: Path) -> None:
