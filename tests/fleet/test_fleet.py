@@ -409,7 +409,6 @@ def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> N
         assert low < np.mean(ratios) < high
         assert outcome.metrics is not None
         assert outcome.metrics.cfpu <= 1 / WINDOW * (1 + WINDOW / len(outcome.judged))
-    assert "budget-spent" not in outcomes[1].refused  # a roster asks who has something left
 
 
 def _is_whole(judged: Judged) -> bool:
