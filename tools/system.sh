@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Provide the programs that the tests run and PyPI does not carry: chromium, nats-server, mosquitto,
-# Java. Those that are missing come from Debian's packages, unpacked into .system: nothing is
+# Caddy, Java. Those that are missing come from Debian's packages, unpacked into .system: nothing is
 # installed, no service is started, and root is not needed. Only chromium, which needs more than
 # its own files, is installed, if this user may do so.
 # If that fails, it prints one line and exits with 0; the tests then say so too, and fail under CI.
@@ -78,4 +78,5 @@ browser() {
 browser
 fetch nats-server usr/sbin/nats-server nats-server
 fetch mosquitto usr/sbin/mosquitto mosquitto libwrap0 libdlt2 libcjson1
+fetch caddy usr/bin/caddy caddy
 fetch java 'usr/lib/jvm/java-17-openjdk-*/bin/java' openjdk-17-jre-headless

@@ -138,6 +138,7 @@ def run(attack: Callable[[], Awaitable[None]]) -> None:
     ("limit", "sent"),
     [
         ("first_byte", b""),
+        ("first_byte", b"\r\n"),
         ("head", b"GET / HTTP/1.1\r\nHost"),
         ("pause", POST % 10 + b"12345"),
         ("body", POST % 10 + b"12345"),

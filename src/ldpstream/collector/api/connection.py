@@ -16,9 +16,9 @@ from enum import Enum, auto
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from ldpstream.collector.api.limits import network_of
+from ldpstream.collector.api.limits import network_of, unmapped
 from ldpstream.collector.api.problems import problem_bytes
 from ldpstream.collector.config import Limits
 from ldpstream.errors import Mistake, Problem
@@ -33,6 +33,11 @@ PIPELINED = 16
 """Requests that one connection may send before the first of them is answered."""
 SMALL_BODY = 4 << 10
 """Smaller bodies are not counted: all connections together hold few of them."""
+CHUNKS = 4096
+"""The most chunks of one body: each of them costs the parser as much as a whole piece."""
+WITH_BODY = ("POST", "PUT")
+"""Methods whose routes read a body. A longer one than SMALL_BODY ends any other request, which may
+wait for news with it, or for ever."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +167,11 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._body_bytes = 0
         self._body_began = 0.0
+        self._chunks = 0
+        self._wire_bytes = 0
+        """What was received since the piece in which the head ended."""
+        self._running: RequestResponseCycle | None = None
+        """The request that is answered now; others may wait in the pipeline."""
         self._unread_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._reader: asyncio.TimerHandle | None = None
@@ -171,7 +181,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.address = network_of(self.client[0]) if self.client else ""
+        if self.client:
+            self.client = (unmapped(self.client[0]), self.client[1])
+            self.address = network_of(self.client[0])
         if self._table.admit(self):
             self._table.rests(self)
             self._expect(self._deadlines.first_byte)
@@ -185,6 +197,13 @@ class GuardedProtocol(HttpToolsProtocol):
             self._reader.cancel()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
+        self.pipeline.clear()
+        if self._running is not None:  # uvicorn tells the last request of a pipeline only
+            self._running.disconnected = True
+            self._running.message_event.set()
+
+    def eof_received(self) -> None:
+        self._close()
 
     def drop(self) -> None:
         """End the connection at once, with all that it holds."""
@@ -194,7 +213,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def _close(self) -> None:
         """End the connection once its answer has been read, or some time after."""
         self.transport.close()
-        self.loop.call_later(self._deadlines.linger, self.transport.abort)
+        self._cancel()
+        self._deadline = self.loop.call_later(self._deadlines.linger, self.transport.abort)
 
     def _refuse(self, error: Mistake) -> None:
         self.transport.write(problem_bytes(error))
@@ -212,14 +232,14 @@ class GuardedProtocol(HttpToolsProtocol):
     # Requests
 
     def data_received(self, data: bytes) -> None:
-        self._table.acts(self)
+        self._wire_bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if len(self.pipeline) > PIPELINED:
-            self.drop()
+        if self._next is not Part.HEAD and self._wire_bytes > HEAD_BYTES + 2 * self._body_bytes:
+            self.drop()  # bytes around a body: a trailer, say, which the parser gathers for ever
         elif self._next is Part.NOTHING:
-            self._cancel()
+            self._between_requests()
         elif self._next is Part.BODY:
             self._expect(self._deadlines.pause)
             if self.loop.time() - self._body_began > self._deadlines.body:
@@ -230,6 +250,15 @@ class GuardedProtocol(HttpToolsProtocol):
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES:
                 self._refuse(_too_large())
+
+    def _between_requests(self) -> None:
+        """Go on after a whole request, or after bytes that belong to none."""
+        if self._running is not None and not self.cycle.response_complete:
+            self._cancel()
+            return
+        self._table.rests(self)
+        if self._deadline is None:
+            self._expect(self._deadlines.first_byte)
 
     def on_message_begin(self) -> None:
         self._next = Part.HEAD
@@ -246,16 +275,32 @@ class GuardedProtocol(HttpToolsProtocol):
         if size > HEAD_BYTES or len(self.headers) > HEAD_LINES:
             self._fault = _too_large()
             raise ValueError("the head is too large")
+        if len(self.pipeline) >= PIPELINED:
+            self.drop()
+            raise ValueError("too many requests were sent ahead")
+        self._table.acts(self)
         self._next = Part.BODY
-        self._body_bytes = 0
+        self._body_bytes = self._chunks = self._wire_bytes = 0
         self._body_began = self.loop.time()
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_chunk_header(self) -> None:
+        self._chunks += 1
+        if self._chunks > CHUNKS:
+            self.drop()
+            raise ValueError("the chunks are too small")
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
         self._body_bytes += len(body)
         if self._body_bytes > SMALL_BODY and not self.cycle.response_complete:
             self._table.receiving.set(self, self._body_bytes)
+            if self.cycle.scope["method"] not in WITH_BODY:
+                self.drop()
 
     def on_message_complete(self) -> None:
         self._next = Part.NOTHING
@@ -268,7 +313,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._body_began = self.loop.time() - self._deadlines.body + self._deadlines.linger
         super().on_response_complete()
         if self.transport.is_closing():
-            self.loop.call_later(self._deadlines.linger, self.transport.abort)
+            self._close()
         elif self._next is Part.NOTHING and self.timeout_keep_alive_task is not None:
             self._table.rests(self)
 

@@ -57,9 +57,13 @@ class ReaderPool:
         self._most = most
         self._reading = 0
 
+    @property
+    def is_full(self) -> bool:
+        return self._reading >= self._most
+
     async def run(self, work: Callable[..., Result], *given: object) -> Result:
         """Do `work` in one of the threads; refuse it if too many wait already."""
-        if self._reading >= self._most:
+        if self.is_full:
             raise Mistake(Problem.RATE_LIMITED, what="long reads", seconds=1)
         self._reading += 1
         try:
@@ -133,6 +137,7 @@ def network_of(address: str) -> str:
     >>> network_of("2001:db8::1") == network_of("2001:db8::2")
     True
     """
+    address = unmapped(address)
     try:
         found = ip_address(address)
     except ValueError:
@@ -140,6 +145,15 @@ def network_of(address: str) -> str:
     if isinstance(found, IPv4Address):
         return address
     return str(ip_network((found, 64), strict=False))
+
+
+def unmapped(address: str) -> str:
+    """Return an address of IPv4 as such, where a socket of IPv6 gives it as one of its own.
+
+    >>> unmapped("::ffff:192.0.2.1"), unmapped("2001:db8::1"), unmapped("192.0.2.1")
+    ('192.0.2.1', '2001:db8::1', '192.0.2.1')
+    """
+    return address.removeprefix("::ffff:") if "." in address else address
 
 
 def limited(receive: Receive, limit: int, length: str = "0") -> Receive:

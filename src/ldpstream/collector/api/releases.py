@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -25,6 +26,8 @@ from ldpstream.protocol.messages import PREFIX
 _QUALITY = re.compile(r"[01](\.[0-9]*)?")
 KEEP_ALIVE_SECONDS = 15
 """A comment is sent so often, for proxies that cut silent connections."""
+BUSY_SECONDS = 1
+"""After this a feed tries again to read what it has missed."""
 FEED_PAGE = 500
 LATEST_T = 1 << 53
 """More than any clock reaches, and what JSON and the store still hold."""
@@ -107,6 +110,9 @@ async def _events(
             continue
         if hub.latest is not None and last == hub.latest.t - 1:
             events = [_event(hub.latest)]
+        elif pool.is_full:  # no refusal: the head of the answer has left
+            await asyncio.sleep(BUSY_SECONDS)
+            continue
         else:
             events = await pool.run(read, last + 1)
         while events:  # what is sent is let go: a slow reader holds one event, not a page

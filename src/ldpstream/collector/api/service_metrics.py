@@ -42,6 +42,7 @@ class ServiceState(Collector):
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._shown: dict[str, tuple[Release, list[int]]] = {}
 
     def collect(self) -> Iterator[Metric]:
         yield from self._gauges()
@@ -124,16 +125,23 @@ class ServiceState(Collector):
             name: GaugeMetricFamily(f"ldpstream_{name}", about, labels=("stream", "label"))
             for name, (_, about) in _FREQUENCIES.items()
         }
-        most = self._service.config.limits.metric_labels
         for name, stream in self._service.streams.items():
             latest = stream.hub.latest
-            for place in () if latest is None else shown(stream.config, latest, most):
+            for place in () if latest is None else self._places(stream.config, latest):
                 for key, (part, _) in _FREQUENCIES.items():
                     content: dict[str, Any] = latest.content if latest else {}
                     families[key].add_metric(
                         (name, stream.config.labels[place]), content[part][place]
                     )
         yield from families.values()
+
+    def _places(self, config: StreamConfig, latest: Release) -> list[int]:
+        """Return the places of the labels to show, which are looked for once for each release."""
+        known = self._shown.get(config.name)
+        if known is None or known[0] is not latest:
+            places = shown(config, latest, self._service.config.limits.metric_labels)
+            known = self._shown[config.name] = latest, places
+        return known[1]
 
 
 def shown(config: StreamConfig, release: Release, most: int) -> list[int]:
