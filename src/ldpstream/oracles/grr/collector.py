@@ -8,6 +8,7 @@ from ldpstream.oracles.kernels.labels import label_counts
 class Collector(CollectorHalf):
     """The collector of reports that are label indexes; a report supports its own label.
 
+    >>> import numpy as np
     >>> from ldpstream.oracles import Oracle
     >>> from ldpstream.privacy.epsilon import Epsilon
     >>> collector = Oracle.GRR.collector(3, Epsilon.of(1))

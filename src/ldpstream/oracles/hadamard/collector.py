@@ -10,6 +10,7 @@ from ldpstream.oracles.walsh import walsh
 class Collector(CollectorHalf):
     """A collector that counts columns and transforms them once, in O(reports + K log K).
 
+    >>> import numpy as np
     >>> from ldpstream.oracles import Oracle
     >>> from ldpstream.privacy.epsilon import Epsilon
     >>> collector = Oracle.HADAMARD.collector(3, Epsilon.of(1))
