@@ -178,7 +178,7 @@ def test_the_feed_tells_of_alerts(api: Api) -> None:
     stream = api.service.streams["a"]
 
     async def read(number: int) -> list[bytes]:
-        events = _events(api.service, stream, stream.hub.last_t, ReaderPool())
+        events = _events(api.service, stream, stream.hub.last_t, ReaderPool(), "")
         found = [await anext(events) for _ in range(number)]
         await events.aclose()  # type: ignore[attr-defined]
         return found

@@ -58,6 +58,18 @@ def test_enrolment_gives_terms_pin_and_key(api: Api) -> None:
     assert again.json() == given
 
 
+def test_a_token_is_a_bearer_token(api: Api) -> None:
+    bare = {"Authorization": ADMIN["Authorization"].removeprefix("Bearer ")}
+    assert_problem(api.client.get(f"{STREAM}/alerts/rules", headers=bare), 401, "token")
+    assert api.client.get(f"{STREAM}/alerts/rules", headers=ADMIN).status_code == 200
+
+
+def test_no_answer_repeats_the_host_that_a_client_names(api: Api) -> None:
+    answer = api.client.get("/v1/health/", headers={"Host": "x.example"}, follow_redirects=False)
+    assert_problem(answer, 404, "not-found")
+    assert "location" not in answer.headers
+
+
 def test_open_selection_stores_no_device(api: Api) -> None:
     api.client.post(f"{STREAM}/devices", json=enrolment_of(7), headers=ENROL)
     assert api.service.store.roster("a") == b""

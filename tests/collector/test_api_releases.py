@@ -80,7 +80,7 @@ def test_releases_since_and_limit(api: Api) -> None:
 
 async def _read_feed(api: Api, last: int, number: int) -> list[bytes]:
     """The first events after `last`."""
-    events = _events(api.service, api.service.streams["a"], last, ReaderPool())
+    events = _events(api.service, api.service.streams["a"], last, ReaderPool(), "")
     found = [await anext(events) for _ in range(number + 1)]
     await events.aclose()  # type: ignore[attr-defined]
     return found[1:]

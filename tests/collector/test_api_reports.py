@@ -257,9 +257,9 @@ def test_a_batch_has_a_limit(tmp_path: Path) -> None:
 
 
 def test_a_collector_that_is_behind_says_so(tmp_path: Path) -> None:
-    with running(tmp_path, limits="waiting_bytes = 40") as api:
+    with running(tmp_path, limits="waiting_bytes = 80") as api:
         asking = api.asking()
-        records = [api.signer(n).record(asking, b"\1\0") for n in range(2)]
+        records = [api.signer(n).record(asking, b"\1\0") for n in range(2)]  # one address has half
         refused = api.post_batch(asking, b"".join(records))
         assert_problem(refused, 429, "rate-limited")
         assert refused.headers["Retry-After"] == "1"

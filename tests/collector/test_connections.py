@@ -92,8 +92,9 @@ class Site:
     port: int
     clients: list[Client] = field(default_factory=list)
 
-    async def connect(self, lazy: bool = False) -> Client:
+    async def connect(self, lazy: bool = False, source: str = "127.0.0.1") -> Client:
         plain = socket.socket()
+        plain.bind((source, 0))
         if lazy:  # little is read before anyone asks for it
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         plain.connect(("127.0.0.1", self.port))
@@ -297,6 +298,22 @@ def test_the_oldest_unfinished_body_makes_room() -> None:
             await new.send(POST % 60_000 + bytes(60_000))
             assert await new.answer() == b"60000"
             assert await old.ends()
+
+    run(attack)
+
+
+def test_an_address_that_holds_much_makes_room_for_one_that_holds_little() -> None:
+    """However long the honest one has taken already."""
+
+    async def attack() -> None:
+        async with server(Limits(receiving_bytes=100_000)) as site:
+            honest, flood = await site.connect(), await site.connect(source="127.0.0.2")
+            await honest.send(POST % 40_000 + bytes(30_000))
+            await site.until(lambda table: table.receiving.total == 30_000)
+            await flood.send(POST % 90_000 + bytes(80_000))
+            assert await flood.ends()
+            await honest.send(bytes(10_000))
+            assert await honest.answer() == b"40000"
 
     run(attack)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from ldpstream.collector.api import metrics
 from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.json_logging import set_up
 from ldpstream.errors import Mistake, Problem
@@ -20,6 +21,23 @@ from tests.collector.helpers import SECRETS, device_of, report_of
 
 BOARD = Path(__file__).parents[2] / "deploy" / "grafana" / "ldpstream.json"
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+@pytest.fixture(autouse=True)
+def _made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every answer is made anew; that it is kept for a second has a test of its own."""
+    monkeypatch.setattr(metrics, "FRESH_SECONDS", 0.0)
+
+
+def test_an_answer_is_given_again_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To make one keeps everything else waiting, and anyone may ask for one."""
+    monkeypatch.setattr(metrics, "FRESH_SECONDS", 3600.0)
+    with running(tmp_path) as api:
+        before = scrape(api)
+        one_timestamp(api)
+        assert scrape(api) == before
 
 
 def scrape(api: Api, **headers: str) -> Series:

@@ -211,7 +211,7 @@ class World(Listener):
         future: Any = None
         try:
             verdicts = self.intake._take_in(
-                [Submission(asking, packed, len(messages), future, began=0.0)]
+                [Submission(asking, packed, len(messages), future, began=0.0, sender="")]
             )
         except Crash:
             self.book.doubted(messages)

@@ -47,6 +47,23 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
+class AFewAMinute(logging.Filter):
+    """Lets through the first lines of each minute, of a logger that strangers can make write."""
+
+    def __init__(self, most: int = 10) -> None:
+        super().__init__()
+        self._most = most
+        self._minute = -1
+        self._written = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        minute = int(record.created // 60)
+        if minute != self._minute:
+            self._minute, self._written = minute, 0
+        self._written += 1
+        return self._written <= self._most
+
+
 def _error(error: BaseException) -> dict[str, Any]:
     """Its kind, where it happened, and its words only if they are the system's own."""
     told: dict[str, Any] = {"kind": type(error).__name__}

@@ -53,6 +53,7 @@ def build_app(service: Service) -> FastAPI:
         # Their pages load scripts from elsewhere; /openapi.json is all that is needed.
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would name the host that the client gave
     )
     app.state.service = service
     # The hot routes stand first: routes are tried in order.

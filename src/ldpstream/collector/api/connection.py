@@ -133,25 +133,38 @@ class ConnectionTable:
 
 
 class _Held:
-    """Bytes that connections hold; when there are too many, the oldest that can act is dropped."""
+    """Bytes that connections hold.
+
+    When there are too many, the address that holds most of them loses its oldest connection that
+    has to act next.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.total = 0
         self._bytes: dict[GuardedProtocol, int] = {}
+        self._of_address: Counter[str] = Counter()
 
     def set(self, connection: GuardedProtocol, number: int) -> None:
-        self.total += number - self._bytes.get(connection, 0)
+        self._put(connection, number)
+        while self.total > self._most:
+            held = (one for one in self._bytes if one.holds_on)
+            most = max(held, key=lambda one: self._of_address[one.address], default=None)
+            if most is None:
+                return
+            self._put(most, 0)
+            most.drop()
+
+    def _put(self, connection: GuardedProtocol, number: int) -> None:
+        more = number - self._bytes.get(connection, 0)
         if number:
             self._bytes[connection] = number
         else:
             self._bytes.pop(connection, None)
-        while self.total > self._most:
-            oldest = next((one for one in self._bytes if one.holds_on), None)
-            if oldest is None:
-                return
-            self.total -= self._bytes.pop(oldest)
-            oldest.drop()
+        self.total += more
+        self._of_address[connection.address] += more
+        if not self._of_address[connection.address]:
+            del self._of_address[connection.address]
 
 
 class GuardedProtocol(HttpToolsProtocol):

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from ldpstream.collector.api.limits import announced, limited, read_body
+from ldpstream.collector.api.limits import announced, limited, read_body, sender_of
 from ldpstream.collector.api.lookup import find_round, joined_stream, reported_stream
 from ldpstream.collector.reports.verdicts import Verdict, count
 from ldpstream.collector.service.service import Service
@@ -52,7 +52,7 @@ class SingleReport:
             )
         device, mac = _headers(scope)
         record = b"%b%b%b" % (device_number(device), _mac(mac), body)
-        verdicts = await self._service.intake.submit(asking, record, 1)
+        verdicts = await self._service.intake.submit(asking, record, 1, sender_of(scope))
         verdict = Verdict(int(verdicts[0]))
         if verdict.refusal is not None:
             raise _refusal(verdict, asking.name, body)
@@ -79,7 +79,7 @@ class Batch:
                 given=len(body),
                 expected=f"{asking.record_bytes} each, with device and code",
             )
-        verdicts = await self._service.intake.submit(asking, body, number)
+        verdicts = await self._service.intake.submit(asking, body, number, sender_of(scope))
         await _answer(send, 200, json.dumps(summary(count(verdicts))).encode())
 
 

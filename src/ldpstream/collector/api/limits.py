@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from functools import partial
 from ipaddress import IPv4Address, ip_address, ip_network
@@ -35,8 +35,8 @@ def check_token(request: Request, expected: bytes, kind: str) -> None:
 
 def has_token(request: Request, expected: bytes) -> bool:
     """Whether the request carries the token; comparing takes as long whatever was sent."""
-    given = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
-    return hmac.compare_digest(given, expected)
+    given = request.headers.get("authorization", "").encode()
+    return hmac.compare_digest(given, b"Bearer " + expected)
 
 
 def is_number(text: str, most: int) -> bool:
@@ -52,24 +52,29 @@ def is_number(text: str, most: int) -> bool:
 class ReaderPool:
     """A few threads for long reads, so that health checks and reports do not wait for them."""
 
-    def __init__(self, threads: int = 2, most: int = 64) -> None:
+    def __init__(self, threads: int = 2, most: int = 64, most_of_one: int = 4) -> None:
         self._limiter = CapacityLimiter(threads)
         self._most = most
-        self._reading = 0
+        self._most_of_one = most_of_one
+        self._reading: Counter[str] = Counter()
+        """Reads under way, by the address that they are for."""
 
-    @property
-    def is_full(self) -> bool:
-        return self._reading >= self._most
+    def is_full(self, reader: str) -> bool:
+        """Return whether there is no place for another read of this address."""
+        crowded = self._reading.total() >= self._most
+        return crowded or self._reading[reader] >= self._most_of_one
 
-    async def run(self, work: Callable[..., Result], *given: object) -> Result:
-        """Do `work` in one of the threads; refuse it if too many wait already."""
-        if self.is_full:
+    async def run(self, reader: str, work: Callable[..., Result], *given: object) -> Result:
+        """Do `work` in one of the threads; refuse it if too much waits already."""
+        if self.is_full(reader):
             raise Mistake(Problem.RATE_LIMITED, what="long reads", seconds=1)
-        self._reading += 1
+        self._reading[reader] += 1
         try:
             return await to_thread.run_sync(work, *given, limiter=self._limiter)
         finally:
-            self._reading -= 1
+            self._reading[reader] -= 1
+            if not self._reading[reader]:
+                del self._reading[reader]
 
 
 class TokenBucket:
@@ -145,6 +150,12 @@ def network_of(address: str) -> str:
     if isinstance(found, IPv4Address):
         return address
     return str(ip_network((found, 64), strict=False))
+
+
+def sender_of(scope: Scope) -> str:
+    """Return whom a request is from, as `network_of` tells addresses apart."""
+    host: str = scope["client"][0] if scope.get("client") else ""
+    return network_of(host) if ":" in host else host
 
 
 def unmapped(address: str) -> str:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from ldpstream.collector.api.alerts import shown
-from ldpstream.collector.api.limits import ReaderPool, is_number
+from ldpstream.collector.api.limits import ReaderPool, is_number, sender_of
 from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.releases.formats import MEDIA_TYPES, write
 from ldpstream.collector.releases.paging import at_once
@@ -59,7 +59,8 @@ def releases(service: Service) -> APIRouter:
         def read() -> bytes:
             return write(kind, stream, labels, service.store.releases(stream, since, most))
 
-        return Response(await pool.run(read), media_type=MEDIA_TYPES[kind])
+        body = await pool.run(sender_of(request.scope), read)
+        return Response(body, media_type=MEDIA_TYPES[kind])
 
     @router.get("/streams/{stream}/feed", response_class=StreamingResponse)
     async def feed(
@@ -80,7 +81,7 @@ def releases(service: Service) -> APIRouter:
         else:
             last = since - 1 if since else found.hub.last_t
         return StreamingResponse(
-            _events(service, found, last, pool),
+            _events(service, found, last, pool, sender_of(request.scope)),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
@@ -89,7 +90,7 @@ def releases(service: Service) -> APIRouter:
 
 
 async def _events(
-    service: Service, stream: StreamService, last: int, pool: ReaderPool
+    service: Service, stream: StreamService, last: int, pool: ReaderPool, reader: str
 ) -> AsyncIterator[bytes]:
     """Releases, each with its id; and all alerts, whenever there is something new about them."""
     hub, evaluator = stream.hub, service.evaluators[stream.config.name]
@@ -110,11 +111,11 @@ async def _events(
             continue
         if hub.latest is not None and last == hub.latest.t - 1:
             events = [_event(hub.latest)]
-        elif pool.is_full:  # no refusal: the head of the answer has left
+        elif pool.is_full(reader):  # no refusal: the head of the answer has left
             await asyncio.sleep(BUSY_SECONDS)
             continue
         else:
-            events = await pool.run(read, last + 1)
+            events = await pool.run(reader, read, last + 1)
         while events:  # what is sent is let go: a slow reader holds one event, not a page
             last, event = events.pop(0)
             yield event

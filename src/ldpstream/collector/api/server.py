@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.api.connection import ConnectionTable, GuardedProtocol, Network
 from ldpstream.collector.config import Config
+from ldpstream.collector.json_logging import AFewAMinute
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import Mistake, Problem
 from ldpstream.open_files import allow_connections
@@ -79,7 +80,9 @@ def serve(
     limits, proxies = service.config.limits, proxies_of(os.environ.get(PROXIES, ""))
     allowed = allow_connections(limits.connections)
     table = ConnectionTable(replace(limits, connections=allowed), proxies)
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # strangers must not fill the log
+    log = logging.getLogger("uvicorn.error")  # strangers must not fill it
+    log.setLevel(logging.ERROR)
+    log.addFilter(AFewAMinute())
     app = build_app(service)
     app.router.routes.extend(more)
     server = _Server(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import queue
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.intake.turns import TurnQueue
 from ldpstream.collector.intake.validation import validate
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, count
@@ -26,6 +26,8 @@ from ldpstream.collector.store.contract import Store
 from ldpstream.errors import MalformedReport, Mistake, Problem
 
 RETRY_SECONDS = 1
+SHARE = 2
+"""One part in so many of what may wait is the most that may come from one address."""
 BYTES_AT_ONCE = 8 << 20
 """Records that are checked and committed together: bounds the memory and the time of one go."""
 
@@ -41,6 +43,8 @@ class Submission:
     number: int
     answer: asyncio.Future[Verdicts]
     began: float
+    sender: str
+    """The address that it came from."""
 
 
 @dataclass
@@ -74,7 +78,9 @@ class IntakeQueue:
         """Records that were submitted and not yet answered; touched by the event loop only."""
         self._bytes = 0
         """The length of these records: a report may have 2 bytes or 8,000."""
-        self._queue: queue.SimpleQueue[Submission | None] = queue.SimpleQueue()
+        self._bytes_of: Counter[str] = Counter()
+        """The same, by sender."""
+        self._queue: TurnQueue[Submission] = TurnQueue()
         self._thread = threading.Thread(target=self._run, name="ldpstream-intake", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -84,41 +90,35 @@ class IntakeQueue:
 
     def stop(self) -> None:
         """Answer all that was submitted, then stop the thread."""
-        self._queue.put(None)
+        self._queue.close()
         if self._thread.is_alive():
             self._thread.join()
 
-    def submit(self, asking: OpenRound, packed: bytes, number: int) -> asyncio.Future[Verdicts]:
+    def submit(
+        self, asking: OpenRound, packed: bytes, number: int, sender: str = ""
+    ) -> asyncio.Future[Verdicts]:
         """Queue records of a round; the verdicts come once the accepted ones are on disk."""
         assert self._loop is not None
         expected = number * asking.record_bytes
         if len(packed) != expected:  # it would shift all records that are checked with it
             raise MalformedReport(Problem.REPORT_LENGTH, given=len(packed), expected=expected)
-        if self._bytes + len(packed) > self._most_bytes:
+        crowded = self._bytes + len(packed) > self._most_bytes
+        if crowded or self._bytes_of[sender] + len(packed) > self._most_bytes // SHARE:
             raise Mistake(Problem.RATE_LIMITED, what="reports", seconds=RETRY_SECONDS)
         self.waiting += number
         self._bytes += len(packed)
+        self._bytes_of[sender] += len(packed)
         answer: asyncio.Future[Verdicts] = self._loop.create_future()
-        self._queue.put(Submission(asking, packed, number, answer, ticks()))
+        self._queue.put(Submission(asking, packed, number, answer, ticks(), sender))
         return answer
 
     def _run(self) -> None:
-        while True:
-            taken: list[Submission | None] = [self._queue.get()]
-            taken_bytes = 0
-            while (last := taken[-1]) is not None and not self._queue.empty():
-                taken_bytes += len(last.packed)
-                if taken_bytes >= BYTES_AT_ONCE:
-                    break
-                taken.append(self._queue.get())
+        while taken := self._queue.take(BYTES_AT_ONCE):
             by_round: dict[tuple[str, str], list[Submission]] = {}
             for one in taken:
-                if one is not None:
-                    by_round.setdefault((one.asking.stream, one.asking.name), []).append(one)
+                by_round.setdefault((one.asking.stream, one.asking.name), []).append(one)
             for together in by_round.values():
                 self._process(together)
-            if taken[-1] is None:
-                return
 
     def _process(self, together: list[Submission]) -> None:
         assert self._loop is not None
@@ -145,7 +145,11 @@ class IntakeQueue:
 
     def _answer(self, together: list[Submission], outcome: Verdicts | Exception) -> None:
         self.waiting -= sum(one.number for one in together)
-        self._bytes -= sum(len(one.packed) for one in together)
+        for one in together:
+            self._bytes -= len(one.packed)
+            self._bytes_of[one.sender] -= len(one.packed)
+            if not self._bytes_of[one.sender]:
+                del self._bytes_of[one.sender]
         if isinstance(outcome, Exception):
             for one in together:
                 if not one.answer.done():  # the client may have gone away
