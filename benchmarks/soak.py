@@ -1,6 +1,7 @@
 """Soak test: a collector with real devices is killed again and again; then all books are checked.
 
-    .venv/bin/python benchmarks/soak.py --seconds S [--devices N] [--json] [--write] [--keep DIR]
+    .venv/bin/python benchmarks/soak.py --seconds S [--devices N] [--under-attack] [--json]
+                                        [--write] [--keep DIR]
 
 A real `ldpstream serve` with its store on disk; thousands of real devices in one process, each with
 a ledger and a connection of its own, on loopback; 5 % of requests and 5 % of responses lost. About
@@ -8,6 +9,8 @@ every 30 s the collector is killed (SIGKILL) at a random instant and started aga
 and store, every fourth time after more than a whole timestamp. When all have stopped,
 `tests/fleet/evidence` judges by files alone: every ledger, the store, a log of the wire, and a
 diary of when the collector was up. Exit status 1 if a promise was broken.
+
+--under-attack adds the strangers of `attackers.py`, and measures what a visitor notices of them.
 """
 
 from __future__ import annotations
@@ -42,9 +45,15 @@ from tests.fleet.evidence.diary import Life, write_diary
 from tests.fleet.evidence.judgement import Evidence, Findings
 from tests.fleet.evidence.ledgers import make_with_history
 from tests.fleet.evidence.wire import WireLog
+from tests.hostile.strangers import Place
 from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess
 
+from attackers import KINDS, Seen, attacked
+
 PAGE = Path(__file__).parents[1] / "docs" / "soak.md"
+FIGURES = PAGE.with_suffix(".json")
+ATTACK = "\n## Under attack\n"
+"""Where the second part of the page begins, which a run of its own writes."""
 STREAM = "soak"
 INTERVAL = 20.0
 WHY_SO_LONG = """at each, all
@@ -64,6 +73,9 @@ LEAST_UP = 2.0
 """Seconds between a start and the next kill, however long the start has taken."""
 
 STREAM_TABLE = """
+[collector.limits]
+connections_per_address = 100000  # the devices share one
+
 [[stream]]
 name = "{stream}"
 labels = {labels}
@@ -88,6 +100,7 @@ class Setting:
     mechanism: str
     kill_every: float = KILL_EVERY
     seed: int = 0
+    under_attack: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +110,8 @@ class Soaked:
     setting: Setting
     findings: Findings
     outcome: Outcome
+    attack: dict[str, object] = field(default_factory=dict)
+    """What was measured beside attackers, if there were any."""
 
     def row(self) -> dict[str, object]:
         """Return the result as a row, with the verdict first."""
@@ -116,6 +131,7 @@ class Soaked:
             "interval": self.setting.interval,
             "mechanism": self.setting.mechanism,
             "refused": self.outcome.refused,
+            **self.attack,
         }
 
 
@@ -127,6 +143,7 @@ def main() -> None:
     parser.add_argument("--mechanism", default=MECHANISM)
     parser.add_argument("--kill-every", type=float, default=KILL_EVERY, help="seconds, on average")
     parser.add_argument("--seed", type=int, default=0, help="of values, weather and kills")
+    parser.add_argument("--under-attack", action="store_true", help="beside attackers")
     parser.add_argument("--keep", type=Path, help="leave the evidence in this folder")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
@@ -138,6 +155,7 @@ def main() -> None:
         options.mechanism,
         options.kill_every,
         options.seed,
+        options.under_attack,
     )
     soaked = soak(setting, options.keep)
     if options.json:
@@ -146,13 +164,13 @@ def main() -> None:
         for name, figure in soaked.row().items():
             print(f"{name:18} {figure}")
     if options.write:
-        PAGE.write_text(page(soaked))
+        write(soaked)
     sys.exit(0 if soaked.findings.clean else 1)
 
 
 def soak(setting: Setting, keep: Path | None = None) -> Soaked:
     """Run in temporary folders; if anything is wrong, keep the evidence for a closer look."""
-    _allow_connections(setting.devices)
+    _allow_connections(setting.devices + 2000 * setting.under_attack)
     with (
         tempfile.TemporaryDirectory() as on_disk,
         # Devices have disks of their own; here they would all wait for this one.
@@ -187,12 +205,23 @@ class Run:
             with WireLog(AsyncHttpTransport(), self._evidence.wire) as wire:
                 fleet = Fleet(self._plan(), self._progress, transport=wire)
                 killing = asyncio.create_task(self._kill_now_and_then())
-                outcome = await fleet.run()
+                with self._attacked() as seen:
+                    watching = asyncio.create_task(self._collector.watch(seen))
+                    outcome = await fleet.run()
+                    watching.cancel()
                 await killing
         finally:
             await self._collector.stop()
-        write_diary(self._evidence.diary, self._collector.lives)
-        return Soaked(self._setting, self._evidence.judge(), outcome)
+        lives = self._collector.lives
+        write_diary(self._evidence.diary, lives)
+        up = [(life.ready_ms, life.ended_ms) for life in lives]
+        attack = seen.row(up) if self._setting.under_attack else {}
+        return Soaked(self._setting, self._evidence.judge(), outcome, attack)
+
+    def _attacked(self) -> contextlib.AbstractContextManager[Seen]:
+        if not self._setting.under_attack:
+            return contextlib.nullcontext(Seen())
+        return attacked(int(self._collector.url.rpartition(":")[2]), STREAM)
 
     def _plan(self) -> Plan:
         setting = self._setting
@@ -270,6 +299,14 @@ class Collector:
         await asyncio.to_thread(self._serving.start)
         self._ready_ms = _now_ms()
 
+    async def watch(self, seen: Seen) -> None:
+        """Note the most memory that any of the processes held."""
+        while True:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError, StopIteration):
+                resident = Place(self._serving.process.pid).resident
+                seen.largest_bytes = max(seen.largest_bytes, resident)
+            await asyncio.sleep(0.2)
+
     async def kill(self) -> None:
         """SIGKILL, without warning."""
         released = read_releases(self.store, STREAM)
@@ -309,16 +346,63 @@ def _allow_connections(devices: int) -> None:
         raise SystemExit(f"{devices} connections need more than {hard} open files (ulimit -Hn)")
 
 
-def page(soaked: Soaked) -> str:
-    setting, found = soaked.setting, soaked.findings
+def write(soaked: Soaked) -> None:
+    """Write this run's part of the page and of the figures; the other part stays."""
+    figures = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    figures["under attack" if soaked.setting.under_attack else "soak"] = soaked.row()
+    FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+    first, _, second = PAGE.read_text().partition(ATTACK)
+    if soaked.setting.under_attack:
+        second = section(soaked)
+    else:
+        first = page(soaked)
+    PAGE.write_text(first + ATTACK + second if second else first)
+
+
+def command(setting: Setting) -> str:
     flags = f"--seconds {setting.seconds:g} --devices {setting.devices}"
     if setting.interval != INTERVAL:
         flags += f" --interval {setting.interval:g}"
     if setting.mechanism != MECHANISM:
         flags += f" --mechanism {setting.mechanism}"
+    if setting.under_attack:
+        flags += " --under-attack"
+    return f".venv/bin/python benchmarks/soak.py {flags} --write"
+
+
+def section(soaked: Soaked) -> str:
+    found, seen = soaked.findings, soaked.attack
+    return f"""
+Made by `{command(soaked.setting)}`; figures in [soak.json](soak.json).
+The same for {soaked.outcome.seconds:.0f} s with {found.devices:,} devices, beside attackers
+(`benchmarks/attackers.py`) in a process of their own, on the same {os.cpu_count()} cores:
+{KINDS}. A visitor asks for `/v1/health`
+on a new connection, and again 0.1 s after each answer, so that a long wait is one figure among many
+short ones; what was asked, or still waited for, while the collector was down is left out.
+
+| | |
+|---|---:|
+| kills | {found.kills} |
+| **violations**, **lost**, **double counted**, **missing** and **changed releases** | \
+{found.violations}, {found.lost}, {found.double_counted}, {found.missing_releases}, \
+{found.changed_releases} |
+| reports acknowledged | {found.acknowledged:,} |
+| of debits in the ledgers | {found.debits:,} |
+| connections and batches of attackers | {seen["attacks"]:,} |
+| health: questions | {seen["health_questions"]:,} |
+| without an answer | {seen["health_unanswered"]} |
+| median | {seen["health_p50_ms"]} ms |
+| 99th percentile | {seen["health_p99_ms"]} ms |
+| slowest | {seen["health_worst_ms"]} ms |
+| most memory of the collector | {seen["largest_rss_mb"]} MB |
+"""
+
+
+def page(soaked: Soaked) -> str:
+    setting, found = soaked.setting, soaked.findings
     return f"""# The soak
 
-Made by `.venv/bin/python benchmarks/soak.py {flags} --write` on
+Made by `{command(setting)}` on
 {os.cpu_count()} cores ({platform.machine()}, Python {platform.python_version()}), shared with \
 other work.
 

@@ -189,7 +189,7 @@ def test_unfinished_bodies_are_bounded(collector: CollectorProcess) -> None:
 
         def fill() -> None:
             for one in waiting:
-                send(one, bytes(BODY - MB))
+                send(one, bytes(BODY - 1))
 
         at_once(4, fill)
 
