@@ -31,7 +31,7 @@ class Limits:
     """The most reports in one batch."""
     connections: int = 10_000
     """The most connections. Beyond it those that are idle make room; if none is: 429."""
-    connections_per_address: int = 1000
+    connections_per_address: int = 2500
     """From one address (IPv6: one /64) that is no trusted proxy; beyond it: 429."""
     receiving_bytes: int = 64 << 20
     """Bodies that are being received. Beyond it the oldest unfinished one is cut off."""
