@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from ldpstream.collector.api.limits import announced, limited, read_body, sender_of
+from ldpstream.collector.api.limits import LENGTH, announced, read_body, sender_of
 from ldpstream.collector.api.lookup import find_round, joined_stream, reported_stream
 from ldpstream.collector.reports.verdicts import Verdict, count
 from ldpstream.collector.service.service import Service
@@ -40,17 +40,19 @@ class SingleReport:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         names = scope["path_params"]
-        stream, receive = await reported_stream(
-            Request(scope), receive, names["stream"], names["round"]
-        )
-        asking = await find_round(self._service, stream, names["round"])
-        most = asking.stored.report_bytes + LONGER
-        body = await read_body(limited(receive, most, announced(scope)))
-        if len(body) != asking.stored.report_bytes:
-            raise MalformedReport(
-                Problem.REPORT_LENGTH, given=len(body), expected=asking.stored.report_bytes
+        stream = self._service.streams.get(names["stream"])
+        if stream is None or not stream.config.public:
+            stream, receive = await reported_stream(
+                Request(scope), receive, names["stream"], names["round"]
             )
-        device, mac = _headers(scope)
+        asking = stream.hub.open.get(names["round"]) or await find_round(
+            self._service, stream, names["round"]
+        )
+        device, mac, length = _headers(scope)
+        expected = asking.stored.report_bytes
+        body = await read_body(receive, expected + LONGER, length)
+        if len(body) != expected:
+            raise MalformedReport(Problem.REPORT_LENGTH, given=len(body), expected=expected)
         record = b"%b%b%b" % (device_number(device), _mac(mac), body)
         verdicts = await self._service.intake.submit(asking, record, 1, sender_of(scope))
         verdict = Verdict(int(verdicts[0]))
@@ -71,7 +73,7 @@ class Batch:
         asking = await find_round(self._service, stream, names["round"])
         limits = self._service.config.limits
         most = min(limits.batch * asking.record_bytes, limits.body_bytes)
-        body = await read_body(limited(receive, most, announced(scope)))
+        body = await read_body(receive, most, announced(scope))
         number, rest = divmod(len(body), asking.record_bytes)
         if rest or not number:
             raise MalformedReport(
@@ -100,14 +102,18 @@ def summary(outcomes: Mapping[Verdict, int]) -> dict[str, Any]:
     }
 
 
-def _headers(scope: Scope) -> tuple[bytes | None, bytes | None]:
+def _headers(scope: Scope) -> tuple[bytes | None, bytes | None, bytes]:
+    """Return the device, the MAC and the length that a request announces."""
     device = mac = None
+    length = b"0"
     for name, value in scope["headers"]:
         if name == _DEVICE_HEADER:
             device = value
         elif name == _MAC_HEADER:
             mac = value
-    return device, mac
+        elif name == LENGTH:
+            length = value
+    return device, mac, length
 
 
 def _mac(digits: bytes | None) -> bytes:

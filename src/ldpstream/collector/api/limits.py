@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
-from starlette.types import Message, Receive, Scope
+from starlette.types import Receive, Scope
 
 from ldpstream.collector.clock import Clock
 from ldpstream.errors import Mistake, Problem
@@ -167,46 +167,35 @@ def unmapped(address: str) -> str:
     return address.removeprefix("::ffff:") if "." in address else address
 
 
-def limited(receive: Receive, limit: int, length: str = "0") -> Receive:
-    """`receive`, unless the body is too long: then no more of it is read.
+def announced(scope: Scope) -> bytes:
+    """Return the Content-Length; a body may come without."""
+    found: bytes = next((value for name, value in scope["headers"] if name == LENGTH), b"0")
+    return found
+
+
+async def read_body(receive: Receive, most: int, length: bytes = b"0") -> bytes:
+    """Return the body of a request, unless it is too long: then no more of it is read.
 
     A body that is announced as too long is not read at all.
     """
-    size = 0 if is_number(length, limit) else limit + 1
-
-    async def receive_within_limit() -> Message:
-        nonlocal size
-        message = await receive() if size <= limit else {}
-        size += len(message.get("body", b""))
-        if size > limit:
-            raise Mistake(Problem.TOO_LARGE, limit=limit)
-        return message
-
-    return receive_within_limit
-
-
-def announced(scope: Scope) -> str:
-    """The Content-Length; a body may come without."""
-    found: bytes = next((value for name, value in scope["headers"] if name == LENGTH), b"0")
-    return found.decode("latin-1")
-
-
-async def read_body(receive: Receive) -> bytes:
-    """The body of a request; the limit is that of `receive`."""
+    if len(length) > len(str(most)) or not length.isdigit() or int(length) > most:
+        raise Mistake(Problem.TOO_LARGE, limit=most)
     message = await receive()
     body: bytes = message.get("body", b"")
-    if not message.get("more_body", False):
-        return body
     parts = [body]
-    while message.get("more_body", False):
+    size = len(body)
+    while message.get("more_body", False) and size <= most:
         message = await receive()
         parts.append(message.get("body", b""))
-    return b"".join(parts)
+        size += len(parts[-1])
+    if size > most:
+        raise Mistake(Problem.TOO_LARGE, limit=most)
+    return body if len(parts) == 1 else b"".join(parts)
 
 
 async def read_json(request: Request) -> dict[str, Any]:
     """Read a small JSON object. Called once the token was looked at: strangers send no body."""
-    body = await read_body(limited(request.receive, FEW_BYTES, announced(request.scope)))
+    body = await read_body(request.receive, FEW_BYTES, announced(request.scope))
     try:
         content = json.loads(body.decode())
     except (ValueError, RecursionError):

@@ -11,7 +11,7 @@ import hmac
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
-from ldpstream.collector.api.limits import announced, has_token, is_number, limited, read_body
+from ldpstream.collector.api.limits import announced, has_token, is_number, read_body
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.intake.queue import RETRY_SECONDS
@@ -62,7 +62,7 @@ async def reported_stream(
     if (found := _public(request, name)) is not None:
         return found, receive
     try:
-        body = await read_body(limited(receive, LARGEST_REPORT, announced(request.scope)))
+        body = await read_body(receive, LARGEST_REPORT, announced(request.scope))
     except Mistake:
         raise _unknown(request.app.state.service, name) from None
     signed = _is_signed(request, name, report_prefix(name, round_name) + body)

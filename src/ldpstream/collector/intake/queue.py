@@ -78,7 +78,7 @@ class IntakeQueue:
         """Records that were submitted and not yet answered; touched by the event loop only."""
         self._bytes = 0
         """The length of these records: a report may have 2 bytes or 8,000."""
-        self._bytes_of: Counter[str] = Counter()
+        self._bytes_of: dict[str, int] = {}
         """The same, by sender."""
         self._queue: TurnQueue[Submission] = TurnQueue()
         self._thread = threading.Thread(target=self._run, name="ldpstream-intake", daemon=True)
@@ -102,12 +102,12 @@ class IntakeQueue:
         expected = number * asking.record_bytes
         if len(packed) != expected:  # it would shift all records that are checked with it
             raise MalformedReport(Problem.REPORT_LENGTH, given=len(packed), expected=expected)
-        crowded = self._bytes + len(packed) > self._most_bytes
-        if crowded or self._bytes_of[sender] + len(packed) > self._most_bytes // SHARE:
+        own = self._bytes_of.get(sender, 0) + len(packed)
+        if self._bytes + len(packed) > self._most_bytes or own > self._most_bytes // SHARE:
             raise Mistake(Problem.RATE_LIMITED, what="reports", seconds=RETRY_SECONDS)
         self.waiting += number
         self._bytes += len(packed)
-        self._bytes_of[sender] += len(packed)
+        self._bytes_of[sender] = own
         answer: asyncio.Future[Verdicts] = self._loop.create_future()
         self._queue.put(Submission(asking, packed, number, answer, ticks(), sender))
         return answer
