@@ -28,7 +28,7 @@ from ldpstream.errors import MalformedReport, Mistake, Problem
 RETRY_SECONDS = 1
 SHARE = 2
 """One part in so many of what may wait is the most that may come from one address."""
-BYTES_AT_ONCE = 1 << 20
+BYTES_AT_ONCE = 2 << 20
 """Records that are checked and committed together: bounds the memory and the time of one go."""
 
 _log = logging.getLogger(__name__)
