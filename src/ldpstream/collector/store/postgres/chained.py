@@ -11,15 +11,17 @@ from collections.abc import Iterator, Sequence
 import psycopg
 
 from ldpstream.collector.store.chain import PAGE, Chain, Checked, Ends, LinkedRow, Progress, Row
-from ldpstream.collector.store.chain_key import draw_chain, find_chain
+from ldpstream.collector.store.chain_key import draw_chain, find_chain, key_missing
 from ldpstream.collector.store.postgres.migrations import take_turns
-from ldpstream.errors import Mistake, Problem
 
 _COLUMNS = "t, at_ms, content::text, asked, received, missed"
 
 _ENDS = (
     "SELECT id, terms::text, mechanism::text, checkpoint_t, checkpoint, last_t, head, seal"
     " FROM stream WHERE name = %s"
+)
+_CHAINED = (
+    "SELECT 1 FROM stream WHERE seal <> '' UNION ALL SELECT 1 FROM release WHERE link <> '' LIMIT 1"
 )
 _LOCK_ENDS = f"{_ENDS} FOR NO KEY UPDATE"
 
@@ -36,19 +38,22 @@ def begin_chain(connection: psycopg.Connection, master: bytes, where: object) ->
     known = read_chain(connection, master, where)
     if known is not None:
         return known
-    if connection.execute("SELECT 1 FROM stream WHERE seal <> ''").fetchone() is not None:
-        raise Mistake(Problem.STORE_DAMAGED, file=where, what="the key of its chain is missing")
     drawn = draw_chain(lambda name: _property(connection, name), put, master)
-    for name, last_t in connection.execute("SELECT name, last_t FROM stream").fetchall():
-        if last_t:
-            _log.warning("the releases of stream %s are chained as they are now", name)
+    for (name,) in connection.execute("SELECT name FROM stream").fetchall():
+        _log.warning("the releases of stream %s are chained as they are now", name)
         accept(connection, drawn, name)
     return drawn
 
 
 def read_chain(connection: psycopg.Connection, master: bytes, where: object) -> Chain | None:
-    """Return the chain of a store; None if it was not used with one yet."""
-    return find_chain(lambda name: _property(connection, name), master, where)
+    """Return the chain of a store; None if it was not used with one yet.
+
+    An engine that counts reports makes the tables, too, and has no secret to make a key with.
+    """
+    known = find_chain(lambda name: _property(connection, name), master, where)
+    if known is None and connection.execute(_CHAINED).fetchone() is not None:
+        raise key_missing(where)
+    return known
 
 
 def read_ends(

@@ -32,7 +32,7 @@ from ldpstream.collector.store.contract import (
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.sqlite import chained
 from ldpstream.collector.store.sqlite.identity import OpenFiles
-from ldpstream.collector.store.sqlite.migrations import migrate
+from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import select_releases
 from ldpstream.collector.store.sqlite.soundness import check_content, check_main_file, log_of
@@ -74,9 +74,10 @@ class SqliteStore(Store):
                 make_private(file)
             with reading_store(file):
                 writing = opening.enter_context(closing(self._connect()))
-                migrate(writing, file)
-                check_content(writing)
-                self._chain = chained.begin_chain(writing, master, file)
+                version = version_of(writing, file)
+                check_content(writing, version)
+                migrate(writing, version, lambda: chained.begin_chain(writing, master))
+                self._chain = chained.read_chain(writing, master, file)
                 self._recall(writing)
             self._files = OpenFiles(file, log_of(file))
             self._resources = opening.pop_all()
