@@ -12,6 +12,7 @@ import pytest
 
 from ldpstream.cli import run
 from ldpstream.collector.config import load
+from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.service.opening import open_place
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.connections import connect
@@ -274,3 +275,29 @@ def test_the_statistics_of_analyze_do_no_harm(file: Path) -> None:
     tamper(file, "ANALYZE")
     assert run(["audit", "store", str(file)]) == 0
     open_place(str(file), SECRETS.master).close()
+
+
+def test_a_stream_that_is_gone_is_told_and_can_be_accepted(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = "DELETE FROM release WHERE stream = 1; DELETE FROM stream WHERE id = 1"
+    if "://" in place.store:
+        with connect(Database(place.store)) as connection:
+            connection.execute("SET session_replication_role = replica")
+            connection.execute(f"DELETE FROM lease; {gone}".encode())
+    else:
+        tamper(Path(place.store), gone)
+    with closing(open_place(place.store, SECRETS.master)) as store:
+        with pytest.raises(Mistake, match="a stream was removed, added or renamed"):
+            check_releases(store, ["b"])
+        with pytest.raises(Mistake, match="a stream was removed, added or renamed"):
+            store.create_stream("a", TERMS)
+    assert run(["audit", "store", str(place.config), "--json"]) == 1
+    sound, listed, absent = rows(capsys)
+    assert (sound["stream"], sound["damage"]) == ("b", None)
+    assert (listed["stream"], listed["damage"]) == ("*", "a stream was removed, added or renamed")
+    assert (absent["stream"], absent["checked"]) == ("a", "no: the store has no such stream")
+    assert run(["audit", "store", str(place.config), "--accept"]) == 0
+    with closing(open_place(place.store, SECRETS.master)) as store:
+        store.create_stream("a", TERMS)
+        check_releases(store, ["a", "b"])

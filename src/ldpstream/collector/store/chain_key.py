@@ -14,6 +14,8 @@ from ldpstream.errors import Mistake, Problem
 
 MASTER = "master"
 CHAIN_KEY = "chain-key"
+STREAMS = "streams"
+"""The property that authenticates the list of streams."""
 
 Get = Callable[[str], str | None]
 """Returns a property of the store."""

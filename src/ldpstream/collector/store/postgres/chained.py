@@ -10,8 +10,17 @@ from collections.abc import Iterator, Sequence
 
 import psycopg
 
-from ldpstream.collector.store.chain import PAGE, Chain, Checked, Ends, LinkedRow, Progress, Row
-from ldpstream.collector.store.chain_key import draw_chain, find_chain, key_missing
+from ldpstream.collector.store.chain import (
+    EVERY,
+    PAGE,
+    Chain,
+    Checked,
+    Ends,
+    LinkedRow,
+    Progress,
+    Row,
+)
+from ldpstream.collector.store.chain_key import STREAMS, draw_chain, find_chain, key_missing
 from ldpstream.collector.store.postgres.migrations import take_turns
 
 _COLUMNS = "t, at_ms, content::text, asked, received, missed"
@@ -39,9 +48,10 @@ def begin_chain(connection: psycopg.Connection, master: bytes, where: object) ->
     if known is not None:
         return known
     drawn = draw_chain(lambda name: _property(connection, name), put, master)
-    for (name,) in connection.execute("SELECT name FROM stream").fetchall():
+    for name in _names(connection):
         _log.warning("the releases of stream %s are chained as they are now", name)
         accept(connection, drawn, name)
+    accept(connection, drawn, EVERY)
     return drawn
 
 
@@ -82,6 +92,8 @@ def write_ends(connection: psycopg.Connection, key: int, ends: Ends) -> None:
 
 def check(connection: psycopg.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
     """Follow the chain of a stream, in the snapshot of a transaction of repeatable reads."""
+    if stream == EVERY:
+        return chain.check_names(_names(connection), _property(connection, STREAMS))
     found = read_ends(connection, stream)
     if found is None:
         return Checked(stream)
@@ -91,6 +103,14 @@ def check(connection: psycopg.Connection, chain: Chain, stream: str, progress: P
 
 def accept(connection: psycopg.Connection, chain: Chain, stream: str) -> None:
     """Chain the releases of a stream as they are."""
+    if stream == EVERY:
+        seal = chain.seal_names(_names(connection))
+        connection.execute(
+            "INSERT INTO property VALUES (%s, %s)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (STREAMS, seal),
+        )
+        return
     found = read_ends(connection, stream, change=True)
     assert found is not None
     key, ends = found
@@ -139,6 +159,10 @@ def _linked(connection: psycopg.Connection, key: int) -> Iterator[LinkedRow]:
         )
         for t, at_ms, text, asked, received, missed, link in cursor:
             yield t, at_ms, text.encode(), asked, received, missed, link
+
+
+def _names(connection: psycopg.Connection) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM stream").fetchall()]
 
 
 def _property(connection: psycopg.Connection, name: str) -> str | None:

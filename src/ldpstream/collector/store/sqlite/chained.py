@@ -6,8 +6,17 @@ import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from ldpstream.collector.store.chain import PAGE, Chain, Checked, Ends, LinkedRow, Progress, Row
-from ldpstream.collector.store.chain_key import draw_chain, find_chain, key_missing
+from ldpstream.collector.store.chain import (
+    EVERY,
+    PAGE,
+    Chain,
+    Checked,
+    Ends,
+    LinkedRow,
+    Progress,
+    Row,
+)
+from ldpstream.collector.store.chain_key import STREAMS, draw_chain, find_chain, key_missing
 
 _COLUMNS = "t, at_ms, CAST(content AS BLOB), asked, received, missed"
 
@@ -21,9 +30,10 @@ def begin_chain(connection: sqlite3.Connection, master: bytes) -> None:
         connection.execute("INSERT INTO property VALUES (?, ?)", (name, value))
 
     drawn = draw_chain(lambda name: _property(connection, name), put, master)
-    for (name,) in connection.execute("SELECT name FROM stream").fetchall():
+    for name in _names(connection):
         _log.warning("the releases of stream %s are chained as they are now", name)
         accept(connection, drawn, name)
+    accept(connection, drawn, EVERY)
 
 
 def read_chain(connection: sqlite3.Connection, master: bytes, where: object) -> Chain:
@@ -56,6 +66,8 @@ def write_ends(connection: sqlite3.Connection, key: int, ends: Ends) -> None:
 
 def check(connection: sqlite3.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
     """Follow the chain of a stream, in the transaction of the connection."""
+    if stream == EVERY:
+        return chain.check_names(_names(connection), _property(connection, STREAMS))
     found = read_ends(connection, stream)
     if found is None:
         return Checked(stream)
@@ -65,6 +77,10 @@ def check(connection: sqlite3.Connection, chain: Chain, stream: str, progress: P
 
 def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
     """Chain the releases of a stream as they are, within a transaction."""
+    if stream == EVERY:
+        seal = chain.seal_names(_names(connection))
+        connection.execute("INSERT OR REPLACE INTO property VALUES (?, ?)", (STREAMS, seal))
+        return
     found = read_ends(connection, stream)
     assert found is not None
     key, ends = found
@@ -105,6 +121,10 @@ def _linked(connection: sqlite3.Connection, key: int) -> Iterator[LinkedRow]:
         f"SELECT {_COLUMNS}, link FROM release WHERE stream = ? ORDER BY t",  # nosec B608 # noqa: S608
         (key,),
     )
+
+
+def _names(connection: sqlite3.Connection) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM stream").fetchall()]
 
 
 def _property(connection: sqlite3.Connection, name: str) -> str | None:

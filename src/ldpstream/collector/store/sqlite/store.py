@@ -18,7 +18,7 @@ import numpy as np
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
-from ldpstream.collector.store.chain import Checked, Progress, ignore, stored_text
+from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
     Change,
     NewRound,
@@ -119,12 +119,14 @@ class SqliteStore(Store):
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
         def work(connection: sqlite3.Connection) -> None:
             text = stored_text(terms)
+            chained.check(connection, self._chain, EVERY, ignore).refuse_damage()
             done = connection.execute(
                 "INSERT INTO stream (name, terms) VALUES (?, ?)", (name, text)
             )
             chained.write_ends(
                 connection, done.lastrowid or 0, self._chain.begun(name, text.encode())
             )
+            chained.accept(connection, self._chain, EVERY)
 
         self._writer.do(work)
         return Stream(terms, 0, 0, None)
