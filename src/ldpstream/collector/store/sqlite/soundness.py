@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -23,18 +24,35 @@ _STATISTICS: set[Part] = {
 """What ANALYZE adds, which an operator may run."""
 
 
-def check_main_file(file: Path) -> None:
-    """Refuse a write-ahead log without its file: SQLite would throw away what only it has."""
+def find_main_file(given: Path) -> Path:
+    """Return the file itself, behind all links; refuse one that must not be made or opened.
+
+    SQLite finds the log by the file's name: of two hard links each would have its own. And it
+    would throw away a log without its file, with what only that has.
+    """
+    file = Path(os.path.realpath(given))
+    if given.is_symlink() and not file.exists():
+        raise Mistake(Problem.STORE_FILE, file=given, what="it is a link that leads nowhere")
+    if file.exists() and not file.is_file():
+        raise Mistake(Problem.STORE_FILE, file=given, what="it is not a file")
+    if file.exists() and file.stat().st_nlink > 1:
+        what = "it has another name too (a hard link); remove that one"
+        raise Mistake(Problem.STORE_FILE, file=given, what=what)
     log = log_of(file)
-    lost = not file.exists() or (file.is_file() and not file.stat().st_size)
-    if lost and log.is_file() and log.stat().st_size:
+    if not is_begun(file) and is_begun(log):
         what = f"it is missing or empty, and its write-ahead log {log.name} is there"
-        raise Mistake(Problem.STORE_DAMAGED, file=file, what=what)
+        raise Mistake(Problem.STORE_DAMAGED, file=given, what=what)
+    return file
 
 
 def log_of(file: Path) -> Path:
-    """Return where SQLite keeps the write-ahead log of a file."""
+    """Return where SQLite keeps the write-ahead log of a file that is no link."""
     return file.with_name(f"{file.name}-wal")
+
+
+def is_begun(file: Path) -> bool:
+    """Whether there is a file that something was written to."""
+    return file.is_file() and file.stat().st_size > 0
 
 
 def check_content(connection: sqlite3.Connection, version: int) -> None:

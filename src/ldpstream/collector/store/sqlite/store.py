@@ -6,9 +6,10 @@ import fcntl
 import json
 import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from ldpstream.collector.store.sqlite.identity import OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import select_releases
-from ldpstream.collector.store.sqlite.soundness import check_content, check_main_file, log_of
+from ldpstream.collector.store.sqlite.soundness import check_content, find_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
@@ -61,17 +62,18 @@ class SqliteStore(Store):
     """A store in one file: one thread writes, and each reader has a connection of its own."""
 
     def __init__(self, file: Path, master: bytes) -> None:
-        self._file = file
+        self._file = Path(os.path.realpath(file))
         self._readers = Readers(self._connect)
         self._setting_lock = threading.Lock()
         self._open_rounds: dict[tuple[str, str], _OpenRound] = {}
         self._files = OpenFiles()
         with ExitStack() as opening:
             with _writable(file):
-                file.parent.mkdir(parents=True, exist_ok=True)
-                opening.enter_context(_lock(file))
-                check_main_file(file)
-                make_private(file)
+                find_main_file(file)
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                opening.enter_context(_lock(self._file.with_name(f"{self._file.name}.lock"), file))
+                find_main_file(file)  # again, now that nobody else changes it
+                opening.enter_context(_own(self._file, file))
             with reading_store(file):
                 writing = opening.enter_context(closing(self._connect()))
                 version = version_of(writing, file)
@@ -79,7 +81,7 @@ class SqliteStore(Store):
                 migrate(writing, version, lambda: chained.begin_chain(writing, master))
                 self._chain = chained.read_chain(writing, master, file)
                 self._recall(writing)
-            self._files = OpenFiles(file, log_of(file))
+            self._files = OpenFiles(file, self._file, log_of(self._file))
             self._resources = opening.pop_all()
         self._writer = Writer(writing, begin=self._files.check, undone=self._recall)
 
@@ -94,7 +96,7 @@ class SqliteStore(Store):
     def _connect(self) -> sqlite3.Connection:
         self._files.check()
         # No file is made in place of one that was deleted; readers pass from thread to thread.
-        uri = f"{self._file.absolute().as_uri()}?mode=rw"
+        uri = f"{self._file.as_uri()}?mode=rw"
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         connection.executescript(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
@@ -369,15 +371,27 @@ def _writable(file: Path) -> Iterator[None]:
         raise Mistake(Problem.STORE_FILE, file=file, what=error.strerror) from None
 
 
-def _lock(file: Path) -> Any:
-    """Lock the file for this process: two collectors on one store would ask everyone twice."""
-    lock = make_private(file.with_name(file.name + ".lock")).open("w")
+def _lock(lock: Path, store: Path) -> Any:
+    """Lock a file for this process: two collectors on one store would ask everyone twice."""
+    held = make_private(lock).open("rb")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        lock.close()
-        raise Mistake(Problem.STORE_LOCKED, file=file) from None
-    return lock
+        held.close()
+        raise Mistake(Problem.STORE_LOCKED, file=store) from None
+    return held
+
+
+def _own(file: Path, store: Path) -> Any:
+    """Lock the store's file itself, because a lock beside it can be deleted.
+
+    On Linux only: elsewhere this lock and SQLite's own exclude each other. It is taken before
+    SQLite's and given back after them, because they end when any descriptor of the file is closed.
+    """
+    if sys.platform == "linux":
+        return _lock(file, store)
+    make_private(file)
+    return nullcontext()
 
 
 def _stream_id(connection: sqlite3.Connection, name: str) -> int:
