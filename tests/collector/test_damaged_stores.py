@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -350,3 +351,53 @@ def test_a_secret_that_was_drawn_for_a_locked_store_is_removed(
         with pytest.raises(Mistake, match="in use"):
             open_store(found, load_secrets(found))
     assert not (tmp_path / "master.secret").exists()
+
+
+# Files that are cut off in place
+
+
+def emptied(file: Path) -> None:
+    os.truncate(file, 0)
+
+
+def halved(file: Path) -> None:
+    os.truncate(file, 8192)
+
+
+def emptied_log(file: Path) -> None:
+    os.truncate(file.with_name(f"{file.name}-wal"), 0)
+
+
+@pytest.mark.parametrize(
+    ("cut", "said"),
+    [
+        (emptied, "c.sqlite was cut off"),
+        (halved, "c.sqlite was cut off"),
+        (emptied_log, "c.sqlite-wal was cut off"),
+    ],
+)
+def test_nothing_is_stored_in_files_that_are_cut_off(
+    tmp_path: Path, cut: Callable[[Path], None], said: str
+) -> None:
+    file = tmp_path / "c.sqlite"
+    SqliteStore(file, SECRETS.master).close()
+    store = SqliteStore(file, SECRETS.master)
+    store.create_stream("a", TERMS)
+    cut(file)
+    for _ in range(2):
+        with pytest.raises(sqlite3.OperationalError, match=said):
+            store.create_stream("b", TERMS)
+        assert said in str(store.trouble())
+    store.close()
+
+
+def test_a_log_that_another_process_has_moved_into_the_file_does_no_harm(tmp_path: Path) -> None:
+    file = tmp_path / "c.sqlite"
+    with closing(SqliteStore(file, SECRETS.master)) as store:
+        store.create_stream("a", TERMS)
+        command = "import sqlite3, sys; connection = sqlite3.connect(sys.argv[1])\n"
+        command += "print(connection.execute('PRAGMA wal_checkpoint(TRUNCATE)').fetchone())"
+        subprocess.run([sys.executable, "-c", command, str(file)], timeout=SECONDS, check=True)
+        assert file.with_name("c.sqlite-wal").stat().st_size == 0
+        store.create_stream("b", TERMS)
+        assert store.trouble() is None

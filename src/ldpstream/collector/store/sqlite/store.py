@@ -32,7 +32,7 @@ from ldpstream.collector.store.contract import (
 )
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.sqlite import chained
-from ldpstream.collector.store.sqlite.identity import OpenFiles
+from ldpstream.collector.store.sqlite.identity import Lengths, OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import select_releases
@@ -82,8 +82,11 @@ class SqliteStore(Store):
                 self._chain = chained.read_chain(writing, master, file)
                 self._recall(writing)
             self._files = OpenFiles(file, self._file, log_of(self._file))
+            self._lengths = Lengths(self._file, log_of(self._file), lambda: _frames_in_log(writing))
             self._resources = opening.pop_all()
-        self._writer = Writer(writing, begin=self._files.check, undone=self._recall)
+        self._writer = Writer(
+            writing, begin=self._check_files, undone=self._recall, done=self._lengths.remember
+        )
 
     def close(self) -> None:
         self._writer.close()
@@ -91,7 +94,11 @@ class SqliteStore(Store):
         self._resources.close()
 
     def trouble(self) -> str | None:
-        return self._files.trouble()
+        return self._files.trouble() or self._lengths.trouble
+
+    def _check_files(self) -> None:
+        self._files.check()
+        self._lengths.check()
 
     def _connect(self) -> sqlite3.Connection:
         self._files.check()
@@ -392,6 +399,11 @@ def _own(file: Path, store: Path) -> Any:
         return _lock(file, store)
     make_private(file)
     return nullcontext()
+
+
+def _frames_in_log(connection: sqlite3.Connection) -> int:
+    _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return int(frames)
 
 
 def _stream_id(connection: sqlite3.Connection, name: str) -> int:
