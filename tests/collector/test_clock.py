@@ -178,6 +178,11 @@ def test_a_restart_does_not_believe_what_the_process_before_it_did_not(
         '{"boot": "boot 1", "wall_ms": "x", "steady_ms": 0}',
         '{"boot": "boot 0", "wall_ms": 0, "steady_ms": 0}',
         json.dumps({"boot": "boot 1", "wall_ms": 0, "steady_ms": 2 * DAY}),
+        json.dumps({"boot": "boot 1", "wall_ms": 10**30 - 1, "steady_ms": 0}),
+        json.dumps({"boot": "boot 1", "wall_ms": 1 - 10**17, "steady_ms": 0}),
+        json.dumps({"boot": "boot 1", "wall_ms": 0, "steady_ms": -(10**17)}),
+        '{"boot": "boot 1", "wall_ms": 1e999, "steady_ms": 0}',
+        "[" * 100_000,
         "\udcff",
     ],
 )
@@ -190,6 +195,12 @@ def test_a_file_that_is_of_no_use_is_written_anew(machine: Machine, file: Path, 
         "steady_ms": DAY,
     }
     assert [file] == list(file.parent.iterdir())
+
+
+def test_a_folder_in_place_of_the_file_leaves_no_drafts(machine: Machine, file: Path) -> None:
+    file.mkdir()
+    assert ConfirmedClock(machine, file).now_ms() == machine.wall_ms()
+    assert list(file.parent.iterdir()) == [file]
 
 
 def test_where_boots_have_no_name_or_nothing_can_be_written_the_process_remembers(

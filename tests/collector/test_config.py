@@ -235,5 +235,5 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, folder: str) ->
 
 
 def test_a_folder_is_no_store(tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match="cannot be used as a store: Is a directory"):
+    with pytest.raises(Mistake, match="cannot be used as a store: it is not a file"):
         SqliteStore(tmp_path, SECRETS.master)

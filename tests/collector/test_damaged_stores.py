@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -244,3 +247,157 @@ def test_a_log_without_its_file_is_refused_in_one_line(tmp_path: Path) -> None:
         with pytest.raises(Mistake, match=r"its write-ahead log c\.sqlite-wal is there"):
             SqliteStore(file, SECRETS.master)
         assert log.exists()
+
+
+# Links, and locks that are deleted
+
+
+def by_link(file: Path) -> Path:
+    other = file.parent / "elsewhere" / "linked.sqlite"
+    other.parent.mkdir()
+    other.symlink_to(file)
+    return other
+
+
+def by_hard_link(file: Path) -> Path:
+    other = file.parent / "elsewhere" / "linked.sqlite"
+    other.parent.mkdir()
+    other.hardlink_to(file)
+    return other
+
+
+def without_lock(file: Path) -> Path:
+    file.with_name(f"{file.name}.lock").unlink()
+    return file
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from ldpstream.collector.store.sqlite.store import SqliteStore
+SqliteStore(Path(sys.argv[1]), sys.argv[2].encode())
+"""
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (by_link, "is in use by another collector"),
+        (by_hard_link, "it has another name too"),
+        (without_lock, "is in use by another collector"),
+    ],
+)
+def test_a_file_has_one_collector_by_whatever_name(
+    tmp_path: Path, second: Callable[[Path], Path], said: str
+) -> None:
+    file = tmp_path / "c.sqlite"
+    with closing(SqliteStore(file, SECRETS.master)) as store:
+        command = [sys.executable, "-c", OPEN, str(second(file)), SECRETS.master.decode()]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        assert said in ran.stderr.splitlines()[-1]
+        store.create_stream("a", TERMS)
+
+
+def test_the_log_of_a_file_behind_a_link_is_watched(tmp_path: Path) -> None:
+    file, link = tmp_path / "c.sqlite", tmp_path / "linked" / "l.sqlite"
+    SqliteStore(file, SECRETS.master).close()
+    link.parent.mkdir()
+    link.symlink_to(file)
+    with closing(SqliteStore(link, SECRETS.master)) as store:
+        store.create_stream("a", TERMS)
+        without_log(file)
+        assert "c.sqlite-wal is gone" in str(store.trouble())
+    assert [one.name for one in link.parent.iterdir()] == ["l.sqlite"]
+    with closing(SqliteStore(link, SECRETS.master)) as store:
+        link.unlink()
+        assert "l.sqlite is gone" in str(store.trouble())
+
+
+def left_log(store: Path) -> None:
+    store.with_name(f"{store.name}-wal").write_bytes(b"left behind")
+
+
+def left_log_and_empty(store: Path) -> None:
+    left_log(store)
+    store.touch()
+
+
+def dangling(store: Path) -> None:
+    store.symlink_to(store.parent / "gone" / "real.sqlite")
+
+
+@pytest.mark.parametrize("how", [left_log, left_log_and_empty, dangling, Path.mkdir])
+def test_a_refused_start_draws_no_master_secret(
+    tmp_path: Path, how: Callable[[Path], None]
+) -> None:
+    file = tmp_path / "collector.toml"
+    file.write_text(CONFIG)
+    found = load(file)
+    found.folder.mkdir()
+    how(found.store)
+    refused(file)
+    assert not (found.folder / "master.secret").exists()
+    assert not (found.folder / "gone").exists()
+
+
+def test_a_secret_that_was_drawn_for_a_locked_store_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LDPSTREAM_MASTER_SECRET", raising=False)
+    found = config(tmp_path)
+    lock = found.store.with_name(f"{found.store.name}.lock")
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(Mistake, match="in use"):
+            open_store(found, load_secrets(found))
+    assert not (tmp_path / "master.secret").exists()
+
+
+# Files that are cut off in place
+
+
+def emptied(file: Path) -> None:
+    os.truncate(file, 0)
+
+
+def halved(file: Path) -> None:
+    os.truncate(file, 8192)
+
+
+def emptied_log(file: Path) -> None:
+    os.truncate(file.with_name(f"{file.name}-wal"), 0)
+
+
+@pytest.mark.parametrize(
+    ("cut", "said"),
+    [
+        (emptied, "c.sqlite was cut off"),
+        (halved, "c.sqlite was cut off"),
+        (emptied_log, "c.sqlite-wal was cut off"),
+    ],
+)
+def test_nothing_is_stored_in_files_that_are_cut_off(
+    tmp_path: Path, cut: Callable[[Path], None], said: str
+) -> None:
+    file = tmp_path / "c.sqlite"
+    SqliteStore(file, SECRETS.master).close()
+    store = SqliteStore(file, SECRETS.master)
+    store.create_stream("a", TERMS)
+    cut(file)
+    for _ in range(2):
+        with pytest.raises(sqlite3.OperationalError, match=said):
+            store.create_stream("b", TERMS)
+        assert said in str(store.trouble())
+    store.close()
+
+
+def test_a_log_that_another_process_has_moved_into_the_file_does_no_harm(tmp_path: Path) -> None:
+    file = tmp_path / "c.sqlite"
+    with closing(SqliteStore(file, SECRETS.master)) as store:
+        store.create_stream("a", TERMS)
+        command = "import sqlite3, sys; connection = sqlite3.connect(sys.argv[1])\n"
+        command += "print(connection.execute('PRAGMA wal_checkpoint(TRUNCATE)').fetchone())"
+        subprocess.run([sys.executable, "-c", command, str(file)], timeout=SECONDS, check=True)
+        assert file.with_name("c.sqlite-wal").stat().st_size == 0
+        store.create_stream("b", TERMS)
+        assert store.trouble() is None

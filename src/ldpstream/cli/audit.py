@@ -13,6 +13,7 @@ from ldpstream.cli import options
 from ldpstream.cli.output import Row, console, print_rows, stages
 from ldpstream.cli.running import STOPPED, check_folder, check_positive, command_line
 from ldpstream.cli.stores import Place
+from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
     from ldpstream.audit.results import Audit
@@ -162,11 +163,17 @@ def store(
     """Follow the chain of all releases in a store, and say where it first breaks.
 
     Needs the master secret. Nothing is written to the store, which may be in use, unless --accept
-    is given. Exit status 1 if a release was changed, removed or added.
+    is given. Exit status 1 if a release was changed, removed or added, or the store is damaged.
     """
     place = Place.of(where)
-    with stages("audit") as show:
-        rows = place.check(show)
+    try:
+        with stages("audit") as show:
+            rows = place.check(show)
+    except Mistake as mistake:
+        if mistake.problem is not Problem.STORE_DAMAGED:
+            raise
+        _complain(str(mistake))
+        raise typer.Exit(1) from None
     if as_json:
         print_rows(rows, as_json=True)
     for row in () if as_json else rows:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ldpstream.collector.store.chain import Checked
 
 Show = Callable[[str, int, int], None]
+ABSENT = "no: the store has no such stream"
 UNCHAINED = "no: the next start of its collector chains it"
 
 
@@ -25,6 +26,8 @@ class Place:
     store: str
     master: bytes | None
     secret_file: object
+    configured: tuple[str, ...] = ()
+    """The streams that a configuration names."""
 
     @classmethod
     def of(cls, given: str) -> Place:
@@ -36,7 +39,8 @@ class Place:
         if given.endswith(".toml"):
             config = load(Path(given))
             store = str(config.store) if config.database is None else config.database.url
-            return cls(store, find_master(config), file_of("master", config.folder))
+            names = tuple(one.name for one in config.streams)
+            return cls(store, find_master(config), file_of("master", config.folder), names)
         database = "://" in given
         file = "a configuration's" if database else file_of("master", Path(given).parent)
         return cls(given, master_beside(given), file)
@@ -53,17 +57,21 @@ class Place:
     def check(self, show: Show) -> list[dict[str, Any]]:
         """Check the chain of every stream: a row for each."""
         from ldpstream.collector.service.opening import open_archive
-        from ldpstream.collector.store.chain import Checked
+        from ldpstream.collector.store.chain import EVERY, Checked
 
         with open_archive(self.store) as archive:
             chain = archive.chain(self._known_master)
             streams = sorted(archive.terms())
             if chain is None:
                 return [_row(Checked(stream), UNCHAINED) | {"releases": None} for stream in streams]
-            return [
+            rows = [
                 _row(archive.check_releases(chain, stream, partial(_tell, show, stream)), "yes")
                 for stream in streams
             ]
+            listed = archive.check_releases(chain, EVERY)
+            rows += [] if listed.damage is None else [_row(listed, "yes")]
+            absent = sorted({*self.configured} - {*streams})
+            return rows + [_row(Checked(stream), ABSENT) | {"releases": None} for stream in absent]
 
     def accept(self, streams: list[str]) -> None:
         """Chain streams as they are; a collector on a file must not run meanwhile."""

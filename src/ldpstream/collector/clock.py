@@ -30,6 +30,8 @@ SETTLING_MS = 300_000
 """For so long after its start a machine may still be about to set its clock."""
 ABSENCE_MS = 3_600_000
 """In that time a clock that is further ahead of the last release than this is not believed."""
+LATEST_MS = 253_402_300_799_999
+"""The end of the year 9999: no clock is right beyond it."""
 
 _log = logging.getLogger(__name__)
 
@@ -155,22 +157,26 @@ def _gap(ahead_ms: int) -> dict[str, str]:
 
 
 def _load(file: Path, machine: MachineClock) -> Anchor | None:
-    """Return the anchor of this boot; what a file of another one says is of no use."""
+    """Return the anchor of this boot; what a damaged file or another boot's says is of no use."""
     try:
         kept = json.loads(file.read_text())
         anchor = Anchor(str(kept["boot"]), int(kept["wall_ms"]), int(kept["steady_ms"]))
-    except (OSError, ValueError, TypeError, LookupError):
+    except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return None
-    usable = anchor.boot == machine.boot() and anchor.steady_ms <= machine.steady_ms()
-    return anchor if usable else None
+    possible = 0 <= anchor.wall_ms <= LATEST_MS and 0 <= anchor.steady_ms <= machine.steady_ms()
+    return anchor if possible and anchor.boot == machine.boot() else None
 
 
 def _save(file: Path, anchor: Anchor) -> None:
     """Write it whole or not at all. It need not reach the disk: it ends with the boot."""
     handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    with os.fdopen(handle, "w") as out:
-        json.dump(asdict(anchor), out)
-    os.replace(draft, file)
+    try:
+        with os.fdopen(handle, "w") as out:
+            json.dump(asdict(anchor), out)
+        os.replace(draft, file)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
 
 
 class ManualClock:

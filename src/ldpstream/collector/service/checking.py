@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from ldpstream.collector.clock import ticks
+from ldpstream.collector.store.chain import EVERY
 from ldpstream.collector.store.contract import Store
 
 TELL_SECONDS = 5.0
@@ -14,8 +15,11 @@ _log = logging.getLogger(__name__)
 
 
 def check_releases(store: Store, streams: Sequence[str]) -> None:
-    """Follow the chain of each stream; refuse the first that does not hold."""
-    for stream in streams:
+    """Follow the chain of each stream; refuse the first that does not hold.
+
+    The list of streams is first: one that was removed as a whole would begin anew.
+    """
+    for stream in (EVERY, *streams):
         store.check_releases(stream, _Telling(stream)).refuse_damage()
 
 

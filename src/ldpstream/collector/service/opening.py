@@ -24,10 +24,12 @@ _EXTRAS = {
 
 def load_secrets(config: Config) -> Secrets:
     """Find the secrets of a collector, or draw those of a new one."""
-    begun = config.database is None and config.store.is_file() and config.store.stat().st_size
-    if begun and find_master(config) is None:
-        file = file_of("master", config.folder)
-        raise Mistake(Problem.MASTER_MISSING, where=config.store, file=file)
+    if config.database is None:
+        from ldpstream.collector.store.sqlite.soundness import find_main_file, is_begun
+
+        if is_begun(find_main_file(config.store)) and find_master(config) is None:
+            file = file_of("master", config.folder)
+            raise Mistake(Problem.MASTER_MISSING, where=config.store, file=file)
     return Secrets.load(config.secret_files, config.folder)
 
 
@@ -49,9 +51,18 @@ def open_store(config: Config, secrets: Secrets) -> Store:
     try:
         return _open_store(config, secrets.master)
     except Mistake as mistake:
-        if mistake.problem is Problem.MASTER_DIFFERS:
+        if _is_untouched(config, mistake.problem):
             secrets.forget_drawn()
         raise
+
+
+def _is_untouched(config: Config, refusal: Problem) -> bool:
+    """Whether nothing was begun with the secret in a store that was refused."""
+    if config.database is not None:
+        return refusal in (Problem.MASTER_DIFFERS, Problem.DATABASE, Problem.EXTRA_MISSING)
+    from ldpstream.collector.store.sqlite.soundness import is_begun
+
+    return not is_begun(config.store)
 
 
 def _open_store(config: Config, master: bytes) -> Store:

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 from ldpstream.errors import Mistake, Problem
 
+EVERY = "*"
+"""In place of a stream's name: the list of all streams. No stream can be called so."""
 PAGE = 10_000
 """Releases that are looked at before progress is told."""
 
@@ -69,13 +71,13 @@ class Ends:
 
 @dataclass(frozen=True)
 class Damage:
-    """The first place at which a chain does not hold."""
+    """The first place at which a chain does not hold; no place: the list of streams does not."""
 
-    t: int
+    t: int | None
     what: str
 
     def __str__(self) -> str:
-        return f"t={self.t}: {self.what}"
+        return self.what if self.t is None else f"t={self.t}: {self.what}"
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,16 @@ class Chain:
         if damage is None and not self._holds(stream, ends):
             damage = Damage(ends.last_t, "the stream's terms, state or checkpoint were changed")
         return Checked(stream, number, first, before if number else None, damage)
+
+    def seal_names(self, names: Iterable[str]) -> str:
+        """Authenticate the list of a store's streams, of which one could be removed as a whole."""
+        return self._digest(b"ldpstream streams 1\n" + json.dumps(sorted(names)).encode()).hex()
+
+    def check_names(self, names: Iterable[str], seal: str | None) -> Checked:
+        """Compare the streams of a store with the list that was sealed."""
+        if seal is not None and hmac.compare_digest(seal.encode(), self.seal_names(names).encode()):
+            return Checked(EVERY)
+        return Checked(EVERY, damage=Damage(None, "a stream was removed, added or renamed"))
 
     def _link_after(self, stream: str) -> Callable[..., bytes]:
         """Return what computes a link from the one before it and the columns of a release."""

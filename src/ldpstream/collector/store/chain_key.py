@@ -14,6 +14,8 @@ from ldpstream.errors import Mistake, Problem
 
 MASTER = "master"
 CHAIN_KEY = "chain-key"
+STREAMS = "streams"
+"""The property that authenticates the list of streams."""
 
 Get = Callable[[str], str | None]
 """Returns a property of the store."""
@@ -22,7 +24,7 @@ Put = Callable[[str, str], object]
 
 
 def find_chain(get: Get, master: bytes, where: object) -> Chain | None:
-    """Return the chain of a store with this master secret; None if it has none yet."""
+    """Return the chain of a store with this master secret; None if it has no key."""
     if get(MASTER) not in (None, check_of(master)):
         raise Mistake(Problem.MASTER_DIFFERS, where=where)
     sealed = get(CHAIN_KEY)
@@ -35,6 +37,11 @@ def find_chain(get: Get, master: bytes, where: object) -> Chain | None:
         what = "the key of its chain does not open"
         raise Mistake(Problem.STORE_DAMAGED, file=where, what=what)
     return Chain(key)
+
+
+def key_missing(where: object) -> Mistake:
+    """Say that a store has had a chain, and has no key of it."""
+    return Mistake(Problem.STORE_DAMAGED, file=where, what="the key of its chain is missing")
 
 
 def draw_chain(get: Get, put: Put, master: bytes) -> Chain:

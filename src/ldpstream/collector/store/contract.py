@@ -255,11 +255,14 @@ class Store(ABC):
 
     @abstractmethod
     def check_releases(self, stream: str, progress: Progress = ignore) -> Checked:
-        """Follow the chain of a stream's releases (`chain.py`), and say where it first breaks."""
+        """Follow the chain of a stream's releases (`chain.py`), and say where it first breaks.
+
+        EVERY in place of a stream: whether the streams are those that were created.
+        """
 
     @abstractmethod
     def accept_releases(self, stream: str) -> None:
-        """Chain the releases of a stream as they are now, whatever was done to them."""
+        """Chain the releases of a stream (or EVERY) as they are now, whatever was done to them."""
 
     @abstractmethod
     def prune(self, stream: str, before_t: int) -> None:

@@ -10,16 +10,27 @@ from collections.abc import Iterator, Sequence
 
 import psycopg
 
-from ldpstream.collector.store.chain import PAGE, Chain, Checked, Ends, LinkedRow, Progress, Row
-from ldpstream.collector.store.chain_key import draw_chain, find_chain
+from ldpstream.collector.store.chain import (
+    EVERY,
+    PAGE,
+    Chain,
+    Checked,
+    Ends,
+    LinkedRow,
+    Progress,
+    Row,
+)
+from ldpstream.collector.store.chain_key import STREAMS, draw_chain, find_chain, key_missing
 from ldpstream.collector.store.postgres.migrations import take_turns
-from ldpstream.errors import Mistake, Problem
 
 _COLUMNS = "t, at_ms, content::text, asked, received, missed"
 
 _ENDS = (
     "SELECT id, terms::text, mechanism::text, checkpoint_t, checkpoint, last_t, head, seal"
     " FROM stream WHERE name = %s"
+)
+_CHAINED = (
+    "SELECT 1 FROM stream WHERE seal <> '' UNION ALL SELECT 1 FROM release WHERE link <> '' LIMIT 1"
 )
 _LOCK_ENDS = f"{_ENDS} FOR NO KEY UPDATE"
 
@@ -36,19 +47,23 @@ def begin_chain(connection: psycopg.Connection, master: bytes, where: object) ->
     known = read_chain(connection, master, where)
     if known is not None:
         return known
-    if connection.execute("SELECT 1 FROM stream WHERE seal <> ''").fetchone() is not None:
-        raise Mistake(Problem.STORE_DAMAGED, file=where, what="the key of its chain is missing")
     drawn = draw_chain(lambda name: _property(connection, name), put, master)
-    for name, last_t in connection.execute("SELECT name, last_t FROM stream").fetchall():
-        if last_t:
-            _log.warning("the releases of stream %s are chained as they are now", name)
+    for name in _names(connection):
+        _log.warning("the releases of stream %s are chained as they are now", name)
         accept(connection, drawn, name)
+    accept(connection, drawn, EVERY)
     return drawn
 
 
 def read_chain(connection: psycopg.Connection, master: bytes, where: object) -> Chain | None:
-    """Return the chain of a store; None if it was not used with one yet."""
-    return find_chain(lambda name: _property(connection, name), master, where)
+    """Return the chain of a store; None if it was not used with one yet.
+
+    An engine that counts reports makes the tables, too, and has no secret to make a key with.
+    """
+    known = find_chain(lambda name: _property(connection, name), master, where)
+    if known is None and connection.execute(_CHAINED).fetchone() is not None:
+        raise key_missing(where)
+    return known
 
 
 def read_ends(
@@ -77,6 +92,8 @@ def write_ends(connection: psycopg.Connection, key: int, ends: Ends) -> None:
 
 def check(connection: psycopg.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
     """Follow the chain of a stream, in the snapshot of a transaction of repeatable reads."""
+    if stream == EVERY:
+        return chain.check_names(_names(connection), _property(connection, STREAMS))
     found = read_ends(connection, stream)
     if found is None:
         return Checked(stream)
@@ -86,6 +103,14 @@ def check(connection: psycopg.Connection, chain: Chain, stream: str, progress: P
 
 def accept(connection: psycopg.Connection, chain: Chain, stream: str) -> None:
     """Chain the releases of a stream as they are."""
+    if stream == EVERY:
+        seal = chain.seal_names(_names(connection))
+        connection.execute(
+            "INSERT INTO property VALUES (%s, %s)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (STREAMS, seal),
+        )
+        return
     found = read_ends(connection, stream, change=True)
     assert found is not None
     key, ends = found
@@ -134,6 +159,10 @@ def _linked(connection: psycopg.Connection, key: int) -> Iterator[LinkedRow]:
         )
         for t, at_ms, text, asked, received, missed, link in cursor:
             yield t, at_ms, text.encode(), asked, received, missed, link
+
+
+def _names(connection: psycopg.Connection) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM stream").fetchall()]
 
 
 def _property(connection: psycopg.Connection, name: str) -> str | None:

@@ -12,7 +12,7 @@ from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
-from ldpstream.collector.store.chain import Checked, Progress, ignore, stored_text
+from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
     Change,
     Lease,
@@ -32,6 +32,7 @@ from ldpstream.collector.store.postgres.connections import (
     Transaction,
     Work,
 )
+from ldpstream.collector.store.postgres.migrations import take_turns
 from ldpstream.collector.store.postgres.reading import (
     NEW_ROUND_COLUMNS,
     select_releases,
@@ -120,9 +121,12 @@ class PostgresStore(Store):
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
         def work(connection: psycopg.Connection) -> None:
             text = stored_text(terms)
+            take_turns(connection)
+            chained.check(connection, self._chain, EVERY, ignore).refuse_damage()
             connection.execute("INSERT INTO stream (name, terms) VALUES (%s, %s)", (name, text))
             ends = self._chain.begun(name, text.encode())
             chained.write_ends(connection, _stream_id(connection, name), ends)
+            chained.accept(connection, self._chain, EVERY)
 
         self._connections.do(CREATE_STREAM, work)
         return Stream(terms, 0, 0, None)

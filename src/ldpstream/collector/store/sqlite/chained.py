@@ -6,44 +6,42 @@ import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from ldpstream.collector.store.chain import PAGE, Chain, Checked, Ends, LinkedRow, Progress, Row
-from ldpstream.collector.store.chain_key import draw_chain, find_chain
-from ldpstream.errors import Mistake, Problem
+from ldpstream.collector.store.chain import (
+    EVERY,
+    PAGE,
+    Chain,
+    Checked,
+    Ends,
+    LinkedRow,
+    Progress,
+    Row,
+)
+from ldpstream.collector.store.chain_key import STREAMS, draw_chain, find_chain, key_missing
 
 _COLUMNS = "t, at_ms, CAST(content AS BLOB), asked, received, missed"
 
 _log = logging.getLogger(__name__)
 
 
-def begin_chain(connection: sqlite3.Connection, master: bytes, where: object) -> Chain:
-    """Return the chain of a store; at its first use, chain what is there as it is."""
+def begin_chain(connection: sqlite3.Connection, master: bytes) -> None:
+    """Chain what is in a store that never had a chain, within a transaction."""
 
     def put(name: str, value: str) -> None:
         connection.execute("INSERT INTO property VALUES (?, ?)", (name, value))
 
-    known = read_chain(connection, master, where)
-    if known is not None:
-        return known
-    if connection.execute("SELECT 1 FROM stream WHERE seal <> x''").fetchone() is not None:
-        raise Mistake(Problem.STORE_DAMAGED, file=where, what="the key of its chain is missing")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        drawn = draw_chain(lambda name: _property(connection, name), put, master)
-        streams = connection.execute("SELECT name, last_t FROM stream").fetchall()
-        for name, last_t in streams:
-            if last_t:
-                _log.warning("the releases of stream %s are chained as they are now", name)
-            accept(connection, drawn, name)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    return drawn
+    drawn = draw_chain(lambda name: _property(connection, name), put, master)
+    for name in _names(connection):
+        _log.warning("the releases of stream %s are chained as they are now", name)
+        accept(connection, drawn, name)
+    accept(connection, drawn, EVERY)
 
 
-def read_chain(connection: sqlite3.Connection, master: bytes, where: object) -> Chain | None:
-    """Return the chain of a store; None if it was not used with one yet."""
-    return find_chain(lambda name: _property(connection, name), master, where)
+def read_chain(connection: sqlite3.Connection, master: bytes, where: object) -> Chain:
+    """Return the chain of a store: the key comes with the tables, so without it one is damaged."""
+    known = find_chain(lambda name: _property(connection, name), master, where)
+    if known is None:
+        raise key_missing(where)
+    return known
 
 
 def read_ends(connection: sqlite3.Connection, stream: str) -> tuple[int, Ends] | None:
@@ -68,6 +66,8 @@ def write_ends(connection: sqlite3.Connection, key: int, ends: Ends) -> None:
 
 def check(connection: sqlite3.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
     """Follow the chain of a stream, in the transaction of the connection."""
+    if stream == EVERY:
+        return chain.check_names(_names(connection), _property(connection, STREAMS))
     found = read_ends(connection, stream)
     if found is None:
         return Checked(stream)
@@ -77,6 +77,10 @@ def check(connection: sqlite3.Connection, chain: Chain, stream: str, progress: P
 
 def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
     """Chain the releases of a stream as they are, within a transaction."""
+    if stream == EVERY:
+        seal = chain.seal_names(_names(connection))
+        connection.execute("INSERT OR REPLACE INTO property VALUES (?, ?)", (STREAMS, seal))
+        return
     found = read_ends(connection, stream)
     assert found is not None
     key, ends = found
@@ -117,6 +121,10 @@ def _linked(connection: sqlite3.Connection, key: int) -> Iterator[LinkedRow]:
         f"SELECT {_COLUMNS}, link FROM release WHERE stream = ? ORDER BY t",  # nosec B608 # noqa: S608
         (key,),
     )
+
+
+def _names(connection: sqlite3.Connection) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM stream").fetchall()]
 
 
 def _property(connection: sqlite3.Connection, name: str) -> str | None:

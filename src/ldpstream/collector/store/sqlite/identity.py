@@ -1,12 +1,13 @@
-"""Whether a file that is open is still the one at its path.
+"""Whether a file that is open is still the one at its path, and as long as it was.
 
 A file that was deleted or replaced can be written to for as long as it is open, and what is written
-is gone when it is closed.
+is gone when it is closed. One that was cut off is no longer what SQLite takes it for.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 Identity = tuple[int, int]
@@ -34,6 +35,52 @@ class OpenFiles:
         trouble = self.trouble()
         if trouble is not None:
             raise sqlite3.OperationalError(trouble)
+
+
+class Lengths:
+    """How long a store's file and its log are after each commit: nobody else makes them shorter.
+
+    But any process may move the whole log into the file and cut it off: then SQLite knows.
+    """
+
+    def __init__(self, main: Path, log: Path, frames: Callable[[], int]) -> None:
+        self._main = main
+        self._log = log
+        self._frames = frames
+        """Asks SQLite how much is in the log."""
+        self._known = self._found()
+        self.trouble: str | None = None
+        """Which file was cut off: nothing heals it but a start on a store that is whole."""
+
+    def remember(self) -> None:
+        """Take the files as they are, after a commit."""
+        self._known = self._found()
+
+    def check(self) -> None:
+        """Refuse to go on with a file that somebody has cut off."""
+        if self.trouble is None:
+            self.trouble = self._compare()
+        if self.trouble is not None:
+            raise sqlite3.OperationalError(self.trouble)
+
+    def _compare(self) -> str | None:
+        main, log = self._found()
+        if main < self._known[0]:
+            return _cut(self._main)
+        return _cut(self._log) if log < self._known[1] and self._is_filled() else None
+
+    def _is_filled(self) -> bool:
+        try:
+            return self._frames() > 0
+        except sqlite3.Error:  # it cannot be read to its end
+            return True
+
+    def _found(self) -> tuple[int, int]:
+        return self._main.stat().st_size, self._log.stat().st_size
+
+
+def _cut(file: Path) -> str:
+    return f"the store's file {file.name} was cut off: stop the collector, restore a backup"
 
 
 def _identity(file: Path) -> Identity | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from importlib.resources import files
 
 from ldpstream.errors import Mistake, Problem
@@ -16,16 +17,28 @@ CHAINED = 4
 """The first version in which releases are chained."""
 
 
-def migrate(connection: sqlite3.Connection, file: object) -> None:
-    """Bring a file to the newest version; a new file starts from nothing.
-
-    >>> connection = sqlite3.connect(":memory:", isolation_level=None)
-    >>> migrate(connection, "memory")
-    >>> connection.execute("PRAGMA user_version").fetchone()
-    (4,)
-    """
+def version_of(connection: sqlite3.Connection, file: object) -> int:
+    """Return the version of a file (0: a new one); refuse one that is not known yet."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(STEPS):
         raise Mistake(Problem.STORE_VERSION, file=file, found=version, known=len(STEPS))
-    for number, step in enumerate(STEPS[version:], version + 1):
-        connection.executescript(f"BEGIN;\n{step}\nPRAGMA user_version = {number};\nCOMMIT;")
+    return int(version)
+
+
+def migrate(connection: sqlite3.Connection, version: int, chain: Callable[[], object]) -> None:
+    """Bring a file to the newest version, in one transaction; a new file starts from nothing.
+
+    `chain` is called within it if the file had no chain: so no file ever has half of one.
+
+    >>> connection = sqlite3.connect(":memory:", isolation_level=None)
+    >>> migrate(connection, 0, lambda: None)
+    >>> version_of(connection, "memory")
+    4
+    """
+    if version == len(STEPS):
+        return
+    steps = "\n".join(STEPS[version:])
+    connection.executescript(f"BEGIN IMMEDIATE;\n{steps}\nPRAGMA user_version = {len(STEPS)};")
+    if version < CHAINED:
+        chain()
+    connection.execute("COMMIT")

@@ -14,7 +14,8 @@ from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
 from ldpstream.collector.store.contract import Archive, Release
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.sqlite import chained
-from ldpstream.collector.store.sqlite.migrations import CHAINED, STEPS
+from ldpstream.collector.store.sqlite.migrations import CHAINED, version_of
+from ldpstream.collector.store.sqlite.soundness import check_content
 from ldpstream.errors import Mistake, Problem
 
 
@@ -66,11 +67,10 @@ def open_archive(file: Path) -> Iterator[Archive]:
             raise sqlite3.OperationalError("there is no such file")
         uri = f"{file.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version > len(STEPS):
-                raise Mistake(Problem.STORE_VERSION, file=file, found=version, known=len(STEPS))
             connection.execute("BEGIN")  # what is checked is what is read
+            version = version_of(connection, file)
             with reading_store(file):
+                check_content(connection, version)
                 yield SqliteArchive(file, connection, version)
     except sqlite3.Error as error:
         fix = "give the store of a collector"

@@ -6,9 +6,10 @@ import fcntl
 import json
 import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
-from ldpstream.collector.store.chain import Checked, Progress, ignore, stored_text
+from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
     Change,
     NewRound,
@@ -31,11 +32,11 @@ from ldpstream.collector.store.contract import (
 )
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.sqlite import chained
-from ldpstream.collector.store.sqlite.identity import OpenFiles
-from ldpstream.collector.store.sqlite.migrations import migrate
+from ldpstream.collector.store.sqlite.identity import Lengths, OpenFiles
+from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import select_releases
-from ldpstream.collector.store.sqlite.soundness import check_content, check_main_file, log_of
+from ldpstream.collector.store.sqlite.soundness import check_content, find_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
@@ -61,26 +62,31 @@ class SqliteStore(Store):
     """A store in one file: one thread writes, and each reader has a connection of its own."""
 
     def __init__(self, file: Path, master: bytes) -> None:
-        self._file = file
+        self._file = Path(os.path.realpath(file))
         self._readers = Readers(self._connect)
         self._setting_lock = threading.Lock()
         self._open_rounds: dict[tuple[str, str], _OpenRound] = {}
         self._files = OpenFiles()
         with ExitStack() as opening:
             with _writable(file):
-                file.parent.mkdir(parents=True, exist_ok=True)
-                opening.enter_context(_lock(file))
-                check_main_file(file)
-                make_private(file)
+                find_main_file(file)
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                opening.enter_context(_lock(self._file.with_name(f"{self._file.name}.lock"), file))
+                find_main_file(file)  # again, now that nobody else changes it
+                opening.enter_context(_own(self._file, file))
             with reading_store(file):
                 writing = opening.enter_context(closing(self._connect()))
-                migrate(writing, file)
-                check_content(writing)
-                self._chain = chained.begin_chain(writing, master, file)
+                version = version_of(writing, file)
+                check_content(writing, version)
+                migrate(writing, version, lambda: chained.begin_chain(writing, master))
+                self._chain = chained.read_chain(writing, master, file)
                 self._recall(writing)
-            self._files = OpenFiles(file, log_of(file))
+            self._files = OpenFiles(file, self._file, log_of(self._file))
+            self._lengths = Lengths(self._file, log_of(self._file), lambda: _frames_in_log(writing))
             self._resources = opening.pop_all()
-        self._writer = Writer(writing, begin=self._files.check, undone=self._recall)
+        self._writer = Writer(
+            writing, begin=self._check_files, undone=self._recall, done=self._lengths.remember
+        )
 
     def close(self) -> None:
         self._writer.close()
@@ -88,12 +94,16 @@ class SqliteStore(Store):
         self._resources.close()
 
     def trouble(self) -> str | None:
-        return self._files.trouble()
+        return self._files.trouble() or self._lengths.trouble
+
+    def _check_files(self) -> None:
+        self._files.check()
+        self._lengths.check()
 
     def _connect(self) -> sqlite3.Connection:
         self._files.check()
         # No file is made in place of one that was deleted; readers pass from thread to thread.
-        uri = f"{self._file.absolute().as_uri()}?mode=rw"
+        uri = f"{self._file.as_uri()}?mode=rw"
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         connection.executescript(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
@@ -118,12 +128,14 @@ class SqliteStore(Store):
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
         def work(connection: sqlite3.Connection) -> None:
             text = stored_text(terms)
+            chained.check(connection, self._chain, EVERY, ignore).refuse_damage()
             done = connection.execute(
                 "INSERT INTO stream (name, terms) VALUES (?, ?)", (name, text)
             )
             chained.write_ends(
                 connection, done.lastrowid or 0, self._chain.begun(name, text.encode())
             )
+            chained.accept(connection, self._chain, EVERY)
 
         self._writer.do(work)
         return Stream(terms, 0, 0, None)
@@ -366,15 +378,32 @@ def _writable(file: Path) -> Iterator[None]:
         raise Mistake(Problem.STORE_FILE, file=file, what=error.strerror) from None
 
 
-def _lock(file: Path) -> Any:
-    """Lock the file for this process: two collectors on one store would ask everyone twice."""
-    lock = make_private(file.with_name(file.name + ".lock")).open("w")
+def _lock(lock: Path, store: Path) -> Any:
+    """Lock a file for this process: two collectors on one store would ask everyone twice."""
+    held = make_private(lock).open("rb")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        lock.close()
-        raise Mistake(Problem.STORE_LOCKED, file=file) from None
-    return lock
+        held.close()
+        raise Mistake(Problem.STORE_LOCKED, file=store) from None
+    return held
+
+
+def _own(file: Path, store: Path) -> Any:
+    """Lock the store's file itself, because a lock beside it can be deleted.
+
+    On Linux only: elsewhere this lock and SQLite's own exclude each other. It is taken before
+    SQLite's and given back after them, because they end when any descriptor of the file is closed.
+    """
+    if sys.platform == "linux":
+        return _lock(file, store)
+    make_private(file)
+    return nullcontext()
+
+
+def _frames_in_log(connection: sqlite3.Connection) -> int:
+    _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return int(frames)
 
 
 def _stream_id(connection: sqlite3.Connection, name: str) -> int:

@@ -31,12 +31,15 @@ class Writer:
         connection: sqlite3.Connection,
         begin: Callable[[], None],
         undone: Callable[[sqlite3.Connection], None],
+        done: Callable[[], None],
     ) -> None:
         self._connection = connection
         self._begin = begin
         """Called before a transaction; if it raises, nothing is done."""
         self._undone = undone
         """Called after a rollback: what the work changed in memory must be read from disk again."""
+        self._done = done
+        """Called after a commit, before anyone hears of it."""
         self._in_doubt = False
         """Whether a transaction has failed and could not be undone yet."""
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -87,6 +90,8 @@ class Writer:
         else:
             if any(job.erases for job in jobs):
                 self._empty_log()
+            with contextlib.suppress(OSError):  # told before the next transaction
+                self._done()
         for future, result, failure in outcomes:
             if failure is None:
                 future.set_result(result)
