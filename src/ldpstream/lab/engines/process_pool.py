@@ -25,6 +25,8 @@ from ldpstream.streams.stream import Stream
 
 SPAWN = multiprocessing.get_context("spawn")
 """Fresh interpreters: forking a process that has threads, such as NumPy's, can deadlock."""
+ENDING_SECONDS = 5.0
+"""How long a worker may take to end when it is told to."""
 
 
 class ProcessPool(Engine):
@@ -106,6 +108,8 @@ class Worker:
 
     def end(self) -> None:
         self._process.terminate()
+        self._process.join(ENDING_SECONDS)
+        self._process.kill()  # Ctrl-C must end it, whatever a mechanism does with signals
         self._process.join()
         self._process.close()
         self.pipe.close()
