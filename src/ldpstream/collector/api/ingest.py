@@ -86,7 +86,7 @@ class Batch:
 
 
 def summary(outcomes: Mapping[Verdict, int]) -> dict[str, Any]:
-    """What became of many records, by reason.
+    """Return how many records were accepted, repeated, and refused for which reason.
 
     >>> summary({Verdict.ACCEPTED: 2, Verdict.MAC: 1})
     {'accepted': 2, 'repeated': 0, 'refused': {'report-mac': 1}}
@@ -117,7 +117,7 @@ def _headers(scope: Scope) -> tuple[bytes | None, bytes | None, bytes]:
 
 
 def _mac(digits: bytes | None) -> bytes:
-    """The code's bytes; what cannot be one is as wrong as any other wrong one."""
+    """Return the bytes of a MAC; a malformed one is rejected like a wrong one."""
     try:
         mac = bytes.fromhex((digits or b"").decode("latin-1"))
     except ValueError:
@@ -128,7 +128,7 @@ def _mac(digits: bytes | None) -> bytes:
 
 
 def _refusal(verdict: Verdict, round_name: str, body: bytes) -> Mistake:
-    """A verdict as an error, with the facts of the case."""
+    """Return the error for a verdict, with the facts of the case."""
     facts: dict[str, object] = {"given": round_name}
     if verdict is Verdict.VERSION:
         facts = {"given": body[0], "expected": WIRE_VERSION}
@@ -139,7 +139,7 @@ def _refusal(verdict: Verdict, round_name: str, body: bytes) -> Mistake:
 
 
 class Refused(Mistake):
-    """The intake has counted it already."""
+    """A refusal that the intake has counted already."""
 
 
 async def _answer(send: Send, status: int, body: bytes) -> None:

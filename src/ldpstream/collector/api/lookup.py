@@ -118,10 +118,10 @@ def _is_signed(request: Request, name: str, message: bytes) -> bool:
 
 
 async def find_round(service: Service, stream: StreamService, name: str) -> OpenRound:
-    """The open round of that name; what was open before is told from what never was.
+    """Return the open round of that name; refuse one that is closed, or that never was.
 
-    Another collector may have told the device of it before it was known here. Of a store that
-    cannot be looked at nothing is known, and the device had better ask again.
+    Another collector may have announced it to the device before it is known here. While the store
+    cannot be read nothing is known of it, and the device is told to try again.
     """
     asked = ticks()
     found = stream.hub.open.get(name) or await stream.hub.opened(name, stream.news_seconds)

@@ -45,7 +45,7 @@ STATUSES = {
 
 
 def problem_response(error: LdpStreamError) -> Response:
-    """The body, the status and the headers that an error asks for."""
+    """Return the answer to an error: its status, headers and problem body."""
     problem = error.problem
     status = STATUSES.get(problem, 400)
     body = {

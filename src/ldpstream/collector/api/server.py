@@ -92,7 +92,7 @@ def serve(
             ws="none",
             proxy_headers=bool(proxies),
             forwarded_allow_ips=[str(network) for network in proxies],
-            log_config=None,  # logs.py
+            log_config=None,  # json_logging.py
             access_log=False,
             server_header=False,
             backlog=BACKLOG,
