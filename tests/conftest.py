@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -28,6 +29,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if UNDER_CI else
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     kernels = Path(__file__).parents[1] / ".pytest_cache" / "numba" / worker
     os.environ.setdefault("NUMBA_CACHE_DIR", str(kernels))
+
+# A shell without job control starts what runs in the background with Ctrl-C ignored, and whatever
+# the tests start would inherit that: a program that is to end at Ctrl-C would never hear of it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class NothingSkipped:
