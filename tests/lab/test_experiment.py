@@ -101,6 +101,7 @@ OTHER_OPTIONS: dict[str, Any] = {
     "consistency": "clip",
     "intervals": True,
     "query": MeanQuery(0, 1),
+    "persistence": 0.5,
 }
 
 

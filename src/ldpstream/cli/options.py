@@ -8,6 +8,13 @@ import typer
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Oracle = Annotated[str, typer.Option(help="oracle: auto, grr, sue, oue, blh, olh, ...")]
+Persistence = Annotated[
+    float,
+    typer.Option(
+        help="share of the users who keep their values as far as the counts allow; the others draw "
+        "theirs afresh at each timestamp"
+    ),
+]
 Pool = Annotated[
     bool, typer.Option("--pool", help="publish from the dissimilarity reports as well")
 ]

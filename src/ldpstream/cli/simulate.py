@@ -42,6 +42,7 @@ def command(
             "--intervals", help="compute intervals that hold for carried-over releases, too"
         ),
     ] = False,
+    persistence: options.Persistence = 0.0,
     repeats: options.Repeats = 1,
     seed: options.Seed = 0,
     plot: Annotated[
@@ -75,6 +76,7 @@ def command(
                 consistency=consistency,
                 intervals=intervals,
                 query=query,
+                persistence=persistence,
                 repeats=repeats,
                 seed=seed,
                 progress=advance,

@@ -27,6 +27,7 @@ COUNTS_FOR_RESULTS = (
     "mechanisms",
     "streams/stream.py",
     "streams/events.py",
+    "streams/persistent.py",
     "lab/metrics.py",
     "lab/roster.py",
     "lab/simulation.py",

@@ -24,6 +24,7 @@ from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.accountant import Accountant
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.streams.persistent import persistent
 from ldpstream.streams.stream import Snapshot, Stream
 
 Progress = Callable[[int], None]
@@ -179,6 +180,7 @@ def settings_of(
     stream: Stream, epsilon: Epsilon | float | str, window: int, options: RunOptions
 ) -> Settings:
     """Return the settings of a run on this stream, checked."""
+    persistent(stream, options.persistence)
     return options.at(len(stream.domain), stream.users, Epsilon.of(epsilon), window)
 
 
@@ -210,11 +212,11 @@ def simulate(
     settings = settings_of(stream, epsilon, window, RunOptions.read(**options))
     check_repeats(repeats, seed)
     started = time.perf_counter()
-    runs = []
+    source, runs = persistent(stream, settings.persistence), []
     for sequence in np.random.SeedSequence(seed).spawn(repeats):
         built = build(mechanism, settings)
         rng = np.random.default_rng(sequence)
-        runs.append(run(stream, built, rng, progress, query=settings.query))
+        runs.append(run(source, built, rng, progress, query=settings.query))
     return Simulation(
         stream.name,
         mechanism,

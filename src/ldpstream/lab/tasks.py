@@ -17,6 +17,7 @@ from ldpstream.lab.metrics import events, roc
 from ldpstream.lab.simulation import Run, run
 from ldpstream.mechanisms.registry import Recipe, recipe
 from ldpstream.mechanisms.settings import Settings
+from ldpstream.streams.persistent import persistent
 from ldpstream.streams.stream import Stream
 
 Figures: TypeAlias = dict[str, Any]
@@ -93,6 +94,7 @@ def perform(task: Task, stream: Stream) -> Figures:
     """Run a task on its stream; return the figures."""
     started = time.perf_counter()
     rng = task.generator()
+    stream = persistent(stream, task.settings.persistence)
     if task.recipe is None:
         central = build_central(task.mechanism, task.settings, rng)
         oracle, done = LAPLACE, run(stream, central, rng, fleet=TrustedFleet(central.division))

@@ -24,6 +24,7 @@ class WrittenOptions(TypedDict, total=False):
     consistency: Consistency | str | None
     intervals: bool
     query: Query
+    persistence: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,8 @@ class RunOptions:
     """Whether carried-over releases get errors and intervals that hold now (`Observed`)."""
     query: Query = HISTOGRAM
     """The query that is asked of the stream."""
+    persistence: float = 0.0
+    """The share of the simulated users who keep their values (`streams/persistent.py`)."""
 
     @classmethod
     def read(cls, **written: Unpack[WrittenOptions]) -> RunOptions:
@@ -58,6 +61,7 @@ class RunOptions:
             consistency=None if consistency is None else Consistency(consistency),
             intervals=written.get("intervals", False),
             query=query,
+            persistence=float(written.get("persistence", 0.0)),
         )
 
     def columns(self) -> dict[str, object]:
@@ -92,4 +96,4 @@ class Settings(RunOptions):
 
 def _plain(value: object) -> object:
     """Return a value that tables and JSON can hold; enums of this package are strings already."""
-    return value if value is None or isinstance(value, bool) else str(value)
+    return value if value is None or isinstance(value, bool | float) else str(value)
