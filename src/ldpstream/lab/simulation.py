@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 
 from ldpstream.arrays import Flags, Floats, UserIndexes
 from ldpstream.errors import Mistake, Problem
-from ldpstream.lab.metrics import Metrics, measure
+from ldpstream.lab.metrics import Metrics, measure, or_none
 from ldpstream.lab.roster import Roster
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Tally
@@ -124,18 +123,13 @@ def run(
     metrics = measure(
         truth,
         released,
+        (low, high),
         users=stream.users,
         reports=fleet.reports,
         publications=int(fresh.sum()),
         unit=query.unit,
-        covered=_covered(truth, low, high),
     )
     return Run(truth, released, variance, low, high, fresh, metrics)
-
-
-def _covered(truth: Floats, low: Floats, high: Floats) -> float:
-    """Return the share of intervals that contain the truth; NaN if none are stated."""
-    return float(np.mean((low <= truth) & (truth <= high))) if np.isfinite(low).all() else math.nan
 
 
 @dataclass(frozen=True)
@@ -166,14 +160,9 @@ class Simulation:
             "timestamps": self.timestamps,
             "labels": self.settings.labels,
             "repeats": len(self.runs),
-            **{name: _or_none(self.mean(name)) for name in Metrics.__dataclass_fields__},
+            **{name: or_none(self.mean(name)) for name in Metrics.__dataclass_fields__},
             "seconds": self.seconds,
         }
-
-
-def _or_none(figure: float) -> float | None:
-    """Return None for NaN, which JSON does not have: the query states no such figure."""
-    return None if math.isnan(figure) else figure
 
 
 def settings_of(

@@ -104,7 +104,7 @@ def perform(task: Task, stream: Stream) -> Figures:
         done = run(stream, mechanism, rng, query=task.settings.query)
     return {
         "oracle": oracle,
-        **asdict(done.metrics),
+        **done.metrics.plain(),
         "roc": _roc(done),
         "seconds": time.perf_counter() - started,
     }
