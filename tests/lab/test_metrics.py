@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from ldpstream.arrays import Floats
 from ldpstream.lab.metrics import MRE_FLOOR, Metrics, auc, events, measure
@@ -80,9 +81,9 @@ def test_labels_that_never_move_have_no_events() -> None:
     assert len(happened) == len(scores) == 20
 
 
-def covering(truth: Floats, inside: object) -> Metrics:
+def covering(truth: Floats, inside: ArrayLike) -> Metrics:
     """Return the metrics of intervals that hold the truth where `inside` says so."""
-    ends = np.where(inside, truth, truth + 1)
+    ends = np.where(np.asarray(inside), truth, truth + 1)
     return measure(truth, truth, (ends, ends), users=1, reports=1, publications=1)
 
 
