@@ -10,7 +10,9 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "ldpstream"
 HOME = SOURCE / "protocol"
 SPELLED = re.compile(
-    r"/v1/|ldp-device|ldp-mac|ldpstream/1/|ldpstream (report|rounds|device key) \d", re.I
+    r"/v1/|ldp-device|ldp-mac|ldpstream/[12]/"
+    r"|ldpstream (report|rounds|device key|slot|moment|enrol|number|leave) \d",
+    re.I,
 )
 OTHERS = [path for path in sorted(SOURCE.rglob("*.py")) if HOME not in path.parents]
 
@@ -25,6 +27,6 @@ def test_the_home_spells_them() -> None:
     assert {found.group(0).lower() for found in SPELLED.finditer(text)} >= {
         "ldp-device",
         "ldp-mac",
-        "ldpstream/1/",
         "ldpstream device key 1",
+        "ldpstream slot 2",
     }

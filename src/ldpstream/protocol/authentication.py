@@ -1,4 +1,4 @@
-"""The keys of devices, and the MACs of what they send: a report, or a question for rounds.
+"""The keys of devices, and the MACs of what they send: a report, a question for rounds, a farewell.
 
 Each kind of message begins with a line of its own, so that the MAC of one never serves for another.
 """
@@ -8,15 +8,19 @@ from __future__ import annotations
 import hmac
 
 from ldpstream.protocol.limits import MAC_BYTES, VERSION
-from ldpstream.protocol.messages import reports_path, rounds_path
+from ldpstream.protocol.messages import devices_path, reports_path, rounds_path
 
 
 def key_prefix(stream: str) -> bytes:
     """Return what precedes a device's number, in hexadecimal digits, in the derivation of its key.
 
-    The key is the HMAC-SHA256 of prefix and number under the collector's master secret. The prefix
-    stays that of version 1, so that ledgers of 0.1.0 keep their keys.
+    The key is the HMAC-SHA256 of prefix and number under the collector's master secret.
     """
+    return f"ldpstream device key {VERSION}\n{stream}\n".encode()
+
+
+def key_prefix_1(stream: str) -> bytes:
+    """Return the prefix of release 0.1.0, to tell its devices from forgers: both are refused."""
     return f"ldpstream device key 1\n{stream}\n".encode()
 
 
@@ -25,14 +29,17 @@ def device_key(master: bytes, stream: str, number: bytes) -> bytes:
     return hmac.digest(master, key_prefix(stream) + number.hex().encode(), "sha256")
 
 
-def report_prefix(stream: str, round_name: str) -> bytes:
-    """Return what precedes a report's bytes in the message that its MAC authenticates."""
-    path = reports_path(stream, round_name)
-    return f"ldpstream report {VERSION}\n{path}\n{round_name}\n".encode()
+def report_prefix(stream: str, pin: str, round_name: str) -> bytes:
+    """Return what precedes a report's bytes in the message that its MAC authenticates.
+
+    The three lines at its end are the level of privacy, the attributes and the group of a device:
+    all of them are empty.
+    """
+    return f"ldpstream report {VERSION}\n{stream}\n{pin}\n{round_name}\n\n\n\n".encode()
 
 
 def report_prefix_1(stream: str, round_name: str) -> bytes:
-    """Return the prefix of release 0.1.0, to tell its devices from forgers: both are refused."""
+    """Return the prefix of release 0.1.0, under a key of `key_prefix_1`."""
     return f"POST\n{reports_path(stream, round_name)}\n{round_name}\n".encode()
 
 
@@ -49,6 +56,16 @@ def rounds_message(stream: str, after: int) -> bytes:
 def rounds_mac(key: bytes, stream: str, after: int) -> bytes:
     """Return the MAC that lets a device hear of a private stream's rounds."""
     return message_mac(key, rounds_message(stream, after))
+
+
+def leave_message(stream: str) -> bytes:
+    """Return the message under the MAC by which a device leaves a stream."""
+    return f"ldpstream leave {VERSION}\n{devices_path(stream)}\n".encode()
+
+
+def leave_mac(key: bytes, stream: str) -> bytes:
+    """Return the MAC by which a device leaves a stream."""
+    return message_mac(key, leave_message(stream))
 
 
 def message_mac(key: bytes, message: bytes) -> bytes:

@@ -3,7 +3,7 @@
 >>> ListRounds("regions", after=7, wait=30).http.path
 '/v1/streams/regions/rounds?after=7&wait=30'
 >>> SubmitReport("regions", "2-publication", bytes(16), bytes(16), b"AB").topic
-'ldpstream/1/regions/rounds/2-publication/reports'
+'ldpstream/2/regions/rounds/2-publication/reports'
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ def reports_path(stream: str, round_name: str) -> str:
     return PREFIX + REPORTS.format(stream=stream, round=round_name)
 
 
+def devices_path(stream: str) -> str:
+    """Return the path at which devices join and leave a stream."""
+    return PREFIX + DEVICES.format(stream=stream)
+
+
 def rounds_path(stream: str) -> str:
     """Return the path at which the rounds of a stream are listed."""
     return PREFIX + ROUNDS.format(stream=stream)
@@ -45,9 +50,18 @@ def releases_path(stream: str) -> str:
     return PREFIX + RELEASES.format(stream=stream)
 
 
+def _topic(stream: str) -> str:
+    return f"ldpstream/{VERSION}/{stream}"
+
+
+def notice_topic(stream: str) -> str:
+    """Return the MQTT topic on which the last notice to all devices is retained."""
+    return f"{_topic(stream)}/notice"
+
+
 def rounds_topic(stream: str) -> str:
     """Return the MQTT topic on which announcements are retained."""
-    return f"ldpstream/1/{stream}/rounds"
+    return f"{_topic(stream)}/rounds"
 
 
 def reports_topic(stream: str, round_name: str) -> str:
@@ -79,7 +93,7 @@ class TokenProof:
 
 @dataclass(frozen=True)
 class DeviceProof:
-    """A device's number and its `rounds_mac`, as proof of the right to take part in a stream."""
+    """A device's number and the MAC of what it asks for, as proof that it takes part."""
 
     number: bytes
     mac: bytes
@@ -94,18 +108,31 @@ Proof = TokenProof | DeviceProof
 
 @dataclass(frozen=True)
 class Enrol:
-    """A request to join a stream under a device number; the token is empty if anyone may join."""
+    """A request to join a stream; the token is empty if anyone may join."""
 
     stream: str
     token: str = field(repr=False)
-    number: bytes
+    secret: bytes = field(repr=False)
+    """The `enrolment_secret` of the device, which determines its number."""
 
     @property
     def http(self) -> HttpForm:
         authorised = TokenProof(self.token).headers if self.token else {}
-        body = json.dumps({"device": self.number.hex(), "version": VERSION}).encode()
-        path = PREFIX + DEVICES.format(stream=self.stream)
-        return HttpForm("POST", path, authorised | {"Content-Type": "application/json"}, body)
+        body = json.dumps({"secret": self.secret.hex(), "version": VERSION}).encode()
+        headers = authorised | {"Content-Type": "application/json"}
+        return HttpForm("POST", devices_path(self.stream), headers, body)
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The farewell of a device, with its `leave_mac`."""
+
+    stream: str
+    proof: DeviceProof
+
+    @property
+    def http(self) -> HttpForm:
+        return HttpForm("DELETE", devices_path(self.stream), self.proof.headers)
 
 
 @dataclass(frozen=True)
@@ -171,4 +198,4 @@ class SubmitBatch:
         return HttpForm("POST", path, {"Content-Type": BATCH_TYPE} | proven, self.records)
 
 
-Message = Enrol | ListRounds | SubmitReport | SubmitBatch
+Message = Enrol | Leave | ListRounds | SubmitReport | SubmitBatch

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -19,8 +20,10 @@ from ldpstream.privacy.ledger import Promise
 from ldpstream.protocol.limits import LATEST_MS
 from ldpstream.protocol.names import is_stream_name, shown, whole
 
-VERSION = 1
+VERSION = 2
 """The version of the format of terms. It is pinned with them."""
+FIRST_VERSION = 1
+"""That of release 0.1.0, which did not say how users are selected. It is still read."""
 LONGEST_WINDOW = 1 << 31
 LONGEST_INTERVAL_MS = 1 << 41
 """About 70 years."""
@@ -33,6 +36,17 @@ Value = str | float
 _END = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
+class Selection(StrEnum):
+    """How a share of the devices is reached (docs/protocol.md)."""
+
+    SLOTS = "slots"
+    """Nobody asks: each device reports once in w timestamps, in a slot of its own."""
+    OPEN = "open"
+    """A rate is announced, and each device selects itself by a coin of its own."""
+    ROSTER = "roster"
+    """The collector knows its devices, and names those that it asks."""
+
+
 class TermsRefused(LdpStreamError):
     """The terms are malformed, or not those that were agreed on."""
 
@@ -42,11 +56,11 @@ class Terms:
     """The public terms of a stream; they never change.
 
     >>> terms = Terms.read({
-    ...     "version": 1, "stream": "regions", "query": "histogram", "labels": ["north", "süd"],
+    ...     "version": 2, "stream": "regions", "query": "histogram", "labels": ["north", "süd"],
     ...     "epsilon_nano": 10**9, "window": 20, "interval_ms": 60000, "start_ms": 0,
-    ...     "oracle": "grr"})
+    ...     "oracle": "grr", "selection": "slots", "deadline_ms": 54000})
     >>> terms.pin[:16], terms.timestamp_at(60_000)
-    ('df794d2e92bb4234', 2)
+    ('dee3420c96f5d61d', 2)
     """
 
     stream: str
@@ -59,6 +73,10 @@ class Terms:
     oracle: Oracle | Numeric
     other: str | None = None
     """The label that a device reports when it has no usable value, if the stream has one."""
+    selection: Selection | None = None
+    """How devices are reached; None in terms of the first version, which do not say."""
+    deadline_ms: int | None = None
+    """With slots: how long after its start a timestamp takes reports."""
 
     @classmethod
     def read(cls, sent: object) -> Terms:
@@ -67,9 +85,8 @@ class Terms:
             _malformed("the keys", sent)
         query = str(sent.get("query"))
         own_keys, optional = _OWN_KEYS.get(query), _OPTIONAL_KEYS.get(query, frozenset())
-        if own_keys is None or sent.keys() - optional != _COMMON_KEYS | own_keys:
+        if own_keys is None or sent.keys() - optional - _SELECTION_KEYS != _COMMON_KEYS | own_keys:
             _malformed("the keys", sorted(map(str, sent)))
-        _check("version", sent, sent["version"] == VERSION and type(sent["version"]) is int)
         _check("stream", sent, is_stream_name(sent["stream"]))
         _check("window", sent, whole(sent["window"], 1, LONGEST_WINDOW))
         _check("interval_ms", sent, whole(sent["interval_ms"], 1, LONGEST_INTERVAL_MS))
@@ -82,9 +99,17 @@ class Terms:
             values, oracle = _numbers(sent) if sent["query"] == MEAN else _labels(sent)
         except (Mistake, ValueError) as error:
             raise TermsRefused(Problem.TERMS_MALFORMED, what=shown(str(error))) from None
-        times = (sent["interval_ms"], sent["start_ms"])
-        other = _other(sent, values)
-        return cls(sent["stream"], values, epsilon, sent["window"], *times, oracle, other)
+        return cls(
+            sent["stream"],
+            values,
+            epsilon,
+            sent["window"],
+            sent["interval_ms"],
+            sent["start_ms"],
+            oracle,
+            _other(sent, values),
+            *_selection(sent),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that `read` parses."""
@@ -93,7 +118,7 @@ class Terms:
         else:
             query = {"query": "histogram", "labels": list(self.values.labels)}
         return {
-            "version": VERSION,
+            "version": FIRST_VERSION if self.selection is None else VERSION,
             "stream": self.stream,
             **query,
             "epsilon_nano": self.epsilon.nano,
@@ -101,7 +126,7 @@ class Terms:
             "interval_ms": self.interval_ms,
             "start_ms": self.start_ms,
             "oracle": self.oracle.value,
-            **({} if self.other is None else {"other": self.other}),
+            **_given(other=self.other, selection=self.selection, deadline_ms=self.deadline_ms),
         }
 
     @cached_property
@@ -148,6 +173,10 @@ class Terms:
         """The device's promise: epsilon in any span of w intervals of its own time, in ms."""
         return Promise(self.epsilon_nano, self.window * self.interval_ms)
 
+    def deadline_of(self, t: int) -> int:
+        """Return the moment at which timestamp t takes no more reports, with slots."""
+        return self.start_of(t) + (self.deadline_ms or self.interval_ms)
+
     def timestamp_at(self, ms: int) -> int:
         """Return the timestamp at this moment; it is below 1 before the stream starts."""
         return (ms - self.start_ms) // self.interval_ms + 1
@@ -174,6 +203,26 @@ _OWN_KEYS = {
     MEAN: frozenset({"low", "high", "steps"}),
 }
 _OPTIONAL_KEYS = {"histogram": frozenset({"other"})}
+_SELECTION_KEYS = frozenset({"selection", "deadline_ms"})
+
+
+def _given(**members: object) -> dict[str, object]:
+    """Return the members that are there: a missing one is left out of the JSON."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _selection(sent: dict[str, Any]) -> tuple[Selection | None, int | None]:
+    """Read how devices are reached, and the deadline of slots; check the version by them."""
+    selection = sent.get("selection")
+    version = FIRST_VERSION if "selection" not in sent else VERSION
+    _check("version", sent, type(sent["version"]) is int and sent["version"] == version)
+    if version == VERSION:
+        _check("selection", sent, isinstance(selection, str) and selection in set(Selection))
+    if ("deadline_ms" in sent) != (selection == Selection.SLOTS):
+        _malformed("the keys", sorted(sent))
+    if "deadline_ms" in sent:
+        _check("deadline_ms", sent, whole(sent["deadline_ms"], 1, sent["interval_ms"]))
+    return Selection(selection) if version == VERSION else None, sent.get("deadline_ms")
 
 
 def _labels(sent: dict[str, Any]) -> tuple[Domain, Oracle]:

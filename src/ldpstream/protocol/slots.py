@@ -1,0 +1,84 @@
+"""Slots: when a device reports unasked, which the collector can recompute (docs/protocol.md).
+
+A keyed hash gives each device one timestamp in every window of w. The hash changes with the epoch,
+so that a device that always sleeps through its slot gets another one, and cohorts mix.
+
+>>> key = bytes(32)
+>>> [t for t in range(1, 61) if is_turn(key, window=20, t=t)]
+[16, 36, 56]
+>>> next_turn(key, window=20, t=17)
+36
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+
+EPOCH_WINDOWS = 16
+"""The length of an epoch, in windows."""
+
+_ROUND = re.compile("([1-9][0-9]{0,15})-publication")
+
+
+def epoch_of(t: int, window: int) -> int:
+    """Return the epoch, from 0, that timestamp t belongs to."""
+    return (t - 1) // (EPOCH_WINDOWS * window)
+
+
+def slot_message(epoch: int) -> bytes:
+    """Return the message whose HMAC under a device's key determines its slot.
+
+    The 1 is the version of the stream's terms, and the empty line the level of privacy.
+    """
+    return f"ldpstream slot 2\n1\n\n{epoch}".encode()
+
+
+def slot_of(key: bytes, window: int, epoch: int) -> int:
+    """Return the slot of a device in an epoch, 0 to w - 1: it reports when t mod w equals it."""
+    return _fraction(key, slot_message(epoch)) % window
+
+
+def is_turn(key: bytes, window: int, t: int) -> bool:
+    """Return whether timestamp t is the device's."""
+    return t % window == slot_of(key, window, epoch_of(t, window))
+
+
+def next_turn(key: bytes, window: int, t: int) -> int:
+    """Return the first timestamp of the device from t on; t is at least 1."""
+    while True:
+        epoch = epoch_of(t, window)
+        turn = t + (slot_of(key, window, epoch) - t) % window
+        if epoch_of(turn, window) == epoch:
+            return turn
+        t = (epoch + 1) * EPOCH_WINDOWS * window + 1
+
+
+def moment_ms(secret: bytes, stream: str, deadline_ms: int) -> int:
+    """Return when a device reports within its timestamps: milliseconds from their start.
+
+    It lies between 1/16 and 11/16 of the time until the deadline, which leaves time for retries, and
+    stays the same from window to window, so that a whole window has passed since the last report.
+    """
+    drawn = _fraction(secret, f"ldpstream moment 2\n{stream}".encode())
+    return deadline_ms * ((1 << 64) + 10 * drawn) >> 68
+
+
+def round_name(t: int) -> str:
+    """Return the name of the round of timestamp t: with slots every timestamp has exactly one.
+
+    >>> round_name(7), timestamp_of(round_name(7)), timestamp_of("7-dissimilarity")
+    ('7-publication', 7, None)
+    """
+    return f"{t}-publication"
+
+
+def timestamp_of(name: str) -> int | None:
+    """Return the timestamp of a round by its name; None if no round with slots is called so."""
+    found = _ROUND.fullmatch(name)
+    return int(found.group(1)) if found else None
+
+
+def _fraction(key: bytes, message: bytes) -> int:
+    """Return the first 64 bits of an HMAC as an integer."""
+    return int.from_bytes(hmac.digest(key, message, "sha256")[:8], "big")
