@@ -105,6 +105,7 @@ OTHER_OPTIONS: dict[str, Any] = {
     "intervals": True,
     "query": MeanQuery(0, 1),
     "persistence": 0.5,
+    "selection": "open",
 }
 
 
@@ -296,7 +297,7 @@ class TestKey:
             for path in fingerprint.sources()
         }
         words = {"ldpstream.errors", "ldpstream.lab.fingerprint"}
-        folders = {"ldpstream.lab", "ldpstream.streams"}
+        folders = {"ldpstream.lab", "ldpstream.protocol", "ldpstream.streams"}
         packages = {name.removesuffix(".__init__") for name in counted}
         assert loaded - packages == words | folders
 

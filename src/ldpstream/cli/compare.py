@@ -41,6 +41,7 @@ def command(
     pool: options.Pool = False,
     mean: queries.Mean = None,
     persistence: options.Persistence = 0.0,
+    selection: options.Selection = "roster",
     engine: Annotated[
         str | None, typer.Option(help="dask://HOST:PORT; default: all cores of this machine")
     ] = None,
@@ -70,7 +71,12 @@ def command(
             whole_numbers("--windows", windows),
             repeats,
             RunOptions.read(
-                oracle=oracle, variance=variance, pool=pool, query=query, persistence=persistence
+                oracle=oracle,
+                variance=variance,
+                pool=pool,
+                query=query,
+                persistence=persistence,
+                selection=selection,
             ),
             seed,
         )

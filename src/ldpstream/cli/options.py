@@ -23,5 +23,8 @@ ReadToken = Annotated[
 ]
 Repeats = Annotated[int, typer.Option(help="number of runs to average")]
 Seed = Annotated[int, typer.Option(help="seed of all random choices")]
+Selection = Annotated[
+    str, typer.Option(help="how users come to report: roster, open or slots (lpu and lpf only)")
+]
 Variance = Annotated[str, typer.Option(help="variance formula: paper (as printed) or corrected")]
 Window = Annotated[int, typer.Option(help="length w of the window, in timestamps")]

@@ -43,6 +43,7 @@ def command(
         ),
     ] = False,
     persistence: options.Persistence = 0.0,
+    selection: options.Selection = "roster",
     repeats: options.Repeats = 1,
     seed: options.Seed = 0,
     plot: Annotated[
@@ -77,6 +78,7 @@ def command(
                 intervals=intervals,
                 query=query,
                 persistence=persistence,
+                selection=selection,
                 repeats=repeats,
                 seed=seed,
                 progress=advance,

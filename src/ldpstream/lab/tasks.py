@@ -14,7 +14,7 @@ import numpy as np
 from ldpstream.lab import fingerprint
 from ldpstream.lab.central import CENTRAL, LAPLACE, TrustedFleet, build_central
 from ldpstream.lab.metrics import events, roc
-from ldpstream.lab.simulation import Run, run
+from ldpstream.lab.simulation import Fleet, Run, run
 from ldpstream.mechanisms.registry import Recipe, recipe
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.streams.persistent import persistent
@@ -101,7 +101,8 @@ def perform(task: Task, stream: Stream) -> Figures:
     else:
         mechanism = task.recipe.build(task.settings)
         oracle = mechanism.noise.oracle.value
-        done = run(stream, mechanism, rng, query=task.settings.query)
+        fleet = Fleet.of(mechanism, rng, task.settings.selection)
+        done = run(stream, mechanism, rng, fleet=fleet, query=task.settings.query)
     return {
         "oracle": oracle,
         **done.metrics.plain(),

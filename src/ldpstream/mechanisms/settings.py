@@ -12,6 +12,7 @@ from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.terms import Selection
 from ldpstream.refine.consistency import Consistency
 
 
@@ -25,6 +26,7 @@ class WrittenOptions(TypedDict, total=False):
     intervals: bool
     query: Query
     persistence: float
+    selection: Selection | str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,8 @@ class RunOptions:
     """The query that is asked of the stream."""
     persistence: float = 0.0
     """The share of the simulated users who keep their values (`streams/persistent.py`)."""
+    selection: Selection = Selection.ROSTER
+    """How the simulated users come to report (`lab/selection.py`)."""
 
     @classmethod
     def read(cls, **written: Unpack[WrittenOptions]) -> RunOptions:
@@ -62,6 +66,7 @@ class RunOptions:
             intervals=written.get("intervals", False),
             query=query,
             persistence=float(written.get("persistence", 0.0)),
+            selection=_selection(written.get("selection", Selection.ROSTER)),
         )
 
     def columns(self) -> dict[str, object]:
@@ -92,6 +97,16 @@ class Settings(RunOptions):
             raise Mistake(Problem.WINDOW_RANGE, given=self.window)
         if self.users < 1:
             raise Mistake(Problem.TOO_FEW_USERS, users=self.users, window=self.window, needed=1)
+
+
+def _selection(written: str) -> Selection:
+    try:
+        return Selection(written)
+    except ValueError:
+        known = ", ".join(Selection)
+        raise Mistake(
+            Problem.OPTION, option="selection", given=written, expected=f"one of {known}"
+        ) from None
 
 
 def _plain(value: object) -> object:

@@ -127,7 +127,8 @@ def _s_curves(draw: _Draw) -> Floats:
     middles = rng.uniform(0, draw.timestamps, draw.labels)
     widths = [_between(rng, 2, 100) for _ in range(draw.labels)]
     away = (np.arange(draw.timestamps)[:, None] - middles) / widths
-    return 2 * draw.heights() * (1 + np.tanh(away / 2)) / 2
+    rise: Floats = draw.heights() * (1 + np.tanh(away / 2))
+    return rise
 
 
 def _jitter(draw: _Draw) -> Floats:
