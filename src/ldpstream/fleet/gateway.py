@@ -116,7 +116,8 @@ class Gateway:
         wait_ms = terms.start_of(t) - speaker.label.now_ms()
         await asyncio.sleep(max(0, wait_ms) / 1000)
         self._answered_t = t
-        return Announcement(0, terms.pin, (Round.of_slot(terms, t),))
+        # All of its devices go by one clock: one that lags behind would take its turn for ahead.
+        return Announcement(0, terms.pin, (Round.of_slot(terms, t),), speaker.label.now_ms())
 
     async def _answer(self, announcement: Announcement, heard_ms: int) -> None:
         """Let every device decide; if it is too early for some, let those decide again later."""
@@ -201,11 +202,11 @@ class Gateway:
             refusal = refusal_in(response, "the reports of a round")
             self.refused[refusal.problem.code] += len(reports)
             return
-        now_ms = now_in(response)
         for device, one in reports:
             device.session.account.arrived(one.round)
-            if now_ms is not None:
-                device.session.account.label.correct(now_ms)
+        speaker, now_ms = self._speaker(), now_in(response)
+        if speaker is not None and now_ms is not None:
+            speaker.label.correct(now_ms)
         counted = max(0, min(accepted + repeated, len(reports)))
         self.delivered += counted
         self.undelivered += len(reports) - counted
