@@ -124,8 +124,9 @@ def asked_by(selection: RosterSelection, t: int, users: int) -> NewRound:
 def test_devices_that_never_answer_do_not_fill_the_samples() -> None:
     """1,000 fakes beside 100 honest devices, 20 asked at a timestamp: at first 1.8 are honest.
 
-    Over the last 40 of 60 windows most of those asked are honest, and every honest device is asked
-    in most windows.
+    Over the last 40 of 60 windows two in three of those asked are honest (runs differ by .003), and
+    an honest device is asked in 88 % of windows (.004). The bounds are tens of deviations away; that
+    of the first window, of 400 drawn from 1,100, is more than seven.
     """
     window, population, honest = 20, 400, 100
     store: Any = Enrolled(size=1100, gone=[])
@@ -141,7 +142,7 @@ def test_devices_that_never_answer_do_not_fill_the_samples() -> None:
         heard = np.frombuffer(devices, np.uint8).reshape(-1, 16)
         selection.answered(stored, iter([heard] if len(heard) else []))
     first, last = slice(window), slice(20 * window, None)
-    assert 0.05 < sum(true[first]) / sum(asked[first]) < 0.15
+    assert sum(true[first]) / sum(asked[first]) < 0.18
     assert sum(true[last]) / sum(asked[last]) > 0.5
     assert sum(true[last]) / (40 * honest) > 0.8
 
