@@ -260,6 +260,11 @@ class Problem(Enum):
         "open it again, and enrol",
     )
     NOT_ENROLLED = ("{file} is not enrolled", "call enrol(url, stream, token) once")
+    PLAIN_HTTP = (
+        "{url} is not encrypted, and whoever reads an enrolment can report in the device's name",
+        "use https, or allow plain http where the network is trusted: plain_http=True, "
+        "--plain-http",
+    )
     UNREACHABLE = (
         "{url} does not answer: {what}",
         "check the address and the network",

@@ -344,7 +344,7 @@ def _wrong_macs(life: Life) -> list[str]:
         f"round {name}: its MAC is not that of its bytes"
         for name, step in zip(names, reports, strict=True)
         if step.headers.get(MAC_HEADER)
-        != report_mac(KEY, report_prefix(life.terms.stream, name), step.body).hex()
+        != report_mac(KEY, report_prefix(life.terms.stream, life.terms.pin, name), step.body).hex()
     ]
 
 

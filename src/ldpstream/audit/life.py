@@ -109,7 +109,8 @@ class Life:
     def become_a_twin(self) -> None:
         """Take the number and the secret that all twins have, and start again."""
         with closing(sqlite3.connect(self.path)) as connection:
-            connection.execute("UPDATE device SET number = zeroblob(16), secret = zeroblob(32)")
+            connection.execute("UPDATE device SET secret = zeroblob(32)")
+            connection.execute("UPDATE enrolment SET number = zeroblob(16)")
             connection.commit()
         self.start()
 
