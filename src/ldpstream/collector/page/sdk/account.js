@@ -10,7 +10,7 @@ import { LabelTime, OwnTime, lookAt, newMark } from "./clock.js";
 import { Ledger } from "./ledger.js";
 import { DeviceError, LedgerUnusable, Refused, TermsRefused } from "./problems.js";
 import { keyOf } from "./rounds.js";
-import { Silence, decide, selects } from "./rules.js";
+import { Silence, decide, isSelected, lastMomentMs } from "./rules.js";
 import { momentMs, nextTurn, roundName } from "./slots.js";
 import { isSound, takenOver } from "./store.js";
 import { Terms } from "./terms.js";
@@ -28,7 +28,7 @@ import { Terms } from "./terms.js";
  * A report that is on disk, and may leave.
  * @typedef {{round: Round, path: string, report: Uint8Array, headers: Record<string, string>}} Submission
  */
-/** A timestamp at which a device with a slot reports. @typedef {{round: Round, inMs: number}} Turn */
+/** A report that is due unasked, by label time. @typedef {{round: Round, atMs: number}} Turn */
 /** @typedef {{send: Submission} | {waitMs: number} | {silence: string} | {refusal: Refused}} Considered */
 
 /** How often own time is put on disk after a report. */
@@ -243,7 +243,7 @@ export class Account {
       memory.enrolment = null;
       memory.secret = randomBytes(memory.secret.length);
       memory.rejoins += 1;
-      memory.pastKnown = true;
+      memory.pastKnown = change.vouchedFor;
       this.#putRefusals(change);
       this.#markNow(change, ownMs);
     });
@@ -251,22 +251,40 @@ export class Account {
   }
 
   /**
-   * Return the next turn of a device with a slot, by label time.
-   * @param {number} past a timestamp that it has dealt with @returns {Promise<Turn>}
+   * Return the next report that is due, in a timestamp other than `taken`. Turns for which the budget
+   * is not free in time are passed over: too soon after an epoch has changed the slot, for example.
+   * @param {number | null} taken @returns {Promise<Turn>}
    */
-  async nextTurn(past) {
+  async turn(taken) {
     await this.#load();
-    const [terms, { key }] = [this.enrolled, this.enrolment];
+    const terms = this.enrolled;
     const nowMs = this.label.nowMs();
-    const first = Math.max(1, terms.timestampAt(nowMs));
-    let t = await nextTurn(key, terms.window, first);
-    if (t === past || terms.deadlineOf(t) <= nowMs) t = await nextTurn(key, terms.window, t + 1);
-    const { stream, deadlineMs, epsilonNano } = terms;
+    const nowT = Math.max(1, terms.timestampAt(nowMs));
+    const next = await this.#nextRound(nowT);
+    const { stream, deadlineMs } = terms;
     const intoMs = await momentMs(this.memory.secret, stream, /** @type {number} */ (deadlineMs));
-    return {
-      round: { name: roundName(t), t, epsilonNano, deadlineMs: terms.deadlineOf(t), rate: [1, 1] },
-      inMs: Math.max(0, terms.startOf(t) + intoMs - nowMs),
-    };
+    const undelivered = this.#answered.has(keyOf(next)) && !this.#delivered.has(keyOf(next));
+    if (undelivered && next.t !== taken) {
+      const atMs = next.t === nowT ? nowMs : terms.startOf(next.t) + intoMs;
+      return { round: next, atMs }; // the same bytes again
+    }
+    const freeMs = /** @type {number} */ (this.ledger.freeFrom(terms.epsilonNano));
+    const firstMs = Math.max(nowMs, nowMs + freeMs - this.ownMs());
+    for (let t = Math.max(nowT, terms.timestampAt(firstMs)); ; ) {
+      const round = await this.#nextRound(t);
+      const atMs = Math.max(firstMs, terms.startOf(round.t) + intoMs);
+      const isNew = round.t !== taken && !this.#answered.has(keyOf(round));
+      if (isNew && atMs < lastMomentMs(round, terms)) return { round, atMs };
+      t = round.t + 1;
+    }
+  }
+
+  /** @param {number} from @returns {Promise<Round>} of the device's first turn from then on */
+  async #nextRound(from) {
+    const [terms, { key }] = [this.enrolled, this.enrolment];
+    const t = await nextTurn(key, terms.window, from);
+    const { epsilonNano } = terms;
+    return { name: roundName(t), t, epsilonNano, deadlineMs: terms.deadlineOf(t), rate: [1, 1] };
   }
 
   /**
@@ -278,7 +296,7 @@ export class Account {
   async consider(pin, asked, reading) {
     if (asked instanceof Refused) return { refusal: await this.note(asked) };
     await this.#load();
-    const selected = await selects(this.memory.secret, asked);
+    const selected = await isSelected(asked, this.enrolled, this.memory.secret, this.enrolment.key);
     const before = lookAt(this.clock);
     let decision = this.#decide(pin, asked, selected, before);
     if ("fresh" in decision) {
@@ -322,6 +340,7 @@ export class Account {
       const { memory } = change;
       memory.entries = memory.entries.filter((one) => one.ownMs > ownMs - ledger.longestSpan);
       memory.forgottenMs = ledger.forgotten;
+      memory.ended = memory.ended.filter(({ until }) => ownMs < until);
       this.#putRefusals(change);
       return { repeat: report };
     });
@@ -337,7 +356,8 @@ export class Account {
    * and when the wall clock was moved, which the next page would take for time that has passed.
    */
   async markTime() {
-    if (!this.terms || !this.ledger.forget(this.ownMs()).debits.length || !this.#isDue()) return;
+    const { debits } = this.ledger.promises.length ? this.ledger.forget(this.ownMs()) : this.ledger;
+    if (!debits.length || !this.#isDue()) return;
     await this.#try((change) => {
       // Another page may have done so: it must not be set back to what this one knows of it.
       if (this.#isDue()) this.#markNow(change, this.ownMs());
@@ -348,7 +368,7 @@ export class Account {
     const now = lookAt(this.clock);
     if (Math.abs(apart(now) - this.#apart) > MOVED_MS) return true;
     const passed = now.steadyMs - /** @type {OwnTime} */ (this.#own).look.steadyMs;
-    return passed * MARKS_PER_SPAN >= this.enrolled.promise.span;
+    return passed * MARKS_PER_SPAN >= this.ledger.longestSpan;
   }
 
   /** @param {Round} asked @param {Uint8Array} report @returns {Promise<Submission>} */

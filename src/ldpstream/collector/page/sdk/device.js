@@ -17,6 +17,7 @@ import { enrolmentSecret, numberOf, readAddress } from "./identity.js";
 import { DeviceError, Refused, TermsRefused, Unreachable, shown } from "./problems.js";
 import { SystemSource } from "./randomness.js";
 import { readAnnouncement } from "./rounds.js";
+import { Silence } from "./rules.js";
 import { newMemory } from "./store.js";
 import { LATEST_MS, Terms, isStreamName, whole } from "./terms.js";
 import { HeldValue, unheeded } from "./values.js";
@@ -54,6 +55,8 @@ const LONGEST_SLEEP_MS = 60_000;
 const FIRST_PAUSE_MS = 1000;
 const ENROLMENT_TRIES = 6;
 const FAREWELL_TRIES = 3;
+/** Too early by the collector's clock, or too many requests. */
+const TRY_AGAIN = [425, 429];
 /** For a whole request, apart from what a collector is asked to hold back. */
 const PATIENCE_MS = 10_000;
 
@@ -61,8 +64,8 @@ export class Device {
   #serial = 0;
   /** Whether it tells its number when it listens, though all are asked alike. */
   #named = false;
-  /** The last of its own timestamps that it has dealt with. */
-  #attended = 0;
+  /** @type {number | null} the timestamp in which it has last taken its turn */
+  #taken = null;
 
   /** @param {Account} account @param {HeldValue} value @param {typeof fetch} fetcher @param {Sleep} sleep */
   constructor(account, value, fetcher, sleep) {
@@ -203,15 +206,14 @@ export class Device {
    * Leave the stream: tell the collector, and forget key, secret and reports. What was spent is kept
    * until its span has passed, so that joining again finds it. If the collector cannot be told, the
    * device has left all the same.
-   * @param {{signal?: AbortSignal}} [options]
-   * @returns {Promise<{told: boolean, fault: DeviceError | null}>}
+   * @param {{signal?: AbortSignal}} [options] @returns {Promise<boolean>} whether it was told
    */
   async leave({ signal } = {}) {
     const { account } = this;
     const [{ url }, { stream }] = [account.enrolment, account.enrolled];
     const headers = await account.farewell();
     await account.leave();
-    [this.#serial, this.#named, this.#attended] = [0, false, 0];
+    [this.#serial, this.#named, this.#taken] = [0, false, null];
     try {
       const response = await this.#insist(
         url,
@@ -221,55 +223,58 @@ export class Device {
         (failures) => failures >= FAREWELL_TRIES,
         signal,
       );
-      if (response.status !== 200) throw refusalIn(response, "the farewell");
+      return response.status === 200;
     } catch (fault) {
       if (!(fault instanceof DeviceError)) throw fault;
-      return { told: false, fault };
+      return false;
     }
-    return { told: true, fault: null };
   }
 
   /**
-   * Return when this device reports next, unasked, so that a program may sleep until then; null where
-   * its collector asks: then `poll` must listen.
-   * @returns {Promise<{t: number, inMs: number} | null>}
+   * Return in how many ms this device reports next, for whoever wakes it up (and calls `poll`) then;
+   * null where its collector asks, and the device must listen.
+   * @returns {Promise<number | null>}
    */
-  async nextTurn() {
-    if (this.account.enrolled.selection !== "slots") return null;
-    const { round, inMs } = await this.account.nextTurn(this.#attended);
-    return { t: round.t, inMs };
+  async dueInMs() {
+    return this.#speaksUnasked ? this.#until(await this.account.turn(this.#taken)) : null;
+  }
+
+  get #speaksUnasked() {
+    return this.account.enrolled.selection === "slots";
+  }
+
+  /** @param {import("./account.js").Turn} turn */
+  #until({ atMs }) {
+    return Math.max(0, atMs - this.account.label.nowMs());
   }
 
   /**
-   * Report if it is the device's turn (slots), or ask for rounds and answer them; wait up to so many
-   * seconds for that.
+   * Ask for rounds, waiting up to so many seconds for news, and answer them. With slots: take the
+   * device's turn, if it comes within so many seconds.
    * @param {number} [wait] @param {AbortSignal} [signal] @returns {Promise<Heard>}
    */
   async poll(wait = 0, signal) {
     try {
-      const slots = this.account.enrolled.selection === "slots";
-      return await (slots ? this.#attend(wait, signal) : this.#listen(wait, signal));
+      if (!this.#speaksUnasked) return await this.#listen(wait, signal);
+      const turn = await this.account.turn(this.#taken);
+      if (this.#until(turn) > 1000 * wait) return nothingHeard(0);
+      await this.#pause(this.#until(turn), signal);
+      return await this.#take(turn, 1000 * wait, signal);
     } finally {
       await this.account.markTime();
     }
   }
 
-  /** Report in the device's own timestamp, at its own moment or, if that has passed, at once. */
-  /** @param {number} wait @param {AbortSignal} [signal] @returns {Promise<Heard>} */
-  async #attend(wait, signal) {
-    const { account } = this;
-    const untilMs = account.clock.steadyMs() + wait * 1000;
-    const leftMs = () => untilMs - account.clock.steadyMs();
-    let turn = await account.nextTurn(this.#attended);
-    while (turn.inMs > 0 && leftMs() > 0 && !signal?.aborted) {
-      await this.#pause(Math.min(turn.inMs, leftMs(), LONGEST_SLEEP_MS), signal);
-      turn = await account.nextTurn(this.#attended); // label time may have been moved meanwhile
-    }
-    if (turn.inMs > 0 || signal?.aborted) return nothingHeard(0);
-    const { round } = turn;
-    const heard = await this.#answer(0, account.enrolled.pin, [round], signal);
-    // A report that came too early is sent again, in the same bytes, when its time comes.
-    if (!signal?.aborted && !heard.undelivered.some(isEarly)) this.#attended = round.t;
+  /**
+   * Report, now that it is the device's turn. To connect first, as the Python device does, is not
+   * possible with `fetch`: a report that does not arrive is debited, and sent again until it is over.
+   * @param {import("./account.js").Turn} turn @param {number} mostMs @param {AbortSignal} [signal]
+   * @returns {Promise<Heard>}
+   */
+  async #take({ round }, mostMs, signal) {
+    const heard = await this.#answer(0, this.account.enrolled.pin, [round], signal, mostMs);
+    // What came too early is sent again, in the same bytes, when its time has come.
+    if (!signal?.aborted && !heard.undelivered.some(isEarly)) this.#taken = round.t;
     return heard;
   }
 
@@ -312,9 +317,9 @@ export class Device {
    * Answer rounds, as far as the rules allow. A round for which it is too early comes after the others.
    * @param {number} serial @param {string} pin @param {(Round | Refused)[]} rounds
    * @param {AbortSignal} [signal] no report is drawn, and none is sent again, once it says stop
-   * @returns {Promise<Heard>}
+   * @param {number} [mostMs] that are waited for budget @returns {Promise<Heard>}
    */
-  async #answer(serial, pin, rounds, signal) {
+  async #answer(serial, pin, rounds, signal, mostMs = Infinity) {
     const heard = nothingHeard(serial);
     let pending = rounds;
     while (pending.length) {
@@ -327,7 +332,10 @@ export class Device {
           this.value.place(terms, source),
         );
         if ("send" in outcome) await this.#deliver(outcome.send, heard, signal);
-        else if ("waitMs" in outcome) early.push({ asked, waitMs: outcome.waitMs });
+        else if ("waitMs" in outcome) {
+          if (outcome.waitMs <= mostMs) early.push({ asked, waitMs: outcome.waitMs });
+          else heard.silences.push({ round: asked, why: Silence.TOO_EARLY });
+        }
         else if ("refusal" in outcome) heard.refusals.push(outcome.refusal);
         else heard.silences.push({ round: asked, why: outcome.silence });
       }
@@ -351,31 +359,26 @@ export class Device {
     const hiding = () => unheeded(this.account.markTime());
     globalThis.document?.addEventListener("visibilitychange", hiding);
     try {
-      await this.#run(signal, tell, complain);
+      await this.#goOn(signal, complain, () =>
+        this.#speaksUnasked ? this.#attend(signal, tell) : this.#hear(signal, tell),
+      );
     } finally {
       globalThis.document?.removeEventListener("visibilitychange", hiding);
     }
   }
 
   /**
-   * @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell
-   * @param {(fault: DeviceError) => unknown} complain
+   * Take step after step; after a fault, which is counted and told, only after a pause.
+   * @param {AbortSignal} signal @param {(fault: DeviceError) => unknown} complain
+   * @param {() => Promise<void>} step
    */
-  async #run(signal, tell, complain) {
+  async #goOn(signal, complain, step) {
+    this.account.enrolled; // it ends here if it never was
     let failures = 0;
-    const { clock, enrolled } = this.account; // it ends here if it never was
     while (!signal.aborted) {
-      const [before, askedMs] = [this.#serial, clock.steadyMs()];
       try {
-        const heard = await this.poll(LONGEST_WAIT, signal);
-        const early = heard.undelivered.find(isEarly);
-        failures = early ? failures + 1 : 0;
-        unheeded(tell(heard));
-        if (early) await this.#pause(this.#pauseMs(failures, retryAfterMs(early)), signal);
-        else if (enrolled.selection !== "slots" && heard.serial === before && clock.steadyMs() - askedMs < 1000) {
-          // A collector that does not hold the question back must not be asked in a frenzy.
-          await this.#pause(this.#pauseMs(1, FIRST_PAUSE_MS), signal);
-        }
+        await step();
+        failures = 0;
       } catch (fault) {
         if (signal.aborted) return;
         if (!(fault instanceof DeviceError)) throw fault;
@@ -388,6 +391,32 @@ export class Device {
     }
   }
 
+  /** Ask once for rounds, and answer them. */
+  /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell */
+  async #hear(signal, tell) {
+    const { clock } = this.account;
+    const [before, askedMs] = [this.#serial, clock.steadyMs()];
+    const heard = await this.poll(LONGEST_WAIT, signal);
+    unheeded(tell(heard));
+    if (heard.serial === before && clock.steadyMs() - askedMs < 1000) {
+      // A collector that does not hold the question back must not be asked in a frenzy.
+      await this.#pause(this.#pauseMs(1, FIRST_PAUSE_MS), signal);
+    }
+  }
+
+  /** Wait for the device's turn, or for the time to look again; take it if it has come. */
+  /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell */
+  async #attend(signal, tell) {
+    const turn = await this.account.turn(this.#taken);
+    const waitMs = this.#until(turn);
+    if (waitMs > 0) return this.#pause(Math.min(waitMs, LONGEST_SLEEP_MS), signal);
+    const heard = await this.#take(turn, Infinity, signal);
+    await this.account.markTime();
+    unheeded(tell(heard));
+    const early = heard.undelivered.find(isEarly);
+    return early && this.#pause(this.#pauseMs(1, retryAfterMs(early)), signal);
+  }
+
   /** Put on disk what can be, counts of refusals and how far own time has come; let go of the store. */
   async close() {
     await this.account.close();
@@ -398,9 +427,10 @@ export class Device {
   /** @param {Submission} submission @param {Heard} heard @param {AbortSignal} [signal] */
   async #deliver({ round, path, report, headers }, heard, signal) {
     const { account } = this;
+    const { intervalMs } = account.enrolled;
     const overMs = Math.min(round.deadlineMs, account.enrolled.endOf(round.t));
-    const leftMs = Math.max(0, overMs - account.label.nowMs());
-    const giveUpMs = account.clock.steadyMs() + leftMs;
+    const leftMs = () => overMs - account.label.nowMs();
+    const giveUpMs = account.clock.steadyMs() + intervalMs; // however often time is corrected
     try {
       const response = await this.#insist(
         account.enrolment.url,
@@ -410,12 +440,10 @@ export class Device {
           headers: { "Content-Type": "application/octet-stream", ...headers },
           body: report,
         },
-        Math.min(PATIENCE_MS, Math.max(leftMs, FIRST_PAUSE_MS)),
-        (_, pauseMs) => account.clock.steadyMs() + pauseMs >= giveUpMs,
+        Math.min(PATIENCE_MS, Math.max(leftMs(), FIRST_PAUSE_MS)),
+        (_, pauseMs) => account.clock.steadyMs() + pauseMs >= giveUpMs || pauseMs >= leftMs(),
         signal,
       );
-      const { nowMs } = noticeIn(response);
-      if (nowMs !== null) account.label.correct(nowMs);
       if (response.status !== 200 && response.status !== 202) {
         throw refusalIn(response, `the report of round ${round.name}`);
       }
@@ -429,7 +457,8 @@ export class Device {
   }
 
   /**
-   * Send the same request until there is an answer other than "later".
+   * Send the same request until there is an answer other than "later". Each is heeded: it may correct
+   * label time.
    * @param {string} url @param {string} path @param {RequestInit} request @param {number} patienceMs
    * @param {(failures: number, pauseMs: number) => boolean} giveUp @param {AbortSignal} [signal]
    * @returns {Promise<Answer>}
@@ -439,7 +468,9 @@ export class Device {
       let fault;
       try {
         const response = await exchange(this.fetcher, url, path, request, patienceMs, signal);
-        if (response.status !== 429 && response.status < 500) return response;
+        const { nowMs } = noticeIn(response);
+        if (nowMs !== null) this.account.label.correct(nowMs);
+        if (!TRY_AGAIN.includes(response.status) && response.status < 500) return response;
         fault = refusalIn(response, `${request.method} ${path}`);
       } catch (error) {
         if (!(error instanceof Unreachable)) throw error;

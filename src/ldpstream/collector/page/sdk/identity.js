@@ -12,14 +12,15 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
  * @returns {{url: string, origin: string}} without slashes at its end
  */
 export function readAddress(url, plainHttp) {
-  const given = URL.canParse(url) ? new URL(url) : null;
-  const encrypted = given?.protocol === "https:";
-  const plain = given?.protocol === "http:" && (plainHttp || LOOPBACK.test(given.hostname));
-  if (!given || !(encrypted || plain) || given.username || given.password || given.search) {
-    const expected = "an https address; or allow plain http: {plainHttp: true}";
-    throw new DeviceError("option", { option: "the collector", given: shown(url), expected });
+  const parsed = URL.canParse(url) ? new URL(url) : null;
+  if (!parsed || !/^https?:$/.test(parsed.protocol) || parsed.username || parsed.search) {
+    const given = { option: "the collector", given: shown(url), expected: "its http(s) URL" };
+    throw new DeviceError("option", given);
   }
-  return { url: `${given.origin}${given.pathname}`.replace(/\/+$/, ""), origin: given.origin };
+  if (parsed.protocol === "http:" && !plainHttp && !LOOPBACK.test(parsed.hostname)) {
+    throw new DeviceError("plain-http", { url });
+  }
+  return { url: `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, ""), origin: parsed.origin };
 }
 
 /**

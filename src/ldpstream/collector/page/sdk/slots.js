@@ -16,6 +16,10 @@ export async function slotOf(key, window, epoch) {
   return Number((await fraction(key, `ldpstream slot 2\n1\n\n${epoch}`)) % BigInt(window));
 }
 
+/** @param {Uint8Array} key @param {number} window @param {number} t whether it is the device's */
+export const isTurn = async (key, window, t) =>
+  t % window === (await slotOf(key, window, epochOf(t, window)));
+
 /**
  * Return the first timestamp of the device from t on.
  * @param {Uint8Array} key @param {number} window @param {number} t at least 1
