@@ -256,7 +256,9 @@ def _malformed_terms() -> list[Any]:
     malformed += [{}, [], None, "terms", TERMS | {"more": 1}]
     malformed += [TERMS_1 | {"version": 2}, TERMS_1 | {"deadline_ms": 900}]
     malformed += [SLOTS | {"deadline_ms": ms} for ms in (0, 1001, "900", None, 1.5)]
-    malformed += [NUMBERS | {"low": low} for low in ("-20.0", "+1", "1e3", "61", "60.5", -20, "-00")]
+    malformed += [
+        NUMBERS | {"low": low} for low in ("-20.0", "+1", "1e3", "61", "60.5", -20, "-00")
+    ]
     malformed += [NUMBERS | {"steps": steps} for steps in (0, 65_536, "9", None, 1.5)]
     malformed += [NUMBERS | {"oracle": "grr"}, NUMBERS | {"labels": ["a", "b"]}]
     malformed += [NUMBERS | {"other": "north"}, NUMBERS | {"high": "1" * 19}]
