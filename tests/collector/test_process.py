@@ -57,7 +57,8 @@ def report(
     port: int, keys: DeviceKeys, number: int, round_name: str = "1-publication"
 ) -> tuple[int, Any]:
     device, content = device_of(number), bytes([1, number % 3])
-    mac = report_mac(keys.of(device), report_prefix("a", round_name), content)
+    pin = call(port, "GET", "/v1/streams/a")[1]["pin"]
+    mac = report_mac(keys.of(device), report_prefix("a", pin, round_name), content)
     path = PATH.format(round_name)
     return call(port, "POST", path, content, Ldp_Device=device.hex(), Ldp_Mac=mac.hex())
 

@@ -33,6 +33,8 @@ from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.authentication import report_mac, report_prefix
+from ldpstream.protocol.messages import SubmitReport
 from tests.collector.api import eventually
 from tests.collector.driving import Crash, DyingStore, World, miscounted
 from tests.collector.helpers import SECRETS, config
@@ -178,7 +180,11 @@ def test_a_collector_that_is_cut_off_is_not_ready_and_denies_no_round(
             return client.get("/v1/ready").status_code
 
         def report() -> int:
-            return client.post("/v1/streams/a/rounds/99-publication/reports").status_code
+            stream = service.streams["a"]
+            prefix = report_prefix("a", stream.terms.pin, "99-publication")
+            mac = report_mac(stream.intake.keys.of(bytes(16)), prefix, b"\1\0")
+            form = SubmitReport("a", "99-publication", bytes(16), mac, b"\1\0").http
+            return client.post(form.path, content=form.body, headers=form.headers).status_code
 
         eventually(lambda: (service.held("a") is None) is follows)
         eventually(lambda: (ready(), report()) == (200, 404))

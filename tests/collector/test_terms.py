@@ -17,7 +17,7 @@ from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Terms
 from tests.collector.api import ENROL, STREAM, running
-from tests.collector.helpers import SECRETS, START_MS, stream_config
+from tests.collector.helpers import SECRETS, START_MS, enrolment, stream_config
 
 LABELS = ("north", "süd", "none")
 FIXED = {
@@ -62,8 +62,7 @@ def test_every_other_label_has_a_pin_of_its_own() -> None:
 
 def test_an_enrolment_tells_of_the_other_label(tmp_path: Path) -> None:
     with running(tmp_path, other="z") as api:
-        body = {"device": "00" * 16, "version": 2}
-        answer = api.client.post(f"{STREAM}/devices", json=body, headers=ENROL).json()
+        answer = api.client.post(f"{STREAM}/devices", json=enrolment(1), headers=ENROL).json()
         assert answer["terms"]["other"] == "z"
         assert Terms.read(answer["terms"]).pin == answer["pin"]
         assert api.client.get(STREAM).json()["terms"]["other"] == "z"

@@ -40,7 +40,7 @@ from ldpstream.privacy.randomness import Source
 from ldpstream.protocol.authentication import leave_mac, report_mac, report_prefix, rounds_mac
 from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.messages import DeviceProof, Leave, SubmitReport
-from ldpstream.protocol.slots import moment_ms, next_turn, round_name
+from ldpstream.protocol.slots import moment_ms, next_turn
 from ldpstream.protocol.terms import Terms, TermsRefused
 
 Reading = Callable[[Terms, Source], int]
@@ -207,8 +207,7 @@ class Account:
     def _next_round(self, t: int) -> Round:
         """Return the round of this device's first turn from t on."""
         terms = self.enrolled.terms
-        t = next_turn(self.enrolled.key, terms.window, t)
-        return Round(round_name(t), t, terms.epsilon_nano, terms.deadline_of(t), (1, 1))
+        return Round.of_slot(terms, next_turn(self.enrolled.key, terms.window, t))
 
     @property
     def _moment_ms(self) -> int:

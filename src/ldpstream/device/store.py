@@ -364,6 +364,7 @@ def _connection(path: Path) -> Iterator[sqlite3.Connection]:
         # commit: a power cut could bring the journal back and undo the debit. EXTRA does.
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA secure_delete = ON")  # keys of a stream that was left
         yield connection
     finally:
         connection.close()

@@ -26,7 +26,7 @@ from ldpstream.collector.api.problems import (
     on_http_error,
     on_invalid,
     on_store_failure,
-    problem_response,
+    refusal_of,
 )
 from ldpstream.collector.api.releases import releases
 from ldpstream.collector.api.rounds import CurrentRounds, enrolment
@@ -78,4 +78,4 @@ def build_app(service: Service) -> FastAPI:
 async def _on_refused(request: Request, error: Exception) -> Response:
     """A report that the intake refused, and counted."""
     assert isinstance(error, LdpStreamError)
-    return problem_response(error)
+    return refusal_of(request, error)
