@@ -1,6 +1,6 @@
 """Measure what fake devices can do, by oracle and mechanism, and what mitigations gain and cost.
 
-.venv/bin/python benchmarks/poisoning.py [--repeats N] [--json] [--write]
+.venv/bin/python benchmarks/poisoning.py [--greedy] [--repeats N] [--json] [--write]
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,14 @@ import numpy as np
 
 from ldpstream.collector.config import Limits
 from ldpstream.lab.files import write_section
+from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.mechanisms.registry import PAPER
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.choice import choose
 from ldpstream.oracles.gain import Gain, choose_robust
+from ldpstream.protocol.slots import EPOCH_WINDOWS
+from ldpstream.protocol.terms import Selection
+from ldpstream.streams.synthetic import constant
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -28,6 +33,7 @@ from tests.hostile.poisoning.attacks import Attack
 from tests.hostile.poisoning.fleet import Campaign, Plan
 from tests.hostile.poisoning.rounds import Outcome, Setting, poison
 from tests.hostile.poisoning.streams import LABELS, StreamOutcome, poison_stream
+from tests.hostile.poisoning.turns import SlotTurns
 
 from sections import TRUST, table
 
@@ -39,6 +45,10 @@ RAREST = LABELS - 1
 ONE = 40
 """The timestamp at which the label is raised once: on the level before the third jump."""
 HONEST_ROUNDS = 10_000
+FEW = constant(users=1_000, timestamps=640, p=0.25)
+"""The stream of greedy fakes: two epochs of slots at w = 20, of which the second is measured."""
+FEW_WINDOW = 20
+FEW_FAKES = 0.01
 
 
 def by_oracle(repeats: int) -> Iterator[Outcome]:
@@ -58,6 +68,27 @@ def by_mechanism(repeats: int) -> Iterator[StreamOutcome]:
                     at = ONE if campaign is Campaign.ONE_TIMESTAMP else 1
                     plan = Plan(campaign, share, RAREST, at)
                     yield poison_stream(mechanism, plan, repeats=repeats)
+
+
+def by_selection(repeats: int) -> Iterator[StreamOutcome]:
+    for selection, greedy, mechanism in product(Selection, (False, True), ("lpu", "lpf")):
+        plan = Plan(Campaign.RAISE, FEW_FAKES, 1, selection=selection, greedy=greedy)
+        yield poison_stream(
+            mechanism, plan, source=FEW, window=FEW_WINDOW, oracle=Oracle.GRR, repeats=repeats
+        )
+
+
+def share_at_the_start_of_an_epoch(repeats: int) -> float:
+    """Return the mean share of greedy fakes among the reports of an epoch's first timestamp."""
+    fakes, start = round(FEW_FAKES * FEW.users), EPOCH_WINDOWS * FEW_WINDOW + 1
+    ask = Ask(FEW.users // FEW_WINDOW, SETTING.epsilon, Purpose.PUBLICATION)
+    shares = []
+    for rng in map(np.random.default_rng, np.random.SeedSequence(5).spawn(repeats)):
+        turns = SlotTurns(FEW.users, fakes, FEW_WINDOW, rng, greedy=True)
+        for t in range(1, start + 1):
+            honest, faked = turns.reporting(t, ask)
+        shares.append(faked / max(honest + faked, 1))
+    return float(np.mean(shares))
 
 
 def false_alarms() -> int:
@@ -190,6 +221,44 @@ def mechanism_table(found: list[StreamOutcome]) -> str:
     return table(head, rows)
 
 
+def selection_table(found: list[StreamOutcome]) -> str:
+    by = {(one.plan.selection, one.plan.greedy, one.mechanism): one for one in found}
+    rows = []
+    for selection, greedy in product(Selection, (False, True)):
+        lpu, lpf = (by[selection, greedy, mechanism] for mechanism in ("lpu", "lpf"))
+        rows.append(
+            [
+                f"{selection}, {'greedy' if greedy else 'obeying'}",
+                f"{lpu.faked:.2%}",
+                *(f"{one.bias:+.4f} ± {one.error:.4f}" for one in (lpu, lpf)),
+            ]
+        )
+    return table(["selection, fakes", "of all reports", "bias of LPU", "bias of LPF"], rows)
+
+
+def greedy_page(found: list[StreamOutcome], repeats: int) -> str:
+    gain = Gain.of(Oracle.GRR, len(FEW.domain), SETTING.epsilon).raising
+    start = share_at_the_start_of_an_epoch(1000)
+    return f"""Made by `{COMMAND.replace("--write", "--greedy --write")}`, {repeats} repeats.
+
+**By selection.** {FEW_FAKES:.0%} of {FEW.users:,} devices are fake, camouflaged, and raise a label
+with a share of 0.25; GRR over {len(FEW.domain)} labels at epsilon {SETTING.epsilon}, w =
+{FEW_WINDOW}. *Obeying* fakes toss the coin and keep the ledger that honest ones do; *greedy* ones
+report in every round in which a report of theirs is taken. The documented gain, share ×
+(1-q)/(p-q), is {FEW_FAKES * gain:.4f}. ± is the standard error.
+
+{selection_table(found)}
+
+On a **roster** a fake is asked as often as anybody. With **open** selection the collector does not
+see coins, and cannot know whether a device has a budget left: each greedy fake weighs as much as w
+honest devices, and nothing is flagged. With **slots** a report is taken in its device's slot only,
+so that a fake weighs as much as an honest device, with one exception: when slots change, every
+{EPOCH_WINDOWS} windows, honest devices wait until w timestamps have passed since their last report
+and greedy fakes do not. At the first timestamp of an epoch they are {start:.0%} of the few reports
+there are; over its first window the reports are fewest where their share is largest, which a filter
+weighs by."""
+
+
 def draw(found: list[Outcome]) -> None:
     """Draw the bias against the share of fakes, by oracle: measured, and in theory."""
     import matplotlib as mpl
@@ -251,12 +320,25 @@ times as well, so that with fakes about, population division (LPU, LPA, LPF) is 
 half."""
 
 
+def greedy(options: argparse.Namespace) -> None:
+    """Measure what fakes gain by ignoring coins and ledgers, by selection."""
+    found = list(by_selection(options.repeats))
+    text = greedy_page(found, options.repeats)
+    print(json.dumps([asdict(one) for one in found], indent=1) if options.json else text)
+    if options.write:
+        write_section(TRUST, "hostile-greedy", text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--greedy", action="store_true", help="by selection, and nothing else")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/trust.md")
     options = parser.parse_args()
+    if options.greedy:
+        greedy(options)
+        return
     oracles = list(by_oracle(options.repeats))
     mechanisms = list(by_mechanism(max(options.repeats // 5, 1)))
     found = {

@@ -66,6 +66,7 @@ LAYERS = (  # from the top
 SIDEWAYS = frozenset(
     {
         ("engines", "collector"),
+        ("mechanisms", "protocol"),
         ("mechanisms", "refine"),
         ("numeric", "oracles"),
         ("numeric", "privacy"),

@@ -287,6 +287,7 @@ class Problem(Enum):
         "labels, whatever the number of users or epsilon",
         "give a larger --target-error, a shorter window or fewer labels",
     )
+    SLOTS_MECHANISM = ("selection slots is for lpu and lpf", "use open or roster")
     OPTION = ("{option} is {given}", "give {expected}")
 
     def __init__(self, message: str, remedy: str) -> None:

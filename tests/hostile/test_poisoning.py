@@ -12,22 +12,27 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ldpstream.arrays import Counts
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import StreamConfig, Suspicion
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.mechanisms.division import PopulationDivision
+from ldpstream.mechanisms.messages import Purpose
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import Gain, choose_robust
 from ldpstream.oracles.shape import BitCount, FreshSeeds, bit_count_distribution, shape_of
 from ldpstream.privacy.enumeration import distribution
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.terms import Selection
 from tests.collector.api import eventually, running
 from tests.collector.helpers import SECRETS, START_MS, device_of, stream_config
 from tests.hostile.poisoning.attacks import Attack, Attacker
 from tests.hostile.poisoning.fleet import Campaign, Plan
 from tests.hostile.poisoning.rounds import Setting, poison
 from tests.hostile.poisoning.streams import poison_stream
+from tests.hostile.poisoning.turns import turns_of
 
 EPSILON = Epsilon.of(1)
 LABELS = 32
@@ -48,6 +53,50 @@ def test_the_gain_of_fakes_is_that_of_the_theory(oracle: Oracle, attack: Attack)
     device = oracle.device(setting.labels, setting.epsilon)
     error = 0.5 / float(device.p - device.q) / np.sqrt(setting.users * repeats)
     assert abs(found.bias - SHARE * (reach - truth)) < SIGMAS * error
+
+
+class TestGreedy:
+    """Ten fakes among 1,000 devices, w = 20: what it is worth to ignore coin and ledger."""
+
+    WINDOW, EPOCH = 20, 320
+
+    def reports(self, selection: Selection, greedy: bool) -> tuple[Counts, Counts]:
+        """Return the honest and the fake reports of each timestamp of two epochs."""
+        division = PopulationDivision(EPSILON, 1000, self.WINDOW)
+        turns = turns_of(selection, division, 10, np.random.default_rng(8), greedy=greedy)
+        ask = division.ask(50, Purpose.PUBLICATION)
+        rows = [turns.reporting(t, ask) for t in range(1, 2 * self.EPOCH + 1)]
+        honest, faked = np.array(rows).T
+        return honest, faked
+
+    @pytest.mark.parametrize("selection", Selection)
+    def test_obeying_fakes_report_once_in_a_window(self, selection: Selection) -> None:
+        honest, faked = self.reports(selection, greedy=False)
+        assert 0.005 < faked.sum() / (honest + faked).sum() < 0.015
+        if selection is not Selection.ROSTER:  # whose turns are drawn round by round here
+            windows = np.lib.stride_tricks.sliding_window_view(faked, self.WINDOW)
+            assert windows.sum(axis=1).max() <= 10
+
+    def test_with_open_selection_each_weighs_as_much_as_w_honest_devices(self) -> None:
+        honest, faked = self.reports(Selection.OPEN, greedy=True)
+        assert (faked == 10).all()
+        assert (faked / (honest + faked)).mean() > 0.15
+
+    def test_a_roster_asks_a_greedy_fake_no_more_often(self) -> None:
+        _, faked = self.reports(Selection.ROSTER, greedy=True)
+        _, obeying = self.reports(Selection.ROSTER, greedy=False)
+        assert (faked == obeying).all()
+
+    def test_with_slots_each_has_one_turn_in_a_window_and_the_gain_is_the_documented_one(
+        self,
+    ) -> None:
+        """The exception is the first window of an epoch; it is counted here."""
+        honest, faked = self.reports(Selection.SLOTS, greedy=True)
+        assert (faked.reshape(-1, self.WINDOW).sum(axis=1) == 10).all()
+        share = (faked / np.maximum(honest + faked, 1)).reshape(2, self.EPOCH)
+        gain = Gain.of(Oracle.GRR, 2, EPSILON).raising
+        assert share[0].mean() * gain < 1.05 * 0.01 * gain
+        assert share[1].mean() * (gain - 0.25) < 0.01 * gain
 
 
 def test_normalisation_alone_is_no_cure() -> None:

@@ -73,6 +73,9 @@ def test_summary_has_mean_and_deviation() -> None:
     assert [(row["stream"], row["repeats"]) for row in summary] == [("sin", 3), ("log", 3)]
     for metric in METRICS:
         of_sin = [row[metric] for row in results.rows[:3]]
+        if metric in ("coverage_rare", "coverage_after_jump"):
+            assert [*of_sin, summary[0][metric], summary[0][f"{metric}_sd"]] == [None] * 5
+            continue
         assert summary[0][metric] == pytest.approx(np.mean(of_sin))
         assert summary[0][f"{metric}_sd"] == pytest.approx(np.std(of_sin, ddof=1))
     assert summary[0]["roc"][50] == pytest.approx(
@@ -101,6 +104,8 @@ OTHER_OPTIONS: dict[str, Any] = {
     "consistency": "clip",
     "intervals": True,
     "query": MeanQuery(0, 1),
+    "persistence": 0.5,
+    "selection": "open",
 }
 
 
@@ -292,7 +297,7 @@ class TestKey:
             for path in fingerprint.sources()
         }
         words = {"ldpstream.errors", "ldpstream.lab.fingerprint"}
-        folders = {"ldpstream.lab", "ldpstream.streams"}
+        folders = {"ldpstream.lab", "ldpstream.protocol", "ldpstream.streams"}
         packages = {name.removesuffix(".__init__") for name in counted}
         assert loaded - packages == words | folders
 

@@ -80,8 +80,11 @@ def test_the_row_has_the_fields_of_the_command_line(name: str) -> None:
     row = quick(name).row()
     assert list(row) == [
         *("stream", "mechanism", "oracle", "epsilon", "window", "users", "timestamps", "labels"),
-        *("repeats", "mre", "mae", "mse", "cfpu", "auc", "publications", "covered", "seconds"),
+        *("repeats", "mre", "mae", "mse", "cfpu", "auc", "publications", "covered", "coverage"),
+        *("coverage_rare", "coverage_middle", "coverage_big", "coverage_after_jump", "seconds"),
     ]
+    assert (row["coverage_rare"], row["coverage_after_jump"]) == (None, None)
+    assert row["covered"] == row["coverage"]
     assert (row["stream"], row["mechanism"], row["oracle"]) == ("sin", name, "grr")
     assert (row["users"], row["timestamps"], row["repeats"]) == (2_000, 60, 2)
 

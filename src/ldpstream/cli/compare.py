@@ -40,6 +40,8 @@ def command(
     variance: options.Variance = "corrected",
     pool: options.Pool = False,
     mean: queries.Mean = None,
+    persistence: options.Persistence = 0.0,
+    selection: options.Selection = "roster",
     engine: Annotated[
         str | None, typer.Option(help="dask://HOST:PORT; default: all cores of this machine")
     ] = None,
@@ -68,7 +70,14 @@ def command(
             numbers("--epsilons", epsilons),
             whole_numbers("--windows", windows),
             repeats,
-            RunOptions.read(oracle=oracle, variance=variance, pool=pool, query=query),
+            RunOptions.read(
+                oracle=oracle,
+                variance=variance,
+                pool=pool,
+                query=query,
+                persistence=persistence,
+                selection=selection,
+            ),
             seed,
         )
         experiment = comparison.experiment()

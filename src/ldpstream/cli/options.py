@@ -8,6 +8,13 @@ import typer
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Oracle = Annotated[str, typer.Option(help="oracle: auto, grr, sue, oue, blh, olh, ...")]
+Persistence = Annotated[
+    float,
+    typer.Option(
+        help="share of the users who keep their values as far as the counts allow; the others draw "
+        "theirs afresh at each timestamp"
+    ),
+]
 Pool = Annotated[
     bool, typer.Option("--pool", help="publish from the dissimilarity reports as well")
 ]
@@ -16,5 +23,8 @@ ReadToken = Annotated[
 ]
 Repeats = Annotated[int, typer.Option(help="number of runs to average")]
 Seed = Annotated[int, typer.Option(help="seed of all random choices")]
+Selection = Annotated[
+    str, typer.Option(help="how users come to report: roster, open or slots (lpu and lpf only)")
+]
 Variance = Annotated[str, typer.Option(help="variance formula: paper (as printed) or corrected")]
 Window = Annotated[int, typer.Option(help="length w of the window, in timestamps")]

@@ -42,6 +42,8 @@ def command(
             "--intervals", help="compute intervals that hold for carried-over releases, too"
         ),
     ] = False,
+    persistence: options.Persistence = 0.0,
+    selection: options.Selection = "roster",
     repeats: options.Repeats = 1,
     seed: options.Seed = 0,
     plot: Annotated[
@@ -75,16 +77,28 @@ def command(
                 consistency=consistency,
                 intervals=intervals,
                 query=query,
+                persistence=persistence,
+                selection=selection,
                 repeats=repeats,
                 seed=seed,
                 progress=advance,
             )
             results.append(result)
-    print_rows([result.row() for result in results], as_json=as_json)
+    rows = [result.row() for result in results]
+    if not as_json:
+        rows = [_readable(row, intervals=intervals) for row in rows]
+    print_rows(rows, as_json=as_json)
     if plot is not None:
         releases_figure(results, plot)
     if not as_json:
         floor = MRE_FLOOR * query.unit
         print(f"mean relative error (mre) with a floor of {floor:g}; {repeats} repeat(s)")
         if not intervals:
-            print("covered: by intervals as of each release; --intervals gives those that hold now")
+            said = "coverage: of intervals as of each release"
+            print(f"{said}; --intervals gives those that hold now, and their coverage by kind")
+
+
+def _readable(row: dict[str, object], *, intervals: bool) -> dict[str, object]:
+    """Leave out what would make a table too wide: the old name of coverage, and its kinds."""
+    hidden = "covered" if intervals else ("covered", "coverage_")
+    return {name: figure for name, figure in row.items() if not name.startswith(hidden)}

@@ -79,14 +79,13 @@ class Reader:
             np.array([getattr(one, name) for one in self.judged])
             for name in ("truth", "values", "variance")
         )
-        low, high = normal_interval(values, variance)
         return measure(
             truth,
             values,
+            normal_interval(values, variance),
             users=devices,
             reports=sum(one.received for one in self.judged),
             publications=sum(one.fresh for one in self.judged),
-            covered=float(np.mean((low <= truth) & (truth <= high))),
             unit=self.query.unit,
         )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -10,6 +11,13 @@ from ldpstream.arrays import Flags, Floats
 
 MRE_FLOOR = 0.001
 """The least value that an error is taken relative to (docs/paper-corrections.md, 12)."""
+
+RARE, BIG = 0.01, 0.1
+"""The mean true shares below which a label is rare, and above which it is big."""
+JUMP, JUMP_STEPS = 0.02, 6
+"""A step of a label is a jump if it is above JUMP and above JUMP_STEPS of its median steps."""
+AFTER_JUMP = (1, 2)
+"""The timestamps after a jump that have a coverage of their own."""
 
 ROC_RATES = np.linspace(0, 1, 101)
 """The false-positive rates at which a ROC is given."""
@@ -29,24 +37,49 @@ class Metrics:
     """Area under the pooled ROC of event monitoring; 0.5 where there is no event to find."""
     publications: int
     covered: float
-    """Share of true frequencies inside their intervals, which are meant to hold 0.9 of them."""
+    """The same as `coverage`, under its name in version 0.1.0."""
+    coverage: float
+    """Share of true frequencies inside their intervals, which are meant to hold 0.9 of them.
+
+    NaN, as those below, where there are none.
+    """
+    coverage_rare: float
+    """Coverage of labels with a mean true share below RARE."""
+    coverage_middle: float
+    coverage_big: float
+    """Coverage of labels with a mean true share above BIG."""
+    coverage_after_jump: float
+    """Coverage of a label 1 and 2 timestamps after its last jump."""
+
+    def plain(self) -> dict[str, float | None]:
+        """Return the figures as plain JSON, which has no NaN."""
+        return {name: or_none(figure) for name, figure in asdict(self).items()}
+
+
+def or_none(figure: float) -> float | None:
+    """Return None for NaN: there is no such figure."""
+    return None if math.isnan(figure) else figure
 
 
 def measure(
     truth: Floats,
     released: Floats,
+    intervals: tuple[Floats, Floats],
     *,
     users: int,
     reports: int,
     publications: int,
-    covered: float,
     unit: float = 1.0,
 ) -> Metrics:
-    """Return all metrics of a run from its T x d tables of true and released values.
+    """Return all metrics of a run from its T x d tables: truth, releases, ends of intervals.
 
     The values are frequencies, or numbers in a range of width `unit`, which may be negative.
     """
     errors = np.abs(released - truth)
+    inside = _inside(truth, intervals)
+    # A number has one column and no size; shares are those of two labels or more.
+    sizes = truth.mean(axis=0) if truth.shape[1] > 1 else np.array([math.nan])
+    coverage = _share(inside)
     return Metrics(
         mre=float(np.mean(errors / np.maximum(np.abs(truth), MRE_FLOOR * unit))),
         mae=float(np.mean(errors)),
@@ -54,8 +87,42 @@ def measure(
         cfpu=reports / (users * len(truth)),
         auc=auc(*events(truth, released)),
         publications=publications,
-        covered=covered,
+        covered=coverage,
+        coverage=coverage,
+        coverage_rare=_share(inside[:, sizes < RARE]),
+        coverage_middle=_share(inside[:, (sizes >= RARE) & (sizes <= BIG)]),
+        coverage_big=_share(inside[:, sizes > BIG]),
+        coverage_after_jump=_share(inside[after_jumps(truth / unit)]),
     )
+
+
+def _inside(truth: Floats, intervals: tuple[Floats, Floats]) -> Floats:
+    """Return 1 where the truth lies in its interval and 0 elsewhere; NaN if none are stated."""
+    low, high = intervals
+    if not np.isfinite(low).all():
+        return np.full_like(truth, math.nan)
+    return ((low <= truth) & (truth <= high)).astype(np.float64)
+
+
+def _share(inside: Floats) -> float:
+    return float(inside.mean()) if inside.size else math.nan
+
+
+def after_jumps(truth: Floats) -> Flags:
+    """Return whether each value (T x d) comes 1 or 2 timestamps after the last jump of its label.
+
+    >>> share = np.array([[0.1, 0.1, 0.3, 0.3, 0.3, 0.3, 0.1, 0.4, 0.4]]).T
+    >>> after_jumps(share).astype(int).T.tolist()
+    [[0, 0, 0, 1, 1, 0, 0, 0, 1]]
+    """
+    jumps = np.zeros(truth.shape, np.bool_)
+    if len(truth) > 1:
+        steps = np.abs(np.diff(truth, axis=0))
+        jumps[1:] = (steps > JUMP) & (steps > JUMP_STEPS * np.median(steps, axis=0))
+    after = np.zeros_like(jumps)
+    for late in AFTER_JUMP:
+        after[late:] |= jumps[:-late]
+    return after & ~jumps
 
 
 def events(truth: Floats, released: Floats) -> tuple[Flags, Floats]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ldpstream.errors import Mistake, Problem
+from ldpstream.lab.metrics import Metrics, or_none
 from ldpstream.mechanisms.settings import OPTIONS
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ PARAMETERS = (
 )
 """The columns that identify a setting: all options of a run, so that none can be forgotten. The
 oracle is the one that was used. Streams of one name may differ, hence the fingerprint."""
-METRICS = ("mre", "mae", "mse", "cfpu", "auc", "publications", "covered", "seconds")
+METRICS = (*(field.name for field in fields(Metrics)), "seconds")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Results:
     def summary(self) -> list[Row]:
         """Return a row for each setting: mean and `<metric>_sd` over its repeats, and their number.
 
+        None stands for a figure that there is none of, such as the coverage of rare labels.
         The standard deviation is that of a sample (n - 1); for a single run it is 0.
         """
         groups: dict[tuple[Any, ...], list[Row]] = {}
@@ -69,8 +71,8 @@ def _summed_up(rows: list[Row]) -> Row:
     summary: Row = {name: rows[0][name] for name in PARAMETERS}
     for metric in METRICS:
         figures = np.array([row[metric] for row in rows], np.float64)
-        summary[metric] = float(figures.mean())
-        summary[f"{metric}_sd"] = float(figures.std(ddof=1)) if len(rows) > 1 else 0.0
+        summary[metric] = or_none(float(figures.mean()))
+        summary[f"{metric}_sd"] = or_none(float(figures.std(ddof=1))) if len(rows) > 1 else 0.0
     curves = [row["roc"] for row in rows]
     summary["roc"] = None if None in curves else np.mean(curves, axis=0).tolist()
     summary["repeats"] = len(rows)

@@ -9,6 +9,7 @@ import numpy as np
 from ldpstream.arrays import Floats, UserIndexes
 from ldpstream.compiled import compiled
 from ldpstream.errors import GuaranteeBroken, Problem
+from ldpstream.mechanisms.messages import Ask
 
 
 class Roster:
@@ -33,10 +34,13 @@ class Roster:
         self._rng = rng
         self._out: deque[tuple[int, UserIndexes]] = deque()
 
+    def select(self, t: int, ask: Ask) -> UserIndexes | None:
+        """Draw as many users as are asked for; None means everyone."""
+        return None if ask.users == len(self._order) else self.sample(t, ask.users)
+
     def sample(self, t: int, size: int) -> UserIndexes:
         """Draw `size` available users uniformly, and make them unavailable until t + w."""
-        self._recycle(t - self._window)
-        if size > self._available:
+        if size > self.free(t):
             raise GuaranteeBroken(
                 Problem.ROSTER_EXHAUSTED, asked=size, t=t, available=self._available
             )
@@ -45,6 +49,11 @@ class Roster:
         drawn = self._order[self._available : self._available + size].copy()
         self._out.append((t, drawn))
         return drawn
+
+    def free(self, t: int) -> int:
+        """Return how many users are available at t."""
+        self._recycle(t - self._window)
+        return self._available
 
     def _recycle(self, last: int) -> None:
         """Make users sampled at or before `last` = t-w available again at t, not one step earlier.

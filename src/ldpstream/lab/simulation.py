@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +9,10 @@ from typing import Protocol, Unpack
 
 import numpy as np
 
-from ldpstream.arrays import Flags, Floats, UserIndexes
+from ldpstream.arrays import Flags, Floats
 from ldpstream.errors import Mistake, Problem
-from ldpstream.lab.metrics import Metrics, measure
-from ldpstream.lab.roster import Roster
+from ldpstream.lab.metrics import Metrics, measure, or_none
+from ldpstream.lab.selection import SELECTORS, Selector
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.noise import Noise
@@ -24,6 +23,8 @@ from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.accountant import Accountant
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.terms import Selection
+from ldpstream.streams.persistent import persistent
 from ldpstream.streams.stream import Snapshot, Stream
 
 Progress = Callable[[int], None]
@@ -50,38 +51,39 @@ class Fleet:
         self,
         noise: Noise,
         accountant: Accountant,
-        roster: Roster,
+        selector: Selector,
         rng: np.random.Generator,
     ) -> None:
         self._noise = noise
         self._accountant = accountant
-        self._roster = roster
+        self._selector = selector
         self._rng = rng
         self.reports = 0
 
     @classmethod
-    def of(cls, mechanism: Mechanism, rng: np.random.Generator) -> Fleet:
+    def of(
+        cls,
+        mechanism: Mechanism,
+        rng: np.random.Generator,
+        selection: Selection = Selection.ROSTER,
+    ) -> Fleet:
         """Return the fleet that this mechanism was built for."""
         division = mechanism.division
         users = division.population
         accountant = Accountant(users, division.epsilon, division.window)
-        roster = Roster(users, division.window, rng)
-        return cls(mechanism.noise, accountant, roster, rng)
+        selector = SELECTORS[selection](users, division.window, rng)
+        return cls(mechanism.noise, accountant, selector, rng)
 
     def at(self, t: int, snapshot: Snapshot) -> Callable[[Ask], Tally]:
         def answer(ask: Ask) -> Tally:
-            asked = self._select(t, ask.users)
-            self._accountant.charge(t, asked, ask.epsilon)
-            self.reports += ask.users
-            truth = snapshot.counts if asked is None else snapshot.counts_of(asked, self._rng)
+            users = self._selector.select(t, ask)
+            self._accountant.charge(t, users, ask.epsilon)
+            truth = snapshot.counts if users is None else snapshot.counts_of(users, self._rng)
+            self.reports += ask.users if users is None else len(users)
             lab, inputs = self._noise.lab(ask.epsilon), self._noise.inputs(truth)
             return self._noise.tally(ask.epsilon, lab.sample_support(inputs, self._rng))
 
         return answer
-
-    def _select(self, t: int, size: int) -> UserIndexes | None:
-        """Return a sample of users who have not reported in this window; None means everyone."""
-        return None if size == self._noise.population else self._roster.sample(t, size)
 
 
 @dataclass(frozen=True)
@@ -123,18 +125,13 @@ def run(
     metrics = measure(
         truth,
         released,
+        (low, high),
         users=stream.users,
         reports=fleet.reports,
         publications=int(fresh.sum()),
         unit=query.unit,
-        covered=_covered(truth, low, high),
     )
     return Run(truth, released, variance, low, high, fresh, metrics)
-
-
-def _covered(truth: Floats, low: Floats, high: Floats) -> float:
-    """Return the share of intervals that contain the truth; NaN if none are stated."""
-    return float(np.mean((low <= truth) & (truth <= high))) if np.isfinite(low).all() else math.nan
 
 
 @dataclass(frozen=True)
@@ -165,20 +162,16 @@ class Simulation:
             "timestamps": self.timestamps,
             "labels": self.settings.labels,
             "repeats": len(self.runs),
-            **{name: _or_none(self.mean(name)) for name in Metrics.__dataclass_fields__},
+            **{name: or_none(self.mean(name)) for name in Metrics.__dataclass_fields__},
             "seconds": self.seconds,
         }
-
-
-def _or_none(figure: float) -> float | None:
-    """Return None for NaN, which JSON does not have: the query states no such figure."""
-    return None if math.isnan(figure) else figure
 
 
 def settings_of(
     stream: Stream, epsilon: Epsilon | float | str, window: int, options: RunOptions
 ) -> Settings:
     """Return the settings of a run on this stream, checked."""
+    persistent(stream, options.persistence)
     return options.at(len(stream.domain), stream.users, Epsilon.of(epsilon), window)
 
 
@@ -210,11 +203,12 @@ def simulate(
     settings = settings_of(stream, epsilon, window, RunOptions.read(**options))
     check_repeats(repeats, seed)
     started = time.perf_counter()
-    runs = []
+    source, runs = persistent(stream, settings.persistence), []
     for sequence in np.random.SeedSequence(seed).spawn(repeats):
         built = build(mechanism, settings)
         rng = np.random.default_rng(sequence)
-        runs.append(run(stream, built, rng, progress, query=settings.query))
+        fleet = Fleet.of(built, rng, settings.selection)
+        runs.append(run(source, built, rng, progress, fleet, settings.query))
     return Simulation(
         stream.name,
         mechanism,

@@ -14,9 +14,10 @@ import numpy as np
 from ldpstream.lab import fingerprint
 from ldpstream.lab.central import CENTRAL, LAPLACE, TrustedFleet, build_central
 from ldpstream.lab.metrics import events, roc
-from ldpstream.lab.simulation import Run, run
+from ldpstream.lab.simulation import Fleet, Run, run
 from ldpstream.mechanisms.registry import Recipe, recipe
 from ldpstream.mechanisms.settings import Settings
+from ldpstream.streams.persistent import persistent
 from ldpstream.streams.stream import Stream
 
 Figures: TypeAlias = dict[str, Any]
@@ -93,16 +94,18 @@ def perform(task: Task, stream: Stream) -> Figures:
     """Run a task on its stream; return the figures."""
     started = time.perf_counter()
     rng = task.generator()
+    stream = persistent(stream, task.settings.persistence)
     if task.recipe is None:
         central = build_central(task.mechanism, task.settings, rng)
         oracle, done = LAPLACE, run(stream, central, rng, fleet=TrustedFleet(central.division))
     else:
         mechanism = task.recipe.build(task.settings)
         oracle = mechanism.noise.oracle.value
-        done = run(stream, mechanism, rng, query=task.settings.query)
+        fleet = Fleet.of(mechanism, rng, task.settings.selection)
+        done = run(stream, mechanism, rng, fleet=fleet, query=task.settings.query)
     return {
         "oracle": oracle,
-        **asdict(done.metrics),
+        **done.metrics.plain(),
         "roc": _roc(done),
         "seconds": time.perf_counter() - started,
     }

@@ -23,6 +23,7 @@ from ldpstream.mechanisms.sampling import Sampling
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.uniform import Uniform
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.terms import Selection
 from ldpstream.refine.consistency import Consistency
 
 
@@ -35,8 +36,15 @@ class Recipe:
     filtered: bool = False
     """Whether it releases what a filter makes of all tallies so far."""
 
+    @property
+    def serves_slots(self) -> bool:
+        """Whether it asks an equal share of the users at every timestamp, so that it need not."""
+        return issubclass(self.allocation, Uniform) and self.division is PopulationDivision
+
     def build(self, settings: Settings) -> Mechanism:
         """Return the mechanism, at t = 0."""
+        if settings.selection is Selection.SLOTS and not self.serves_slots:
+            raise Mistake(Problem.SLOTS_MECHANISM)
         division = self.division(settings.epsilon, settings.users, settings.window)
         noise = settings.query.noise(settings, _even_share(settings, division))
         consistency = settings.query.consistency(settings.consistency or self._usual_consistency)

@@ -12,6 +12,7 @@ from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.terms import Selection
 from ldpstream.refine.consistency import Consistency
 
 
@@ -24,6 +25,8 @@ class WrittenOptions(TypedDict, total=False):
     consistency: Consistency | str | None
     intervals: bool
     query: Query
+    persistence: float
+    selection: Selection | str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,10 @@ class RunOptions:
     """Whether carried-over releases get errors and intervals that hold now (`Observed`)."""
     query: Query = HISTOGRAM
     """The query that is asked of the stream."""
+    persistence: float = 0.0
+    """The share of the simulated users who keep their values (`streams/persistent.py`)."""
+    selection: Selection = Selection.ROSTER
+    """How the simulated users come to report (`lab/selection.py`)."""
 
     @classmethod
     def read(cls, **written: Unpack[WrittenOptions]) -> RunOptions:
@@ -58,6 +65,8 @@ class RunOptions:
             consistency=None if consistency is None else Consistency(consistency),
             intervals=written.get("intervals", False),
             query=query,
+            persistence=float(written.get("persistence", 0.0)),
+            selection=_selection(written.get("selection", Selection.ROSTER)),
         )
 
     def columns(self) -> dict[str, object]:
@@ -90,6 +99,16 @@ class Settings(RunOptions):
             raise Mistake(Problem.TOO_FEW_USERS, users=self.users, window=self.window, needed=1)
 
 
+def _selection(written: str) -> Selection:
+    try:
+        return Selection(written)
+    except ValueError:
+        known = ", ".join(Selection)
+        raise Mistake(
+            Problem.OPTION, option="selection", given=written, expected=f"one of {known}"
+        ) from None
+
+
 def _plain(value: object) -> object:
     """Return a value that tables and JSON can hold; enums of this package are strings already."""
-    return value if value is None or isinstance(value, bool) else str(value)
+    return value if value is None or isinstance(value, bool | float) else str(value)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.arrays import Counts, UserIndexes
+from ldpstream.arrays import Counts, Floats, UserIndexes
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 
@@ -134,6 +134,19 @@ class CountsStream:
             odd = int((sums != sums[0]).argmax())
             self._refuse(f"the sum of row {odd + 1}", int(sums[odd]), f"{sums[0]}, as in row 1")
 
+    @classmethod
+    def in_proportion(cls, name: str, domain: Domain, weights: Floats, users: int) -> CountsStream:
+        """Return a stream whose counts are in proportion to each row of weights.
+
+        >>> weights = np.array([[1.0, 2.0], [2.0, 2.0]])
+        >>> CountsStream.in_proportion("s", Domain.numbered(2), weights, 10).table.tolist()
+        [[3, 7], [5, 5]]
+        """
+        shares = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+        # Running totals are rounded, not counts, so that counts still sum to all users.
+        totals = np.rint(shares * users).astype(np.int64)
+        return cls(name, domain, np.diff(totals, axis=1, prepend=0))
+
     def _refuse(self, name: str, given: object, expected: str) -> None:
         raise Mistake(
             Problem.STREAM_PARAMETER, stream=self.name, name=name, given=given, expected=expected
@@ -167,7 +180,6 @@ class CountsStream:
         """
         if not 1 <= users <= MOST_USERS:
             self._refuse("users", users, f"1 to {MOST_USERS:,}")
-        # Running totals are rounded, not counts, so that counts still sum to all users.
         totals = np.cumsum(self.table, axis=1)
         scaled = np.rint(totals * (users / self.users)).astype(np.int64)
         return replace(self, table=np.diff(scaled, axis=1, prepend=0))

@@ -1,4 +1,4 @@
-"""The paper's synthetic streams (section 7.1.1) and four more; parameters have its letters."""
+"""The paper's synthetic streams (section 7.1.1) and five more; parameters have its letters."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.arrays import Floats
 from ldpstream.domain import MOST_LABELS, Domain
 from ldpstream.errors import Mistake, Problem
+from ldpstream.streams.generated import generated
 from ldpstream.streams.stream import MOST_USERS, CountsStream
 
 USERS = 200_000
@@ -95,7 +95,7 @@ def zipf(
     ranks = np.arange(1, labels + 1)
     steps = np.random.default_rng(seed).normal(0, drift, (timestamps, labels))
     weights = np.exp(-s * np.log(ranks) + np.cumsum(steps, axis=0))
-    return CountsStream("zipf", domain, _whole(users, weights))
+    return CountsStream.in_proportion("zipf", domain, weights, users)
 
 
 def meter(
@@ -117,7 +117,7 @@ def meter(
     load = (np.arange(steps + 1) + 0.5) / (steps + 1)
     shape = (_ALIKE * mean - 1) * np.log(load) + (_ALIKE * (1 - mean) - 1) * np.log1p(-load)
     weights = np.exp(shape - shape.max(axis=1, keepdims=True))
-    return CountsStream("meter", Domain.numbered(steps + 1), _whole(users, weights))
+    return CountsStream.in_proportion("meter", Domain.numbered(steps + 1), weights, users)
 
 
 _ALIKE = 8.0
@@ -135,7 +135,7 @@ def _weather(timestamps: int, sd: float, seed: int) -> Floats:
 
 
 STREAMS: dict[str, Callable[..., CountsStream]] = {
-    make.__name__: make for make in (sin, log, lns, step, constant, zipf, meter)
+    make.__name__: make for make in (sin, log, lns, step, constant, zipf, meter, generated)
 }
 
 
@@ -200,13 +200,6 @@ def _binary(name: str, users: int, shares: Floats) -> CountsStream:
         )
     ones = np.rint(shares * users).astype(np.int64)
     return CountsStream(name, Domain.numbered(2), np.column_stack([users - ones, ones]))
-
-
-def _whole(users: int, weights: Floats) -> NDArray[np.int64]:
-    """Return whole counts in proportion to each row of weights, from rounded running totals."""
-    shares = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
-    counts: NDArray[np.int64] = np.diff(np.rint(shares * users).astype(np.int64), axis=1, prepend=0)
-    return counts
 
 
 def _wrong(stream: str, name: str, given: object, expected: str) -> Mistake:

@@ -1,4 +1,4 @@
-"""A fleet with fakes in it, for any mechanism: they answer when they are asked, as they like."""
+"""A fleet with fakes in it, for any mechanism: they answer as they like, when they may."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from ldpstream.oracles import Oracle
 from ldpstream.oracles.collector_half import Reports
 from ldpstream.oracles.device_half import DeviceHalf
 from ldpstream.oracles.shape import shape_of
+from ldpstream.protocol.terms import Selection
 from ldpstream.streams.stream import Snapshot
 from tests.hostile.poisoning.attacks import Attack, Attacker
+from tests.hostile.poisoning.turns import turns_of
 
 
 class Campaign(StrEnum):
@@ -46,6 +48,9 @@ class Plan:
     attack: Attack = Attack.CAMOUFLAGED
     discard_below: float = 0.0
     """Rounds whose shape has a smaller p-value are not used (0: all are)."""
+    selection: Selection = Selection.ROSTER
+    greedy: bool = False
+    """Whether fakes ignore their coins and ledgers, and report in every round that lets them."""
 
 
 class PoisonedFleet:
@@ -55,25 +60,29 @@ class PoisonedFleet:
         self._mechanism, self._plan, self._rng = mechanism, plan, rng
         self._noise = mechanism.noise
         self._fakes = round(plan.share * self._noise.population)
+        self._turns = turns_of(
+            plan.selection, mechanism.division, self._fakes, rng, greedy=plan.greedy
+        )
         self.reports = 0
+        self.faked = 0
         self.discarded = 0
 
     def at(self, t: int, snapshot: Snapshot) -> Callable[[Ask], Tally]:
         counts = snapshot.counts
 
         def answer(ask: Ask) -> Tally:
-            self.reports += ask.users
-            return self._answer(t, counts, ask)
+            honest, fakes = self._turns.reporting(t, ask)
+            self.reports += honest + fakes
+            self.faked += fakes
+            return self._answer(t, counts, ask, honest, fakes)
 
         return answer
 
-    def _answer(self, t: int, counts: Counts, ask: Ask) -> Tally:
+    def _answer(self, t: int, counts: Counts, ask: Ask, true: int, fakes: int) -> Tally:
         rng, oracle = self._rng, Oracle(self._noise.oracle)
-        population = self._noise.population
-        fakes = int(rng.hypergeometric(self._fakes, population - self._fakes, ask.users))
-        truth = rng.multivariate_hypergeometric(counts, ask.users - fakes, method="marginals")
+        truth = rng.multivariate_hypergeometric(counts, true, method="marginals")
         honest = oracle.lab(len(counts), ask.epsilon).perturb(_values(truth), rng)
-        faked = self._faked(t, counts / population, ask, fakes)
+        faked = self._faked(t, counts / self._noise.population, ask, fakes)
         collector = oracle.collector(len(counts), ask.epsilon)
         reports = np.concatenate([honest, faked.astype(honest.dtype)])
         if self._plan.discard_below and self._odd(collector.device, reports):

@@ -47,12 +47,17 @@ class StreamOutcome:
     publications: float
     discarded: float
     """Rounds that were not used."""
+    faked: float
+    """Share of all reports that were fake."""
+    error: float
+    """The standard error of `bias`."""
 
 
 def poison_stream(
     mechanism: str,
     plan: Plan,
     *,
+    source: CountsStream | None = None,
     users: int = 20_000,
     timestamps: int = 60,
     window: int = 10,
@@ -60,17 +65,26 @@ def poison_stream(
     repeats: int = 2,
     seed: int = 0,
 ) -> StreamOutcome:
-    """Simulate a mechanism with a poisoned fleet; epsilon is 1."""
-    stream = jumping(users, timestamps)
-    settings = Settings(LABELS, users, Epsilon.of(1), window, oracle=oracle)
+    """Simulate a mechanism with a poisoned fleet, on `jumping` or another stream; epsilon is 1."""
+    stream = source or jumping(users, timestamps)
+    labels = len(stream.domain)
+    settings = Settings(labels, stream.users, Epsilon.of(1), window, oracle=oracle)
     figures = []
     for rng in map(np.random.default_rng, np.random.SeedSequence(seed).spawn(repeats)):
         built = build(mechanism, settings)
         fleet = PoisonedFleet(built, plan, rng)
         result = run(stream, built, rng, fleet=fleet)
         off = result.released[:, plan.target] - result.truth[:, plan.target]
-        at = slice(plan.at - 1, plan.at) if plan.at > 1 else slice(timestamps // 2, None)
+        at = slice(plan.at - 1, plan.at) if plan.at > 1 else slice(stream.timestamps // 2, None)
         figures.append(
-            (off[at].mean(), result.metrics.mse, result.fresh.sum(), float(fleet.discarded))
+            (
+                off[at].mean(),
+                result.metrics.mse,
+                result.fresh.sum(),
+                float(fleet.discarded),
+                fleet.faked / max(fleet.reports, 1),
+            )
         )
-    return StreamOutcome(mechanism, plan, *np.mean(figures, axis=0).tolist())
+    error = float(np.std([bias for bias, *_ in figures], ddof=1 if repeats > 1 else 0))
+    means = np.mean(figures, axis=0).tolist()
+    return StreamOutcome(mechanism, plan, *means, error=error / repeats**0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,6 +26,9 @@ from ldpstream.protocol.terms import Selection, names_of
 BEST, ROBUST = "auto", "robust"
 """Instead of an oracle's name: the one with the least noise, or least open to poisoning."""
 LEAST_INTERVAL_MS = 100
+ANY_ORIGIN = "*"
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
+"""As browsers write it; pages of extensions have schemes of their own."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class StreamConfig:
     """When a round looks manipulated, and what follows."""
     other: str | None = None
     """The label that a device reports when it has no usable value."""
+    allowed_origins: frozenset[str] = frozenset()
+    """Of pages whose scripts may use the stream's routes for devices and readers; "*": of all."""
     selection_given: bool = True
     """Whether the file says how devices are reached; else it is what suits the mechanism."""
 
@@ -130,6 +136,7 @@ def read_stream(table: Table) -> StreamConfig:
         public_enrolment=_public_enrolment(table),
         suspicion=_suspicion(table.table("suspicion")),
         other=_other(table, values),
+        allowed_origins=_origins(table),
         selection_given="selection" in table,
     )
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
@@ -212,6 +219,20 @@ def _public_enrolment(table: Table) -> bool:
             "leave it out, or set public = true",
         )
     return allowed
+
+
+def _origins(table: Table) -> frozenset[str]:
+    """Read `allowed_origins`: a list, or "*" for all."""
+    if "allowed_origins" not in table:
+        return frozenset()
+    if table.get("allowed_origins") == ANY_ORIGIN:
+        return frozenset({ANY_ORIGIN})
+    origins = table.strings("allowed_origins")
+    for origin in origins:
+        if _ORIGIN.fullmatch(origin) is None:
+            fix = 'give origins as "https://app.example", in lower case, or "*" instead of the list'
+            table.refuse("allowed_origins", f"allowed_origins has {origin!r} in it", fix)
+    return frozenset(origins)
 
 
 def _interval(table: Table) -> int:

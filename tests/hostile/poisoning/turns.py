@@ -1,0 +1,93 @@
+"""How many honest and how many fake devices report in a round, by selection."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ldpstream.collector.rounds.selection import OpenSelection
+from ldpstream.collector.store.contract import NewRound
+from ldpstream.lab.roster import Roster
+from ldpstream.lab.selection import SlotSelector
+from ldpstream.mechanisms.division import Division
+from ldpstream.mechanisms.messages import Ask
+from ldpstream.protocol.terms import Selection
+
+
+class Turns(Protocol):
+    """Says who reports; a greedy fake ignores its coin and its ledger, and does whenever it can."""
+
+    def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
+        """Return how many honest and how many fake devices report."""
+        ...
+
+
+class AskedTurns:
+    """Devices of a roster are asked by number: of others no report is taken, greedy or not."""
+
+    def __init__(self, users: int, fakes: int, rng: np.random.Generator) -> None:
+        self._honest, self._fakes, self._rng = users - fakes, fakes, rng
+
+    def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
+        fakes = int(self._rng.hypergeometric(self._fakes, self._honest, ask.users))
+        return ask.users - fakes, fakes
+
+
+class OpenTurns:
+    """Whoever holds a key may answer an announcement: the collector does not see coins."""
+
+    def __init__(
+        self, division: Division, fakes: int, rng: np.random.Generator, *, greedy: bool
+    ) -> None:
+        users, window = division.population, division.window
+        self._selection = OpenSelection(division.epsilon, window, users)
+        self._honest = Roster(users - fakes, window, rng)
+        self._obeying = None if greedy else Roster(fakes, window, rng)
+        self._fakes, self._rng = fakes, rng
+
+    def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
+        above, below = self._selection.choose(t, ask).rate
+        honest = self._volunteers(self._honest, t, above / below)
+        obeying = self._obeying
+        fakes = self._fakes if obeying is None else self._volunteers(obeying, t, above / below)
+        name = f"{t}-{ask.purpose}"
+        rate = (above, below)
+        stored = NewRound(t, name, ask.purpose, ask.epsilon.nano, ask.users, rate, 1, 0, 1, 0, None)
+        self._selection.remember(stored)
+        self._selection.heard(name, honest + fakes)
+        return honest, fakes
+
+    def _volunteers(self, free: Roster, t: int, rate: float) -> int:
+        return len(free.sample(t, int(self._rng.binomial(free.free(t), rate))))
+
+
+class SlotTurns:
+    """A report is taken in its device's slot only; a greedy fake never waits for its ledger."""
+
+    def __init__(
+        self, users: int, fakes: int, window: int, rng: np.random.Generator, *, greedy: bool
+    ) -> None:
+        self._honest = SlotSelector(users - fakes, window, rng)
+        self._fakes = SlotSelector(fakes, window, rng, ledgers=not greedy)
+
+    def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
+        return len(self._honest.select(t, ask)), len(self._fakes.select(t, ask))
+
+
+def turns_of(
+    selection: Selection,
+    division: Division,
+    fakes: int,
+    rng: np.random.Generator,
+    *,
+    greedy: bool,
+) -> Turns:
+    match selection:
+        case Selection.ROSTER:
+            return AskedTurns(division.population, fakes, rng)
+        case Selection.OPEN:
+            return OpenTurns(division, fakes, rng, greedy=greedy)
+        case Selection.SLOTS:
+            users, window = division.population, division.window
+            return SlotTurns(users, fakes, window, rng, greedy=greedy)
