@@ -199,9 +199,17 @@ async def send_all(port: int, requests: Iterator[bytes], connections: int) -> li
     return answers
 
 
-def signed(stream: str, round_name: str, report_bytes: int, number: int, first: int) -> Any:
+def pin_of(url: str, stream: str) -> str:
+    """Return the pin of a stream's terms, which MACs cover."""
+    with urllib.request.urlopen(f"{url}/v1/streams/{stream}") as answer:
+        return str(json.load(answer)["pin"])
+
+
+def signed(
+    stream: str, pin: str, round_name: str, report_bytes: int, number: int, first: int
+) -> Any:
     """Records of devices first .. first + number - 1, each with a report of its own."""
-    from ldpstream.collector.credentials.device_keys import DeviceKeys, report_words
+    from ldpstream.collector.credentials.device_keys import DeviceKeys, Signers
     from ldpstream.protocol.authentication import report_prefix
 
     devices = np.zeros((number, 16), np.uint8)
@@ -209,8 +217,8 @@ def signed(stream: str, round_name: str, report_bytes: int, number: int, first: 
     rng = np.random.default_rng(first)
     reports = rng.integers(0, 2, (number, report_bytes), np.uint8)
     reports[:, 0] = 1
-    prefix = report_prefix(stream, round_name)
-    words = report_words(DeviceKeys(MASTER, stream), prefix, devices, reports)
+    prefix = report_prefix(stream, pin, round_name)
+    words = Signers(DeviceKeys(MASTER, stream), devices).mac_words(prefix, reports)
     macs = np.ascontiguousarray(words.T, ">u4").view(np.uint8)
     return np.concatenate([devices, macs, reports], axis=1)
 
@@ -295,7 +303,8 @@ class Bench:
         self, path: str, kind: str, size: int, requests: int, connections: int
     ) -> tuple[float, float]:
         """Return reports per second of wall-clock time, and of the server's processor time."""
-        table = signed("standing", "1-publication", 2, requests * size, self.first)
+        pin = self.get("streams/standing")["pin"]
+        table = signed("standing", pin, "1-publication", 2, requests * size, self.first)
         self.first += len(table)
         load = (singles if size == 1 else batches)(table).requests(path)
         cpu, start = self.cpu(), time.perf_counter()
@@ -318,7 +327,7 @@ class Bench:
             if not told["rounds"]:
                 continue
             asked = told["rounds"][0]
-            table = signed("turning", asked["round"], 10, 100_000, 1)
+            table = signed("turning", told["pin"], asked["round"], 10, 100_000, 1)
             path = f"/v1/streams/turning/rounds/{asked['round']}/batch"
             load = batches(table).requests(path)
             asyncio.run(send_all(self.port, iter(load), CONNECTIONS["batched"]))

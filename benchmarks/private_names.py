@@ -31,7 +31,7 @@ KEPT = 0.9
 THRESHOLD = 4.5
 SIGNED = {"Ldp-Device": "5" * 32, "Ldp-Mac": "0" * 32}
 TOKEN = {"Authorization": "Bearer " + "0" * 64}
-ENROL = b'{"device": "%s", "version": 2}' % (b"0" * 32)
+ENROL = b'{"secret": "%s", "version": 2}' % (b"0" * 64)
 ROUND = "rounds/1-publication"
 ROUTES: dict[str, tuple[str, str, bytes, dict[str, str]]] = {
     "rounds": ("GET", "rounds", b"", {}),

@@ -32,7 +32,7 @@ from statistics import median
 
 import numpy as np
 
-from ingest import LABELS, MASTER, batches, send_all, signed
+from ingest import LABELS, MASTER, batches, pin_of, send_all, signed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -229,7 +229,8 @@ class Bench:
                 assert json.load(answer)["rounds"]
 
     def turn(self, number: int) -> Turn:
-        table = signed("standing", "1-publication", 2, number, self.first)
+        pin = pin_of(self.collectors[0].url, "standing")
+        table = signed("standing", pin, "1-publication", 2, number, self.first)
         self.first += number
         requests = batches(table, self.batch).requests(f"{ROUND}/batch")
         shares = [requests[place :: len(self.collectors)] for place in range(len(self.collectors))]

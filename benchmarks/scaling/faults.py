@@ -22,7 +22,7 @@ from ldpstream.collector.report_log.jetstream import JetStreamLog
 from ldpstream.collector.store.database import Database
 from ldpstream.engines import local
 from scaling.ingest_rates import write_config as write_stream
-from scaling.load import BATCH, signed
+from scaling.load import BATCH, pin_of, signed
 from scaling.servers import Servers
 
 EACH = 1000
@@ -139,13 +139,14 @@ def kill_collector(servers: Servers, times: int) -> dict[str, Any]:
         for life in range(times + 1):
             last = life == times
             with scale_ingest.collector(folder) as collector:
+                pin = pin_of(collector.url, "standing")
                 if not last:
-                    _post(collector.port, _batch(0))  # until the round is open
+                    _post(collector.port, _batch(pin, 0))  # until the round is open
                     threading.Timer(1.0, collector.process.kill).start()
                 try:
                     for _ in range(5 if last else 10_000):
                         if not unanswered:
-                            unanswered = [_batch(sent := sent + 1)]
+                            unanswered = [_batch(pin, sent := sent + 1)]
                         _post(collector.port, unanswered[0])
                         unanswered = []
                 except (OSError, http.client.HTTPException):
@@ -153,8 +154,8 @@ def kill_collector(servers: Servers, times: int) -> dict[str, Any]:
         return _counted_in_the_end(servers, database, times, (sent + 1) * BATCH)
 
 
-def _batch(number: int) -> bytes:
-    table = signed("standing", "1-publication", 2, BATCH, 1 + number * BATCH)
+def _batch(pin: str, number: int) -> bytes:
+    table = signed("standing", pin, "1-publication", 2, BATCH, 1 + number * BATCH)
     return bytes(table.tobytes())
 
 

@@ -18,7 +18,7 @@ from tests.jetstream import NatsServer, running_nats
 
 import scale_ingest
 from ldpstream.collector.store.database import Database
-from scaling.load import BATCH, LABELS, send_all, signed, singles
+from scaling.load import BATCH, LABELS, pin_of, send_all, signed, singles
 from scaling.servers import cpu_seconds
 
 TURNS = 3
@@ -69,7 +69,8 @@ def _jetstream(number: int, seconds: float, turns: int) -> dict[str, Any]:
 
 def _single(bench: scale_ingest.Bench, number: int) -> float:
     """Return the collectors' processor seconds for a report in a request of its own."""
-    table = signed("standing", "1-publication", 2, number, bench.first)
+    pin = pin_of(bench.collectors[0].url, "standing")
+    table = signed("standing", pin, "1-publication", 2, number, bench.first)
     bench.first += number
     requests = singles(table).requests(f"{scale_ingest.ROUND}/reports")
     pids = [one.process.pid for one in bench.collectors]

@@ -66,5 +66,5 @@ def _row(devices: int, measured: Measured) -> dict[str, Any]:
 def request_bytes() -> int:
     """Return the bytes of a single report on the wire, without TCP, TLS and announcements."""
     path = "/v1/streams/regions/rounds/1000-publication/reports"
-    (request,) = singles(signed("regions", "1000-publication", 10, 1, 1)).requests(path)
+    (request,) = singles(signed("regions", "0" * 64, "1000-publication", 10, 1, 1)).requests(path)
     return len(request)

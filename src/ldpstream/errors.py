@@ -106,6 +106,10 @@ class Problem(Enum):
         "stream {stream} is stored with {name} = {stored}, and the file says {given}",
         "restore the old value, or give the stream a new name: devices have pinned its terms",
     )
+    SLOTS_TOO_LATE = (
+        "stream {stream} was begun without slots, by an earlier release",
+        'set selection = "open" or "roster", or give the stream a new name',
+    )
     STORE_VERSION = (
         "{file} was written by a newer release (schema {found}, this one knows {known})",
         "upgrade ldpstream, or use a store that this release can read",
@@ -168,14 +172,18 @@ class Problem(Enum):
     ADDRESS_IN_USE = ("cannot listen on {address}: {what}", "give another listen address")
     ROUND_UNKNOWN = ("there is no round {given!r}", "ask for the current rounds")
     ROUND_CLOSED = ("round {given} is closed", "nothing to do: a late report does not count")
-    REPORT_MAC = ("the report's MAC is wrong", "sign it with the key received at enrolment")
+    ROUND_EARLY = (
+        "round {given} has not begun by the collector's clock",
+        "send the same report again in {seconds} s",
+    )
+    REPORT_MAC = ("the MAC is wrong", "sign with the key received at enrolment")
     REPORT_CONFLICT = (
         "this device has already sent a different report in this round",
         "retry with the same bytes only",
     )
     REPORT_NOT_ASKED = (
         "this device is not asked in this round",
-        "report only in rounds that list this device",
+        "report only in rounds that list this device or, with slots, in its own",
     )
     DEVICE_VERSION = (
         "the device does not speak protocol 2",
@@ -183,6 +191,10 @@ class Problem(Enum):
         " than epsilon",
     )
     DEVICE_NUMBER = ("the device's number is {given}", "give 32 hex digits, drawn by the device")
+    DEVICE_SECRET = (
+        "what the device shows to enrol is not usable",
+        "give the 64 hex digits of docs/protocol.md",
+    )
     TOKEN = ("the {kind} token is missing or wrong", "send it as Authorization: Bearer <token>")
     RATE_LIMITED = ("{what} come too fast", "try again in {seconds} s")
     HTTP_SYNTAX = ("the request is not HTTP/1.1", "send a well-formed request")
@@ -260,6 +272,11 @@ class Problem(Enum):
         "open it again, and enrol",
     )
     NOT_ENROLLED = ("{file} is not enrolled", "call enrol(url, stream, token) once")
+    PLAIN_HTTP = (
+        "{url} is not encrypted, and whoever reads an enrolment can report in the device's name",
+        "use https, or allow plain http where the network is trusted: plain_http=True, "
+        "--plain-http",
+    )
     UNREACHABLE = (
         "{url} does not answer: {what}",
         "check the address and the network",

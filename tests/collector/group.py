@@ -29,7 +29,7 @@ from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.protocol.messages import reports_path
 from ldpstream.protocol.terms import Terms
 from tests.collector.driving import counts_of
-from tests.collector.helpers import SECRETS, Signer, device_of, report_of
+from tests.collector.helpers import SECRETS, Signer, enrolment, report_of
 from tests.serving import read_announcement
 
 LAUNCHER = Path(__file__).with_name("frail_collector.py")
@@ -208,7 +208,7 @@ class Crowd:
         """Enrol all devices, at the collectors in turn."""
         for number in range(1, self.size + 1):
             collector = self.group.collectors[number % len(self.group.collectors)]
-            body = json.dumps({"device": device_of(number).hex(), "version": 2}).encode()
+            body = json.dumps(enrolment(number)).encode()
             token = f"Bearer {SECRETS.enrolment.decode()}"
             status, _ = collector.call(
                 "POST",

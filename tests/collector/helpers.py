@@ -13,6 +13,7 @@ from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.store.contract import NewRound
 from ldpstream.protocol.authentication import report_mac, rounds_mac
+from ldpstream.protocol.identity import number_of
 
 SECRETS = Secrets(b"master secret of the tests", b"enrolment token!", b"admin token here")
 START_MS = 1_700_000_000_000
@@ -46,11 +47,23 @@ def _toml(value: object) -> str:
         return f'"{value}"'
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
     return str(value).lower()
 
 
+def secret_of(number: int) -> bytes:
+    """What a device shows to enrol."""
+    return number.to_bytes(32, "big")
+
+
 def device_of(number: int) -> bytes:
-    return number.to_bytes(16, "big")
+    return number_of(secret_of(number))
+
+
+def enrolment(number: int) -> dict[str, object]:
+    """The body of an enrolment."""
+    return {"secret": secret_of(number).hex(), "version": 2}
 
 
 def new_round(t: int = 1, purpose: str = "publication", **given: object) -> NewRound:

@@ -54,14 +54,15 @@ def as_leader(store: Store) -> Store:
 
 
 def stored_reports(store: Store) -> list[bytes]:
-    """The reports of the first round, in order of their devices."""
+    """The reports of the first round, in order of their devices' numbers here, from 0."""
     found = {
         device.tobytes(): report.tobytes()
         for part in store.reports("a", "1-publication")
         for device, report in zip(part.devices, part.reports, strict=True)
     }
     assert len(found) == sum(len(part) for part in store.reports("a", "1-publication"))
-    return [found[device] for device in sorted(found)]
+    places = {device_of(number): number for number in range(50_000)}
+    return [found[device] for device in sorted(found, key=places.__getitem__)]
 
 
 STORED = '{"t":3,"values":[0.1,0.8],"variance":[1e-17,0.5],"fresh":true}'
@@ -159,6 +160,39 @@ class StoreContract:
         assert store.roster("a") == device_of(7) + device_of(5) + device_of(6)
         assert store.roster("a", first=2) == device_of(6)
         assert store.enrol("a", device_of(5)) == 1
+
+    def test_who_has_left_keeps_a_number_that_no_other_gets(self, store: Store) -> None:
+        store.create_stream("b", TERMS | {"stream": "b"})
+        for stream in ("a", "b"):
+            for number in (7, 5, 6):
+                store.enrol(stream, device_of(number))
+        for device in (5, 6, 5, 99):
+            store.leave("a", device_of(device))
+        store = self.reopened()
+        assert (store.left("a").tolist(), store.left("b").tolist()) == ([1, 2], [])
+        assert store.roster("a") == device_of(7) + device_of(5) + device_of(6)
+        assert [store.enrol("a", device_of(number)) for number in (8, 5)] == [3, 1]
+        assert store.left("a").tolist() == [1, 2], "who comes back as the same stays away"
+
+    def test_who_rests_is_stored_with_the_tally(self, store: Store) -> None:
+        for number in range(4):
+            store.enrol("a", device_of(number))
+        assert store.rests("a").tolist() == []
+        for t, rests in ((1, [[1, 1, 5], [3, 1, 5]]), (2, [[3, 2, 10], [1, 0, 0]])):
+            store.open_round("a", new_round(t))
+            store.close_round("a", f"{t}-publication", 5)
+            store.tally("a", f"{t}-publication", Support.none(3), np.array(rests, np.int64))
+        store = self.reopened()
+        assert store.rests("a").tolist() == [[3, 2, 10]]
+
+    def test_devices_that_have_answered_are_told_until_the_tally(self, store: Store) -> None:
+        store.open_round("a", new_round(1))
+        store.accept("a", "1-publication", unsigned((4, b"\1a"), (2, b"\1b")))
+        store.close_round("a", "1-publication", 5)
+        devices = store.answered("a", "1-publication")
+        assert devices is not None
+        found = {row.tobytes() for part in devices for row in part}
+        assert found == {device_of(4), device_of(2)}
 
     def test_streams_have_rosters_of_their_own(self, store: Store) -> None:
         store.create_stream("b", TERMS)

@@ -14,6 +14,7 @@ import pytest
 
 from ldpstream.collector.api.problems import problem_response
 from ldpstream.collector.clock import Doubt
+from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.intake.queue import RETRY_SECONDS
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.errors import Mistake, Problem
@@ -32,30 +33,38 @@ from tests.collector.helpers import (
     SECRETS,
     START_MS,
     device_of,
+    enrolment,
     report_of,
+    secret_of,
 )
 
 # Enrolment
 
 
-def enrolment_of(number: int) -> dict[str, object]:
-    return {"device": device_of(number).hex(), "version": 2}
-
-
-def test_enrolment_gives_terms_pin_and_key(api: Api) -> None:
-    device = device_of(7).hex()
-    answer = api.client.post(f"{STREAM}/devices", json=enrolment_of(7), headers=ENROL)
+def test_enrolment_gives_terms_pin_number_and_key(api: Api) -> None:
+    device = hashlib.sha256(b"ldpstream number 2\n" + secret_of(7)).hexdigest()[:32]
+    answer = api.client.post(f"{STREAM}/devices", json=enrolment(7), headers=ENROL)
     assert answer.status_code == 201
     given = answer.json()
     canonical = json.dumps(
         given["terms"], sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )
     assert given["pin"] == hashlib.sha256(canonical.encode()).hexdigest()
-    message = f"ldpstream device key 1\na\n{device}".encode()
+    assert given["device"] == device
+    message = f"ldpstream device key 2\na\n{device}".encode()
     assert given["key"] == hmac.digest(SECRETS.master, message, "sha256").hex()
     assert given["terms"]["labels"] == ["x", "y", "z"]
-    again = api.client.post(f"{STREAM}/devices", json=enrolment_of(7), headers=ENROL)
+    again = api.client.post(f"{STREAM}/devices", json=enrolment(7), headers=ENROL)
     assert again.json() == given
+    assert given.keys() == {"terms", "pin", "device", "key", "now_ms"}
+
+
+def test_a_number_yields_no_key(api: Api) -> None:
+    """Only who knows what a device shows can enrol as it."""
+    known = {"device": device_of(7).hex(), "secret": device_of(7).hex() * 2, "version": 2}
+    answer = api.client.post(f"{STREAM}/devices", json=known, headers=ENROL).json()
+    assert answer["device"] != device_of(7).hex()
+    assert answer["key"] != DeviceKeys(SECRETS.master, "a").of(device_of(7)).hex()
 
 
 def test_a_token_is_a_bearer_token(api: Api) -> None:
@@ -71,23 +80,25 @@ def test_no_answer_repeats_the_host_that_a_client_names(api: Api) -> None:
 
 
 def test_open_selection_stores_no_device(api: Api) -> None:
-    api.client.post(f"{STREAM}/devices", json=enrolment_of(7), headers=ENROL)
+    api.client.post(f"{STREAM}/devices", json=enrolment(7), headers=ENROL)
     assert api.service.store.roster("a") == b""
 
 
 @pytest.mark.parametrize(
     ("headers", "body", "status", "code"),
     [
-        ({}, {"device": "00" * 16, "version": 2}, 401, "token"),
-        ({"Authorization": "Bearer wrong"}, {"device": "00" * 16, "version": 2}, 401, "token"),
-        (ADMIN, {"device": "00" * 16, "version": 2}, 401, "token"),
-        (ENROL, {"device": "00" * 15, "version": 2}, 400, "device-number"),
-        (ENROL, {"device": "zz" * 16, "version": 2}, 400, "device-number"),
-        (ENROL, {"device": BLANKS, "version": 2}, 400, "device-number"),
-        (ENROL, {"version": 2}, 400, "device-number"),
-        (ENROL, {"device": "00" * 16}, 403, "device-version"),
+        ({}, {"secret": "00" * 32, "version": 2}, 401, "token"),
+        ({"Authorization": "Bearer wrong"}, {"secret": "00" * 32, "version": 2}, 401, "token"),
+        (ADMIN, {"secret": "00" * 32, "version": 2}, 401, "token"),
         *(
-            (ENROL, {"device": "00" * 16, "version": other}, 403, "device-version")
+            (ENROL, {"secret": bad, "version": 2}, 400, "device-secret")
+            for bad in ("00" * 31, "zz" * 32, BLANKS * 2, None, 7, ["00" * 32])
+        ),
+        (ENROL, {"device": "00" * 16, "version": 2}, 400, "device-secret"),
+        (ENROL, {"version": 2}, 400, "device-secret"),
+        (ENROL, {"secret": "00" * 32}, 403, "device-version"),
+        *(
+            (ENROL, {"secret": "00" * 32, "version": other}, 403, "device-version")
             for other in (None, 1, 3, "2", 2.0, True, [2], {"version": 2})
         ),
     ],
@@ -97,6 +108,7 @@ def test_enrolment_refusals(
 ) -> None:
     answer = api.client.post(f"{STREAM}/devices", json=body, headers=headers)
     assert_problem(answer, status, code)
+    assert str(body.get("secret")) not in answer.text, "a secret is not repeated"
 
 
 def test_a_device_of_release_0_1_0_is_told_what_to_do_and_not_enrolled(tmp_path: Path) -> None:
@@ -126,7 +138,7 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     with running(tmp_path, selection="roster") as api:
         monkeypatch.setattr(Writer, "do", full)
-        refused = api.client.post(f"{STREAM}/devices", json=enrolment_of(7), headers=ENROL)
+        refused = api.client.post(f"{STREAM}/devices", json=enrolment(7), headers=ENROL)
         assert_problem(refused, 503, "unavailable")
         assert refused.headers["Retry-After"] == "1"
         rule = {"label": "x", "above": 0.5}
@@ -147,7 +159,7 @@ def test_enrolment_has_a_speed_limit(tmp_path: Path) -> None:
     with running(tmp_path, limits="enrolments_per_second = 2") as api:
 
         def enrol() -> Any:
-            return api.client.post(f"{STREAM}/devices", json=enrolment_of(1), headers=ENROL)
+            return api.client.post(f"{STREAM}/devices", json=enrolment(1), headers=ENROL)
 
         assert [enrol().status_code for _ in range(2)] == [201, 201]
         refused = enrol()
@@ -206,7 +218,7 @@ def test_the_largest_serial_is_taken(api: Api) -> None:
 def test_a_roster_round_lists_only_those_asked(tmp_path: Path) -> None:
     with running(tmp_path, selection="roster", mechanism="lpu") as api:
         for number in range(1, 41):
-            api.client.post(f"{STREAM}/devices", json=enrolment_of(number), headers=ENROL)
+            api.client.post(f"{STREAM}/devices", json=enrolment(number), headers=ENROL)
         api.pass_time(10_000)  # nobody was enrolled at t = 1
         asking = api.asking()
         listed = [

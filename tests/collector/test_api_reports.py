@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ldpstream.collector.api.limits import read_body
-from ldpstream.collector.credentials.device_keys import DeviceKeys, authentic
+from ldpstream.collector.credentials.device_keys import DeviceKeys, Signers
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.errors import MalformedReport, Mistake
 from tests.collector.api import (
@@ -36,7 +37,7 @@ def test_a_report_is_accepted_and_counted_once(api: Api) -> None:
     asking = api.asking()
     for status in ("accepted", "repeated", "repeated"):
         answer = api.post(asking, 1, b"\1\0")
-        assert (answer.status_code, answer.json()) == (202, {"status": status})
+        assert (answer.status_code, answer.json()) == (202, {"status": status, "now_ms": START_MS})
     assert_problem(api.post(asking, 1, b"\1\1"), 409, "report-conflict")
     api.pass_time(9000)
     released = api.client.get(f"{STREAM}/releases").json()["releases"]
@@ -89,15 +90,17 @@ def record_of_0_1_0(api: Api, asking: OpenRound, number: int) -> bytes:
     """A report as a device of release 0.1.0 signs it."""
     device, report = device_of(number), report_of(asking, number)
     message = f"POST\n{STREAM}/rounds/{asking.name}/reports\n{asking.name}\n".encode() + report
-    key = DeviceKeys(SECRETS.master, "a").of(device)
+    key = hmac.digest(
+        SECRETS.master, f"ldpstream device key 1\na\n{device.hex()}".encode(), "sha256"
+    )
     return device + hmac.digest(key, message, "sha256")[:16] + report
 
 
 def test_the_message_under_a_code(api: Api) -> None:
     """The MAC is spelled out here, as another program would have to."""
     asking = api.asking()
-    path = "/v1/streams/a/rounds/1-publication/reports"
-    message = f"ldpstream report 2\n{path}\n1-publication\n".encode() + b"\1\0"
+    pin = api.client.get(STREAM).json()["pin"]
+    message = f"ldpstream report 2\na\n{pin}\n1-publication\n\n\n\n".encode() + b"\1\0"
     mac = hmac.digest(DeviceKeys(SECRETS.master, "a").of(device_of(1)), message, "sha256")[:16]
     assert api.post(asking, 1, b"\1\0", **{"Ldp-Mac": mac.hex()}).status_code == 202
 
@@ -111,7 +114,7 @@ def test_a_report_of_a_device_of_0_1_0_is_refused_as_such(api: Api) -> None:
     assert api.refused() == {"device-version": 1}
     assert api.service.store.received("a", asking.name) == 0
     updated = api.post(asking, 1, record[32:])
-    assert updated.json() == {"status": "accepted"}, "once updated, it reports in the same round"
+    assert updated.json()["status"] == "accepted", "once updated, it reports in the same round"
 
 
 @pytest.mark.parametrize("good", [2, 40])
@@ -126,7 +129,12 @@ def test_a_batch_with_records_of_devices_of_0_1_0(api: Api, good: int, old: int)
     answer = api.post_batch(asking, b"".join(mixed + records[good // 2 :]))
     assert (answer.status_code, answer.json()) == (
         200,
-        {"accepted": good, "repeated": 0, "refused": {"report-mac": 1, "device-version": old}},
+        {
+            "accepted": good,
+            "repeated": 0,
+            "refused": {"report-mac": 1, "device-version": old},
+            "now_ms": api.clock.now_ms(),
+        },
     )
     assert api.service.store.received("a", asking.name) == good
 
@@ -136,11 +144,13 @@ def test_of_a_good_batch_no_code_is_looked_at_twice(
 ) -> None:
     asking, checked = api.asking(), []
 
-    def counting(keys: DeviceKeys, prefix: bytes, devices: Any, *rest: Any) -> Any:
-        checked.append((prefix.split(b"\n")[0], len(devices)))
-        return authentic(keys, prefix, devices, *rest)
+    honest = Signers.authentic
 
-    monkeypatch.setattr("ldpstream.collector.intake.validation.authentic", counting)
+    def counting(signers: Signers, prefix: bytes, macs: Any, reports: Any) -> Any:
+        checked.append((prefix.split(b"\n")[0], len(macs)))
+        return honest(signers, prefix, macs, reports)
+
+    monkeypatch.setattr(Signers, "authentic", counting)
     good = [api.signer(n).record(asking, report_of(asking, n)) for n in range(1, 31)]
     api.post_batch(asking, b"".join(good))
     assert checked == [(b"ldpstream report 2", 30)]
@@ -150,9 +160,11 @@ def test_of_a_good_batch_no_code_is_looked_at_twice(
 
 def test_unknown_and_closed_rounds_are_told_apart(api: Api) -> None:
     asking = api.asking()
-    signed = api.signer(1).headers(asking, b"\1\0")
-    unknown = api.client.post(f"{STREAM}/rounds/9-x/reports", content=b"\1\0", headers=signed)
-    assert_problem(unknown, 404, "round-unknown")
+    other = replace(asking, stored=replace(asking.stored, name="9-x"))
+    assert_problem(api.post(other, 1, b"\1\0"), 404, "round-unknown")
+    forged = api.signer(1).headers(asking, b"\1\0")
+    unsigned = api.client.post(f"{STREAM}/rounds/9-x/reports", content=b"\1\0", headers=forged)
+    assert_problem(unsigned, 401, "report-mac")
     api.pass_time(9000)
     assert_problem(api.post(asking, 1, b"\1\0"), 410, "round-closed")
     assert_problem(api.post_batch(asking, b"x"), 410, "round-closed")
@@ -236,6 +248,7 @@ def test_a_batch_is_judged_record_by_record(api: Api, number: int) -> None:
             "accepted": number,
             "repeated": 1,
             "refused": {"report-mac": 2, "report-version": 1, "report-range": 1},
+            "now_ms": START_MS,
         },
     )
     api.pass_time(9000)
@@ -276,4 +289,4 @@ def test_reports_that_cannot_be_stored_are_not_accepted(
         refused = api.post(asking, 1, b"\1\0")
         assert_problem(refused, 503, "unavailable")
         assert refused.headers["Retry-After"] == "1"
-    assert api.post(asking, 1, b"\1\0").json() == {"status": "accepted"}
+    assert api.post(asking, 1, b"\1\0").json()["status"] == "accepted"

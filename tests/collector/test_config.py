@@ -63,7 +63,7 @@ def test_what_a_file_gives() -> None:
     assert (config.host, config.port, config.limits.batch) == ("127.0.0.1", 8080, 500)
     assert config.store == Path("some/ldpstream-data/collector.sqlite")
     first, second = config.streams
-    assert (first.selection, first.oracle, first.start_ms) == (Selection.OPEN, None, None)
+    assert (first.selection, first.oracle, first.start_ms) == (Selection.SLOTS, None, None)
     assert first.epsilon.nano == 500_000_000
     assert (second.interval_ms, second.start_ms) == (60_000, 1_893_456_000_000)
     assert (second.selection, second.oracle) == (Selection.ROSTER, Oracle.OUE)
@@ -122,7 +122,8 @@ def test_what_a_file_gives() -> None:
         ("start = 2030-01-01T00:00:00Z", "start = 2030-01-01T00:00:00", 21, "offset"),
         ('mechanism = "lbd"', 'mechanism = "lbx"', 22, "no mechanism 'lbx'"),
         ('oracle = "oue"', 'oracle = "delphi"', 23, "no oracle 'delphi'"),
-        ('selection = "roster"', 'selection = "all"', 24, "roster, open"),
+        ('selection = "roster"', 'selection = "all"', 24, "slots, open, roster"),
+        ('selection = "roster"', 'selection = "slots"', 24, "lbd must ask devices"),
         ("population = 1000\n\n", "population = 3\n\n", 7, "3 users are too few"),
         ("publication = 0.5", "publication = 1.5", 26, "share of the interval"),
         ("publication = 0.5", "publication = 0.2", 26, "later deadline"),

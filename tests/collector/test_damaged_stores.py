@@ -27,7 +27,7 @@ from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import SystemClock
 from tests.collector.driving import World
-from tests.collector.helpers import SECRETS, config
+from tests.collector.helpers import SECRETS, config, device_of
 from tests.collector.store_contract import TERMS
 from tests.collector.test_process import CONFIG, SECONDS, call, report
 from tests.serving import SERVE, CollectorProcess
@@ -168,7 +168,7 @@ def test_a_store_that_is_gone_is_not_ready_until_it_is_back(file: Path) -> None:
         status = call(port, "GET", "/v1/admin/status", Authorization=token)[1]
         assert (status["ready"], status["streams"]["a"]["failure"]) == (False, said)
         assert said in call(port, "GET", "/v1/streams/a/status")[1]["doing"]
-        told = call(port, "GET", "/v1/streams/a/rounds", Ldp_Device="00" * 15 + "01")[1]
+        told = call(port, "GET", "/v1/streams/a/rounds", Ldp_Device=device_of(1).hex())[1]
         (asking,) = told["rounds"]
         answer = report(port, DeviceKeys(SECRETS.master, "a"), 1, asking["round"])
         assert answer[0] == 503, "nothing is accepted that nobody will find again"

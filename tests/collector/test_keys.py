@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from ldpstream.collector.credentials.device_keys import (
     SIDE_BY_SIDE,
     DeviceKeys,
-    authentic,
+    Signers,
     vectorised_is_right,
 )
 from ldpstream.collector.kernels.device_table import DeviceTable
 from ldpstream.collector.kernels.sha256 import INITIAL, absorb, as_words, padding
 from ldpstream.protocol.authentication import report_mac
+from ldpstream.protocol.slots import is_turn, slot_of
+from ldpstream.protocol.terms import LONGEST_WINDOW
 
 
 def codes(
@@ -58,7 +60,8 @@ def test_codes_of_many_are_the_codes_of_each(
     rng = np.random.default_rng(rows)
     keys = DeviceKeys(master, "stream")
     devices, reports = table(rng, rows, 16), table(rng, rows, length)
-    assert authentic(keys, prefix, devices, codes(keys, prefix, devices, reports), reports).all()
+    macs = codes(keys, prefix, devices, reports)
+    assert Signers(keys, devices).authentic(prefix, macs, reports).all()
 
 
 @pytest.mark.parametrize("rows", [1, 15, 16, 100])
@@ -68,11 +71,29 @@ def test_any_changed_bit_is_noticed(rows: int, part: str) -> None:
     keys = DeviceKeys(b"master", "stream")
     given = {"devices": table(rng, rows, 16), "reports": table(rng, rows, 9)}
     given["macs"] = codes(keys, b"prefix", given["devices"], given["reports"])
-    assert authentic(keys, b"prefix", **given).all()
-    assert not authentic(keys, b"prefiy", **given).any()
+
+    def authentic(prefix: bytes) -> NDArray[np.bool_]:
+        signers = Signers(keys, given["devices"])
+        return signers.authentic(prefix, given["macs"], given["reports"])
+
+    assert authentic(b"prefix").all()
+    assert not authentic(b"prefiy").any()
     changed = int(rng.integers(rows))
     given[part][changed, -1] ^= 1
-    assert np.flatnonzero(~authentic(keys, b"prefix", **given)).tolist() == [changed]
+    assert np.flatnonzero(~authentic(b"prefix")).tolist() == [changed]
+
+
+@pytest.mark.parametrize("rows", [1, 15, 16, 100])
+@pytest.mark.parametrize("window", [1, 7, 20, LONGEST_WINDOW])
+def test_whose_slot_it_is_can_be_recomputed_for_many(rows: int, window: int) -> None:
+    keys = DeviceKeys(b"master", "stream")
+    devices = table(np.random.default_rng(rows), rows, 16)
+    for t in (1, window, 16 * window, 16 * window + 1, 10**9):
+        expected = [is_turn(keys.of(device.tobytes()), window, t) for device in devices]
+        assert Signers(keys, devices).are_due(window, t).tolist() == expected
+    epoch, own = 3, [keys.of(device.tobytes()) for device in devices]
+    slots = Signers(keys, devices).slots(window, epoch)
+    assert slots.tolist() == [slot_of(key, window, epoch) for key in own]
 
 
 @pytest.fixture
@@ -109,10 +130,11 @@ def test_a_kernel_that_is_wrong_is_told_and_not_used(
     devices, reports = table(rng, 100, 16), table(rng, 100, 9)
     macs = codes(keys, b"prefix", devices, reports).copy()
     macs[7, 0] ^= 1
+    signers = Signers(keys, devices)
     monkeypatch.setattr(
         "ldpstream.collector.credentials.device_keys.absorb", lambda *given: planted(absorb(*given))
     )
-    assert np.flatnonzero(~authentic(keys, b"prefix", devices, macs, reports)).tolist() == [7]
+    assert np.flatnonzero(~signers.authentic(b"prefix", macs, reports)).tolist() == [7]
     assert "hmac is used" in caplog.text
     assert caplog.text.count("hmac is used") == 1
 

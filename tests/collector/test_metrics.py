@@ -17,7 +17,7 @@ from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.json_logging import set_up
 from ldpstream.errors import Mistake, Problem
 from tests.collector.api import ADMIN, Api, eventually, running
-from tests.collector.helpers import SECRETS, device_of, report_of
+from tests.collector.helpers import SECRETS, device_of, enrolment, report_of
 
 BOARD = Path(__file__).parents[2] / "deploy" / "grafana" / "ldpstream.json"
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -135,12 +135,13 @@ def test_no_device_is_named(tmp_path: Path) -> None:
     with running(tmp_path, selection="roster") as api:
         api.client.post(
             "/v1/streams/a/devices",
-            json={"device": device_of(0xABCDEF).hex(), "version": 2},
+            json=enrolment(0xABCDEF),
             headers={"Authorization": f"Bearer {SECRETS.enrolment.decode()}"},
         )
         text = api.client.get("/metrics", headers=ADMIN).text
     assert not re.search("[0-9a-f]{32}", text)
     assert "abcdef" not in text
+    assert device_of(0xABCDEF).hex() not in text
 
 
 # The dashboard

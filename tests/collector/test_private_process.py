@@ -176,7 +176,7 @@ def test_a_device_without_the_new_mac_is_refused_as_if_there_were_no_stream(
 
 def test_a_report_of_another_key_learns_nothing_of_the_round(ward: Ward) -> None:
     """Whether a round is open, closed or none is told to who has signed the report."""
-    mac = report_mac(bytes(32), report_prefix("ward", "1-publication"), b"\1\0").hex()
+    mac = report_mac(bytes(32), report_prefix("ward", "0" * 64, "1-publication"), b"\1\0").hex()
     told = set()
     for name in ("1-publication", "never"):
         head = REPORTS.replace("1-publication", name) + f"Ldp-Device: {'0' * 32}\nLdp-Mac: {mac}\n"

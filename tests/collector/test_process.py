@@ -57,7 +57,8 @@ def report(
     port: int, keys: DeviceKeys, number: int, round_name: str = "1-publication"
 ) -> tuple[int, Any]:
     device, content = device_of(number), bytes([1, number % 3])
-    mac = report_mac(keys.of(device), report_prefix("a", round_name), content)
+    pin = call(port, "GET", "/v1/streams/a")[1]["pin"]
+    mac = report_mac(keys.of(device), report_prefix("a", pin, round_name), content)
     path = PATH.format(round_name)
     return call(port, "POST", path, content, Ldp_Device=device.hex(), Ldp_Mac=mac.hex())
 
@@ -87,13 +88,15 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
 
     with collector:
         port = collector.port
-        told = call(port, "GET", "/v1/streams/a/rounds?wait=30", Ldp_Device="00" * 16)[1]
+        told = call(port, "GET", "/v1/streams/a/rounds?wait=30", Ldp_Device=device_of(0).hex())[1]
         assert told["rounds"][0]["round"] == "1-publication"
         for number in (0, 1):
             assert report(port, keys, number) == (202, {"status": "accepted"})
         collector.kill()
         collector.start()
-        told_again = call(port, "GET", "/v1/streams/a/rounds?wait=30", Ldp_Device="00" * 16)[1]
+        told_again = call(
+            port, "GET", "/v1/streams/a/rounds?wait=30", Ldp_Device=device_of(0).hex()
+        )[1]
         assert told_again["rounds"] == told["rounds"]
         assert told_again["serial"] >= told["serial"]
         assert report(port, keys, 1) == (202, {"status": "repeated"})

@@ -9,12 +9,11 @@ import pytest
 
 from ldpstream.errors import Mistake
 from tests.collector.api import ENROL, STREAM, Api, assert_problem, running
-from tests.collector.helpers import device_of, stream_config
+from tests.collector.helpers import enrolment, stream_config
 
 
 def enrol(api: Api, headers: dict[str, str] | None = None) -> Any:
-    body = {"device": device_of(1).hex(), "version": 2}
-    return api.client.post(f"{STREAM}/devices", json=body, headers=headers or {})
+    return api.client.post(f"{STREAM}/devices", json=enrolment(1), headers=headers or {})
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ldpstream.collector.config import StreamConfig, load
-from ldpstream.collector.credentials.device_keys import authentic
+from ldpstream.collector.credentials.device_keys import Signers
 from ldpstream.collector.service import warm_up as module
 from ldpstream.collector.service.warm_up import warm_up
 
@@ -26,8 +27,10 @@ def stream(folder: Path, *lines: str) -> StreamConfig:
     return load(file).streams[0]
 
 
-@pytest.mark.parametrize("mechanism", ["lpf", "lba", "lsp"])
-@pytest.mark.parametrize("selection", ["open", "roster"])
+@pytest.mark.parametrize(
+    ("mechanism", "selection"),
+    [("lpf", "slots"), *product(("lpf", "lba", "lsp"), ("open", "roster"))],
+)
 @pytest.mark.parametrize(
     "values",
     [
@@ -47,12 +50,14 @@ def test_reports_of_every_kind_are_checked_and_counted(
 ) -> None:
     checked: list[bool] = []
 
+    honest = Signers.authentic
+
     def watching(*given: Any) -> NDArray[np.bool_]:
-        found = authentic(*given)
+        found = honest(*given)
         checked.append(bool(found.all()))
         return found
 
-    monkeypatch.setattr("ldpstream.collector.intake.validation.authentic", watching)
+    monkeypatch.setattr(Signers, "authentic", watching)
     given = [*values, f'mechanism = "{mechanism}"', f'selection = "{selection}"']
     warm_up([stream(tmp_path, *given)])
     assert len(checked) >= 2

@@ -15,13 +15,13 @@ from typing import Any
 from unittest.mock import patch
 
 from ldpstream.device import Device, LedgerUnusable, SystemSource, Witness
-from ldpstream.device.exchange import Request, Response, Stop, unreachable
+from ldpstream.device.exchange import Connect, Request, Response, Stop, unreachable
 from ldpstream.device.store import Change, Entry
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.randomness import Source
 from ldpstream.protocol.terms import Terms
 
-URL = "http://collector.invalid"
+URL = "https://collector.invalid"
 MASTER = b"master secret of the tests"
 TOKEN = "let me in"
 NANO = 10**9
@@ -42,7 +42,7 @@ NUMBERS: dict[str, Any] = {
 
 def make_terms(**changes: Any) -> Terms:
     sent = {
-        "version": 1,
+        "version": 2,
         "stream": "regions",
         "query": "histogram",
         "labels": ["north", "east", "south", "west"],
@@ -51,6 +51,7 @@ def make_terms(**changes: Any) -> Terms:
         "interval_ms": INTERVAL_MS,
         "start_ms": START_MS,
         "oracle": "grr",
+        "selection": "open",
     }
     changed = {**sent, **changes}
     return Terms.read({key: value for key, value in changed.items() if value is not ABSENT})
@@ -155,21 +156,15 @@ class MemoryCollector:
             raise unreachable(url, "the exchange was lost")
         return response
 
+    def connect(self, url: str, step: Connect) -> None:
+        if self.loses(Request("GET", "")):
+            raise unreachable(url, "there is no network")
+
     def close(self) -> None: ...
 
     def _respond(self, request: Request) -> Response:
         if request.path.endswith("/devices"):
-            sent = json.loads(request.body)
-            assert sent.keys() == {"device", "version"}
-            assert sent["version"] == 2
-            device = sent["device"]
-            answer = {
-                "terms": json.loads(self.terms.canonical),
-                "pin": self.terms.pin,
-                "key": device_key(self.terms.stream, device).hex(),
-                "selection": "open",
-            }
-            return _json(201, answer | self.enrolment)
+            return self._admit(request)
         if request.method == "GET":
             if self.private and "Ldp-Mac" not in request.headers:
                 return _json(404, {"type": "urn:ldpstream:problem:stream-unknown"})
@@ -179,11 +174,33 @@ class MemoryCollector:
             return _json(200, told | ({"now_ms": self.now_ms()} if self.now_ms else {}))
         return self._take(request)
 
+    def _admit(self, request: Request) -> Response:
+        """Enrol a device, or let it leave."""
+        if request.method == "DELETE":
+            key = device_key(self.terms.stream, request.headers["Ldp-Device"])
+            mac = hmac.digest(key, f"ldpstream leave 2\n{request.path}\n".encode(), "sha256")
+            assert request.headers["Ldp-Mac"] == mac[:16].hex()
+            return _json(200, {"status": "left"})
+        sent = json.loads(request.body)
+        assert sent.keys() == {"secret", "version"}
+        assert sent["version"] == 2
+        device = number_shown(sent["secret"])
+        answer = {
+            "terms": json.loads(self.terms.canonical),
+            "pin": self.terms.pin,
+            "device": device,
+            "key": device_key(self.terms.stream, device).hex(),
+        }
+        return _json(201, answer | self.enrolment)
+
     def _take(self, request: Request) -> Response:
         name = request.path.split("/")[-2]
-        asked = next(one for one in self.rounds if one["round"] == name)
+        asked = next((one for one in self.rounds if one["round"] == name), None)
+        if asked is None:  # with slots nobody asks
+            asked = {"t": int(name.split("-")[0]), "epsilon_nano": self.terms.epsilon_nano}
         key = device_key(self.terms.stream, request.headers["Ldp-Device"])
-        message = f"ldpstream report 2\n{request.path}\n{name}\n".encode() + request.body
+        head = f"ldpstream report 2\n{self.terms.stream}\n{self.terms.pin}\n{name}\n\n\n\n"
+        message = head.encode() + request.body
         mac = hmac.digest(key, message, hashlib.sha256)[:16].hex()
         assert request.headers["Ldp-Mac"] == mac
         on_disk = self.path is None or on_disk_now(self.path, asked["t"], name) == request.body
@@ -196,8 +213,13 @@ def _json(status: int, answer: object) -> Response:
     return Response(status, {}, json.dumps(answer).encode())
 
 
+def number_shown(secret: str) -> str:
+    """The number of the device that shows this secret."""
+    return hashlib.sha256(b"ldpstream number 2\n" + bytes.fromhex(secret)).hexdigest()[:32]
+
+
 def device_key(stream: str, device: str) -> bytes:
-    message = f"ldpstream device key 1\n{stream}\n{device}".encode()
+    message = f"ldpstream device key 2\n{stream}\n{device}".encode()
     return hmac.digest(MASTER, message, hashlib.sha256)
 
 

@@ -126,8 +126,12 @@ def test_a_malformed_enrolment_is_refused(bench: Bench, answer: dict[str, Any]) 
 @pytest.mark.parametrize(
     "change",
     [
-        {"version": 2},
+        {"version": 1},
         {"version": True},
+        {"selection": "everyone"},
+        {"selection": "slots"},
+        {"selection": "slots", "deadline_ms": 0},
+        {"deadline_ms": 60_000},
         {"query": "everything"},
         {"stream": "a/b"},
         {"labels": ["one"]},

@@ -37,6 +37,7 @@ from ldpstream.audit.planted import BUGS
 from ldpstream.device.store import Change, Entry
 from ldpstream.device.witness import ChangeTime
 from ldpstream.fleet.folders import memory_folder
+from ldpstream.protocol.terms import Selection
 from tests.hostile.counting import Fault, Ledger, assert_a_violation_is_found
 
 WINDOW = 4
@@ -46,6 +47,7 @@ SHARES = st.sampled_from([1, NANO // 4, NANO // 3, NANO // 2, NANO, NANO, NANO +
 RATES = st.sampled_from([[0, 1], [1, 2], [1, 1], [1, 1], [3, 2], [1]])
 SECONDS = st.sampled_from([0.1, 20, 59.9, 60, 120, 60 * WINDOW - 5, 60 * WINDOW])
 JUMPS_MS = st.sampled_from([-3 * INTERVAL_MS, -1, 59_000, INTERVAL_MS, WINDOW * INTERVAL_MS, 10**7])
+SLOTS = {"selection": "slots", "deadline_ms": 54_000}
 NOTICED_MS = ChangeTime.SLOWEST_COMMIT_NS // 10**6 + 1
 """After so long by the wall clock, other bytes in the file itself are noticed (docs/device.md)."""
 
@@ -69,12 +71,12 @@ class HostileCollector(RuleBasedStateMachine):
         names_boots=st.booleans(),
         pace=st.sampled_from([Fraction(1), Fraction(9, 10)]),
         skew_ms=JUMPS_MS,
+        slots=st.booleans(),
     )
-    def begin(self, **clocks: Any) -> None:
+    def begin(self, slots: bool, **clocks: Any) -> None:
         self.machine = Machine(TrueTime(), drift=Fraction(1, 1000), up_ms=10**6, **clocks)
-        self.life = Life(
-            self.folder, self.machine, make_terms(WINDOW, INTERVAL_MS), source=SeededSource(1)
-        )
+        terms = make_terms(WINDOW, INTERVAL_MS, **(SLOTS if slots else {}))
+        self.life = Life(self.folder, self.machine, terms, source=SeededSource(1))
         self.life.install()
         self.life.become_a_twin()  # the same coins again
 
@@ -128,7 +130,8 @@ class HostileCollector(RuleBasedStateMachine):
         self.life.asker.pin = "0" * 64
         self._announce(self._a_round(self._now(), "lie"))
         self.life.asker.pin = None
-        assert len(self.life.asker.on_wire) == before
+        unasked = self.life.terms.selection is Selection.SLOTS
+        assert unasked or len(self.life.asker.on_wire) == before
 
     @rule(lie_ms=st.sampled_from([None, 0, *(2 * [-INTERVAL_MS, INTERVAL_MS, 10**8])]))
     def lie_about_the_time(self, lie_ms: int | None) -> None:
@@ -160,6 +163,12 @@ class HostileCollector(RuleBasedStateMachine):
         self.did(Fault.KILLED)
         self.second = None
         self.life.start()
+
+    @rule()
+    def leave_and_join_again(self) -> None:
+        self.did(Fault.KILLED)
+        self.second = None
+        self.life.rejoin()
 
     @rule(nano=SHARES, within=st.booleans())
     def share_the_file(self, nano: int, within: bool) -> None:

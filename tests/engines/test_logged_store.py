@@ -11,6 +11,7 @@ import pytest
 
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.report_log.counts import LogCounts
 from ldpstream.collector.report_log.jetstream import JetStreamLog
 from ldpstream.collector.report_log.store import LoggedStore
 from ldpstream.collector.reports.verdicts import Verdict
@@ -18,6 +19,7 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.database import Database
 from ldpstream.engines import local
+from ldpstream.engines.recount import compare, recount_here
 from tests.collector.driving import counts_of
 from tests.collector.helpers import SECRETS, START_MS, new_round, report_of, stream_config, unsigned
 from tests.engines.rounds import logged
@@ -115,6 +117,69 @@ def test_a_roster_round_closes_when_the_engine_has_counted_everyone(
         next(engine)
         coordinator.advance()
         assert coordinator.last_t == 1
+
+
+def recounted(at: Scene, database: Database) -> list[tuple[object, ...]]:
+    """The rounds in the log: their names, reports, and whether a recount agrees."""
+    with closing(LogCounts(database)) as counts:
+        rows = compare(at.log, counts, at.store, [at.config.name], recount_here(at.log))
+        return [(row["round"], row["reports"], row["equal"]) for row in rows]
+
+
+def test_with_slots_an_engine_that_lags_costs_nobody_a_window(
+    nats_server: NatsServer, database: Database, tmp_path: Path
+) -> None:
+    """Rounds go on while nothing is counted. Then all is counted at once, and released in order."""
+    with scene(nats_server, database, tmp_path, selection="slots") as (at, engine):
+        name, coordinator = at.config.name, at.coordinator()
+        sent = {}
+        for t in range(1, 5):
+            coordinator.advance()
+            asking = coordinator.open
+            assert asking is not None
+            records = unsigned(*((10 * t + n, report_of(asking, 10 * t + n)) for n in range(5)))
+            assert set(at.store.accept(name, asking.name, records)) == {Verdict.ACCEPTED}
+            sent[asking.name] = counts_of(asking, records).tolist()
+            at.clock.advance(10_000)
+            if t == 2:
+                coordinator = at.coordinator()  # as after a crash
+        coordinator.advance()
+        assert coordinator.last_t == 0
+        late = unsigned((99, b"\1\0"))
+        assert list(at.store.accept(name, "3-publication", late)) == [Verdict.CLOSED]
+        assert next(engine)
+        coordinator.advance()
+        assert coordinator.last_t == 4
+        releases = at.store.releases(name, 0, 9)
+        assert [(one.t, one.received) for one in releases] == [(t, 5) for t in range(1, 5)]
+        stored = at.store.rounds(name, 0)
+        counted = {one.name: one.support.counts.tolist() for one in stored if one.support}
+        assert counted == sent
+        assert recounted(at, database) == [(f"{t}-publication", 5, True) for t in range(1, 5)]
+
+
+def test_with_slots_a_crash_before_the_end_is_in_the_log_moves_no_report(
+    nats_server: NatsServer, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next leader ends the round that was closed before it opens another."""
+    with scene(nats_server, database, tmp_path, selection="slots") as (at, engine):
+        name, coordinator = at.config.name, at.coordinator()
+        coordinator.advance()
+        at.store.accept(name, "1-publication", unsigned((1, b"\1\0")))
+        at.clock.advance(10_000)
+        with monkeypatch.context() as patch:
+            patch.setattr(JetStreamLog, "end", None)  # a crash, as far as the log is concerned
+            with pytest.raises(TypeError):
+                coordinator.advance()
+        successor = at.coordinator()
+        assert set(at.log.ends(name, 0)) == {"1-publication"}
+        successor.advance()
+        at.store.accept(name, "2-publication", unsigned((2, b"\1\0")))
+        at.clock.advance(10_000)
+        successor.advance()
+        assert next(engine)
+        successor.advance()
+        assert recounted(at, database) == [(f"{t}-publication", 1, True) for t in (1, 2)]
 
 
 def test_an_end_that_is_ignored_is_seen(

@@ -143,7 +143,7 @@ def _asking(oracle: Oracle) -> tuple[OpenRound, DeviceKeys, OpenSelection]:
     collector = oracle.collector(LABELS, EPSILON)
     stored = new_round(report_bytes=collector.device.report_bytes)
     keys = DeviceKeys(b"master secret of the tests", "a")
-    return OpenRound("a", stored, collector, None), keys, OpenSelection(EPSILON, 4, 40)
+    return OpenRound("a", "0" * 64, stored, collector, None), keys, OpenSelection(EPSILON, 4, 40)
 
 
 def batches(data: st.DataObject) -> None:

@@ -204,12 +204,13 @@ class Witness:
         """Send a report of a device that never reported before, to a round that is open."""
         asked = ListRounds(self.stream, after=0, wait=20).http
         _, body = self._ask(asked.method, asked.path)
-        name = json.loads(body)["rounds"][0]["round"]
+        told = json.loads(body)
+        name = told["rounds"][0]["round"]
         self._number += 1
         number = self._number.to_bytes(16, "big")
         report = bytes([WIRE_VERSION, 0])
         key = device_key(self.master, self.stream, number)
-        mac = report_mac(key, report_prefix(self.stream, name), report)
+        mac = report_mac(key, report_prefix(self.stream, told["pin"], name), report)
         form = SubmitReport(self.stream, name, number, mac, report).http
         return self._ask(form.method, form.path, form.body, dict(form.headers))[0]
 

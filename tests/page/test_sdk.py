@@ -19,6 +19,7 @@ OPERATIONS = 6000
 PLANTED = {
     "neighbours": "another timestamp",
     "forgets-early": "more than epsilon",
+    "leaving-forgets": "more than epsilon",
     "redraws": "drawn again",
     "commits-late": "sent before committed",
     "wall-clock": "more than epsilon",

@@ -11,13 +11,14 @@ from typing import Any
 
 from ldpstream.audit.judge import Draw, Key, Watch
 from ldpstream.audit.machine import START_MS, TrueTime
-from ldpstream.device.exchange import Pause, Request, Response, unreachable
-from ldpstream.protocol.messages import Enrol, ListRounds
+from ldpstream.device.exchange import Connect, Pause, Request, Response, unreachable
+from ldpstream.protocol.identity import number_of
+from ldpstream.protocol.messages import Enrol, Leave, ListRounds
 from ldpstream.protocol.terms import Terms
 from ldpstream.sqlite_files import reading
 
 NANO = 10**9
-URL = "http://collector.invalid"
+URL = "https://collector.invalid"
 KEY = bytes(32)
 """The key of every device."""
 
@@ -26,7 +27,7 @@ def make_terms(window: int = 1, interval_ms: int = 60_000, **changes: Any) -> Te
     """Return the terms of a stream with two labels."""
     return Terms.read(
         {
-            "version": 1,
+            "version": 2,
             "stream": "hostile",
             "query": "histogram",
             "labels": ["no", "yes"],
@@ -35,6 +36,7 @@ def make_terms(window: int = 1, interval_ms: int = 60_000, **changes: Any) -> Te
             "interval_ms": interval_ms,
             "start_ms": START_MS,
             "oracle": "grr",
+            "selection": "open",
             **changes,
         }
     )
@@ -97,13 +99,21 @@ class Line:
             raise unreachable(url, "the exchange was lost")
         return response
 
+    def connect(self, url: str, step: Connect) -> None:
+        """Do nothing: there is no connection to open."""
+
     def close(self) -> None: ...
 
     def _respond(self, request: Request) -> Response:
         asker = self._asker
         if isinstance(request.message, Enrol):
+            number = number_of(request.message.secret).hex()
             told = {"terms": json.loads(asker.terms.canonical), "pin": asker.terms.pin}
-            return _json(told | {"key": KEY.hex(), "selection": "open", "now_ms": asker.says_ms()})
+            return _json(
+                told | {"device": number, "key": KEY.hex(), "now_ms": asker.says_ms()},
+            )
+        if isinstance(request.message, Leave):
+            return _json({"status": "left"})
         if isinstance(request.message, ListRounds):
             asker.serial += 1
             pin = asker.terms.pin if asker.pin is None else asker.pin
@@ -113,7 +123,7 @@ class Line:
         draw = self._watch.departs(request.body, self._is_on_disk)
         if draw is not None:
             asker.departed.append(draw)
-        return Response(202, {}, b"{}")
+        return _json({"status": "accepted", "now_ms": asker.says_ms()}, 202)
 
     def _is_on_disk(self, key: Key, report: bytes) -> bool:
         """Read the file as another process would."""
@@ -132,5 +142,5 @@ def report_on_disk(path: Path, key: Key) -> bytes | None:
     return found[0] if found else None
 
 
-def _json(answer: object) -> Response:
-    return Response(200, {}, json.dumps(answer).encode())
+def _json(answer: object, status: int = 200) -> Response:
+    return Response(status, {}, json.dumps(answer).encode())

@@ -31,8 +31,10 @@ SPAN = WINDOW * 60
 """The seconds of a window: w = 20 timestamps of one minute."""
 
 
-def _installed(folder: Path, window: int = WINDOW, machine: Machine | None = None) -> Life:
-    life = Life(folder, machine or Machine(TrueTime()), make_terms(window))
+def _installed(
+    folder: Path, window: int = WINDOW, machine: Machine | None = None, **terms: Any
+) -> Life:
+    life = Life(folder, machine or Machine(TrueTime()), make_terms(window, **terms))
     life.install()
     return life
 
@@ -105,6 +107,31 @@ def marks_and_reboots(folder: Path) -> list[str]:
         if turn % 3 == 2:
             life.reboot()
         life.ask()
+    return life.violations
+
+
+def turns_by_a_lying_clock(folder: Path) -> list[str]:
+    """Tell a device with slots, in answer to each report, that its next turn has come."""
+    life = _installed(folder, window=4, selection="slots", deadline_ms=54_000)
+    lie_ms = 0
+    life.asker.now_ms = lambda: life.true.now_ms() + lie_ms
+    life.ask()
+    for _ in range(5):
+        lie_ms += life.terms.promise.span
+        life.machine.move_wall(life.terms.promise.span)
+        life.start()  # it takes the time from the wall clock, until the collector tells it
+        if life.process is not None:
+            life.process.device.poll(5)
+    return life.violations
+
+
+def leaves_and_joins_again(folder: Path) -> list[str]:
+    """Leave the stream after each report, and join it again."""
+    life = _installed(folder)
+    for _ in range(3):
+        life.ask()
+        life.rejoin()
+        life.machine.wait(30)
     return life.violations
 
 
@@ -344,7 +371,7 @@ def _wrong_macs(life: Life) -> list[str]:
         f"round {name}: its MAC is not that of its bytes"
         for name, step in zip(names, reports, strict=True)
         if step.headers.get(MAC_HEADER)
-        != report_mac(KEY, report_prefix(life.terms.stream, name), step.body).hex()
+        != report_mac(KEY, report_prefix(life.terms.stream, life.terms.pin, name), step.body).hex()
     ]
 
 
@@ -355,6 +382,8 @@ ALL = (
     wall_clock_between_restarts,
     wall_clock_between_boots,
     marks_and_reboots,
+    turns_by_a_lying_clock,
+    leaves_and_joins_again,
     long_reading,
     reading_outlasts_its_timestamp,
     moved_to_a_machine_that_is_up_for_long,

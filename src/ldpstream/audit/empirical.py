@@ -25,7 +25,7 @@ from ldpstream.audit.planted.bug import Bug
 from ldpstream.audit.world import Scenario, World
 from ldpstream.collector.config import Selection
 from ldpstream.fleet.folders import memory_folder
-from ldpstream.mechanisms.registry import PAPER
+from ldpstream.mechanisms.registry import PAPER, takes_slots
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 
@@ -33,8 +33,8 @@ MECHANISMS = (*PAPER, "lpf")
 ERROR = 1e-6
 """The probability that any bound of an audit is wrong, for all of them together."""
 EPSILON = "1"
-WORLDS = 2
-"""The worlds of a mechanism without a bug in one pass: on a roster and by open selection."""
+ASKING = (Selection.ROSTER, Selection.OPEN)
+"""How every mechanism can reach its devices."""
 
 Tell = Callable[[str, int, int], None]
 """A callback for progress: the name of the stage, what is done, and of how much."""
@@ -73,7 +73,13 @@ class Trial:
     @property
     def worlds(self) -> int:
         """The worlds in one pass, after which a bug is almost certain to be found."""
-        return self.bug.worlds if self.bug else WORLDS
+        return self.bug.worlds if self.bug else len(self.selections)
+
+    @property
+    def selections(self) -> tuple[Selection, ...]:
+        """How devices are reached, one world after the other."""
+        unasked = self.bug is None and takes_slots(self.mechanism)
+        return (*ASKING, Selection.SLOTS) if unasked else ASKING
 
     def scenario(self, size: Size, number: int) -> Scenario:
         """Return a scenario; they vary, so that secrets start anywhere in a mechanism's cycle."""
@@ -83,7 +89,7 @@ class Trial:
             self.bug.oracle if self.bug else Oracle.GRR,
             self.epsilon,
             size.window,
-            tuple(Selection)[turn % len(Selection)],
+            self.selections[turn % len(self.selections)],
             offset=number % size.window,
             targets=size.targets,
             crowd=size.crowd,

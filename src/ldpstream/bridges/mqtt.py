@@ -9,6 +9,7 @@ collector.
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import threading
 from collections import Counter
@@ -25,7 +26,13 @@ from ldpstream.device.rounds import Announcement, Refused
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.limits import HEAD_BYTES
-from ldpstream.protocol.messages import ListRounds, TokenProof, reports_topic, rounds_topic
+from ldpstream.protocol.messages import (
+    ListRounds,
+    TokenProof,
+    notice_topic,
+    reports_topic,
+    rounds_topic,
+)
 from ldpstream.protocol.names import is_round_name
 
 if TYPE_CHECKING:
@@ -47,7 +54,7 @@ class Passed:
 
 
 class MqttBridge:
-    """A bridge for one stream with open selection, where all devices get the same announcement."""
+    """A bridge for one stream in which all devices hear the same: open selection, or slots."""
 
     def __init__(self, url: str, stream: str, broker: Broker, token: str = "") -> None:
         self._url = url
@@ -88,7 +95,7 @@ class MqttBridge:
                 Problem.OPTION,
                 option="--stream",
                 given=self._stream,
-                expected="a stream with open selection: a roster asks device by device",
+                expected="a stream with slots or open selection: a roster asks device by device",
             )
         refusal = refusal_in(response, "to list rounds")
         return Mistake(refusal.problem, **refusal.facts)
@@ -96,20 +103,23 @@ class MqttBridge:
     # Rounds
 
     def _announce(self, client: Client) -> None:
-        """Publish retained announcements: a device that connects later gets the last at once."""
+        """Publish retained announcements and notices: who connects later gets the last at once."""
         transport, serial, failures = HttpTransport(), 0, 0
         while not self._stopping.is_set():
             try:
                 response = self._ask_rounds(transport, serial, LONGEST_POLL)
                 if response.status != 200:
                     raise refusal_in(response, "to list rounds")
-                serial = Announcement.read(read_object(response, "rounds")).serial
+                announcement = Announcement.read(read_object(response, "rounds"))
+                serial = announcement.serial
             except (Unreachable, Refused):
                 failures += 1
                 self._stopping.wait(_pause(failures))
                 continue
             failures = 0
             client.publish(rounds_topic(self._stream), response.body, AT_LEAST_ONCE, retain=True)
+            notice = json.dumps({"now_ms": announcement.now_ms})
+            client.publish(notice_topic(self._stream), notice, AT_LEAST_ONCE, retain=True)
 
     def _ask_rounds(self, transport: HttpTransport, after: int, wait: int) -> Response:
         message = ListRounds(self._stream, after, wait, self._proof)

@@ -53,6 +53,12 @@ def command(
             "--gateway", help="one gateway listens for all devices and sends reports in batches"
         ),
     ] = False,
+    plain_http: Annotated[
+        bool,
+        typer.Option(
+            "--plain-http", help="enrol without TLS, in a network that you trust (not loopback)"
+        ),
+    ] = False,
     read_token: options.ReadToken = "",
     seed: Annotated[
         int, typer.Option(help="seed of values and network faults, never of reports")
@@ -74,6 +80,7 @@ def command(
         seconds=seconds,
         weather=Weather(offline, join, loss, latency),
         gateway=gateway,
+        plain_http=plain_http,
         read_token=read_token,
         seed=seed,
     )

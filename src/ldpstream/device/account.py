@@ -7,20 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ldpstream.device.clock import LabelTime, Look
+from ldpstream.device.exchange import Address
 from ldpstream.device.rounds import Refused, Round
-from ldpstream.device.rules import Decision, Fresh, Repeat, Silence, State, TooEarly, decide
-from ldpstream.device.store import Change, Enrolment, Entry, LedgerUnusable, RefusalCount, Store
+from ldpstream.device.rules import (
+    Decision,
+    Fresh,
+    Repeat,
+    Silence,
+    State,
+    TooEarly,
+    decide,
+    last_moment_ms,
+)
+from ldpstream.device.store import (
+    Change,
+    Enrolment,
+    Entry,
+    LedgerUnusable,
+    Memory,
+    RefusalCount,
+    Store,
+)
 from ldpstream.durations import spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.privacy.randomness import Source
-from ldpstream.protocol.authentication import report_mac, report_prefix, rounds_mac
-from ldpstream.protocol.messages import DeviceProof, SubmitReport
+from ldpstream.protocol.authentication import leave_mac, report_mac, report_prefix, rounds_mac
+from ldpstream.protocol.identity import enrolment_secret, number_of
+from ldpstream.protocol.messages import DeviceProof, Leave, SubmitReport
+from ldpstream.protocol.slots import moment_ms, next_turn
 from ldpstream.protocol.terms import Terms, TermsRefused
 
 Reading = Callable[[Terms, Source], int]
@@ -45,6 +65,15 @@ class Submission:
 Outcome = Submission | TooEarly | Silence | Refused
 
 
+@dataclass(frozen=True)
+class Turn:
+    """The next report of a device that reports unasked, in a slot of its own."""
+
+    round: Round
+    at_ms: int
+    """When it is due, by label time."""
+
+
 class Account:
     """One device's file, and what this process remembers of it.
 
@@ -60,24 +89,23 @@ class Account:
         self._delivered: set[tuple[int, str]] = set()
         self._refusals: dict[str, RefusalCount] = {}
         self._told: set[str] = set()
-        with store.change() as change:
+        self._load()
+
+    def _load(self) -> None:
+        with self._store.change() as change:
             self._recall(change)
 
     def _recall(self, change: Change) -> None:
         """Load the state from the file; count it as spent if it may be an older copy (rule 6)."""
         memory = change.memory
-        self.number, self._secret, self._own = memory.number, memory.secret, memory.own
+        self._secret, self._rejoins, self._own = memory.secret, memory.rejoins, memory.own
         self.enrolment = memory.enrolment
         self._answered = {
             entry.key: entry.report for entry in memory.entries if entry.report is not None
         }
-        self._ledger = Ledger((), ())
-        if self.enrolment is not None:
-            debits = ((entry.own_ms, entry.nano) for entry in memory.entries)
-            promises = (self.enrolment.terms.promise,)
-            self._ledger = Ledger.of(promises, debits, memory.forgotten_ms)
-            if not change.vouched_for:
-                self._count_as_spent(change, self.enrolment.terms)
+        self._ledger = ledger_of(memory)
+        if self.enrolment is not None and not change.vouched_for:
+            self._count_as_spent(change, self.enrolment.terms)
 
     def _count_as_spent(self, change: Change, terms: Terms) -> None:
         """Debit the whole epsilon now: anything may have been sent up to this moment (rule 6)."""
@@ -92,28 +120,55 @@ class Account:
             raise Mistake(Problem.NOT_ENROLLED, file=self._store.path.name)
         return self.enrolment
 
-    def enrol(self, number: bytes, offered: Enrolment) -> None:
-        """Commit what was agreed on under this device number.
+    @property
+    def number(self) -> bytes:
+        """The device's number in the stream that it takes part in."""
+        return self.enrolled.number
 
-        A first ledger starts as spent, unless it is a first install (rule 6). A later enrolment
-        may change the collector's address and the key, but not the terms.
+    def enrolment_secret(self, origin: str, stream: str) -> bytes:
+        """Return what this device shows, to this collector alone, to enrol in a stream."""
+        return enrolment_secret(self._secret, origin, stream, self._rejoins)
+
+    def enrol(self, offered: Enrolment) -> None:
+        """Commit what was agreed on.
+
+        A ledger whose past is unknown starts as spent (rule 6). A later enrolment may change the
+        collector's address, and with it number and key, but not the terms.
         """
         with self._store.change() as change:
-            if change.memory.number != number:  # the key belongs to another device
-                raise LedgerUnusable(Problem.LEDGER_REPLACED, file=self._store.path.name)
-            first = change.memory.first and change.vouched_for
             self._recall(change)
+            shown = self.enrolment_secret(Address.of(offered.url).origin, offered.terms.stream)
+            if number_of(shown) != offered.number:  # the key belongs to another device
+                raise LedgerUnusable(Problem.LEDGER_REPLACED, file=self._store.path.name)
             known = self.enrolment
             if known is not None and offered.terms.pin != known.terms.pin:
                 raise TermsRefused(
                     Problem.TERMS_DIFFER, given=offered.terms.pin, expected=known.terms.pin
                 )
+            past_known = change.memory.past_known and change.vouched_for
             change.enrol(offered)
             self.enrolment = offered
             if known is None:
-                self._ledger = Ledger((offered.terms.promise,))
-                if not first:
+                self._ledger = ledger_of(change.memory, offered.terms)
+                if not past_known:
                     self._count_as_spent(change, offered.terms)
+
+    def leave(self) -> Leave:
+        """Commit that the device has left its stream; return the farewell to the collector.
+
+        Number, key, secret and stored reports are deleted. The debits stay, and the promise binds
+        for another span, so that joining again is no way around the ledger.
+        """
+        with self._store.change() as change:
+            self._recall(change)
+            left = self.enrolled
+            mac = leave_mac(left.key, left.terms.stream)
+            farewell = Leave(left.terms.stream, DeviceProof(left.number, mac))
+            promise = left.terms.promise
+            ended = replace(promise, until=self.own_ms() + 1 + promise.span)
+            change.leave(ended, past_known=change.vouched_for)
+        self._load()
+        return farewell
 
     def own_ms(self) -> int:
         """Return own time now, in milliseconds, rounded down."""
@@ -123,6 +178,41 @@ class Account:
     def t(self) -> int:
         """The current timestamp, by label time."""
         return self.enrolled.terms.timestamp_at(self.label.now_ms())
+
+    def turn(self, taken: int | None = None) -> Turn:
+        """Return the next report that is due, in a timestamp other than `taken`.
+
+        Turns for which the budget is not free in time are passed over: too soon after an epoch has
+        changed the slot, for example.
+        """
+        now_ms = self.label.now_ms()
+        t = max(self.t, 1)
+        asked = self._next_round(t)
+        undelivered = asked.key in self._answered and asked.key not in self._delivered
+        if undelivered and asked.t != taken:
+            return Turn(asked, now_ms)  # the same bytes again
+        terms = self.enrolled.terms
+        free_ms = self._ledger.free_from(terms.epsilon_nano)
+        assert free_ms is not None, "a promise allows its whole epsilon"
+        first_ms = max(now_ms, now_ms + free_ms - self.own_ms())
+        t = max(t, terms.timestamp_at(first_ms))
+        while True:
+            asked = self._next_round(t)
+            at_ms = max(first_ms, terms.start_of(asked.t) + self._moment_ms)
+            is_new = asked.t != taken and asked.key not in self._answered
+            if is_new and at_ms < last_moment_ms(asked, terms):
+                return Turn(asked, at_ms)
+            t = asked.t + 1
+
+    def _next_round(self, t: int) -> Round:
+        """Return the round of this device's first turn from t on."""
+        terms = self.enrolled.terms
+        return Round.of_slot(terms, next_turn(self.enrolled.key, terms.window, t))
+
+    @property
+    def _moment_ms(self) -> int:
+        terms = self.enrolled.terms
+        return moment_ms(self._secret, terms.stream, terms.deadline_ms or terms.interval_ms)
 
     def consider(self, pin: str, asked: Round | Refused, reading: Reading) -> Outcome:
         """Decide about a round that was announced under `pin`.
@@ -149,7 +239,8 @@ class Account:
                 return decision
 
     def _decide(self, pin: str, asked: Round, look: Look) -> Decision:
-        state = State(self.enrolled.terms, self._ledger, self._answered, self._secret)
+        enrolled = self.enrolled
+        state = State(enrolled.terms, self._ledger, self._answered, self._secret, enrolled.key)
         return decide(pin, asked, state, self._own.at(look), self.label.now_ms())
 
     def _draw(self, pin: str, asked: Round, before: Look, value: int) -> Decision:
@@ -172,6 +263,7 @@ class Account:
             wall_ms = self._clock.wall_ms()
             change.enter(Entry(asked.t, asked.name, asked.epsilon_nano, report, own_ms, wall_ms))
             change.forget(own_ms - ledger.longest_span)
+            change.forget_promises(own_ms)
             change.count(self._refusals.values())
         self._refusals.clear()
         self._ledger = ledger.forget(own_ms)
@@ -181,7 +273,7 @@ class Account:
 
     def mark_time(self) -> None:
         """Save own time if a reboot would lose much of it; ignore a disk that fails."""
-        if self.enrolment is None or not self._ledger.forget(self.own_ms()).debits:
+        if not self._ledger.debits or not self._ledger.forget(self.own_ms()).debits:
             return
         passed = self._clock.steady_ms() - self._own.look.steady_ms
         if passed * MARKS_PER_SPAN >= self._ledger.longest_span:
@@ -191,7 +283,8 @@ class Account:
 
     def _submission(self, asked: Round, report: bytes) -> Submission:
         stream = self.enrolled.terms.stream
-        mac = report_mac(self.enrolled.key, report_prefix(stream, asked.name), report)
+        prefix = report_prefix(stream, self.enrolled.terms.pin, asked.name)
+        mac = report_mac(self.enrolled.key, prefix, report)
         return Submission(asked, SubmitReport(stream, asked.name, self.number, mac, report))
 
     def proof(self, after: int = 0) -> DeviceProof:
@@ -233,3 +326,12 @@ class Account:
         """Save the counts of refusals and own time, if the disk allows it."""
         self.save_refusals()
         self.mark_time()
+
+
+def ledger_of(memory: Memory, terms: Terms | None = None) -> Ledger:
+    """Return the ledger in a file, under these terms or else those of its enrolment."""
+    if terms is None and memory.enrolment is not None:
+        terms = memory.enrolment.terms
+    promises = memory.ended if terms is None else (terms.promise, *memory.ended)
+    debits = ((entry.own_ms, entry.nano) for entry in memory.entries)
+    return Ledger.of(promises, debits, memory.forgotten_ms)

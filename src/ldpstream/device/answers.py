@@ -9,7 +9,8 @@ from typing import Any
 from ldpstream.device.exchange import Response
 from ldpstream.device.rounds import Refused
 from ldpstream.errors import Problem
-from ldpstream.protocol.names import shown
+from ldpstream.protocol.limits import LATEST_MS
+from ldpstream.protocol.names import shown, whole
 
 LONGEST_RETRY_SECONDS = 3600.0
 LARGEST_SHORT = 1 << 17
@@ -25,6 +26,16 @@ def read_object(response: Response, what: str, most: int = LARGEST_SHORT) -> dic
     if not isinstance(answer, dict):
         raise Refused(Problem.ANSWER_MALFORMED, what=what, given=shown(response.body[:80]))
     return answer
+
+
+def now_in(response: Response) -> int | None:
+    """Return the collector's time in an answer, which every answer to a report should have."""
+    try:
+        answer = json.loads(response.body) if len(response.body) <= LARGEST_SHORT else None
+    except (ValueError, RecursionError):
+        return None
+    now_ms = answer.get("now_ms") if isinstance(answer, dict) else None
+    return now_ms if whole(now_ms, 0, LATEST_MS) else None
 
 
 def read_key(sent: object) -> bytes:

@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import cast
 
 from ldpstream.device.exchange import (
     LOOK_SECONDS,
     Address,
+    Connect,
     Request,
     Response,
     Stop,
@@ -45,18 +48,31 @@ class AsyncHttpTransport:
 
     async def send(self, url: str, request: Request) -> Response:
         address = Address.of(url)
+        async with self._limited(url, request):
+            return await self._send(url, address, write_request(address, request))
+
+    async def connect(self, url: str, step: Connect) -> None:
+        """Open a connection for the next request, unless an idle one is still there."""
+        address = Address.of(url)
+        async with self._limited(url, step):
+            kept = self._take(url) or await self._connect(url, address)
+            self._idle[url][kept] = None
+
+    @asynccontextmanager
+    async def _limited(self, url: str, step: Request | Connect) -> AsyncIterator[None]:
+        """Raise `Unreachable` when the block fails, takes too long or is told to stop."""
         try:
-            written = write_request(address, request)
-            async with asyncio.timeout(request.patience) as limit:
-                if request.stop is never:
-                    return await self._send(url, address, written)
-                self._stops.watch(limit, request.stop)
+            async with asyncio.timeout(step.patience) as limit:
+                if step.stop is never:
+                    yield
+                    return
+                self._stops.watch(limit, step.stop)
                 try:
-                    return await self._send(url, address, written)
+                    yield
                 finally:
                     self._stops.forget(limit)
         except TimeoutError as fault:
-            raise unreachable(url, STOPPED if request.stop() else TOO_SLOW) from fault
+            raise unreachable(url, STOPPED if step.stop() else TOO_SLOW) from fault
         except (OSError, ValueError) as fault:
             # ValueError: a host or path that makes no valid request, or an answer that is not HTTP.
             raise unreachable(url, fault) from fault

@@ -11,7 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ldpstream.device.store import COLUMNS, FORMAT, OLD, Entry
+from ldpstream.device.migrations import MIGRATIONS
+from ldpstream.device.schema import FORMAT
+from ldpstream.device.store import COLUMNS, OLD, Entry
 from ldpstream.durations import spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
@@ -48,6 +50,11 @@ class Book:
     def reports(self) -> tuple[Entry, ...]:
         return tuple(entry for entry in self.entries if entry.report is not None)
 
+    @property
+    def debits(self) -> tuple[Entry, ...]:
+        """What was spent: reports, and those of streams that were left, whose bytes are gone."""
+        return tuple(entry for entry in self.entries if not entry.unknown)
+
 
 @dataclass(frozen=True)
 class Check:
@@ -68,8 +75,8 @@ def check_ledger(path: Path) -> Check:
     """Read a device's file and check everything in it."""
     book = read_book(path)
     if book.terms is None:
-        faults = ("there are entries, but no terms that they were made under",)
-        return Check(book, (), faults if book.entries else (), ("the device is not enrolled",))
+        faults = ("there are reports, but no terms that they were made under",)
+        return Check(book, (), faults if book.reports else (), ("the device is not enrolled",))
     windows = tuple(_windows(book, book.terms))
     return Check(
         book,
@@ -89,7 +96,7 @@ def read_book(path: Path) -> Book:
             ((whole,),) = connection.execute("PRAGMA integrity_check(1)")
             if whole != "ok":
                 raise _no_ledger(path, f"it is damaged ({whole})")
-            if found == 1:
+            if found in MIGRATIONS:
                 raise _no_ledger(path, OLD)
             if found != FORMAT:
                 raise _no_ledger(path, f"it is not a device's file of format {FORMAT}")
@@ -135,10 +142,14 @@ def _no_ledger(path: Path, what: str) -> Mistake:
 
 
 def _windows(book: Book, terms: Terms) -> Iterator[Window]:
-    """Yield the window that starts at each report; the fullest window is among them."""
-    for first in book.reports:
+    """Yield the window that starts at each report; the fullest window is among them.
+
+    So are those that start with a debit of another stream and have a report of this one in them.
+    """
+    for first in book.debits:
         empty = Window(first.t, first.own_ms, terms.promise.span, 0)
-        yield replace(empty, nano=sum(entry.nano for entry in book.reports if entry in empty))
+        if any(entry in empty for entry in book.reports):
+            yield replace(empty, nano=sum(entry.nano for entry in book.debits if entry in empty))
 
 
 def _faults(book: Book, terms: Terms, windows: tuple[Window, ...]) -> Iterator[str]:
@@ -150,7 +161,7 @@ def _faults(book: Book, terms: Terms, windows: tuple[Window, ...]) -> Iterator[s
                 f"{window}: {window.nano} nano-epsilon were spent, and"
                 f" {terms.epsilon_nano} are allowed in any {spelled(terms.promise.span)}"
             )
-    for (t, name), times in Counter((entry.t, entry.round) for entry in book.entries).items():
+    for (t, name), times in Counter((entry.t, entry.round) for entry in book.reports).items():
         if times > 1:
             yield f"t={t}: round {name} has {times} entries, and one is allowed"
     for entry in book.entries:
@@ -159,7 +170,7 @@ def _faults(book: Book, terms: Terms, windows: tuple[Window, ...]) -> Iterator[s
 
 
 def _faults_of(entry: Entry, terms: Terms) -> Iterator[str]:
-    if (entry.round == "") != (entry.report is None):
+    if entry.unknown and entry.report is not None:
         yield f"t={entry.t}: round {entry.round or '(none)'}: a round or its report is missing"
     if entry.nano < 1:
         yield f"t={entry.t}: the report of round {entry.round} left without a debit"
@@ -178,7 +189,7 @@ def _malformed(entry: Entry, report: bytes, terms: Terms) -> str:
 
 def _broken_silences(book: Book, terms: Terms) -> Iterator[str]:
     """Yield the reports that were made while an unknown past required silence."""
-    for unknown in (entry for entry in book.entries if entry.report is None):
+    for unknown in (entry for entry in book.entries if entry.unknown):
         silence = Window(unknown.t, unknown.own_ms, terms.promise.span, unknown.nano)
         for entry in book.reports:
             if entry in silence and entry.own_ms > unknown.own_ms:
@@ -187,9 +198,11 @@ def _broken_silences(book: Book, terms: Terms) -> Iterator[str]:
 
 def _remarks(book: Book, terms: Terms) -> Iterator[str]:
     for entry in book.entries:
-        if entry.report is None:
+        if entry.unknown:
             span = spelled(terms.promise.span)
             yield f"the past was unknown at own time {entry.own_ms} ms: silent for {span} from then"
+    if left := len(book.debits) - len(book.reports):
+        yield f"{left} reports of a stream that was left: their debits count, their bytes are gone"
     for earlier, later in pairwise(book.entries):
         if later.at_ms < earlier.at_ms:
             yield (

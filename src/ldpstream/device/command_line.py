@@ -1,4 +1,4 @@
-"""The command line of a device: show its status, audit its ledger. It needs no other package.
+"""The command line of a device: status, audit of its ledger, leave. It needs no other package.
 
 It runs as `python -m ldpstream.device`, and as `ldpstream device` where that is installed.
 """
@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from ldpstream import __version__
 from ldpstream.device.checking import check_ledger
+from ldpstream.device.device import Device
 from ldpstream.device.display import check_lines, check_object, status_lines, status_object
 from ldpstream.device.status import read_status
 from ldpstream.errors import LdpStreamError, Mistake
@@ -63,6 +64,19 @@ def audit_ledger(file: Path, *, as_json: bool) -> int:
     return 1 if check.faults else 0
 
 
+def leave_stream(file: Path, *, as_json: bool) -> int:
+    """Leave the stream, and print whether the collector could be told."""
+    with Device.open(file) as device:
+        terms = device.session.account.enrolled.terms
+        told = device.leave()
+    if as_json:
+        print(json.dumps({"stream": terms.stream, "left": True, "told": told}))
+    else:
+        heard = "the collector was told" if told else "the collector could not be told"
+        print(f"left {terms.stream}: key, secret and reports are deleted, the debits stay; {heard}")
+    return 0
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print what is wrong in one line, without the usage, and exit."""
@@ -70,7 +84,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = _Parser(program, description="Inspect the file of a device.")
+    parser = _Parser(program, description="Inspect the file of a device, or leave its stream.")
     parser.add_argument("--version", action="version", version=f"ldpstream {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add(
@@ -85,6 +99,12 @@ def _parser(program: str) -> argparse.ArgumentParser:
         audit_ledger,
         "re-check the ledger and the reports that it keeps; exit status 1 if the promise was "
         "broken; nothing is written",
+    )
+    _add(
+        commands,
+        "leave",
+        leave_stream,
+        "leave the stream: tell the collector, delete key, secret and reports, keep the debits",
     )
     return parser
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -10,12 +11,9 @@ from typing import Any, Self, TypeVar
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.backoff import Jitter, system_jitter
 from ldpstream.device.exchange import (
-    Address,
     AsyncSleep,
     AsyncTransport,
     Conversation,
-    Request,
-    Response,
     Sleep,
     Stop,
     Transport,
@@ -54,6 +52,13 @@ class _Values:
     def t(self) -> int:
         """The current timestamp, as far as the device knows."""
         return self.session.account.t
+
+    def due_in(self) -> float:
+        """Return the seconds until the device reports next, for a scheduler that wakes it up.
+
+        Only a stream with slots allows a device to sleep until then: wake it up, and `poll`.
+        """
+        return self.session.due_in()
 
     def observe(self, value: Value | None) -> None:
         """Hold this value from now on.
@@ -135,13 +140,29 @@ class Device(_Values):
         token: str,
         *,
         pin: str | None = None,
+        plain_http: bool = False,
     ) -> Terms:
-        """Enrol in a collector's stream. Give `pin` to accept only the terms with that hash."""
-        Address.of(url)
-        return self._drive(self.session.enrol(stream, url, token, pin), url)
+        """Enrol in a collector's stream. Give `pin` to accept only the terms with that hash.
+
+        Over plain http, whoever reads the enrolment can report in this device's name. Outside of
+        this machine it is refused, unless `plain_http` is given.
+        """
+        return self._drive(self.session.enrol(stream, url, token, pin, plain_http), url)
+
+    def leave(self) -> bool:
+        """Leave the stream; return whether the collector could be told.
+
+        Number, key, secret and stored reports are deleted. What was spent is kept until it leaves
+        the window, so that `enrol` finds it.
+        """
+        url = self.session.account.enrolled.url
+        return self._drive(self.session.leave(), url)
 
     def poll(self, wait: int = 0) -> Heard:
-        """Ask once for rounds, with a long poll of up to `wait` seconds, and answer them."""
+        """Ask once for rounds, with a long poll of up to `wait` seconds, and answer them.
+
+        With slots nothing is asked: the device reports if its turn comes within `wait` seconds.
+        """
         return self._drive(self.session.poll(wait), self.session.account.enrolled.url)
 
     def run(
@@ -150,17 +171,19 @@ class Device(_Values):
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> None:
-        """Poll until `stop()` returns true, and pass the result of each poll to `tell`.
+        """Take part until `stop()` returns true, and pass what came of each step to `tell`.
 
         Faults of the network and of the disk are retried with backoff.
         """
         self._drive(self.session.run(stop, wait, tell), self.session.account.enrolled.url)
 
     def _drive(self, conversation: Conversation[T], url: str) -> T:
-        def send(request: Request) -> Response:
-            return self._transport.send(url, request)
-
-        return drive(conversation, send, self._sleep)
+        return drive(
+            conversation,
+            partial(self._transport.send, url),
+            self._sleep,
+            partial(self._transport.connect, url),
+        )
 
     def close(self) -> None:
         self.session.account.close()
@@ -221,10 +244,15 @@ class AsyncDevice(_Values):
         token: str,
         *,
         pin: str | None = None,
+        plain_http: bool = False,
     ) -> Terms:
         """Enrol, as `Device.enrol` does."""
-        Address.of(url)
-        return await self._drive(self.session.enrol(stream, url, token, pin), url)
+        return await self._drive(self.session.enrol(stream, url, token, pin, plain_http), url)
+
+    async def leave(self) -> bool:
+        """Leave the stream, as `Device.leave` does."""
+        url = self.session.account.enrolled.url
+        return await self._drive(self.session.leave(), url)
 
     async def poll(self, wait: int = 0) -> Heard:
         """Poll once, as `Device.poll` does."""
@@ -240,10 +268,12 @@ class AsyncDevice(_Values):
         await self._drive(self.session.run(stop, wait, tell), self.session.account.enrolled.url)
 
     async def _drive(self, conversation: Conversation[T], url: str) -> T:
-        def send(request: Request) -> Awaitable[Response]:
-            return self._transport.send(url, request)
-
-        return await drive_async(conversation, send, self._sleep)
+        return await drive_async(
+            conversation,
+            partial(self._transport.send, url),
+            self._sleep,
+            partial(self._transport.connect, url),
+        )
 
     async def close(self) -> None:
         self.session.account.close()

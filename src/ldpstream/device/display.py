@@ -32,7 +32,7 @@ def status_object(found: Status) -> Row:
         "entries": [
             {
                 "t": entry.t,
-                "round": entry.round or "(unknown past)",
+                "round": "(unknown past)" if entry.unknown else entry.round,
                 "spent_nano": entry.nano,
                 "at": _time(entry.at_ms),
             }

@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ LARGEST_ANSWER = 8 << 20
 """The most bytes of a response that are read: the terms of 65,536 labels fit."""
 PATIENCE = 10.0
 """Seconds for a whole request, apart from the time that a long poll asks for."""
+PORTS = {"http": 80, "https": 443}
 LOOK_SECONDS = 0.2
 """The longest time between two calls of a `Stop`."""
 
@@ -69,6 +71,17 @@ class Response:
 
 
 @dataclass(frozen=True)
+class Connect:
+    """A connection to be opened ahead of the request that will need it.
+
+    A device connects before it reads its value: where there is no network, nothing is debited.
+    """
+
+    patience: float = PATIENCE
+    stop: Stop = field(default=never, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class Pause:
     """A pause before the next step of a conversation."""
 
@@ -82,7 +95,7 @@ class Unreachable(LdpStreamError):
 
 
 T = TypeVar("T")
-Conversation = Generator[Request | Pause, Response | None, T]
+Conversation = Generator[Request | Connect | Pause, Response | None, T]
 
 
 class Transport(Protocol):
@@ -95,6 +108,10 @@ class Transport(Protocol):
         """
         ...
 
+    def connect(self, url: str, step: Connect) -> None:
+        """Open a connection to the collector, unless there is one; raise `Unreachable` if not."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -102,6 +119,8 @@ class AsyncTransport(Protocol):
     """A carrier of requests that does not block, otherwise like `Transport`."""
 
     async def send(self, url: str, request: Request) -> Response: ...
+
+    async def connect(self, url: str, step: Connect) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -128,17 +147,21 @@ def drive(
     conversation: Conversation[T],
     send: Callable[[Request], Response],
     sleep: Sleep = sleep_blocking,
+    connect: Callable[[Connect], None] = lambda step: None,
 ) -> T:
     """Carry out a conversation, blocking."""
     try:
         step = next(conversation)
         while True:
+            reply = None
             try:
-                if isinstance(step, Pause):
-                    sleep(step.seconds, step.stop)
-                    reply = None
-                else:
-                    reply = send(step)
+                match step:
+                    case Pause(seconds, stop):
+                        sleep(seconds, stop)
+                    case Connect():
+                        connect(step)
+                    case Request():
+                        reply = send(step)
             except Unreachable as fault:
                 step = conversation.throw(fault)
             else:
@@ -148,21 +171,29 @@ def drive(
         return result
 
 
+async def connected(step: Connect) -> None:
+    """Do nothing, where the transport needs no connection ahead of a request."""
+
+
 async def drive_async(
     conversation: Conversation[T],
     send: Callable[[Request], Awaitable[Response]],
     sleep: AsyncSleep = sleep_async,
+    connect: Callable[[Connect], Awaitable[None]] = connected,
 ) -> T:
     """Carry out a conversation on an event loop."""
     try:
         step = next(conversation)
         while True:
+            reply = None
             try:
-                if isinstance(step, Pause):
-                    await sleep(step.seconds, step.stop)
-                    reply = None
-                else:
-                    reply = await send(step)
+                match step:
+                    case Pause(seconds, stop):
+                        await sleep(seconds, stop)
+                    case Connect():
+                        await connect(step)
+                    case Request():
+                        reply = await send(step)
             except Unreachable as fault:
                 step = conversation.throw(fault)
             else:
@@ -198,7 +229,31 @@ class Address:
                 Problem.OPTION, option="the collector", given=repr(url), expected="its http(s) URL"
             )
         secure = parts.scheme == "https"
-        return cls(secure, parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"))
+        port = port or (PORTS["https"] if secure else PORTS["http"])
+        return cls(secure, parts.hostname, port, parts.path.rstrip("/"))
+
+    @property
+    def origin(self) -> str:
+        """The collector without its path, as a browser spells it.
+
+        >>> Address.of("HTTPS://Stats.Example:443/ldp").origin, Address.of("http://[::1]:80").origin
+        ('https://stats.example', 'http://[::1]')
+        """
+        scheme = "https" if self.secure else "http"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}" + ("" if self.port == PORTS[scheme] else f":{self.port}")
+
+    @property
+    def confidential(self) -> bool:
+        """Whether nobody on the way can read what is sent: over TLS, or within this machine."""
+        return self.secure or self.host == "localhost" or _is_loopback(self.host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def unreachable(url: str, what: object) -> Unreachable:

@@ -5,7 +5,8 @@ its reports, through a broker that `ldpstream bridge mqtt` connects with the col
 transport differs: the conversations, and every rule of the device, are the same as over HTTP.
 
 The topics are defined in `protocol/messages.py`: announcements are retained on the stream's topic
-of rounds, and a report is published to the topic of its round, as a record of a batch.
+of rounds, notices on that of notices, and a report is published to the topic of its round, as a
+record of a batch. With slots a device listens to notices only.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 from ldpstream.device.exchange import (
     LARGEST_ANSWER,
     LOOK_SECONDS,
+    Connect,
     Request,
     Response,
     unreachable,
@@ -28,8 +30,8 @@ from ldpstream.device.exchange import (
 from ldpstream.device.patience import Patience
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
-from ldpstream.protocol.limits import LARGEST_SERIAL
-from ldpstream.protocol.messages import ListRounds, SubmitReport, rounds_topic
+from ldpstream.protocol.limits import LARGEST_SERIAL, LATEST_MS
+from ldpstream.protocol.messages import ListRounds, SubmitReport, notice_topic, rounds_topic
 from ldpstream.protocol.names import whole
 
 if TYPE_CHECKING:
@@ -158,10 +160,12 @@ class MqttTransport:
         self._broker = broker
         self._http = HttpTransport()
         self._client: Client | None = None
-        self._stream = ""
+        self._topics: set[str] = set()
         self._news = threading.Condition()
         self._announcement = self._undated = b""
         self._serial = -1
+        self._notice: tuple[int, float] | None = None
+        """The collector's time in the last live notice, and when that came (monotonic seconds)."""
 
     def send(self, url: str, request: Request) -> Response:
         patience = Patience(request.patience, request.stop)
@@ -175,10 +179,13 @@ class MqttTransport:
             raise unreachable(self._broker.url, fault) from fault
         return self._http.send(url, request)
 
+    def connect(self, url: str, step: Connect) -> None:
+        """Do nothing: a device that publishes stays connected to its broker."""
+
     def _wait_for_rounds(
         self, stream: str, after: int, seconds: float, patience: Patience
     ) -> Response:
-        self._connected(stream, patience)
+        self._connected(rounds_topic(stream), patience)
         end = time.monotonic() + seconds
         live = False
         with self._news:
@@ -189,28 +196,37 @@ class MqttTransport:
             return Response(200, {}, self._announcement if live else self._undated)
 
     def _publish(self, message: SubmitReport, patience: Patience) -> Response:
-        client = self._connected(message.stream, patience)
+        client = self._connected(notice_topic(message.stream), patience)
         sending = client.publish(message.topic, message.record, AT_LEAST_ONCE)
         try:
             while not sending.is_published():
                 sending.wait_for_publish(patience.left())
         except (ValueError, RuntimeError) as fault:
             raise unreachable(self._broker.url, fault) from fault
-        return Response(202, {}, b"")
+        return Response(202, {}, self._answer())
 
-    def _connected(self, stream: str, patience: Patience) -> Client:
-        if self._client is None or self._stream != stream:
-            self.close()
+    def _answer(self) -> bytes:
+        """Return what the collector would have answered: the notice, with the time of now."""
+        if self._notice is None:
+            return b""
+        said_ms, heard = self._notice
+        return json.dumps({"now_ms": said_ms + int(1000 * (time.monotonic() - heard))}).encode()
+
+    def _connected(self, topic: str, patience: Patience) -> Client:
+        """Return a client that is connected and has subscribed to this topic."""
+        if self._client is None:
             client = self._broker.client()
             client.on_message = self._heard
-            topic = rounds_topic(stream)
-            self._broker.connect(
-                client,
-                heard=lambda client: client.subscribe(topic, AT_LEAST_ONCE),
-                patience=patience,
-            )
-            self._client, self._stream = client, stream
+            self._broker.connect(client, heard=self._subscribe, patience=patience)
+            self._client = client
+        if topic not in self._topics:
+            self._topics.add(topic)
+            self._subscribe(self._client)
         return self._client
+
+    def _subscribe(self, client: Client) -> None:
+        for topic in self._topics:
+            client.subscribe(topic, AT_LEAST_ONCE)
 
     def _heard(self, _: Client, __: Any, message: MQTTMessage) -> None:
         """Keep an announcement; the device validates it, not its transport.
@@ -222,16 +238,23 @@ class MqttTransport:
             return
         try:
             announcement = json.loads(message.payload)
+            if message.topic == notice_topic(message.topic.split("/")[2]):
+                self._take_notice(announcement, message.retain)
+                return
             serial = announcement["serial"]
             announcement.pop("now_ms", None)
             undated = json.dumps(announcement).encode()
-        except (ValueError, RecursionError, KeyError, TypeError):
+        except (ValueError, RecursionError, LookupError, TypeError):
             return
         if whole(serial, 0, LARGEST_SERIAL):
             with self._news:
                 self._announcement = undated if message.retain else bytes(message.payload)
                 self._undated, self._serial = undated, serial
                 self._news.notify_all()
+
+    def _take_notice(self, notice: dict[str, Any], retained: bool) -> None:
+        if not retained and whole(notice["now_ms"], 0, LATEST_MS):
+            self._notice = notice["now_ms"], time.monotonic()
 
     def close(self) -> None:
         self._http.close()

@@ -9,6 +9,8 @@ from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.epsilon import LARGEST_NANO
 from ldpstream.protocol.limits import LARGEST_SERIAL, LATEST_MS, MOST_ROUNDS
 from ldpstream.protocol.names import is_round_name, shown, whole
+from ldpstream.protocol.slots import round_name
+from ldpstream.protocol.terms import Terms
 
 
 class Refused(LdpStreamError):
@@ -29,6 +31,11 @@ class Round:
     def key(self) -> tuple[int, str]:
         """The identity of the round: several rounds of one timestamp differ in their names."""
         return self.t, self.name
+
+    @classmethod
+    def of_slot(cls, terms: Terms, t: int) -> Round:
+        """Return the round of a timestamp with slots, which follows from the terms."""
+        return cls(round_name(t), t, terms.epsilon_nano, terms.deadline_of(t), (1, 1))
 
     @classmethod
     def read(cls, sent: object) -> Round:

@@ -16,7 +16,8 @@ from ldpstream.device.rounds import Refused, Round
 from ldpstream.errors import Problem
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.protocol.names import shown
-from ldpstream.protocol.terms import Terms
+from ldpstream.protocol.slots import is_turn, round_name
+from ldpstream.protocol.terms import Selection, Terms
 
 ANSWERS_PER_TIMESTAMP = 4
 """The limit, on average over a window: a mechanism asks at most twice, and answers are stored."""
@@ -28,10 +29,11 @@ for a device to wait for it: a report that arrives too late is debited for nothi
 class Silence(Enum):
     """A reason to send nothing that is not a fault. From outside, all of them look alike."""
 
-    NOT_SELECTED = "the coin said no"
+    NOT_SELECTED = "the coin, or the slot, said no"
     TOO_LATE = "the deadline has passed"
     MOVED_ON = "its timestamp ended while the value was read"
     DELIVERED = "the report has arrived"
+    TOO_EARLY = "the budget is not free yet, and the application does not wait"
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class State:
     ledger: Ledger
     answered: Mapping[tuple[int, str], bytes]
     secret: bytes
+    key: bytes
 
 
 def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:
@@ -82,7 +85,7 @@ def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> 
         return Refused(problem, round=asked.name, t=asked.t, now=now)
     if asked.deadline_ms <= label_ms:
         return Silence.TOO_LATE
-    if not selects(state.secret, asked):
+    if not _is_selected(asked, state):
         return Silence.NOT_SELECTED
     return _within_budget(asked, state, own_ms, label_ms)
 
@@ -96,14 +99,29 @@ def _within_budget(asked: Round, state: State, own_ms: int, label_ms: int) -> De
     free_ms = ledger.free_from(asked.epsilon_nano)
     if free_ms is not None:
         wait_ms = free_ms - own_ms
-        margin_ms = min(MARGIN_MS, terms.interval_ms // 16)
-        last_ms = min(asked.deadline_ms, terms.end_of(asked.t)) - margin_ms
-        if label_ms + wait_ms < last_ms:
+        if label_ms + wait_ms < last_moment_ms(asked, terms):
             return TooEarly(asked, wait_ms)
     left = ledger.left(own_ms)
     return Refused(
         Problem.BUDGET_SPENT, round=asked.name, t=asked.t, asked=asked.epsilon_nano, left=left
     )
+
+
+def last_moment_ms(asked: Round, terms: Terms) -> int:
+    """Return the label time until which a device waits for its budget to answer a round."""
+    margin_ms = min(MARGIN_MS, terms.interval_ms // 16)
+    return min(asked.deadline_ms, terms.end_of(asked.t)) - margin_ms
+
+
+def _is_selected(asked: Round, state: State) -> bool:
+    """Return whether it is for this device to answer; its value has no part in that.
+
+    With slots nobody asks: an announced round other than that of the device's own turn is not one.
+    """
+    terms = state.terms
+    if terms.selection is not Selection.SLOTS:
+        return selects(state.secret, asked)
+    return asked.name == round_name(asked.t) and is_turn(state.key, terms.window, asked.t)
 
 
 def selects(secret: bytes, asked: Round) -> bool:

@@ -2,9 +2,9 @@
 
 CREATE TABLE device (
   one          INTEGER PRIMARY KEY CHECK (one = 1),  -- one device per file
-  number       BLOB NOT NULL CHECK (length(number) = 16),  -- drawn by the device; the collector knows it by this
-  secret       BLOB NOT NULL CHECK (length(secret) = 32),  -- keys the coin tosses; never leaves the device
-  first        INTEGER NOT NULL CHECK (first IN (0, 1)),  -- 1 if an installer said that the device has no past
+  secret       BLOB NOT NULL CHECK (length(secret) = 32),  -- of coins, moments and numbers; never leaves the device
+  rejoins      INTEGER NOT NULL,  -- how often the device has left a stream
+  past_known   INTEGER NOT NULL CHECK (past_known IN (0, 1)),  -- 1 if the debits are all there are: an installer said so, or the device has left a stream
   own_ms       INTEGER NOT NULL,  -- own time at the last commit ...
   wall_ms      INTEGER NOT NULL,  -- ... and what the clocks said then
   steady_ms    INTEGER NOT NULL,
@@ -17,12 +17,20 @@ CREATE TABLE enrolment (
   one        INTEGER PRIMARY KEY CHECK (one = 1),
   url        TEXT NOT NULL,     -- of the collector
   terms      TEXT NOT NULL,     -- canonical JSON; their hash is the pin
+  number     BLOB NOT NULL CHECK (length(number) = 16),  -- the collector knows the device by this
   key        BLOB NOT NULL CHECK (length(key) = 32),  -- signs reports
-  selection  TEXT NOT NULL,     -- 'open' or 'roster'
   at_ms      INTEGER NOT NULL   -- by the wall clock
 ) STRICT;
 
--- A debit is the row of its report: neither can be on disk without the other.
+-- Promises that ended when the device left a stream. They bind until their span has passed.
+CREATE TABLE ended (
+  epsilon_nano INTEGER NOT NULL,
+  span_ms      INTEGER NOT NULL,
+  until_ms     INTEGER NOT NULL   -- own time
+) STRICT;
+
+-- A debit is the row of its report: neither can be on disk without the other. The reports of a stream
+-- that was left are deleted, and their debits stay.
 CREATE TABLE ledger (
   t          INTEGER NOT NULL,  -- as asked; 0 where the past is unknown and counts as spent
   round      TEXT NOT NULL,     -- '' where the past is unknown
@@ -30,9 +38,9 @@ CREATE TABLE ledger (
   report     BLOB,              -- what was sent, and will be sent again if asked again
   own_ms     INTEGER NOT NULL,  -- own time after the value was read: budgets are kept by it
   at_ms      INTEGER NOT NULL,  -- the same by the wall clock, for people
-  PRIMARY KEY (t, round),
-  CHECK ((round = '') = (report IS NULL))
-) STRICT, WITHOUT ROWID;
+  CHECK (round <> '' OR report IS NULL)
+) STRICT;
+CREATE UNIQUE INDEX one_report_a_round ON ledger (t, round) WHERE report IS NOT NULL OR round = '';
 
 -- What was refused, by reason; for people to read.
 CREATE TABLE refusals (

@@ -1,17 +1,23 @@
-"""A device's conversations with a collector: enrol, poll for rounds, answer, retry with backoff."""
+"""A device's conversations with a collector: enrol, report, retry with backoff, leave.
+
+A device of a stream with slots reports unasked, by its own clock. Others poll for rounds.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from ldpstream.device.account import Account, Outcome, Submission
-from ldpstream.device.answers import read_key, read_object, refusal_in, retry_after
+from ldpstream.device.account import Account, Outcome, Submission, Turn
+from ldpstream.device.answers import now_in, read_key, read_object, refusal_in, retry_after
 from ldpstream.device.backoff import Jitter, pause_after, system_jitter
 from ldpstream.device.exchange import (
     LARGEST_ANSWER,
     PATIENCE,
+    Address,
+    Connect,
     Conversation,
     Pause,
     Request,
@@ -26,22 +32,29 @@ from ldpstream.device.store import Enrolment, LedgerUnusable, Store
 from ldpstream.device.values import HeldValue, Warn, log_warning
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.randomness import Source, SystemSource
+from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.limits import LATEST_MS, LONGEST_WAIT
 from ldpstream.protocol.messages import Enrol, ListRounds
 from ldpstream.protocol.names import STREAM_NAME, is_stream_name, shown, whole
-from ldpstream.protocol.terms import Terms, TermsRefused
+from ldpstream.protocol.terms import Selection, Terms, TermsRefused
 
 ENROLMENT_TRIES = 6
+FAREWELLS = 3
+"""How often a device that leaves tries to tell the collector."""
+LONGEST_NAP = 60.0
+"""Seconds until a device that waits for its turn looks at the clock again: a machine may sleep."""
 LONGEST_ENROLMENT_PAUSE = 60.0
 """Seconds; if the collector asks for a longer pause, the enrolment fails and says so."""
 FIRST_PAUSE = 1.0
+TRY_AGAIN = (425, 429)
+"""Too early for this collector's clock, or too many requests."""
 
 
 @dataclass(frozen=True)
 class Heard:
-    """The outcome of one announcement."""
+    """The outcome of one announcement or, with slots, of one turn."""
 
-    serial: int
+    serial: int = 0
     delivered: list[Round] = field(default_factory=list)
     undelivered: list[LdpStreamError] = field(default_factory=list)
     """The faults of reports that are not known to have arrived. Their debits stand."""
@@ -62,29 +75,29 @@ class Session:
         self._clock = store.clock
         self._jitter = jitter
         self._serial = 0
+        self._taken: int | None = None
+        """The timestamp in which this process has last taken its turn."""
         self._named = False
         self._stop: Stop = never
         self.value = HeldValue(warn)
         self.account = Account(store, source or SystemSource())
 
-    def enrol(self, stream: str, url: str, token: str, pin: str | None) -> Conversation[Terms]:
+    def enrol(
+        self, stream: str, url: str, token: str, pin: str | None, plain_http: bool = False
+    ) -> Conversation[Terms]:
         """Agree on a stream's terms, once; later, only the address and the key can change.
 
-        The token is empty if the stream lets anyone enrol.
+        The token is empty if the stream lets anyone enrol. Who reads the enrolment can report in
+        this device's name, so it needs TLS, unless `plain_http` says that it does not.
         """
-        if not is_stream_name(stream):
-            expected = f"a stream's name: {STREAM_NAME}"
-            raise Mistake(
-                Problem.OPTION, option="the stream", given=shown(stream), expected=expected
-            )
-        if not (token.isascii() and token.isprintable()):
-            # The token is not shown: it is a secret, even if malformed.
-            raise Mistake(
-                Problem.OPTION, option="the token", given="unprintable", expected="plain ASCII"
-            )
-        number = self.account.number
+        address = Address.of(url)
+        _check_names(stream, token)
+        if not (address.confidential or plain_http):
+            raise Mistake(Problem.PLAIN_HTTP, url=url)
+        shown_once = self.account.enrolment_secret(address.origin, stream)
+        number = number_of(shown_once)
         response = yield from self._insist(
-            Request.of(Enrol(stream, token, number), stop=self._stop),
+            Request.of(Enrol(stream, token, shown_once), stop=self._stop),
             give_up=lambda failures, pause: (
                 failures == ENROLMENT_TRIES or pause > LONGEST_ENROLMENT_PAUSE
             ),
@@ -103,13 +116,41 @@ class Session:
             raise TermsRefused(Problem.TERMS_MALFORMED, what=what)
         if whole(answer.get("now_ms"), 0, LATEST_MS):
             self.account.label.correct(answer["now_ms"])
-        selection = "open" if answer.get("selection") == "open" else "roster"
+        if answer.get("device") != number.hex():
+            raise Refused(
+                Problem.ANSWER_MALFORMED, what="device", given=shown(answer.get("device"))
+            )
         key = read_key(answer.get("key"))
-        self.account.enrol(number, Enrolment(url, terms, key, selection, self._clock.wall_ms()))
+        self.account.enrol(Enrolment(url, terms, number, key, self._clock.wall_ms()))
         return terms
 
+    def leave(self) -> Conversation[bool]:
+        """Leave the stream, and return whether the collector was told.
+
+        What identifies the device is deleted first, so that nothing is sent any more whatever the
+        collector answers. The debits stay.
+        """
+        farewell = self.account.leave()
+        try:
+            response = yield from self._insist(
+                Request.of(farewell, stop=self._stop),
+                give_up=lambda failures, pause: failures == FAREWELLS,
+            )
+        except (Unreachable, Refused):
+            return False
+        return response.status == 200
+
     def poll(self, wait: int = LONGEST_WAIT) -> Conversation[Heard]:
-        """Ask for rounds, waiting up to so many seconds for news, and answer them."""
+        """Ask for rounds, waiting up to so many seconds for news, and answer them.
+
+        With slots: take the device's turn, if it comes within so many seconds.
+        """
+        if self._speaks_unasked:
+            turn = self.account.turn(self._taken)
+            if self._until(turn) > 1000 * wait:
+                return Heard()
+            yield Pause(self._until(turn) / 1000, self._stop)
+            return (yield from self._take(turn, 1000 * wait))
         response = yield from self._list_rounds(wait)
         if response.status == 404 and not self._identifies:
             self._named = True  # the stream may be a private one
@@ -129,13 +170,37 @@ class Session:
         return heard
 
     @property
+    def _speaks_unasked(self) -> bool:
+        return self.account.enrolled.terms.selection is Selection.SLOTS
+
+    def due_in(self) -> float:
+        """Return the seconds until this device reports next, by what it knows; slots only."""
+        return self._until(self.account.turn(self._taken)) / 1000
+
+    def _until(self, turn: Turn) -> int:
+        return max(0, turn.at_ms - self.account.label.now_ms())
+
+    def _take(self, turn: Turn, most_ms: float = math.inf) -> Conversation[Heard]:
+        """Report, now that it is the device's turn: connect first, then read and send.
+
+        Without a connection nothing is drawn, and the turn can be taken later.
+        """
+        yield Connect(self._patience(turn.round), self._stop)
+        terms = self.account.enrolled.terms
+        heard = yield from self.answer(Announcement(0, terms.pin, (turn.round,)), most_ms)
+        if not self._stop():
+            self._taken = turn.round.t
+        self.account.mark_time()
+        return heard
+
+    @property
     def _identifies(self) -> bool:
         """Whether this device tells its number when it listens.
 
         With open selection everyone is asked alike, and who listens is nobody's business, unless
         the stream is private: then it is unknown to whoever does not prove to take part.
         """
-        return self._named or self.account.enrolled.selection == "roster"
+        return self._named or self.account.enrolled.terms.selection is not Selection.OPEN
 
     def _list_rounds(self, wait: int) -> Conversation[Response]:
         proof = self.account.proof(self._serial) if self._identifies else None
@@ -148,10 +213,10 @@ class Session:
         if announcement.now_ms is not None:
             self.account.label.correct(announcement.now_ms, heard_steady_ms)
 
-    def answer(self, announcement: Announcement) -> Conversation[Heard]:
+    def answer(self, announcement: Announcement, most_ms: float = math.inf) -> Conversation[Heard]:
         """Answer the rounds of an announcement, as far as the rules allow.
 
-        Rounds for which it is too early are retried after the others.
+        Rounds for which it is too early, by at most `most_ms`, are retried after the others.
         """
         heard = Heard(announcement.serial)
         pending: Sequence[Round | Refused] = announcement.rounds
@@ -163,8 +228,10 @@ class Session:
                 match self.consider(announcement.pin, asked):
                     case Submission() as submission:
                         yield from self._deliver(submission, heard)
-                    case TooEarly() as waiting:
+                    case TooEarly() as waiting if waiting.wait_ms <= most_ms:
                         early.append(waiting)
+                    case TooEarly():
+                        heard.silences.append(Silence.TOO_EARLY)
                     case Silence() as silence:
                         heard.silences.append(silence)
                     case Refused() as refusal:
@@ -186,12 +253,30 @@ class Session:
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> Conversation[None]:
-        """Poll until `stop()` returns true; after every fault, retry with backoff."""
+        """Report until `stop()` returns true; after every fault, retry with backoff."""
         self._stop = stop
         try:
-            yield from self._run(wait, tell)
+            yield from self._run_slots(tell) if self._speaks_unasked else self._run(wait, tell)
         finally:
             self._stop = never
+
+    def _run_slots(self, tell: Callable[[Heard], None]) -> Conversation[None]:
+        """Take the device's turns as they come."""
+        failures = 0
+        while not self._stop():
+            try:
+                turn = self.account.turn(self._taken)
+                if wait_ms := self._until(turn):
+                    yield Pause(min(wait_ms / 1000, LONGEST_NAP), self._stop)
+                    continue
+                heard = yield from self._take(turn)
+            except (Unreachable, Refused, LedgerUnusable) as fault:
+                self.account.note(fault)
+                failures += 1
+                yield self._pause(failures, 0.0)
+                continue
+            failures = 0
+            tell(heard)
 
     def _run(self, wait: int, tell: Callable[[Heard], None]) -> Conversation[None]:
         failures = 0
@@ -213,16 +298,13 @@ class Session:
 
     def _deliver(self, submission: Submission, heard: Heard) -> Conversation[None]:
         """Send a report until it arrives, is refused, or its round or its timestamp is over."""
-        asked = submission.round
-        terms = self.account.enrolled.terms
-        over_ms = min(asked.deadline_ms, terms.end_of(asked.t)) - self.account.label.now_ms()
-        left = max(0, min(over_ms, terms.interval_ms)) / 1000  # at most one interval
-        give_up_ms = self._clock.steady_ms() + 1000 * left
-        patience = min(PATIENCE, max(left, FIRST_PAUSE))
-        request = Request.of(submission.message, patience, self._stop)
+        asked, terms = submission.round, self.account.enrolled.terms
+        give_up_ms = self._clock.steady_ms() + terms.interval_ms  # however often time is corrected
+        request = Request.of(submission.message, self._patience(asked), self._stop)
 
         def is_over(failures: int, pause: float) -> bool:
-            return self._clock.steady_ms() + 1000 * pause >= give_up_ms
+            too_long = self._clock.steady_ms() + 1000 * pause >= give_up_ms
+            return too_long or 1000 * pause >= self._left_ms(asked)
 
         try:
             response = yield from self._insist(request, is_over)
@@ -234,10 +316,22 @@ class Session:
             self.account.arrived(asked)
             heard.delivered.append(asked)
 
+    def _left_ms(self, asked: Round) -> int:
+        """Return how long a report of this round can still arrive."""
+        end_ms = min(asked.deadline_ms, self.account.enrolled.terms.end_of(asked.t))
+        return end_ms - self.account.label.now_ms()
+
+    def _patience(self, asked: Round) -> float:
+        """Return the seconds for one attempt to connect, or to send a report of this round."""
+        return min(PATIENCE, max(self._left_ms(asked) / 1000, FIRST_PAUSE))
+
     def _insist(
         self, request: Request, give_up: Callable[[int, float], bool]
     ) -> Conversation[Response]:
-        """Retry a request with backoff until the answer is neither 429 nor 5xx, or `give_up`."""
+        """Retry a request with backoff until its answer is final, or `give_up`.
+
+        An answer is not final if it is 425, 429 or 5xx. Each is heeded: it may correct label time.
+        """
         for failures in count(1):
             fault: LdpStreamError
             try:
@@ -245,7 +339,9 @@ class Session:
             except Unreachable as lost:
                 fault, at_least = lost, 0.0
             else:
-                if response.status != 429 and response.status < 500:
+                if (now_ms := now_in(response)) is not None:
+                    self.account.label.correct(now_ms)
+                if response.status not in TRY_AGAIN and response.status < 500:
                     return response
                 fault = refusal_in(response, f"{request.method} {request.path}")
                 at_least = retry_after(response)
@@ -261,6 +357,17 @@ class Session:
         if self.account.enrolment is not None:
             first = min(first, self.account.enrolment.terms.interval_ms / 10_000)
         return Pause(pause_after(failures, first, at_least, self._jitter), self._stop)
+
+
+def _check_names(stream: str, token: str) -> None:
+    if not is_stream_name(stream):
+        expected = f"a stream's name: {STREAM_NAME}"
+        raise Mistake(Problem.OPTION, option="the stream", given=shown(stream), expected=expected)
+    if not (token.isascii() and token.isprintable()):
+        # The token is not shown: it is a secret, even if malformed.
+        raise Mistake(
+            Problem.OPTION, option="the token", given="unprintable", expected="plain ASCII"
+        )
 
 
 def _ask(request: Request) -> Conversation[Response]:

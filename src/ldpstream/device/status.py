@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ldpstream.device.account import ledger_of
 from ldpstream.device.clock import Look
 from ldpstream.device.store import Entry, Memory, RefusalCount, Store
 from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import MachineClock, SystemClock
-from ldpstream.privacy.ledger import Ledger
 from ldpstream.protocol.terms import Terms
 
 
@@ -17,7 +17,8 @@ from ldpstream.protocol.terms import Terms
 class Status:
     """The state of a device now."""
 
-    number: str
+    number: str | None
+    """The device's number in the stream; None if it takes part in none."""
     url: str | None
     terms: Terms | None
     t: int | None
@@ -36,19 +37,18 @@ def read_status(path: Path, clock: MachineClock | None = None) -> Status:
         raise Mistake(Problem.DATA_FILE, file=path, what="no such file", fix="give a device's file")
     memory = Store(path).load()
     if memory.enrolment is None:
-        return Status(memory.number.hex(), None, None, None, None, None, (), memory.refusals)
+        return Status(None, None, None, None, None, None, memory.entries, memory.refusals)
     return _enrolled(memory, memory.enrolment.terms, Look.at(clock or SystemClock()))
 
 
 def _enrolled(memory: Memory, terms: Terms, now: Look) -> Status:
     assert memory.enrolment is not None
-    debits = ((entry.own_ms, entry.nano) for entry in memory.entries)
-    ledger = Ledger.of((terms.promise,), debits, memory.forgotten_ms)
+    ledger = ledger_of(memory)
     own_ms = memory.own.resumed(now).own_ms
     full_ms = ledger.free_from(terms.epsilon_nano)
     assert full_ms is not None, "a promise allows its whole epsilon"
     return Status(
-        memory.number.hex(),
+        memory.enrolment.number.hex(),
         memory.enrolment.url,
         terms,
         terms.timestamp_at(now.wall_ms),

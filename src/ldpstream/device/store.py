@@ -15,18 +15,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 
 from ldpstream.device.clock import Look, OwnTime
+from ldpstream.device.migrations import MIGRATIONS
+from ldpstream.device.schema import FORMAT, insert_device, make_tables, new_secret
 from ldpstream.device.witness import ChangeTime, Witness
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.machine_clock import MachineClock, SystemClock
+from ldpstream.privacy.ledger import Promise
 from ldpstream.protocol.terms import Terms, TermsRefused
 
-FORMAT = 2
-"""The PRAGMA user_version of the file, which is raised when the schema changes."""
-OLD = "is of release 0.1.0; it is migrated when a device opens it"
+OLD = "is of an earlier release; it is migrated when a device opens it"
 BUSY_SECONDS = 5.0
 OWNER_ONLY = 0o600
 
@@ -37,7 +37,7 @@ class LedgerUnusable(LdpStreamError):
 
 @dataclass(frozen=True)
 class Entry:
-    """A debit with its report, or without one where the past is unknown."""
+    """A debit with its report; without one if the past is unknown, or the stream was left."""
 
     t: int
     round: str
@@ -51,6 +51,11 @@ class Entry:
         """The identity of the round, by which it is recognised when it is asked again."""
         return self.t, self.round
 
+    @property
+    def unknown(self) -> bool:
+        """Whether it stands for a past that is unknown, and counts as spent."""
+        return not self.round
+
 
 COLUMNS = ", ".join(Entry.__dataclass_fields__)
 
@@ -61,8 +66,9 @@ class Enrolment:
 
     url: str
     terms: Terms
+    number: bytes
+    """The device's number in this stream."""
     key: bytes = field(repr=False)
-    selection: str
     at_ms: int
 
 
@@ -80,13 +86,16 @@ class RefusalCount:
 class Memory:
     """The whole content of the file."""
 
-    number: bytes
     secret: bytes = field(repr=False)
-    first: bool
-    """Whether an installer said that this person's device has no past; false once enrolled."""
+    rejoins: int
+    """How often the device has left a stream."""
+    past_known: bool
+    """Whether a new enrolment need not count as spent: no debits are missing."""
     own: OwnTime
     forgotten_ms: int | None
     enrolment: Enrolment | None
+    ended: tuple[Promise, ...]
+    """The promises of streams that were left."""
     entries: tuple[Entry, ...]
     refusals: tuple[RefusalCount, ...]
 
@@ -124,18 +133,34 @@ class Change:
                 "UPDATE device SET forgotten_ms = max(coalesce(forgotten_ms, ?1), ?1)", (newest,)
             )
 
+    def forget_promises(self, own_ms: int) -> None:
+        """Delete the promises that do not bind any more at this own time."""
+        self._connection.execute("DELETE FROM ended WHERE until_ms <= ?", (own_ms,))
+
     def enrol(self, enrolment: Enrolment) -> None:
         """Store an enrolment. From then on it is no first install any more."""
-        self._execute("UPDATE device SET first = 0")
+        self._execute("UPDATE device SET past_known = 0")
         self._execute(
             "INSERT OR REPLACE INTO enrolment VALUES (1, ?, ?, ?, ?, ?)",
             (
                 enrolment.url,
                 enrolment.terms.canonical,
+                enrolment.number,
                 enrolment.key,
-                enrolment.selection,
                 enrolment.at_ms,
             ),
+        )
+
+    def leave(self, ended: Promise, past_known: bool) -> None:
+        """Forget the enrolment, the secret and all reports; keep the debits and the promise."""
+        self._execute("DELETE FROM enrolment")
+        self._execute("UPDATE ledger SET report = NULL")
+        self._execute(
+            "UPDATE device SET secret = ?, rejoins = rejoins + 1, past_known = ?",
+            (new_secret(), past_known),
+        )
+        self._execute(
+            "INSERT INTO ended VALUES (?, ?, ?)", (ended.epsilon_nano, ended.span, ended.until)
         )
 
     def count(self, refusals: Iterable[RefusalCount]) -> None:
@@ -172,7 +197,7 @@ class Store:
         they are unchanged, the witness need not be asked again."""
 
     def create(self, first_install: bool) -> None:
-        """Create the file, with a device number and a secret; refuse if there is one already.
+        """Create the file, with a secret; refuse if there is one already.
 
         It is written to a temporary file and moved into place atomically, never readable by others.
         """
@@ -190,9 +215,9 @@ class Store:
         stamp = self._witness.stamp(draft.stat())
         with _connection(draft) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            _make_tables(connection)
-            drawn = (secrets.token_bytes(16), secrets.token_bytes(32))
-            _insert_device(connection, *drawn, first_install, Look.at(self.clock), stamp)
+            make_tables(connection)
+            own = OwnTime(0, Look.at(self.clock))
+            insert_device(connection, new_secret(), first_install, own, stamp=stamp)
             connection.execute("COMMIT")
         return stamp
 
@@ -241,7 +266,7 @@ class Store:
         seen = self._left is not None and self._left[0] == _state(found)
         if not seen:
             self._check_content(connection)
-        taken_over = not seen and self._take_over(connection)
+        migrated = None if seen else self._migrate(connection)
         self._check_format(connection)
         memory, stamp = _memory(connection)
         # `_left` was read after the lock was released: the stamp tells whether another wrote then.
@@ -250,11 +275,13 @@ class Store:
         own = memory.own.resumed(Look.at(self.clock))
         another_boot = own.look.boot != memory.own.look.boot
         memory = replace(memory, own=own)
-        vouched_for = untouched or (not taken_over and self._witness.vouches(found, stamp))
+        # What release 0.1.0 has sent is unknown, whoever vouches for its file.
+        vouched_for = untouched or (migrated != 1 and self._witness.vouches(found, stamp))
         if vouched_for and not untouched:
             self._witness.committed(stamp)  # else a rollback of what is sent now could go unnoticed
         change = Change(connection, memory, stamp, vouched_for)
-        change.made = taken_over or another_boot  # own time is most exact within a boot
+        # Own time is most exact within a boot.
+        change.made = migrated is not None or another_boot
         return change
 
     def _commit(
@@ -263,7 +290,7 @@ class Store:
         now, change.stamp = Look.at(self.clock), self._witness.stamp(found)
         connection.execute(
             "UPDATE device SET own_ms = ?, wall_ms = ?, steady_ms = ?, boot = ?, stamp = ?,"
-            " first = min(first, ?)",  # a restored copy is no first install
+            " past_known = min(past_known, ?)",  # of a restored copy it is not
             (
                 change.memory.own.at(now),
                 now.wall_ms,
@@ -284,34 +311,19 @@ class Store:
             raise OSError("was replaced while it was being written")
         self._witness.committed(change.stamp)
 
-    def _take_over(self, connection: sqlite3.Connection) -> bool:
-        """Migrate a file of release 0.1.0 to this format; return whether it was one.
-
-        Its debits are dropped, and the caller counts everything as spent: they were entered by
-        label time, and more than they say may have been sent.
-        """
+    def _migrate(self, connection: sqlite3.Connection) -> int | None:
+        """Migrate a file of an earlier format; return which one it was, or None."""
         ((found,),) = connection.execute("PRAGMA user_version")
-        if found != 1:
-            return False
-        device = connection.execute("SELECT number, secret FROM device").fetchall()
-        enrolled = connection.execute(
-            "SELECT url, terms, key, selection, at_ms FROM enrolment"
-        ).fetchall()
-        refusals = connection.execute("SELECT * FROM refusals").fetchall()
-        for table in ("device", "enrolment", "ledger", "refusals"):
-            connection.execute(f"DROP TABLE {table}")
-        _make_tables(connection)
-        for number, secret in device:
-            _insert_device(connection, number, secret, False, Look.at(self.clock), "")
-        connection.executemany("INSERT INTO enrolment VALUES (1, ?, ?, ?, ?, ?)", enrolled)
-        connection.executemany("INSERT INTO refusals VALUES (?, ?, ?, ?)", refusals)
-        return True
+        if found not in MIGRATIONS:
+            return None
+        MIGRATIONS[found](connection, Look.at(self.clock))
+        return int(found)
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
         ((found,),) = connection.execute("PRAGMA user_version")
         if found != FORMAT:
             what = f"has format {found}, and this program knows {FORMAT}"
-            if found == 1:
+            if found in MIGRATIONS:
                 what = OLD
             raise LedgerUnusable(Problem.LEDGER_FILE, file=self.path.name, what=what)
 
@@ -352,64 +364,44 @@ def _connection(path: Path) -> Iterator[sqlite3.Connection]:
         # commit: a power cut could bring the journal back and undo the debit. EXTRA does.
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA secure_delete = ON")  # keys of a stream that was left
         yield connection
     finally:
         connection.close()
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
-    schema = files(__package__).joinpath("schema.sql").read_text("utf-8")
-    lines = (line.partition("--")[0] for line in schema.splitlines())
-    for statement in "\n".join(lines).split(";"):  # `executescript` would commit first
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
-
-
-def _insert_device(
-    connection: sqlite3.Connection,
-    number: bytes,
-    secret: bytes,
-    first: bool,
-    now: Look,
-    stamp: str,
-) -> None:
-    """Insert the device; its own time begins now."""
-    connection.execute(
-        "INSERT INTO device VALUES (1, ?, ?, ?, 0, ?, ?, ?, NULL, ?)",
-        (number, secret, first, now.wall_ms, now.steady_ms, now.boot, stamp),
-    )
-
-
 def _memory(connection: sqlite3.Connection) -> tuple[Memory, str]:
     device = connection.execute(
-        "SELECT number, secret, first, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp"
+        "SELECT secret, rejoins, past_known, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp"
         " FROM device"
     ).fetchone()
     if device is None:
         raise ValueError("has no device in it")
-    enrolled = connection.execute("SELECT url, terms, key, selection, at_ms FROM enrolment")
+    enrolled = connection.execute("SELECT url, terms, number, key, at_ms FROM enrolment")
+    ended = connection.execute("SELECT epsilon_nano, span_ms, until_ms FROM ended")
     entries = connection.execute(
         f"SELECT {COLUMNS} FROM ledger ORDER BY own_ms, t, round"  # nosec B608 # noqa: S608
     )
     refusals = connection.execute(
         "SELECT code, times, last_ms, detail FROM refusals ORDER BY last_ms"
     )
-    number, secret, first, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp = device
+    secret, rejoins, past_known, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp = device
     memory = Memory(
-        number,
         secret,
-        bool(first),
+        rejoins,
+        bool(past_known),
         OwnTime(own_ms, Look(wall_ms, steady_ms, boot)),
         forgotten_ms,
         next((_enrolment(*row) for row in enrolled), None),
+        tuple(Promise(*row) for row in ended),
         tuple(Entry(*row) for row in entries),
         tuple(RefusalCount(*row) for row in refusals),
     )
     return memory, stamp
 
 
-def _enrolment(url: str, terms: str, key: bytes, selection: str, at_ms: int) -> Enrolment:
-    return Enrolment(url, _terms(terms), key, selection, at_ms)
+def _enrolment(url: str, terms: str, number: bytes, key: bytes, at_ms: int) -> Enrolment:
+    return Enrolment(url, _terms(terms), number, key, at_ms)
 
 
 @lru_cache(maxsize=16)  # terms may have 65,536 labels, and are read in every transaction

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Any, TypeVar
 
-from ldpstream.device.exchange import Address, Request, Response, unreachable
+from ldpstream.device.exchange import Address, Connect, Request, Response, unreachable
 from ldpstream.device.http1 import AnswerReader, BadAnswer, write_request
 from ldpstream.device.patience import Patience
 
@@ -50,6 +50,17 @@ class HttpTransport:
         except (OSError, ValueError) as fault:
             # ValueError: a host or path that makes no valid request, or an answer that is not HTTP.
             raise unreachable(url, fault) from fault
+
+    def connect(self, url: str, step: Connect) -> None:
+        """Open a connection for the next request, unless an idle one is still there."""
+        if (kept := self._take(url)) is not None:
+            self._kept = url, kept
+            return
+        try:
+            line = self._connect(Address.of(url), Patience(step.patience, step.stop))
+        except (OSError, ValueError) as fault:
+            raise unreachable(url, fault) from fault
+        self._kept = url, line
 
     def _exchange(
         self,

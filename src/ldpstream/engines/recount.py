@@ -18,7 +18,7 @@ from ldpstream.oracles.collector_half import Support
 class Retained:
     """A round of which the log still holds everything: `after` < sequence <= `end`.
 
-    A round is opened after the end of the one before it is counted. So all of its reports are
+    A round is opened after the end of the one before it is in the log. So all of its reports are
     between the two ends.
     """
 

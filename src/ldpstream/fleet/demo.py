@@ -33,7 +33,7 @@ epsilon = 2.0
 window = {window}
 interval = "1s"
 mechanism = "lpf"
-selection = "open"
+selection = "slots"
 population = {population}
 public = true
 

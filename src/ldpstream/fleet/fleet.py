@@ -63,6 +63,8 @@ class Plan:
     seed: int = 0
     read_token: str = field(default="", repr=False)
     """To judge the releases of a private stream."""
+    plain_http: bool = False
+    """Whether devices enrol over plain http outside of this machine."""
     folder: Path | None = None
     """Where the devices' files are kept; None: in memory, and gone at the end."""
 
@@ -236,12 +238,16 @@ class Fleet:
         member = _Member(self._folder / file_name(self._made), line)
         while True:
             try:
-                await member.device.enrol(self._plan.url, self._plan.stream, self._plan.token)
+                await self._enrol(member.device)
                 break
             except Lost:  # the device has backed off between its own retries
                 continue
         member.device.follow(lambda: self._value(user, member.device.t))
         return member
+
+    async def _enrol(self, device: AsyncDevice) -> None:
+        plan = self._plan
+        await device.enrol(plan.url, plan.stream, plan.token, plain_http=plan.plain_http)
 
     async def _take_part(self, terms: Terms, reader: Reader, gateway: Gateway | None) -> None:
         if gateway is not None:

@@ -1,4 +1,7 @@
-"""A gateway that listens once for all its devices and forwards their reports by the thousand.
+"""A gateway that forwards the reports of its devices by the thousand.
+
+With open selection it listens once for all of them. With slots nobody asks: at the beginning of
+each timestamp it lets those report whose turn it is.
 
 It sees nothing that the collector would not see: reports are randomised and signed by the devices.
 """
@@ -14,7 +17,7 @@ from functools import partial
 
 from ldpstream.device import AsyncDevice, LedgerUnusable, Refused, Unreachable
 from ldpstream.device.account import Account, Outcome, Submission
-from ldpstream.device.answers import read_object, refusal_in
+from ldpstream.device.answers import now_in, read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
 from ldpstream.device.batches import BATCH, pass_on
 from ldpstream.device.exchange import (
@@ -31,6 +34,7 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import SystemClock
 from ldpstream.protocol.limits import LONGEST_WAIT
 from ldpstream.protocol.messages import ListRounds
+from ldpstream.protocol.terms import Selection
 
 BREATH = 250
 """How many devices decide before the event loop serves the network again."""
@@ -47,7 +51,7 @@ drawn but arrives too late spends budget for nothing."""
 
 @dataclass
 class Gateway:
-    """A gateway for a stream with open selection, where all devices get the same announcement."""
+    """A gateway for a stream in which all devices hear the same: open selection, or slots."""
 
     transport: AsyncTransport
     url: str
@@ -58,16 +62,17 @@ class Gateway:
     refused: Counter[str] = field(default_factory=Counter)
     clock: SystemClock = field(default_factory=SystemClock)
     _serial: int = 0
+    _answered_t: int = 0
 
     def check(self) -> None:
         """Refuse a stream with a roster, which asks each device by itself."""
         speaker = self._speaker()
-        if speaker is not None and speaker.enrolled.selection == "roster":
+        if speaker is not None and speaker.enrolled.terms.selection is Selection.ROSTER:
             raise Mistake(
                 Problem.OPTION,
                 option="--gateway",
                 given="given",
-                expected="it for a stream with open selection: a roster asks device by device",
+                expected="it for slots or open selection: a roster asks device by device",
             )
 
     async def run(self) -> None:
@@ -88,7 +93,10 @@ class Gateway:
         return None if device is None else device.session.account
 
     async def _listen(self) -> Announcement:
+        """Return the rounds to answer, as soon as there are new ones."""
         speaker = self._speaker()
+        if speaker is not None and speaker.enrolled.terms.selection is Selection.SLOTS:
+            return await self._next_timestamp(speaker)
         proof = None if speaker is None else speaker.proof(self._serial)
         message = ListRounds(self.stream, self._serial, LONGEST_WAIT, proof)
         request = Request.of(message, LONGEST_WAIT + PATIENCE)
@@ -98,6 +106,18 @@ class Gateway:
         announcement = Announcement.read(read_object(response, "rounds"))
         self._serial = announcement.serial
         return announcement
+
+    async def _next_timestamp(self, speaker: Account) -> Announcement:
+        """Wait until a timestamp begins that was not answered yet; its round follows from it."""
+        terms = speaker.enrolled.terms
+        t = max(speaker.t, 1)
+        if t == self._answered_t:
+            t += 1
+        wait_ms = terms.start_of(t) - speaker.label.now_ms()
+        await asyncio.sleep(max(0, wait_ms) / 1000)
+        self._answered_t = t
+        # All of its devices go by one clock: one that lags behind would take its turn for ahead.
+        return Announcement(0, terms.pin, (Round.of_slot(terms, t),), speaker.label.now_ms())
 
     async def _answer(self, announcement: Announcement, heard_ms: int) -> None:
         """Let every device decide; if it is too early for some, let those decide again later."""
@@ -184,6 +204,9 @@ class Gateway:
             return
         for device, one in reports:
             device.session.account.arrived(one.round)
+        speaker, now_ms = self._speaker(), now_in(response)
+        if speaker is not None and now_ms is not None:
+            speaker.label.correct(now_ms)
         counted = max(0, min(accepted + repeated, len(reports)))
         self.delivered += counted
         self.undelivered += len(reports) - counted

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from random import Random
 
-from ldpstream.device.exchange import AsyncTransport, Request, Response, Unreachable
+from ldpstream.device.exchange import AsyncTransport, Connect, Request, Response, Unreachable
 from ldpstream.errors import Mistake, Problem
 
 
@@ -56,6 +56,10 @@ class Line:
         response = await self._transport.send(url, request)
         self._may_be_lost(url)
         return response
+
+    async def connect(self, url: str, step: Connect) -> None:
+        self._may_be_lost(url)
+        await self._transport.connect(url, step)
 
     def _may_be_lost(self, url: str) -> None:
         if self.offline or self._chance.random() < self._weather.loss:

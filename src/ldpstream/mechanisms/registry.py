@@ -117,6 +117,18 @@ def recipe(name: str) -> Recipe:
         raise Mistake(Problem.MECHANISM_UNKNOWN, given=name, known=", ".join(names())) from None
 
 
+def takes_slots(name: str) -> bool:
+    """Return whether every timestamp asks its own share of the users for all of epsilon.
+
+    What is asked then depends on no tally, so that devices can report unasked, in slots.
+
+    >>> [name for name in PAPER if takes_slots(name)]
+    ['lpu']
+    """
+    found = recipe(name)
+    return found.allocation is Uniform and found.division is PopulationDivision
+
+
 def report_epsilon(name: str, settings: Settings) -> Epsilon:
     """Return the epsilon of one report of this mechanism, if all timestamps had equal shares.
 

@@ -20,6 +20,11 @@ class Promise:
 
     epsilon_nano: int
     span: int
+    until: int | None = None
+    """The moment from which it does not bind any more: a span after its end; None: it goes on."""
+
+    def binds(self, moment: int) -> bool:
+        return self.until is None or moment < self.until
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,11 @@ class Ledger:
     >>> ledger.free_from(7), ledger.free_from(11)
     (8, None)
 
-    If the past is unknown, everything counts as spent at the moment when that was found out.
+    If the past is unknown, everything counts as spent at the moment when that was found out. The
+    first promise is in force; those that have ended bind until their span has passed:
+
+    >>> Ledger((Promise(10, span=3), Promise(5, span=4, until=8)), ((5, 4),)).left(7)
+    1
     """
 
     promises: tuple[Promise, ...]
@@ -53,7 +62,8 @@ class Ledger:
 
     def left(self, moment: int) -> int:
         """Return the nano-epsilon that may be spent at this moment."""
-        return max(0, min(self._left_of(promise, moment) for promise in self.promises))
+        binding = (one for one in self.promises if one.binds(moment))
+        return max(0, min(self._left_of(promise, moment) for promise in binding))
 
     def _left_of(self, promise: Promise, moment: int) -> int:
         begin = moment - promise.span
@@ -73,7 +83,10 @@ class Ledger:
         first = 0
         for promise in self.promises:
             if nano > promise.epsilon_nano:
-                return None
+                if promise.until is None:
+                    return None
+                first = max(first, promise.until)
+                continue
             binding = [] if self.forgotten is None else [self.forgotten]
             held = 0
             for at, spent in reversed(self.debits):
@@ -81,7 +94,8 @@ class Ledger:
                 if held + nano > promise.epsilon_nano:
                     binding.append(at)
                     break
-            first = max([first, *(at + promise.span for at in binding)])
+            free = max((at + promise.span for at in binding), default=0)
+            first = max(first, free if promise.until is None else min(free, promise.until))
         return first
 
     def spend(self, moment: int, nano: int, checked: int | None = None) -> Self:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from ldpstream.errors import Mistake, Problem
-from ldpstream.protocol.limits import DEVICE_BYTES
+from ldpstream.protocol.limits import DEVICE_BYTES, KEY_BYTES
 
 STREAM_NAME = "1 to 64 of a-z, 0-9, - and _, the first of them a letter or a digit"
 
 _STREAM = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ROUND = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _DEVICE = re.compile(f"[0-9a-fA-F]{{{2 * DEVICE_BYTES}}}")
+_SECRET = re.compile(f"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
 
 
 def is_stream_name(name: object) -> bool:
@@ -34,6 +35,13 @@ def device_number(digits: str | bytes | None) -> bytes:
     if _DEVICE.fullmatch(text) is None:  # `fromhex` alone would skip blanks between digits
         raise Mistake(Problem.DEVICE_NUMBER, given=repr(text[:40]))
     return bytes.fromhex(text)
+
+
+def shown_secret(digits: object) -> bytes:
+    """Return the bytes of what a device shows to enrol; the message does not repeat them."""
+    if not isinstance(digits, str) or _SECRET.fullmatch(digits) is None:
+        raise Mistake(Problem.DEVICE_SECRET)
+    return bytes.fromhex(digits)
 
 
 def shown(value: object) -> str:

@@ -222,7 +222,7 @@ def _selection(sent: dict[str, Any]) -> tuple[Selection | None, int | None]:
         _malformed("the keys", sorted(sent))
     if "deadline_ms" in sent:
         _check("deadline_ms", sent, whole(sent["deadline_ms"], 1, sent["interval_ms"]))
-    return Selection(selection) if version == VERSION else None, sent.get("deadline_ms")
+    return (None if selection is None else Selection(selection)), sent.get("deadline_ms")
 
 
 def _labels(sent: dict[str, Any]) -> tuple[Domain, Oracle]:

@@ -13,16 +13,16 @@ import {
   MemoryStore,
   Refused,
   TermsRefused,
-  readRound,
-} from "../../../src/ldpstream/collector/page/ldpstream.js";
-import {
+  exchange,
   fromHex,
   hmacSha256,
+  joined,
+  numberOf,
+  readRound,
+  sleep,
   toHex,
   utf8,
-  joined,
-} from "../../../src/ldpstream/collector/page/sdk/bytes.js";
-import { exchange, sleep } from "../../../src/ldpstream/collector/page/sdk/exchange.js";
+} from "./inside.js";
 import { vectors } from "./support.js";
 
 const [{ sent: TERMS, pin: PIN }] = vectors.terms; // window 4, interval 1000 ms, epsilon 1
@@ -65,6 +65,7 @@ beforeEach(() => {
     rounds: [],
     reports: [],
     enrolments: [],
+    farewells: [],
     fail: [],
     stored: [],
     after: [],
@@ -75,11 +76,18 @@ beforeEach(() => {
       collector.stored.push(store.memory.entries.length);
       const failure = collector.fail.shift();
       if (failure === "lost") throw new TypeError("the network is down");
+      if (failure instanceof Response) return failure;
       if (failure) return new Response("{}", { status: failure });
       if (pathname.endsWith("/devices")) {
-        collector.enrolments.push(JSON.parse(request.body));
+        if (request.method === "DELETE") {
+          collector.farewells.push(request.headers);
+          return Response.json({ status: "left" });
+        }
+        const enrolment = JSON.parse(request.body);
+        collector.enrolments.push(enrolment);
         const { terms, pin, nowMs } = collector;
-        const answer = { terms, pin, key: KEY, selection: "open", now_ms: nowMs() };
+        const device = toHex(await numberOf(fromHex(enrolment.secret)));
+        const answer = { terms, pin, device, key: KEY, now_ms: nowMs(), ...collector.answer };
         return Response.json(answer, { status: 201 });
       }
       if (pathname.endsWith("/rounds")) {
@@ -89,7 +97,7 @@ beforeEach(() => {
         return Response.json({ serial, pin, rounds, now_ms: nowMs() });
       }
       collector.reports.push({ path: pathname, body: toHex(request.body), ...request.headers });
-      return Response.json({}, { status: 202 });
+      return Response.json({ status: "accepted", now_ms: collector.nowMs() }, { status: 202 });
     },
   };
 });
@@ -105,7 +113,7 @@ const create = (firstInstall = true) => Device.create(store, { ...parts(), first
 
 async function enrolled(firstInstall = true) {
   const device = await create(firstInstall);
-  await device.enrol("http://collector", "regions", "token");
+  await device.enrol("https://collector", "regions", "token");
   device.observe(1);
   return device;
 }
@@ -158,7 +166,8 @@ test("a report is signed, and its debit stored before it leaves", async () => {
   const [report] = collector.reports;
   const path = "/v1/streams/regions/rounds/1-publication/reports";
   assert.equal(report.path, path);
-  const message = joined(utf8(`ldpstream report 2\n${path}\n1-publication\n`), fromHex(report.body));
+  const prefix = `ldpstream report 2\nregions\n${PIN}\n1-publication\n\n\n\n`;
+  const message = joined(utf8(prefix), fromHex(report.body));
   assert.equal(report["Ldp-Mac"], toHex((await hmacSha256(fromHex(KEY), message)).slice(0, 16)));
   assert.equal(collector.stored.at(-1), 1);
   assert.equal(device.status().leftNano, 0);
@@ -233,7 +242,7 @@ test("a first install is believed only where no other ledger was", async () => {
   const device = await create();
   store.vouchedFor = false;
   await device.account.note(new Refused("round-malformed", { field: "x", given: "y" }));
-  await device.enrol("http://collector", "regions", "token");
+  await device.enrol("https://collector", "regions", "token");
   assert.equal(device.status().leftNano, 0);
 });
 
@@ -242,40 +251,47 @@ test("a device is made once, and by an installer only", async () => {
   assert.equal(store.memory, null);
   await create();
   await assert.rejects(create(), { code: "ledger-exists" });
-  store.memory.format = 3;
+  store.memory.format = 4;
   await assert.rejects(open(), { code: "ledger-file" });
 });
 
-test("a record of release 0.1.0 is taken over, and counts as spent", async () => {
-  await enrolled();
-  const { number, secret, enrolment } = store.memory;
-  store.memory = {
-    number,
-    secret,
-    commits: 14,
-    enrolment: { ...enrolment, offsetMs: 250 },
-    entries: [{ t: 1, round: "1-publication", nano: 5, report: fromHex("0101"), atMs: 1 }],
-    refusals: [{ code: "round-ahead", times: 3, lastMs: 1, detail: "once" }],
-  };
-  const device = await open();
-  device.observe(1);
-  assert.equal(store.memory.format, 2);
-  assert.deepEqual(store.memory.number, number);
-  assert.deepEqual(store.memory.secret, secret);
-  assert.deepEqual(store.memory.enrolment, enrolment);
-  const { leftNano, fullInMs, refusals } = device.status();
-  assert.deepEqual([leftNano, fullInMs], [0, SPAN]);
-  assert.deepEqual(
-    refusals.map(({ code, times }) => [code, times]),
-    [
-      ["round-ahead", 3],
-      ["past-unknown", 1],
-    ],
-  );
-  ask(1);
-  assert.equal((await device.poll()).refusals[0].code, "budget-spent");
-  ask(5);
-  assert.equal((await device.poll()).delivered.length, 1);
+test("a record of an earlier release is taken over: it counts as spent, and enrols again", async () => {
+  const old = { t: 1, round: "1-publication", nano: 5, report: fromHex("0101"), atMs: 1 };
+  for (const format of [undefined, 2]) {
+    [clock, store] = [page("one", null), new MemoryStore()];
+    await enrolled();
+    const { secret, enrolment, own } = store.memory;
+    store.memory = {
+      ...(format === 2 ? { format, own, forgottenMs: null, first: false } : {}),
+      number: new Uint8Array(16),
+      secret,
+      commits: 14,
+      enrolment: { ...enrolment, selection: "open", offsetMs: 250 },
+      entries: [{ ...old, ownMs: 0 }],
+      refusals: [{ code: "round-ahead", times: 3, lastMs: 1, detail: "once" }],
+    };
+    const device = await open();
+    device.observe(1);
+    assert.equal(store.memory.format, 3);
+    assert.deepEqual(store.memory.secret, secret);
+    assert.equal(device.terms, null);
+    await assert.rejects(device.poll(), { code: "not-enrolled" });
+    assert.deepEqual(store.memory.ended, [{ epsilonNano: 10 ** 9, span: SPAN, until: SPAN }]);
+    await device.enrol("https://collector", "regions", "token");
+    const { leftNano, fullInMs, refusals } = device.status();
+    assert.deepEqual([leftNano, fullInMs], [0, SPAN]);
+    assert.deepEqual(
+      refusals.map(({ code, times }) => [code, times]),
+      [
+        ["round-ahead", 3],
+        ["past-unknown", 1],
+      ],
+    );
+    ask(1);
+    assert.equal((await device.poll()).refusals[0].code, "budget-spent");
+    ask(5);
+    assert.equal((await device.poll()).delivered.length, 1);
+  }
 });
 
 test("a record that was altered counts as spent, and own time begins anew", async () => {
@@ -295,6 +311,8 @@ test("a record that was altered counts as spent, and own time begins anew", asyn
     entries: (memory) => (memory.entries = {}),
     "no entries": (memory) => delete memory.entries,
     forgotten: (memory) => (memory.forgottenMs = Number.NaN),
+    "promises that have ended": (memory) => (memory.ended = null),
+    "a promise that has ended": (memory) => (memory.ended = [{ epsilonNano: 10 ** 9 }]),
     "nothing said of what is forgotten": (memory) => delete memory.forgottenMs,
   };
   for (const [what, alter] of Object.entries(alterations)) {
@@ -318,14 +336,14 @@ test("a record that was altered counts as spent, and own time begins anew", asyn
 test("other terms are refused, at enrolment and after", async () => {
   const device = await create();
   const pin = "0".repeat(64);
-  await assert.rejects(device.enrol("http://c", "regions", "t", { pin }), TermsRefused);
-  await assert.rejects(device.enrol("http://c", "elsewhere", "t"), TermsRefused);
-  await assert.rejects(device.enrol("http://c", "a/b", "t"), { code: "option" });
-  await assert.rejects(device.enrol("http://c", "regions", "t\n"), { code: "option" });
-  await device.enrol("http://c", "regions", "t");
+  await assert.rejects(device.enrol("https://c", "regions", "t", { pin }), TermsRefused);
+  await assert.rejects(device.enrol("https://c", "elsewhere", "t"), TermsRefused);
+  await assert.rejects(device.enrol("https://c", "a/b", "t"), { code: "option" });
+  await assert.rejects(device.enrol("https://c", "regions", "t\n"), { code: "option" });
+  await device.enrol("https://c", "regions", "t");
   collector.terms = { ...TERMS, epsilon_nano: 2_000_000_000 };
   collector.pin = null;
-  await assert.rejects(device.enrol("http://c", "regions", "t"), TermsRefused);
+  await assert.rejects(device.enrol("https://c", "regions", "t"), TermsRefused);
   collector.pin = "f".repeat(64);
   ask(1);
   assert.equal((await device.poll()).refusals[0].code, "terms-differ");
@@ -345,6 +363,23 @@ test("a value is reported only while label time says t, which the collector may 
   ask(5);
   collector.nowMs = () => TERMS.start_ms + 4_100;
   assert.equal((await device.poll()).delivered.length, 1);
+});
+
+test("a key that is for another number is not kept", async () => {
+  const device = await create();
+  for (const number of ["0".repeat(32), undefined, 7]) {
+    collector.answer = { device: number };
+    await assert.rejects(device.enrol("https://c", "regions", "t"), { code: "answer-malformed" });
+  }
+  assert.equal(store.memory.enrolment, null);
+});
+
+test("nothing is sent over plain http, unless the application says so", async () => {
+  const device = await create();
+  await assert.rejects(device.enrol("http://c", "regions", "t"), { code: "plain-http" });
+  assert.deepEqual(collector.enrolments, []);
+  await device.enrol("http://c", "regions", "t", { plainHttp: true });
+  assert.equal(store.memory.enrolment.url, "http://c");
 });
 
 test("whatever the collector says about the time, own time is the steady clock's", async () => {
@@ -529,7 +564,7 @@ test("a promise, of whichever kind, is no value and ends nothing", async (contex
 });
 
 test("the label for others stands in where there is one", async () => {
-  const { sent, pin } = vectors.terms.at(-1);
+  const { sent, pin } = vectors.terms.find(({ sent }) => sent.other);
   [collector.terms, collector.pin] = [sent, pin];
   const device = await enrolled();
   device.account.source = { below: () => 0n, coin: () => true };
@@ -594,7 +629,9 @@ test("another page's report is not older than this page can know", async () => {
   const consider = (device, name) =>
     device.account.consider(PIN, readRound({ ...round, round: name }), () => 0);
   assert.ok("send" in (await consider(other, "a")));
+  const nowMs = one.account.label.nowMs();
   clock.wall += 3_600_000;
+  one.account.label.correct(nowMs);
   assert.equal((await consider(one, "b")).refusal.code, "budget-spent");
 });
 
@@ -617,10 +654,10 @@ test("two pages do not hold up each other's time", async () => {
 test("terms that another page agreed on are not written over", async () => {
   const device = await create();
   const late = await open();
-  await device.enrol("http://collector", "regions", "token");
+  await device.enrol("https://collector", "regions", "token");
   collector.terms = { ...TERMS, epsilon_nano: 2_000_000_000 };
   collector.pin = null;
-  await assert.rejects(late.enrol("http://c", "regions", "t"), TermsRefused);
+  await assert.rejects(late.enrol("https://c", "regions", "t"), TermsRefused);
   assert.equal(JSON.parse(store.memory.enrolment.terms).epsilon_nano, TERMS.epsilon_nano);
   assert.equal(device.terms.pin, PIN);
 });
@@ -632,22 +669,20 @@ test("a key is not kept beside the number of another device", async () => {
     await create();
     return collector.fetch(...given);
   };
-  await assert.rejects(late.enrol("http://c", "regions", "t"), { code: "ledger-replaced" });
+  await assert.rejects(late.enrol("https://c", "regions", "t"), { code: "ledger-replaced" });
   assert.equal(store.memory.enrolment, null);
 });
 
 test("of two enrolments at once, the second must offer the same terms", async () => {
   const device = await create();
   collector.pin = null;
-  const enrol = () => device.enrol("http://c", "regions", "t");
-  const first = enrol();
-  collector.terms = { ...TERMS, epsilon_nano: 2_000_000_000 };
-  const found = await Promise.allSettled([first, enrol()]);
-  assert.deepEqual(
-    found.map(({ status }) => status),
-    ["fulfilled", "rejected"],
-  );
-  assert.ok(found[1].reason instanceof TermsRefused);
+  const offers = [TERMS, { ...TERMS, epsilon_nano: 2_000_000_000 }];
+  Object.defineProperty(collector, "terms", { get: () => offers.shift() });
+  const enrol = () => device.enrol("https://c", "regions", "t");
+  const found = await Promise.allSettled([enrol(), enrol()]);
+  const refused = found.filter(({ status }) => status === "rejected");
+  assert.equal(refused.length, 1);
+  assert.ok(refused[0].reason instanceof TermsRefused);
 });
 
 test("enrolling again changes neither own time nor the ledger", async () => {
@@ -657,10 +692,10 @@ test("enrolling again changes neither own time nor the ledger", async () => {
   const { own } = store.memory;
   clock.pass(300);
   collector.nowMs = () => clock.wall + 10_000;
-  await device.enrol("http://moved", "regions", "token");
+  await device.enrol("https://moved", "regions", "token");
   const { enrolment, entries } = store.memory;
   assert.deepEqual(store.memory.own, own);
-  assert.equal(enrolment.url, "http://moved");
+  assert.equal(enrolment.url, "https://moved");
   assert.equal(entries.length, 1);
   assert.equal(device.status().leftNano, 0);
   assert.equal(device.status().t, 11, "but label time is the collector's");
@@ -796,10 +831,10 @@ test("no request is waited for without end", async (context) => {
   });
   const device = await create();
   device.fetcher = (_, request) => unanswered(request.signal);
-  await assert.rejects(device.enrol("http://c", "regions", "t"), { code: "unreachable" });
+  await assert.rejects(device.enrol("https://c", "regions", "t"), { code: "unreachable" });
   assert.deepEqual(patience, Array(6).fill(10_000));
   device.fetcher = collector.fetch;
-  await device.enrol("http://c", "regions", "t");
+  await device.enrol("https://c", "regions", "t");
   device.fetcher = (_, request) => unanswered(request.signal);
   const { signal } = new AbortController();
   await assert.rejects(device.poll(25, signal), { code: "unreachable" });
@@ -922,7 +957,7 @@ test("patience ends in the middle of an answer too, and so does a stop", async (
 
 test("patience ends where a fetcher does not listen to it", async () => {
   const deaf = () => new Promise(() => undefined);
-  await assert.rejects(exchange(deaf, "http://c", "/", {}, 10), { code: "unreachable" });
+  await assert.rejects(exchange(deaf, "https://c", "/", {}, 10), { code: "unreachable" });
 });
 
 test("a pause of months does not end at once", async () => {

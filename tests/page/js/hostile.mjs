@@ -18,20 +18,22 @@ import { createHash, createHmac } from "node:crypto";
 
 import {
   Account,
+  Change,
   Device,
   DeviceError,
+  Grr,
+  HeldValue,
   LabelTime,
   Ledger,
   LedgerUnusable,
   MemoryStore,
   OwnTime,
   Terms,
-} from "../../../src/ldpstream/collector/page/ldpstream.js";
-import { Grr } from "../../../src/ldpstream/collector/page/sdk/labels.js";
-import { Change } from "../../../src/ldpstream/collector/page/sdk/store.js";
-import { HeldValue } from "../../../src/ldpstream/collector/page/sdk/values.js";
+  isTurn,
+} from "./inside.js";
 
 const NANO = 1_000_000_000;
+const KEY = "ab".repeat(32);
 const LABELS = Array.from({ length: 1000 }, (_, at) => `${at}`);
 const OPERATIONS_PER_WORLD = 40;
 const INTERVAL_MS = 1000;
@@ -144,6 +146,11 @@ class Page {
     return this.world.now - this.machine.since - this.machine.asleep;
   }
 
+  /** The clock by which label time goes on: that of a page may stand still asleep. */
+  countedMs() {
+    return this.endsWithPage ? this.wallMs() : this.steadyMs();
+  }
+
   async load() {
     const { world } = this;
     this.device = await Device.open(world.disk, {
@@ -162,11 +169,11 @@ class Page {
     });
     this.device.follow(() => world.read(this));
     const { account } = this.device;
-    [this.told, this.toldAt] = [this.wallMs(), this.steadyMs()];
+    [this.told, this.toldAt] = [this.wallMs(), this.countedMs()];
     const { label } = account;
     const correct = label.correct.bind(label);
     label.correct = (ms) => {
-      [this.told, this.toldAt] = [ms, this.steadyMs()];
+      [this.told, this.toldAt] = [ms, this.countedMs()];
       correct(ms);
     };
     const consider = account.consider.bind(account);
@@ -178,7 +185,7 @@ class Page {
 
   /** The timestamp that it is by what this page was told. */
   get t() {
-    return this.world.terms.timestampAt(this.told + this.steadyMs() - this.toldAt);
+    return this.world.terms.timestampAt(this.told + this.countedMs() - this.toldAt);
   }
 }
 
@@ -191,6 +198,7 @@ class World {
   constructor(draws, terms, found, plant, apart = 0) {
     Object.assign(this, { draws, terms, found, plant, apart });
     this.kind = draws.of(["page", "machine"]);
+    this.unasked = terms.selection === "slots";
     this.now = terms.startMs + draws.below(100_000);
     this.ahead = 0;
     this.pages = [];
@@ -234,20 +242,26 @@ class World {
   }
 
   async begin() {
+    if (this.unasked) this.turns = await turnsOf(this.terms);
     this.machine = this.boot();
     const installer = await Device.create(this.disk, {
       clock: new Page(this, this.machine),
       firstInstall: true,
-      fetcher: async () => {
-        const key = "ab".repeat(32);
-        return Response.json({ terms: JSON.parse(this.terms.canonical), key });
-      },
+      fetcher: async (_, { body }) => this.enrolment(body),
     });
-    for (const bytes of [this.disk.memory.secret, this.disk.memory.number]) bytes.fill(0);
+    this.disk.memory.secret.fill(0);
     await installer.account.open();
     Math.random = () => this.draws.next();
-    await installer.enrol("http://collector", "regions", "");
+    await installer.enrol("https://collector", "regions", "");
     await this.openPage();
+  }
+
+  /** What the collector answers to an enrolment. */
+  enrolment(body) {
+    const shown = Buffer.from(JSON.parse(body).secret, "hex");
+    const hash = createHash("sha256").update("ldpstream number 2\n").update(shown);
+    const device = hash.digest("hex").slice(0, 32);
+    return Response.json({ terms: JSON.parse(this.terms.canonical), device, key: KEY });
   }
 
   boot() {
@@ -313,27 +327,37 @@ class World {
     const size = request.body?.length;
     this.transcript.push(JSON.stringify([this.now, request.method, address, headers, size]));
     const loses = this.loses && this.draws.chance(0.6) ? this.loses : null;
+    if (pathname.endsWith("/devices")) {
+      if (request.method === "POST") return this.enrolment(request.body);
+      if (loses) throw new TypeError("lost");
+      return Response.json({ status: "left" });
+    }
     if (request.method !== "POST") {
+      if (this.unasked) this.violation("asked for rounds", {});
       if (loses === "request") throw new TypeError("lost");
       const { pin, rounds } = this.announced;
       this.serial += 1;
       const now_ms = this.draws.chance(0.9) ? Math.max(0, this.now + this.lie) : undefined;
       return Response.json({ serial: this.serial, pin, rounds, now_ms });
     }
-    this.judge(page, pathname.split("/").at(-2), request.body);
+    this.judge(page, pathname.split("/").at(-2), request.body, headers["Ldp-Device"]);
     if (loses) throw new TypeError("lost");
-    return Response.json({}, { status: this.draws.of([202, 202, 200, 503, 409]) });
+    const now_ms = this.draws.chance(0.9) ? Math.max(0, this.now + this.lie) : undefined;
+    const status = this.draws.of([202, 202, 202, 200, 503, 409, 425]);
+    const type = status === 425 ? "urn:ldpstream:problem:round-early" : "";
+    return Response.json({ now_ms, type }, { status });
   }
 
-  /** A report has left: was it on disk, and is it the only one of its round? */
-  judge({ asked }, name, report) {
+  /** A report has left: was it on disk, and is it the only one of its round under this number? */
+  judge({ asked }, name, report, number) {
     const { t } = asked;
     if (asked.name !== name) this.violation("another round", { t, name });
+    if (this.unasked && !this.turns.has(t)) this.violation("out of turn", { t, name });
     if (!this.disk.committed.has(`${t} ${name} ${report}`)) this.violation("sent before committed", { t, name });
     const value = report[1] + 256 * (report[2] ?? 0);
     const reading = this.readings.findLast((one) => one.value === value);
     if (!reading) return this.violation("a value that nobody read", { t, value });
-    const key = `${t} ${name}`;
+    const key = `${number} ${t} ${name}`;
     const known = this.sent.get(key) ?? [];
     if (known.includes(reading)) return undefined;
     if (reading.asked.t !== t || reading.asked.name !== name) {
@@ -375,9 +399,18 @@ class World {
   async announce(rounds, pin = this.terms.pin) {
     this.announced = { pin, rounds };
     this.asks.push(...rounds);
+    if (this.unasked) await this.passToTurn();
     const heard = this.pages.filter(() => this.draws.chance(0.7));
     const all = heard.length ? heard : [this.draws.of(this.pages)];
     await Promise.all(all.map((page) => this.expected(() => page.device.poll())));
+  }
+
+  /** A device with slots takes its turns: let one come near, now and then. */
+  async passToTurn() {
+    if (!this.draws.chance(0.5)) return;
+    const page = this.draws.of(this.pages);
+    const dueMs = await page.device.dueInMs().catch(() => 0);
+    this.pass(Math.min(Math.max(0, Math.ceil(dueMs) - this.draws.of([0, 0, 300])), 2 * SPAN_MS));
   }
 
   get t() {
@@ -436,6 +469,18 @@ class World {
       },
       tab: async () => {
         if (this.pages.length < 3) await this.openPage();
+      },
+      leave: async () => {
+        this.happens("left", [true]);
+        const { device } = draws.of(this.pages);
+        await this.expected(() => device.leave());
+        // Of its twin the secret must be the same; so no page may hold the one that was drawn.
+        if (!this.disk.memory.enrolment) {
+          this.disk.memory.secret = Buffer.alloc(32, this.disk.memory.rejoins);
+        }
+        for (const page of [...this.pages]) await this.expected(() => page.device.account.open());
+        await this.expected(() => device.enrol("https://collector", "regions", ""));
+        for (const page of [...this.pages]) await this.expected(() => page.device.account.open());
       },
       backUp: () => {
         const { memory, markAhead } = this.disk;
@@ -528,6 +573,13 @@ const PLANTS = {
       return left.call(this, moment + INTERVAL_MS);
     };
   },
+  "leaving-forgets": () => {
+    const { leave } = Account.prototype;
+    Account.prototype.leave = async function () {
+      await leave.call(this);
+      Object.assign(this.store.memory, { entries: [], ended: [] });
+    };
+  },
   redraws: () => ({ disk: ForgetfulDisk }),
   "commits-late": () => ({ disk: HastyDisk }),
   "ignores-other-pages": () => ({ disk: UnmarkedDisk }),
@@ -579,9 +631,16 @@ const PLANTS = {
 
 class Hushed extends DeviceError {}
 
+/** The timestamps, of all that a world can come to, in which its device may speak. */
+async function turnsOf({ window }) {
+  const turns = new Set();
+  for (let t = 1; t < 5000; t += 1) if (await isTurn(Buffer.from(KEY, "hex"), window, t)) turns.add(t);
+  return turns;
+}
+
 /** Let a world run; return it. */
 async function run(draws, turns, found, apart) {
-  const world = new World(draws, terms, found, plant, apart);
+  const world = new World(draws, draws.of([open, open, slots]), found, plant, apart);
   await world.begin();
   for (let turn = 0; turn < turns; turn += 1) await world.operate();
   return world;
@@ -594,8 +653,8 @@ const seed = Number(given.get("--seed") ?? 1);
 const name = given.get("--plant");
 const plant = name === undefined ? {} : PLANTS[name]() ?? {};
 const found = { operations: 0, reports: 0, faults: {}, violations: [] };
-const terms = await Terms.read({
-  version: 1,
+const terms = {
+  version: 2,
   stream: "regions",
   query: "histogram",
   labels: LABELS,
@@ -604,7 +663,9 @@ const terms = await Terms.read({
   interval_ms: INTERVAL_MS,
   start_ms: 1_700_000_000_000,
   oracle: "grr",
-});
+};
+const open = await Terms.read({ ...terms, selection: "open" });
+const slots = await Terms.read({ ...terms, selection: "slots", deadline_ms: 900 });
 while (found.operations < operations && found.violations.length < 10) {
   const draws = () => new Draws(seed * 1_000_003 + found.operations);
   const before = found.violations.length;

@@ -4,17 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import * as sdk from "../../../src/ldpstream/collector/page/ldpstream.js";
-import {
-  fromHex,
-  hmacSha256,
-  joined,
-  toHex,
-  utf8,
-} from "../../../src/ldpstream/collector/page/sdk/bytes.js";
-import { roundsMac, spelled } from "../../../src/ldpstream/collector/page/sdk/account.js";
-import { FAMILY, Olh, scatter } from "../../../src/ldpstream/collector/page/sdk/local_hash.js";
-import { keyOf } from "../../../src/ldpstream/collector/page/sdk/rounds.js";
+import * as sdk from "./inside.js";
+import { FAMILY, Olh, fromHex, keyOf, roundsMac, scatter, spelled, toHex } from "./inside.js";
 import { Scripted, distribution, vectors } from "./support.js";
 
 test("odds are floor(2^64 e^epsilon), from 1e-9 to 32", () => {
@@ -31,14 +22,30 @@ test("fractions round to doubles as in Python", () => {
 });
 
 test("under the same draws, the same bytes", () => {
-  for (const { oracle, labels, nano, worst_ratio, buckets, size, reports } of vectors.reports) {
-    const device = sdk.oracleOf(oracle, labels, nano);
-    assert.equal(String(device.worstRatio), worst_ratio);
-    if (buckets !== null) assert.equal(device.buckets, buckets, `${oracle} ${labels} ${nano}`);
-    if (size !== null) assert.equal(device.size, size, `${oracle} ${labels} ${nano}`);
+  const cases = [
+    ...vectors.reports.map((one) => ["histogram", one]),
+    ...vectors.numbers.map((one) => ["mean", one]),
+  ];
+  for (const [query, { oracle, labels, nano, reports, ...known }] of cases) {
+    const device = sdk.randomiserOf(query, oracle, labels, nano);
+    assert.equal(String(device.worstRatio), known.worst_ratio);
+    for (const part of ["buckets", "size", "outputs"]) {
+      if (known[part] !== null) assert.equal(device[part], known[part], `${oracle} ${labels} ${nano}`);
+    }
     for (const { value, seed, wire } of reports) {
       assert.equal(toHex(device.report(value, new Scripted(seed))), wire, seed);
     }
+  }
+});
+
+test("numbers are rounded to the same levels, exactly", () => {
+  for (const { range: given, levels } of vectors.levels) {
+    const range = sdk.Range.read(given);
+    for (const [reading, level] of levels) assert.equal(range.level(reading), level, `${reading}`);
+    for (const none of [Number.NaN, null, undefined, "1", true, 1n]) {
+      assert.equal(range.level(none), null);
+    }
+    assert.deepEqual([-Infinity, Infinity].map((one) => range.level(one)), [0, given.steps]);
   }
 });
 
@@ -66,14 +73,16 @@ function belowExp(nano) {
 
 const SMALL = { keyBits: 2, hashBits: 3, key: (label) => label };
 
-for (const name of Object.keys(sdk.ORACLES)) {
+const RANDOMISERS = { ...sdk.LABELS, ...sdk.NUMBERS };
+
+for (const name of Object.keys(RANDOMISERS)) {
   for (const [labels, nano] of [
     [2, 1],
     [3, 1_000_000_000],
     [4, 2_500_000_000],
   ]) {
     test(`${name} has exactly the epsilon it states: ${labels} labels, ${nano} nano`, () => {
-      const device = new sdk.ORACLES[name](labels, nano, SMALL);
+      const device = new RANDOMISERS[name](labels, nano, SMALL);
       const by = Array.from({ length: labels }, (_, value) =>
         distribution((source) => toHex(device.report(value, source))),
       );
@@ -108,8 +117,8 @@ test("a device asks for the same draws whatever its value", () => {
     });
     return questions.join();
   };
-  for (const name of Object.keys(sdk.ORACLES)) {
-    const device = sdk.oracleOf(name, 9, 1_000_000_000);
+  for (const name of Object.keys(RANDOMISERS)) {
+    const device = new RANDOMISERS[name](9, 1_000_000_000);
     assert.equal(new Set([0, 4, 8].map((value) => asked(device, value))).size, 1, name);
   }
   assert.equal(FAMILY.hashBits, 17);
@@ -126,7 +135,7 @@ test("the system's source is uniform over a bound that is no power of two", () =
 });
 
 test("terms: canonical JSON, pin, time", async () => {
-  for (const { sent, canonical, pin, other, span, timestamps, ends } of vectors.terms) {
+  for (const { sent, canonical, pin, other, span, timestamps, ends, deadlines } of vectors.terms) {
     const terms = await sdk.Terms.read(sent);
     assert.equal(terms.canonical, canonical);
     assert.equal(terms.pin, pin);
@@ -134,6 +143,8 @@ test("terms: canonical JSON, pin, time", async () => {
     assert.deepEqual(terms.promise, { epsilonNano: sent.epsilon_nano, span });
     for (const [ms, t] of timestamps) assert.equal(terms.timestampAt(ms), t);
     for (const [t, ms] of ends) assert.equal(terms.endOf(t), ms);
+    for (const [t, ms] of deadlines) assert.equal(terms.deadlineOf(t), ms);
+    assert.equal(terms.selection, sent.selection ?? null);
   }
 });
 
@@ -150,10 +161,50 @@ test("coins and codes", async () => {
   for (const { secret, t, name, rate, heads } of vectors.coins) {
     assert.equal(await sdk.selects(fromHex(secret), { t, name, rate }), heads);
   }
-  for (const { key, message, path, round, report, mac } of vectors.macs) {
-    const signed = joined(utf8(`ldpstream report 2\n${path}\n${round}\n`), fromHex(report));
-    assert.equal(toHex(signed), message);
-    assert.equal(toHex((await hmacSha256(fromHex(key), signed)).slice(0, 16)), mac);
+  for (const { key: digits, path, pin, round, report, mac, leave } of vectors.macs) {
+    const key = fromHex(digits);
+    assert.equal(sdk.reportsPath("regions", round), path);
+    assert.equal(toHex(await sdk.reportMac(key, "regions", pin, round, fromHex(report))), mac);
+    assert.equal(toHex(await sdk.leaveMac(key, "regions")), leave);
+  }
+});
+
+test("a device shows the same, and has the same number", async () => {
+  for (const { url, origin, secret, rejoins, shown, number } of vectors.identities) {
+    assert.equal(sdk.readAddress(url, false).origin, origin);
+    const found = await sdk.enrolmentSecret(fromHex(secret), origin, "regions", rejoins);
+    assert.equal(toHex(found), shown);
+    assert.equal(toHex(await sdk.numberOf(found)), number);
+  }
+});
+
+test("an enrolment is shown to nobody on the way, unless the application says so", () => {
+  const open = ["http://stats.example", "http://127.0.0.1.example", "http://10.0.0.1", "http://localhost.example"];
+  for (const url of open) {
+    assert.throws(() => sdk.readAddress(url, false), { code: "plain-http" }, url);
+    assert.ok(sdk.readAddress(url, true));
+  }
+  for (const url of ["http://localhost:1", "http://127.8.9.1/x", "http://[::1]:9"]) {
+    assert.ok(sdk.readAddress(url, false));
+  }
+  for (const url of ["stats.example", "", "ftp://a", "https://a?b=1", "https://me@a", null]) {
+    assert.throws(() => sdk.readAddress(url, true), { code: "option" }, url);
+  }
+  assert.equal(sdk.readAddress("https://a.example/ldp//", false).url, "https://a.example/ldp");
+});
+
+test("slots, turns and moments are the same", async () => {
+  for (const { key: digits, window, slots, turns, names } of vectors.slots) {
+    const key = fromHex(digits);
+    for (const [epoch, slot] of slots) assert.equal(await sdk.slotOf(key, window, epoch), slot);
+    for (const [t, turn] of turns) {
+      assert.equal(await sdk.nextTurn(key, window, t), turn, `${t} of ${window}`);
+      assert.equal(await sdk.isTurn(key, window, t), t === turn);
+    }
+    for (const [t, name] of names) assert.equal(sdk.roundName(t), name);
+  }
+  for (const { secret, deadline_ms, moment_ms } of vectors.moments) {
+    assert.equal(await sdk.momentMs(fromHex(secret), "regions", deadline_ms), moment_ms);
   }
 });
 
@@ -180,7 +231,9 @@ test("after another page load, own time is the wall clock's", () => {
 
 test("ledgers allow and leave the same", () => {
   for (const one of vectors.ledgers) {
-    const promises = one.promises.map(([epsilonNano, span]) => ({ epsilonNano, span }));
+    const promises = one.promises.map(([epsilonNano, span, until]) =>
+      until === null ? { epsilonNano, span } : { epsilonNano, span, until },
+    );
     const ledger = new sdk.Ledger(promises, one.debits, one.forgotten);
     const lefts = (of) => one.left.map((_, at) => of.left(at));
     assert.deepEqual(lefts(ledger), one.left);
@@ -201,15 +254,17 @@ test("a ledger does not spend what it does not allow", () => {
 });
 
 test("the rules decide the same", async () => {
-  const terms = await sdk.Terms.read(vectors.terms[0].sent);
+  const open = await sdk.Terms.read(vectors.terms[0].sent);
+  const slots = await sdk.Terms.read(vectors.terms.find(({ sent }) => sent.deadline_ms).sent);
   const seen = new Set();
   for (const one of vectors.decisions) {
+    const terms = one.slots ? slots : open;
     const asked = sdk.readRound(one.round);
     const state = {
       terms,
       ledger: new sdk.Ledger([terms.promise], one.debits, one.forgotten),
       answered: new Map(one.answered ? [[keyOf(asked), fromHex("0100")]] : []),
-      selected: await sdk.selects(fromHex(one.secret), asked),
+      selected: await sdk.isSelected(asked, terms, fromHex(one.secret), fromHex(one.key)),
     };
     const decision = sdk.decide(one.pin, asked, state, one.own_ms, one.label_ms);
     const outcome = inWords(decision);

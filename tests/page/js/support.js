@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { Fraction } from "../../../src/ldpstream/collector/page/ldpstream.js";
+import { Fraction } from "./inside.js";
 
 export const vectors = JSON.parse(
   readFileSync(new URL("../vectors/vectors.json", import.meta.url), "utf8"),

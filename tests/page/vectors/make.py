@@ -18,15 +18,26 @@ from pathlib import Path
 from typing import Any
 
 from ldpstream.device.clock import Look, OwnTime
+from ldpstream.device.exchange import Address
 from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.rules import Fresh, Repeat, Silence, State, TooEarly, decide, selects
 from ldpstream.errors import Problem
+from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import LARGEST_NANO, Epsilon, Odds
 from ldpstream.privacy.ledger import Ledger, Promise
-from ldpstream.protocol.authentication import report_mac, report_prefix, rounds_mac, rounds_message
+from ldpstream.protocol.authentication import (
+    leave_mac,
+    leave_message,
+    report_mac,
+    report_prefix,
+    rounds_mac,
+    rounds_message,
+)
+from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL
 from ldpstream.protocol.messages import reports_path
+from ldpstream.protocol.slots import moment_ms, next_turn, round_name, slot_of
 from ldpstream.protocol.terms import Terms
 
 FILE = Path(__file__).with_name("vectors.json")
@@ -34,7 +45,7 @@ NANOS = [1, 2, 10, 10**3, 10**6, 25_000_000, 10**8, 5 * 10**8, 693_147_180, 693_
 NANOS += [10**9, 10**9 + 1, 2 * 10**9, 5 * 10**9, 10**10, 10_397_177_190, 17_000_000_003]
 NANOS += [LARGEST_NANO - 1, LARGEST_NANO]
 TERMS: dict[str, Any] = {
-    "version": 1,
+    "version": 2,
     "stream": "regions",
     "query": "histogram",
     "labels": ["north", "south"],
@@ -43,6 +54,16 @@ TERMS: dict[str, Any] = {
     "interval_ms": 1000,
     "start_ms": 1_700_000_000_000,
     "oracle": "grr",
+    "selection": "open",
+}
+TERMS_1 = {name: value for name, value in TERMS.items() if name != "selection"} | {"version": 1}
+SLOTS = TERMS | {"selection": "slots", "deadline_ms": 900}
+NUMBERS = {name: value for name, value in TERMS.items() if name != "labels"} | {
+    "query": "mean",
+    "low": "-20",
+    "high": "60.5",
+    "steps": 1024,
+    "oracle": "hybrid",
 }
 DEVICE_PROBLEMS = (
     Problem.TERMS_MALFORMED,
@@ -60,6 +81,7 @@ DEVICE_PROBLEMS = (
     Problem.LEDGER_EXISTS,
     Problem.LEDGER_REPLACED,
     Problem.NOT_ENROLLED,
+    Problem.PLAIN_HTTP,
     Problem.UNREACHABLE,
     Problem.COLLECTOR_REFUSED,
     Problem.OPTION,
@@ -94,10 +116,15 @@ def vectors() -> dict[str, Any]:
             for parts in (1, 2)
         ],
         "reports": [_reports(oracle, labels, nano) for oracle, labels, nano in _cases(rng)],
+        "numbers": [_reports(numeric, levels, nano) for numeric, levels, nano in _numbers(rng)],
+        "levels": [_levels(*given, rng) for given in RANGES],
         "doubles": [_double(rng) for _ in range(200)],
         "terms": [_terms(given) for given in _terms_given()],
         "malformed_terms": list(_malformed_terms()),
         "coins": [_coin(rng) for _ in range(40)],
+        "identities": [_identity(rng, url) for url in URLS],
+        "slots": [_slots(rng, window) for window in (1, 2, 7, 20, 1440, 1 << 31)],
+        "moments": [_moment(rng, ms) for ms in (1, 16, 900, 60_000, 1 << 41)],
         "macs": [_mac(rng) for _ in range(5)],
         "rounds_macs": [_rounds_mac(after) for after in (0, 1, 7, 10**9, LARGEST_SERIAL)],
         "own_times": [_own_time(rng) for _ in range(60)],
@@ -116,8 +143,17 @@ def _cases(rng: random.Random) -> list[tuple[Oracle, int, int]]:
     return cases + [(oracle, 65_536, 2 * 10**9) for oracle in number_reports]
 
 
-def _reports(oracle: Oracle, labels: int, nano: int) -> dict[str, Any]:
-    device = oracle.device(labels, Epsilon(nano))
+def _numbers(rng: random.Random) -> list[tuple[Numeric, int, int]]:
+    cases = []
+    for numeric in Numeric:
+        cases += [(numeric, levels, 10**9) for levels in (2, 3, 9, 256, 257, 1025)]
+        cases += [(numeric, rng.choice((2, 5, 801, 1025)), nano) for nano in NANOS]
+        cases.append((numeric, 65_536, 2 * 10**9))
+    return cases
+
+
+def _reports(oracle: Oracle | Numeric, labels: int, nano: int) -> dict[str, Any]:
+    device: Any = oracle.device(labels, Epsilon(nano))
     seed = f"{oracle} {labels} {nano}"
     values = sorted({0, labels // 2, labels - 1})
     return {
@@ -127,12 +163,30 @@ def _reports(oracle: Oracle, labels: int, nano: int) -> dict[str, Any]:
         "worst_ratio": _text(device.worst_ratio),
         "buckets": getattr(device, "buckets", None),
         "size": getattr(device, "size", None),
+        "outputs": getattr(device, "outputs", None),
         "reports": [
             {"value": value, "seed": f"{seed} {value} {turn}", "wire": wire.hex()}
             for value in values
             for turn in range(2)
             for wire in [device.encode(device.perturb(value, Scripted(f"{seed} {value} {turn}")))]
         ],
+    }
+
+
+RANGES = [("-20", "60", 800), ("0", "1", 1), ("-0.5", "0.75", 1024), ("0.0000001", "0.1", 65_535)]
+
+
+def _levels(low: str, high: str, steps: int, rng: random.Random) -> dict[str, Any]:
+    """Readings inside and outside of a range, and halfway between levels."""
+    values = Range(float(low), float(high), steps)
+    span = values.high - values.low
+    readings = [values.low, values.high, values.low - 1, values.high + 1, 5e-324, 1e308]
+    readings += [values.low + span * rng.random() for _ in range(20)]
+    readings += [values.low + span * (rng.randrange(steps) + 0.5) / steps for _ in range(20)]
+    assert values.to_json() == {"low": low, "high": high, "steps": steps}
+    return {
+        "range": values.to_json(),
+        "levels": [[reading, values.level(reading)] for reading in readings],
     }
 
 
@@ -155,6 +209,14 @@ def _terms_given() -> list[dict[str, Any]]:
         TERMS | {"start_ms": 1 << 52, "interval_ms": 1 << 41, "stream": "a_c-9"},
         TERMS | {"labels": [str(number) for number in range(300)], "epsilon_nano": 1},
         TERMS | {"other": "south"},
+        TERMS | {"selection": "roster"},
+        TERMS_1,
+        SLOTS,
+        SLOTS | {"other": "south", "deadline_ms": 1000, "window": 1},
+        NUMBERS,
+        NUMBERS | {"low": "-0.0000001", "high": "0", "steps": 1, "oracle": "square_wave"},
+        NUMBERS | {"low": "-123456789012345680", "high": "-0", "oracle": "duchi"},
+        NUMBERS | {"selection": "slots", "deadline_ms": 1, "oracle": "piecewise"},
     ]
 
 
@@ -169,26 +231,37 @@ def _terms(given: dict[str, Any]) -> dict[str, Any]:
         "span": terms.promise.span,
         "timestamps": [[ms, terms.timestamp_at(ms)] for ms in moments],
         "ends": [[t, terms.end_of(t)] for t in (1, 2, 7)],
+        "deadlines": [[t, terms.deadline_of(t)] for t in (1, 2, 7)],
     }
 
 
 def _malformed_terms() -> list[Any]:
     wrong: dict[str, list[Any]] = {
-        "version": [2, "1", None],
+        "version": [1, 3, "2", None],
         "stream": ["", "a/b", "-a", "a" * 65, 3],
-        "query": ["mean"],
+        "query": ["mean", "median", "constructor", None],
         "labels": [[], ["one"], ["a", "a"], ["a", 1], "ab", None],
         "epsilon_nano": [0, LARGEST_NANO + 1, "1", 0.5, None],
         "window": [0, -1, 1.5, "4"],
         "interval_ms": [0, None],
         "start_ms": [-1, (1 << 52) + 1],
-        "oracle": ["none", "constructor", 1, None],
+        "oracle": ["none", "hybrid", "constructor", 1, None],
+        "selection": ["all", "", 1, None, "slots", ["open"]],
+        "deadline_ms": [900],
         "other": ["east", "", 0, None, ["north"]],
     }
     malformed: list[Any] = [
         TERMS | {name: value} for name, values in wrong.items() for value in values
     ]
     malformed += [{}, [], None, "terms", TERMS | {"more": 1}]
+    malformed += [TERMS_1 | {"version": 2}, TERMS_1 | {"deadline_ms": 900}]
+    malformed += [SLOTS | {"deadline_ms": ms} for ms in (0, 1001, "900", None, 1.5)]
+    malformed += [
+        NUMBERS | {"low": low} for low in ("-20.0", "+1", "1e3", "61", "60.5", -20, "-00")
+    ]
+    malformed += [NUMBERS | {"steps": steps} for steps in (0, 65_536, "9", None, 1.5)]
+    malformed += [NUMBERS | {"oracle": "grr"}, NUMBERS | {"labels": ["a", "b"]}]
+    malformed += [NUMBERS | {"other": "north"}, NUMBERS | {"high": "1" * 19}]
     malformed.append(TERMS | {"window": 1 << 31, "interval_ms": 1 << 41})
     malformed.append({name: value for name, value in TERMS.items() if name != "window"})
     for sent in malformed:
@@ -212,19 +285,66 @@ def _coin(rng: random.Random) -> dict[str, Any]:
     return {"secret": secret.hex(), "t": t, "name": name, "rate": [favour, total], "heads": heads}
 
 
-def _mac(rng: random.Random) -> dict[str, Any]:
-    key, report, name = rng.randbytes(32), rng.randbytes(11), f"{rng.randrange(99)}-publication"
-    path = reports_path("regions", name)
-    mac = report_mac(key, report_prefix("regions", name), report)
-    message = report_prefix("regions", name) + report
-    assert mac == hmac.digest(key, message, "sha256")[:16]
+URLS = [
+    "https://stats.example",
+    "HTTPS://Stats.Example:443/ldp/",
+    "http://127.0.0.1:8000",
+    "http://[::1]:80",
+    "https://stats.example:8443/a/b",
+]
+
+
+def _identity(rng: random.Random, url: str) -> dict[str, Any]:
+    secret, rejoins = rng.randbytes(32), rng.choice((0, 1, 12))
+    origin = Address.of(url).origin
+    shown = enrolment_secret(secret, origin, "regions", rejoins)
+    return {
+        "url": url,
+        "origin": origin,
+        "secret": secret.hex(),
+        "rejoins": rejoins,
+        "shown": shown.hex(),
+        "number": number_of(shown).hex(),
+    }
+
+
+def _slots(rng: random.Random, window: int) -> dict[str, Any]:
+    key = rng.randbytes(32)
+    last = min(40 * window, 1 << 40)
     return {
         "key": key.hex(),
-        "message": message.hex(),
-        "path": path,
+        "window": window,
+        "slots": [[epoch, slot_of(key, window, epoch)] for epoch in (0, 1, 2, 10**6)],
+        "turns": [
+            [t, next_turn(key, window, t)]
+            for t in sorted({1, 2, *(rng.randrange(1, last + 1) for _ in range(40))})
+        ],
+        "names": [[t, round_name(t)] for t in (1, window)],
+    }
+
+
+def _moment(rng: random.Random, deadline_ms: int) -> dict[str, Any]:
+    secret = rng.randbytes(32)
+    ms = moment_ms(secret, "regions", deadline_ms)
+    return {"secret": secret.hex(), "deadline_ms": deadline_ms, "moment_ms": ms}
+
+
+def _mac(rng: random.Random) -> dict[str, Any]:
+    key, report, name = rng.randbytes(32), rng.randbytes(11), f"{rng.randrange(99)}-publication"
+    pin = rng.randbytes(32).hex()
+    prefix = report_prefix("regions", pin, name)
+    assert prefix == f"ldpstream report 2\nregions\n{pin}\n{name}\n\n\n\n".encode()
+    mac = report_mac(key, prefix, report)
+    assert mac == hmac.digest(key, prefix + report, "sha256")[:16]
+    assert leave_message("regions") == b"ldpstream leave 2\n/v1/streams/regions/devices\n"
+    return {
+        "key": key.hex(),
+        "path": reports_path("regions", name),
+        "pin": pin,
         "round": name,
         "report": report.hex(),
         "mac": mac.hex(),
+        "leave": leave_mac(key, "regions").hex(),
     }
 
 
@@ -255,7 +375,10 @@ def _look(look: Look) -> dict[str, Any]:
 
 def _ledger(rng: random.Random) -> dict[str, Any]:
     """Debits in any order, kept promise or not; then what is left after some are forgotten."""
-    promises = [[rng.randrange(1, 40), rng.randrange(1, 8)] for _ in range(rng.choice((1, 1, 2)))]
+    promises: list[list[Any]] = [[rng.randrange(1, 40), rng.randrange(1, 8), None]]
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        ended = rng.choice((None, rng.randrange(25)))
+        promises.append([rng.randrange(1, 40), rng.randrange(1, 8), ended])
     debits = [[rng.randrange(1, 20), rng.randrange(1, 20)] for _ in range(rng.randrange(12))]
     forgotten = rng.choice((None, None, rng.randrange(1, 20)))
     ledger = Ledger.of(
@@ -281,14 +404,15 @@ def _ledger(rng: random.Random) -> dict[str, Any]:
 
 def _decision(rng: random.Random) -> dict[str, Any]:
     """A random state and round, and what the rules say."""
-    terms = Terms.read(TERMS)
+    sent = SLOTS if rng.random() < 0.3 else TERMS
+    terms = Terms.read(sent)
     now_t = rng.randrange(1, 8)
     into = rng.randrange(terms.interval_ms)
     label_ms = terms.start_ms + (now_t - 1) * terms.interval_ms + into
     own_ms = rng.randrange(10**5, 10**6)
     t = max(1, now_t + rng.choice((-2, -1, 0, 0, 0, 0, 0, 0, 1)))
     asked = Round(
-        f"{t}-publication",
+        f"{t}-{'publication' if rng.random() < 0.9 else 'dissimilarity'}",
         t,
         rng.choice((1, 5 * 10**8, 10**9, 10**9 + 1)),
         label_ms + rng.choice((-1, 0, 1, 500, 500, 500)),
@@ -301,9 +425,9 @@ def _decision(rng: random.Random) -> dict[str, Any]:
         debits = [[own_ms - age, 1] for age in range(rng.choice((15, 16)))]
     forgotten = rng.choice((None, None, None, own_ms - span, own_ms - span + 1))
     answered = {asked.key: b"\1\0"} if rng.random() < 0.1 else {}
-    secret = rng.randbytes(32)
+    secret, key = rng.randbytes(32), rng.randbytes(32)
     ledger = Ledger.of((terms.promise,), ((at, nano) for at, nano in debits), forgotten)
-    state = State(terms, ledger, answered, secret)
+    state = State(terms, ledger, answered, secret, key)
     pin = terms.pin if rng.random() < 0.95 else "0" * 64
     match decide(pin, asked, state, own_ms, label_ms):
         case Fresh():
@@ -317,6 +441,7 @@ def _decision(rng: random.Random) -> dict[str, Any]:
         case Refused() as refusal:
             outcome = f"refused {refusal.problem.code}"
     return {
+        "slots": sent is SLOTS,
         "pin": pin,
         "round": {
             "round": asked.name,
@@ -330,6 +455,7 @@ def _decision(rng: random.Random) -> dict[str, Any]:
         "forgotten": forgotten,
         "answered": bool(answered),
         "secret": secret.hex(),
+        "key": key.hex(),
         "own_ms": own_ms,
         "label_ms": label_ms,
         "outcome": outcome,

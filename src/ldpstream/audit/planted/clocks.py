@@ -15,6 +15,7 @@ from ldpstream.device.clock import Look, OwnTime
 from ldpstream.device.rounds import Round
 from ldpstream.device.rules import Decision, State
 from ldpstream.device.store import Change, Store
+from ldpstream.privacy.ledger import Ledger
 
 # --- Budgets by the timestamp that was asked for --------------------------------------------------
 
@@ -133,7 +134,29 @@ def _labelled_before_the_reading() -> AbstractContextManager[object]:
     return patch.object(Account, "_draw", draw)
 
 
+# --- Budgets by the slot --------------------------------------------------------------------------
+
+
+@contextmanager
+def _a_slot_is_enough() -> Iterator[None]:
+    def left(self: Ledger, moment: int) -> int:
+        return self.promises[0].epsilon_nano
+
+    with (
+        patch.object(Ledger, "left", left),
+        patch.object(Ledger, "free_from", lambda self, nano: 0),
+    ):
+        yield
+
+
 CLOCKS = (
+    Bug(
+        "a slot in place of a ledger",
+        "a device that reports once in w timestamps does not look at its ledger: told that its"
+        " next turn has come, it reports again",
+        on_device=_a_slot_is_enough,
+        drill=drills.turns_by_a_lying_clock,
+    ),
     Bug(
         "windows of asked timestamps",
         "debits count by the timestamp that was asked for: two readings 0.2 s apart, at an edge,"

@@ -10,9 +10,10 @@ from unittest.mock import patch
 from ldpstream.audit import drills
 from ldpstream.audit.planted.bug import Bug
 from ldpstream.device import device, witness
-from ldpstream.device.store import Store
+from ldpstream.device.store import Change, Store
 from ldpstream.device.witness import ChangeTime, Witness
 from ldpstream.machine_clock import MachineClock
+from ldpstream.privacy.ledger import Promise
 
 
 def _any_file_will_do() -> AbstractContextManager[object]:
@@ -40,7 +41,23 @@ def _trusts_nobody() -> AbstractContextManager[object]:
     return patch.object(ChangeTime, "vouches", vouches)
 
 
+def _forgets_debits() -> AbstractContextManager[object]:
+    honest = Change.leave
+
+    def leave(self: Change, ended: Promise, past_known: bool) -> None:
+        honest(self, ended, past_known)
+        self._execute("DELETE FROM ledger")
+
+    return patch.object(Change, "leave", leave)
+
+
 FILES = (
+    Bug(
+        "leaving forgets what was spent",
+        "a device that leaves a stream and joins it again has all of epsilon once more",
+        on_device=_forgets_debits,
+        drill=drills.leaves_and_joins_again,
+    ),
     Bug(
         "a witness of change times only",
         "whether it is the same file is not asked: a copy made within 5 s of a commit comes back"

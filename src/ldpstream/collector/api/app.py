@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from ldpstream import __version__
 from ldpstream.collector.api.alerts import alerts
+from ldpstream.collector.api.cross_origin import CrossOrigin
 from ldpstream.collector.api.ingest import Batch, Refused, SingleReport
 from ldpstream.collector.api.metrics import metrics
 from ldpstream.collector.api.openapi import describe
@@ -26,7 +27,7 @@ from ldpstream.collector.api.problems import (
     on_http_error,
     on_invalid,
     on_store_failure,
-    problem_response,
+    refusal_of,
 )
 from ldpstream.collector.api.releases import releases
 from ldpstream.collector.api.rounds import CurrentRounds, enrolment
@@ -72,10 +73,12 @@ def build_app(service: Service) -> FastAPI:
     app.add_exception_handler(sqlite3.OperationalError, on_store_failure)
     app.add_exception_handler(Exception, on_anything_else)
     describe(app)
+    if any(one.allowed_origins for one in service.config.streams):
+        app.add_middleware(CrossOrigin, service=service)
     return app
 
 
 async def _on_refused(request: Request, error: Exception) -> Response:
     """A report that the intake refused, and counted."""
     assert isinstance(error, LdpStreamError)
-    return problem_response(error)
+    return refusal_of(request, error)

@@ -5,6 +5,7 @@ Plain ASGI: no request or response objects, no validation by models. `openapi.py
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +14,18 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from ldpstream.collector.api.limits import LENGTH, announced, read_body, sender_of
-from ldpstream.collector.api.lookup import find_round, joined_stream, reported_stream
-from ldpstream.collector.reports.verdicts import Verdict, count
+from ldpstream.collector.api.lookup import (
+    check_mac,
+    find_round,
+    joined_stream,
+    reported_stream,
+)
+from ldpstream.collector.reports.verdicts import Verdict, Verdicts, count
+from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.service.service import Service
-from ldpstream.errors import MalformedReport, Mistake, Problem
+from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
 from ldpstream.oracles.device_half import WIRE_VERSION
-from ldpstream.protocol.limits import MAC_BYTES
+from ldpstream.protocol.limits import LARGEST_REPORT, MAC_BYTES
 from ldpstream.protocol.messages import DEVICE_HEADER, MAC_HEADER
 from ldpstream.protocol.names import device_number
 
@@ -27,13 +34,17 @@ _JSON = (b"content-type", b"application/json")
 LONGER = 1024
 """A single report that is longer than it should be by more than this is not read."""
 _SINGLE_BODIES = {
-    Verdict.ACCEPTED: b'{"status":"accepted"}',
-    Verdict.REPEATED: b'{"status":"repeated"}',
+    Verdict.ACCEPTED: b'{"status":"accepted","now_ms":%d}',
+    Verdict.REPEATED: b'{"status":"repeated","now_ms":%d}',
 }
 
 
 class SingleReport:
-    """The route of `SubmitReport`."""
+    """The route of `SubmitReport`.
+
+    The MAC comes before all that is said of the round, the roster, slots and limits. Usually the
+    intake checks it, with those of other reports; what does not get there is checked here.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -45,20 +56,31 @@ class SingleReport:
             stream, receive = await reported_stream(
                 Request(scope), receive, names["stream"], names["round"]
             )
-        asking = stream.hub.open.get(names["round"]) or await find_round(
-            self._service, stream, names["round"]
-        )
         device, mac, length = _headers(scope)
-        expected = asking.stored.report_bytes
-        body = await read_body(receive, expected + LONGER, length)
-        if len(body) != expected:
-            raise MalformedReport(Problem.REPORT_LENGTH, given=len(body), expected=expected)
-        record = b"%b%b%b" % (device_number(device), _mac(mac), body)
-        verdicts = await self._service.intake.submit(asking, record, 1, sender_of(scope))
-        verdict = Verdict(int(verdicts[0]))
+        asking = stream.hub.open.get(names["round"])
+        most = LARGEST_REPORT if asking is None else asking.stored.report_bytes + LONGER
+        body = await read_body(receive, most, length)
+        number, code = device_number(device), _mac(mac)
+        if asking is None:
+            check_mac(stream, names["round"], number, code, body)
+            asking = await find_round(self._service, stream, names["round"])
+        try:
+            answer = self._submit(asking, number + code, body, sender_of(scope))
+        except LdpStreamError:
+            check_mac(stream, asking.name, number, code, body)
+            raise
+        verdict = Verdict(int((await answer)[0]))
         if verdict.refusal is not None:
             raise _refusal(verdict, asking.name, body)
-        await _answer(send, 202, _SINGLE_BODIES[verdict])
+        await _answer(send, 202, _SINGLE_BODIES[verdict] % self._service.clock.now_ms())
+
+    def _submit(
+        self, asking: OpenRound, head: bytes, body: bytes, sender: str
+    ) -> asyncio.Future[Verdicts]:
+        expected = asking.stored.report_bytes
+        if len(body) != expected:
+            raise MalformedReport(Problem.REPORT_LENGTH, given=len(body), expected=expected)
+        return self._service.intake.submit(asking, head + body, 1, sender)
 
 
 class Batch:
@@ -82,7 +104,8 @@ class Batch:
                 expected=f"{asking.record_bytes} each, with device and code",
             )
         verdicts = await self._service.intake.submit(asking, body, number, sender_of(scope))
-        await _answer(send, 200, json.dumps(summary(count(verdicts))).encode())
+        told = summary(count(verdicts)) | {"now_ms": self._service.clock.now_ms()}
+        await _answer(send, 200, json.dumps(told).encode())
 
 
 def summary(outcomes: Mapping[Verdict, int]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ unknown name, after the same work: proofs are checked against every name that is
 from __future__ import annotations
 
 import hmac
+from math import ceil
 
 from starlette.requests import Request
 from starlette.types import Message, Receive
@@ -16,17 +17,26 @@ from ldpstream.collector.clock import ticks
 from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.intake.queue import RETRY_SECONDS
 from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.rounds.selection import SlotSelection
 from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.authentication import (
     device_key,
+    leave_message,
     message_mac,
+    report_mac,
     report_prefix,
+    report_prefix_1,
     rounds_message,
 )
 from ldpstream.protocol.limits import DEVICE_BYTES, LARGEST_REPORT, LARGEST_SERIAL
 from ldpstream.protocol.messages import DEVICE_HEADER, MAC_HEADER
 from ldpstream.protocol.names import device_number
+from ldpstream.protocol.slots import timestamp_of
+
+HOLD_SECONDS = 10.0
+"""How long a report waits for its round, if the collector is late in opening it."""
+_NO_PIN = "0" * 64
 
 
 def find_stream(service: Service, name: str) -> StreamService:
@@ -51,6 +61,14 @@ def joined_stream(request: Request, name: str, after: str = "0") -> StreamServic
     return _private(request, name, signed | _has_token(request, name))
 
 
+def left_stream(request: Request, name: str) -> StreamService:
+    """Return the stream that a device leaves, if it has signed its farewell."""
+    signed = _is_signed(request, name, leave_message(name))
+    if not signed and _public(request, name) is not None:
+        raise Mistake(Problem.REPORT_MAC)
+    return _private(request, name, signed)
+
+
 async def reported_stream(
     request: Request, receive: Receive, name: str, round_name: str
 ) -> tuple[StreamService, Receive]:
@@ -65,13 +83,28 @@ async def reported_stream(
         body = await read_body(receive, LARGEST_REPORT, announced(request.scope))
     except Mistake:
         raise _unknown(request.app.state.service, name) from None
-    signed = _is_signed(request, name, report_prefix(name, round_name) + body)
+    known = request.app.state.service.streams.get(name)
+    pin = _NO_PIN if known is None else known.terms.pin
+    signed = _is_signed(request, name, report_prefix(name, pin, round_name) + body)
     found = _private(request, name, signed | _has_token(request, name))
 
     async def receive_again() -> Message:
         return {"type": "http.request", "body": body}
 
     return found, receive_again
+
+
+def check_mac(
+    stream: StreamService, round_name: str, number: bytes, mac: bytes, report: bytes
+) -> None:
+    """Refuse a report that its device has not signed; tell one of release 0.1.0 so."""
+    name, keys = stream.config.name, stream.intake.keys
+    prefix = report_prefix(name, stream.terms.pin, round_name)
+    if hmac.compare_digest(report_mac(keys.of(number), prefix, report), mac):
+        return
+    key, prefix = keys.of_release_1.of(number), report_prefix_1(name, round_name)
+    outdated = hmac.compare_digest(report_mac(key, prefix, report), mac)
+    raise Mistake(Problem.DEVICE_VERSION if outdated else Problem.REPORT_MAC)
 
 
 def may_read(request: Request, name: str) -> bool:
@@ -123,8 +156,12 @@ async def find_round(service: Service, stream: StreamService, name: str) -> Open
     Another collector may have announced it to the device before it is known here. While the store
     cannot be read nothing is known of it, and the device is told to try again.
     """
+    if (found := stream.hub.open.get(name)) is not None:
+        return found
+    if isinstance(stream.intake.selection, SlotSelection):
+        return await _slot_round(service, stream, name)
     asked = ticks()
-    found = stream.hub.open.get(name) or await stream.hub.opened(name, stream.news_seconds)
+    found = await stream.hub.opened(name, stream.news_seconds)
     if found is not None:
         return found
     if stream.hub.was_open(name):
@@ -132,3 +169,20 @@ async def find_round(service: Service, stream: StreamService, name: str) -> Open
     if not service.sees(stream.config.name, asked):
         raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
     raise Mistake(Problem.ROUND_UNKNOWN, given=name)
+
+
+async def _slot_round(service: Service, stream: StreamService, name: str) -> OpenRound:
+    """Return the round of that name; with slots the clock says whether it has begun, or is over."""
+    t, now = timestamp_of(name), service.clock.now_ms()
+    if t is None:
+        raise Mistake(Problem.ROUND_UNKNOWN, given=name)
+    early_ms, left_ms = stream.terms.start_of(t) - now, stream.terms.deadline_of(t) - now
+    if early_ms > 0:
+        raise Mistake(Problem.ROUND_EARLY, given=name, seconds=ceil(early_ms / 1000))
+    if left_ms > 0:
+        found = await stream.hub.opened(name, min(HOLD_SECONDS, left_ms / 1000))
+        if found is not None:
+            return found
+        if not stream.hub.was_open(name):
+            raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
+    raise Mistake(Problem.ROUND_CLOSED, given=name)

@@ -27,6 +27,7 @@ STATUSES = {
     Problem.METHOD: 405,
     Problem.EXTRA_MISSING: 406,
     Problem.ROUND_CLOSED: 410,
+    Problem.ROUND_EARLY: 425,
     Problem.REPORT_CONFLICT: 409,
     Problem.ALERT_RULE_EXISTS: 409,
     Problem.ALERT_RULE_FIXED: 409,
@@ -44,16 +45,19 @@ STATUSES = {
 """All others are 400."""
 
 
-def problem_response(error: LdpStreamError) -> Response:
-    """Return the answer to an error: its status, headers and problem body."""
+def problem_response(error: LdpStreamError, now_ms: int | None = None) -> Response:
+    """Return the answer to an error: its status, headers and problem body.
+
+    With a time it is the answer to a report, which carries what a device must hear.
+    """
     problem = error.problem
     status = STATUSES.get(problem, 400)
-    body = {
+    body: dict[str, Any] = {
         "type": TYPE_PREFIX + problem.code,
         "title": problem.code.replace("-", " "),
         "status": status,
         "detail": str(error),
-    }
+    } | ({} if now_ms is None else {"now_ms": now_ms})
     headers = {}
     if "seconds" in error.facts or status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(error.facts.get("seconds", RETRY_SECONDS))
@@ -78,7 +82,16 @@ async def on_error(request: Request, error: Exception) -> Response:
     # A private stream that is refused as unknown is counted like an unknown one: nowhere.
     if service is not None and error.problem is not Problem.STREAM_UNKNOWN:
         service.refused[error.problem] += 1
-    return problem_response(error)
+    return refusal_of(request, error)
+
+
+def refusal_of(request: Request, error: LdpStreamError) -> Response:
+    """Return the answer to a request that is refused; to a report it tells the time.
+
+    Not where there is no stream, or a private one: those answers are the same to the byte.
+    """
+    tells = "round" in request.path_params and error.problem is not Problem.STREAM_UNKNOWN
+    return problem_response(error, request.app.state.service.clock.now_ms() if tells else None)
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:

@@ -17,12 +17,13 @@ from ldpstream.collector.api.limits import (
     is_number,
     read_json,
 )
-from ldpstream.collector.api.lookup import find_stream, joined_stream
+from ldpstream.collector.api.lookup import find_stream, joined_stream, left_stream
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL, LONGEST_WAIT, VERSION
 from ldpstream.protocol.messages import DEVICE_HEADER, DEVICES, PREFIX
-from ldpstream.protocol.names import device_number
+from ldpstream.protocol.names import device_number, shown_secret
 
 _TAKES_A_DEVICE: dict[str, Any] = {
     "requestBody": {
@@ -32,9 +33,12 @@ _TAKES_A_DEVICE: dict[str, Any] = {
                 "schema": {
                     "type": "object",
                     "title": "Enrolment",
-                    "required": ["device", "version"],
+                    "required": ["secret", "version"],
                     "properties": {
-                        "device": {"type": "string", "description": "its number, 32 hex digits"},
+                        "secret": {
+                            "type": "string",
+                            "description": "64 hex digits, from which its number follows",
+                        },
                         "version": {"type": "integer", "const": VERSION},
                     },
                 }
@@ -63,7 +67,7 @@ def enrolment(service: Service) -> APIRouter:
 
     @router.post(DEVICES, status_code=201, tags=["devices"], openapi_extra=_TAKES_A_DEVICE)
     async def enrol(stream: str, request: Request) -> dict[str, Any]:
-        """Enrol a device: the stream's terms, their pin, and the device's key.
+        """Enrol a device: the stream's terms, their pin, the device's number, and its key.
 
         Needs the enrolment token, unless the stream has public enrolment. `version` is that of the
         protocol, 2. Enrolling again gives the same answer.
@@ -76,16 +80,28 @@ def enrolment(service: Service) -> APIRouter:
         version = given.get("version")
         if type(version) is not int or version != VERSION:
             raise Mistake(Problem.DEVICE_VERSION)
-        number = device_number(given.get("device"))
+        number = number_of(shown_secret(given.get("secret")))
         if found.roster is not None:
             await run_in_threadpool(service.store.enrol, stream, number)
         return {
             "terms": found.terms.to_json(),
             "pin": found.terms.pin,
+            "device": number.hex(),
             "key": found.intake.keys.of(number).hex(),
-            "selection": found.config.selection,
             "now_ms": service.clock.now_ms(),
         }
+
+    @router.delete(DEVICES, tags=["devices"])
+    async def leave(stream: str, request: Request) -> dict[str, str]:
+        """Leave a stream: the device is not asked again.
+
+        Needs its number and the MAC of its farewell. Leaving again gives the same answer.
+        """
+        found = left_stream(request, stream)
+        if found.roster is not None:
+            number = device_number(request.headers.get(DEVICE_HEADER))
+            await run_in_threadpool(service.store.leave, stream, number)
+        return {"status": "left"}
 
     return router
 

@@ -1,7 +1,8 @@
 """The one configuration file of a collector: read once, checked once, then frozen."""
 
 from ldpstream.collector.config.file import Config, Limits, load, parse
-from ldpstream.collector.config.stream import Selection, StreamConfig, Suspicion
+from ldpstream.collector.config.stream import StreamConfig, Suspicion
 from ldpstream.collector.config.table import Table
+from ldpstream.protocol.terms import Selection
 
 __all__ = ["Config", "Limits", "Selection", "StreamConfig", "Suspicion", "Table", "load", "parse"]

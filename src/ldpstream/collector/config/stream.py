@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from ldpstream.collector.alerts.rules import Rule
@@ -14,25 +14,21 @@ from ldpstream.collector.config.table import Table
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
-from ldpstream.mechanisms.registry import build, report_epsilon
+from ldpstream.mechanisms.registry import build, report_epsilon, takes_slots
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import choose_robust
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.names import STREAM_NAME, is_stream_name
-from ldpstream.protocol.terms import names_of
+from ldpstream.protocol.terms import Selection, names_of
 
 BEST, ROBUST = "auto", "robust"
 """Instead of an oracle's name: the one with the least noise, or least open to poisoning."""
 LEAST_INTERVAL_MS = 100
-
-
-class Selection(StrEnum):
-    """How a share of the devices is reached (docs/collector.md)."""
-
-    ROSTER = "roster"
-    OPEN = "open"
+ANY_ORIGIN = "*"
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
+"""As browsers write it; pages of extensions have schemes of their own."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +71,17 @@ class StreamConfig:
     """When a round looks manipulated, and what follows."""
     other: str | None = None
     """The label that a device reports when it has no usable value."""
+    allowed_origins: frozenset[str] = frozenset()
+    """Of pages whose scripts may use the stream's routes for devices and readers; "*": of all."""
+    selection_given: bool = True
+    """Whether the file says how devices are reached; else it is what suits the mechanism."""
+
+    @property
+    def slot_deadline_ms(self) -> int | None:
+        """With slots: how long after its start a timestamp takes reports."""
+        if self.selection is not Selection.SLOTS:
+            return None
+        return max(1, int(self.deadlines[Purpose.PUBLICATION] * self.interval_ms))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -120,7 +127,7 @@ def read_stream(table: Table) -> StreamConfig:
         start_ms=_start(table),
         mechanism=mechanism,
         oracle=_oracle(table, values),
-        selection=Selection(table.choice("selection", tuple(Selection), Selection.OPEN)),
+        selection=Selection.OPEN,
         population=table.whole("population", least=1),
         deadlines=_deadlines(table.table("deadlines")),
         thresholds=_thresholds(table.table("thresholds"), labels),
@@ -129,8 +136,11 @@ def read_stream(table: Table) -> StreamConfig:
         public_enrolment=_public_enrolment(table),
         suspicion=_suspicion(table.table("suspicion")),
         other=_other(table, values),
+        allowed_origins=_origins(table),
+        selection_given="selection" in table,
     )
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
+    stream = replace(stream, selection=_selection(table, mechanism))
     return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
 
 
@@ -156,6 +166,17 @@ def _other(table: Table, values: Domain | Range) -> str | None:
         table.refuse("other", "other is a label, and a stream of numbers has none", "leave it out")
     table.attempt("other", lambda: values.index(label))
     return label
+
+
+def _selection(table: Table, mechanism: str) -> Selection:
+    """Read `selection`: slots by default, where the mechanism takes them, else open."""
+    fits = takes_slots(mechanism)
+    usual = Selection.SLOTS if fits else Selection.OPEN
+    found = Selection(table.choice("selection", tuple(Selection), usual))
+    if found is Selection.SLOTS and not fits:
+        what = f"{mechanism} must ask devices, and with slots nobody asks"
+        table.refuse("selection", what, 'set mechanism = "lpf" or "lpu", or selection = "open"')
+    return found
 
 
 def _oracle(table: Table, values: Domain | Range) -> Oracle | Numeric | None:
@@ -198,6 +219,20 @@ def _public_enrolment(table: Table) -> bool:
             "leave it out, or set public = true",
         )
     return allowed
+
+
+def _origins(table: Table) -> frozenset[str]:
+    """Read `allowed_origins`: a list, or "*" for all."""
+    if "allowed_origins" not in table:
+        return frozenset()
+    if table.get("allowed_origins") == ANY_ORIGIN:
+        return frozenset({ANY_ORIGIN})
+    origins = table.strings("allowed_origins")
+    for origin in origins:
+        if _ORIGIN.fullmatch(origin) is None:
+            fix = 'give origins as "https://app.example", in lower case, or "*" instead of the list'
+            table.refuse("allowed_origins", f"allowed_origins has {origin!r} in it", fix)
+    return frozenset(origins)
 
 
 def _interval(table: Table) -> int:

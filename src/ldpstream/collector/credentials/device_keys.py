@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldpstream.arrays import Bytes, Flags
 from ldpstream.collector.kernels.sha256 import (
@@ -20,8 +21,9 @@ from ldpstream.collector.kernels.sha256 import (
     as_words,
     padding,
 )
-from ldpstream.protocol.authentication import device_key, key_prefix, report_mac
+from ldpstream.protocol.authentication import key_prefix, key_prefix_1, report_mac
 from ldpstream.protocol.limits import DEVICE_BYTES, MAC_BYTES
+from ldpstream.protocol.slots import epoch_of, slot_message, slot_of
 
 SIDE_BY_SIDE = 16
 """From this many records on, the vectorised hash is faster than a loop over `hmac.digest`."""
@@ -40,17 +42,22 @@ class DeviceKeys:
     'ab9fb62e3060145c'
     """
 
-    def __init__(self, master: bytes, stream: str) -> None:
+    def __init__(self, master: bytes, stream: str, prefix: bytes | None = None) -> None:
         self._master = master
-        self._prefix = key_prefix(stream)
         self._stream = stream
+        self._prefix = key_prefix(stream) if prefix is None else prefix
         key = hashlib.sha256(master).digest() if len(master) > BLOCK_BYTES else master
         block = np.frombuffer(key.ljust(BLOCK_BYTES, b"\0"), np.uint8).reshape(1, BLOCK_BYTES)
         self._inner = absorb(INITIAL, as_words(block) ^ _INNER)[:, 0]
         self._outer = absorb(INITIAL, as_words(block) ^ _OUTER)[:, 0]
 
+    @cached_property
+    def of_release_1(self) -> DeviceKeys:
+        """The keys of devices of release 0.1.0, which are refused."""
+        return DeviceKeys(self._master, self._stream, key_prefix_1(self._stream))
+
     def of(self, device: bytes) -> bytes:
-        return device_key(self._master, self._stream, device)
+        return hmac.digest(self._master, self._prefix + device.hex().encode(), "sha256")
 
     def of_many(self, devices: Bytes) -> HashWords:
         """The keys of many devices, one in each row, as words with a column for each key."""
@@ -58,37 +65,66 @@ class DeviceKeys:
         return _both_passes(self._inner, self._outer, _message(self._prefix, digits))
 
 
-def authentic(
-    keys: DeviceKeys, prefix: bytes, devices: Bytes, macs: Bytes, reports: Bytes
-) -> Flags:
-    """Which records carry the right MAC, compared in constant time."""
-    if len(devices) < SIDE_BY_SIDE or not vectorised_is_right():
-        return np.array(
-            [
-                hmac.compare_digest(
-                    report_mac(keys.of(device.tobytes()), prefix, report.tobytes()), mac.tobytes()
-                )
-                for device, mac, report in zip(devices, macs, reports, strict=True)
-            ],
-            np.bool_,
-        )
-    expected = report_words(keys, prefix, devices, reports)
-    given = as_words(np.ascontiguousarray(macs))
-    same: Flags = np.bitwise_or.reduce(expected ^ given, axis=0) == 0
-    return same
+class Signers:
+    """The devices of a batch, one in each row. Their keys are derived once, when first needed."""
 
+    def __init__(self, keys: DeviceKeys, devices: Bytes) -> None:
+        self._all = keys
+        self._devices = devices
 
-def report_words(keys: DeviceKeys, prefix: bytes, devices: Bytes, reports: Bytes) -> HashWords:
-    """The MACs of many reports, with a column for each MAC."""
-    blocks = np.zeros((BLOCK_WORDS, len(devices)), np.uint32)
-    blocks[:DIGEST_WORDS] = keys.of_many(devices)
-    inner, outer = absorb(INITIAL, blocks ^ _INNER), absorb(INITIAL, blocks ^ _OUTER)
-    return _both_passes(inner, outer, _message(prefix, reports))[: MAC_BYTES // 4]
+    def authentic(self, prefix: bytes, macs: Bytes, reports: Bytes) -> Flags:
+        """Which reports carry the right MAC, compared in constant time."""
+        if not self._side_by_side:
+            return np.array(
+                [
+                    hmac.compare_digest(report_mac(key, prefix, report.tobytes()), mac.tobytes())
+                    for key, mac, report in zip(self._keys, macs, reports, strict=True)
+                ],
+                np.bool_,
+            )
+        given = as_words(np.ascontiguousarray(macs))
+        same: Flags = np.bitwise_or.reduce(self.mac_words(prefix, reports) ^ given, axis=0) == 0
+        return same
+
+    def are_due(self, window: int, t: int) -> Flags:
+        """Whose slot timestamp t is."""
+        epoch = epoch_of(t, window)
+        if not self._side_by_side:
+            return np.array([slot_of(key, window, epoch) == t % window for key in self._keys])
+        due: Flags = self.slots(window, epoch) == t % window
+        return due
+
+    def mac_words(self, prefix: bytes, reports: Bytes) -> HashWords:
+        """The MACs of many reports, with a column for each MAC."""
+        return _both_passes(*self._states, _message(prefix, reports))[: MAC_BYTES // 4]
+
+    def slots(self, window: int, epoch: int) -> NDArray[np.uint64]:
+        """The slot of each device in an epoch."""
+        none = np.empty((len(self._devices), 0), np.uint8)
+        words = _both_passes(*self._states, _message(slot_message(epoch), none))
+        high, low = words[0].astype(np.uint64), words[1].astype(np.uint64)
+        slots: NDArray[np.uint64] = (high << np.uint64(32) | low) % np.uint64(window)
+        return slots
+
+    @property
+    def _side_by_side(self) -> bool:
+        return len(self._devices) >= SIDE_BY_SIDE and vectorised_is_right()
+
+    @cached_property
+    def _keys(self) -> list[bytes]:
+        return [self._all.of(device.tobytes()) for device in self._devices]
+
+    @cached_property
+    def _states(self) -> tuple[HashWords, HashWords]:
+        """The states of both passes after each key's block."""
+        blocks = np.zeros((BLOCK_WORDS, len(self._devices)), np.uint32)
+        blocks[:DIGEST_WORDS] = self._all.of_many(self._devices)
+        return absorb(INITIAL, blocks ^ _INNER), absorb(INITIAL, blocks ^ _OUTER)
 
 
 @cache
 def vectorised_is_right() -> bool:
-    """Check the vectorised MACs against those of `hmac`, once in a process.
+    """Check the vectorised MACs and slots against those of `hmac`, once in a process.
 
     Caches of machine code have been seen to mix up two signatures of a kernel. Honest devices would
     be refused then, so a wrong hash is not used: `hmac` does the same, at a tenth of the speed.
@@ -113,10 +149,13 @@ def _agrees_with_hmac(rows: int, prefix_bytes: int, report_bytes: int) -> bool:
 
     keys, prefix = DeviceKeys(b"a master secret", "stream"), b"p" * prefix_bytes
     devices, reports = bytes_like(DEVICE_BYTES), bytes_like(report_bytes)
-    found = np.ascontiguousarray(report_words(keys, prefix, devices, reports).T, ">u4").tobytes()
-    pairs = zip(devices, reports, strict=True)
-    codes = [report_mac(keys.of(one.tobytes()), prefix, report.tobytes()) for one, report in pairs]
-    return found == b"".join(codes)
+    signers = Signers(keys, devices)
+    found = np.ascontiguousarray(signers.mac_words(prefix, reports).T, ">u4").tobytes()
+    own = [keys.of(one.tobytes()) for one in devices]
+    pairs = zip(own, reports, strict=True)
+    codes = [report_mac(key, prefix, report.tobytes()) for key, report in pairs]
+    slots = [slot_of(key, rows, report_bytes) for key in own]
+    return found == b"".join(codes) and signers.slots(rows, report_bytes).tolist() == slots
 
 
 # HMAC (RFC 2104): a hash of the key's block, as `inner`, and the message; then one of the key's

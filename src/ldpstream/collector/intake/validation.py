@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ldpstream.arrays import Flags
-from ldpstream.collector.credentials.device_keys import DeviceKeys, authentic
+from ldpstream.collector.credentials.device_keys import DeviceKeys, Signers
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
 from ldpstream.collector.rounds.announcement import OpenRound
-from ldpstream.collector.rounds.selection import RosterSelection, Selection
+from ldpstream.collector.rounds.selection import RosterSelection, Selection, SlotSelection
 from ldpstream.errors import MalformedReport, Problem
 
 _FAULTS = {
@@ -27,24 +27,37 @@ def validate(
     has reported before is for the store to say.
     """
     verdicts = all_of(Verdict.ACCEPTED, len(records))
-    signed = _signed(records, keys, asking.prefix)
+    signers = Signers(keys, records.devices)
+    signed = signers.authentic(asking.prefix, records.macs, records.reports)
     if not signed.all():
         unsigned = np.flatnonzero(~signed)
         verdicts[unsigned] = Verdict.MAC
-        outdated = _signed(records.where(~signed), keys, asking.prefix_1)
+        outdated = _of_release_1(records.where(~signed), keys, asking.prefix_1)
         verdicts[unsigned[outdated]] = Verdict.DEVICE_VERSION
     _check_content(records, asking, verdicts)
-    if isinstance(selection, RosterSelection):
-        numbers = selection.numbers_of(records.devices)
-        mask = asking.asked_mask
-        known = (numbers >= 0) & (numbers < len(mask))
-        asked = known & mask[np.where(known, numbers, 0)] if len(mask) else known
+    asked = _asked(records, signers, asking, selection)
+    if asked is not None:
         verdicts[(verdicts == Verdict.ACCEPTED) & ~asked] = Verdict.NOT_ASKED
     return verdicts
 
 
-def _signed(records: Records, keys: DeviceKeys, prefix: bytes) -> Flags:
-    return authentic(keys, prefix, records.devices, records.macs, records.reports)
+def _of_release_1(records: Records, keys: DeviceKeys, prefix: bytes) -> Flags:
+    """Which records devices of release 0.1.0 have signed."""
+    signers = Signers(keys.of_release_1, records.devices)
+    return signers.authentic(prefix, records.macs, records.reports)
+
+
+def _asked(
+    records: Records, signers: Signers, asking: OpenRound, selection: Selection
+) -> Flags | None:
+    """Which records are of devices that the round asks, or whose slot it is; None: of all."""
+    if isinstance(selection, SlotSelection):
+        return signers.are_due(selection.window, asking.stored.t)
+    if not isinstance(selection, RosterSelection):
+        return None
+    numbers, mask = selection.numbers_of(records.devices), asking.asked_mask
+    known = (numbers >= 0) & (numbers < len(mask))
+    return known & mask[np.where(known, numbers, 0)] if len(mask) else known
 
 
 def _check_content(records: Records, asking: OpenRound, verdicts: Verdicts) -> None:

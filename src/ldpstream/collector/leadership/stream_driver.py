@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ldpstream.collector.clock import Clock
+from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.leadership.lease_keeper import LeaseKeeper
 from ldpstream.collector.rounds.follower import POLL_MS
 from ldpstream.collector.rounds.selection import Selection
@@ -17,6 +18,8 @@ from ldpstream.protocol.terms import Terms
 class Role(Protocol):
     """A coordinator, which leads a stream, or a follower."""
 
+    config: StreamConfig
+    """The stream as the file and its stored terms describe it."""
     terms: Terms
     last_t: int
 

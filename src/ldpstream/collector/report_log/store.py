@@ -54,6 +54,19 @@ class LoggedStore(PostgresStore):
             first += one.number
         return verdicts
 
+    @observed
+    def close_round(self, stream: str, round_name: str, at_ms: int) -> int:
+        """Close a round, and end it in the log, so that no later one has a report before its end.
+
+        After a crash in between, the next leader closes it again.
+        """
+        serial = super().close_round(stream, round_name, at_ms)
+        self._log.end(self._logged(stream, round_name))
+        return serial
+
+    def answered(self, stream: str, round_name: str) -> None:
+        """Who has reported is not known here: engines count."""
+
     def received(self, stream: str, round_name: str) -> int:
         """How many reports of a round are counted so far."""
         tally = self._counts.tally(stream, round_name)
@@ -62,10 +75,9 @@ class LoggedStore(PostgresStore):
     def count(
         self, stream: str, round_name: str, collector: Half, see: See | None = None
     ) -> Support | None:
-        """End the round in the log; return None until an engine has counted up to there.
+        """Return None until an engine has counted up to the end of the round.
 
-        The round is closed in the database before. After a crash in between, the next leader ends
-        it again, which is idempotent.
+        It is ended here as well, after a crash before `close_round` could: that is idempotent.
         """
         tally = self._counts.tally(stream, round_name)
         if tally is None or tally.ended is None:

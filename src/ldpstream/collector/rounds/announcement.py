@@ -20,6 +20,8 @@ class OpenRound:
     """A round that takes reports, with all that is needed to validate them."""
 
     stream: str
+    pin: str
+    """That of the stream's terms, which MACs cover."""
     stored: NewRound
     collector: Half
     asked: Asked | None
@@ -34,7 +36,7 @@ class OpenRound:
 
     @cached_property
     def prefix(self) -> bytes:
-        return report_prefix(self.stream, self.name)
+        return report_prefix(self.stream, self.pin, self.name)
 
     @cached_property
     def prefix_1(self) -> bytes:

@@ -4,6 +4,10 @@ No sockets, no threads, no sleep: `advance` does all that is due by the clock an
 call again. All of its state is in the store, so a coordinator that is lost at any instant is
 replaced by a new one that goes on in the middle of the timestamp: it answers the mechanism's asks
 from stored tallies until it comes to the round that was open.
+
+A mechanism that must ask gets one round after the other. With slots nobody is asked: rounds open
+and close by the clock alone, and the mechanism takes those that are closed, in order, as fast as
+they are counted.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.messages import Release as Released
 from ldpstream.mechanisms.registry import build
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.slots import round_name
 from ldpstream.protocol.terms import Terms
 
 MOST_CARRIED = 10_000
@@ -57,29 +62,34 @@ class Coordinator:
         clock: Clock,
         listener: Listener | None = None,
     ) -> None:
-        self.config = config
         self._store = store
         self._clock = clock
         self._listener = listener or Listener()
-        self.terms, stored = terms_of(config, store, clock)
+        self.config, self.terms, stored = terms_of(config, store, clock)
         self._pin = self.terms.pin
         self._mechanism = _mechanism(config, self.terms)
         if stored.mechanism is not None:
             self._mechanism.restore(stored.mechanism)
         self.last_t = stored.last_t
         rounds = store.rounds(config.name, stored.last_t - config.window)
-        self.selection = selection_of(config, self.terms, store)
+        self.selection = selection_of(self.config, self.terms, store)
         remember_all(self.selection, rounds)
         for one in rounds:
             if one.support is not None:
                 self.selection.heard(one.name, one.support.reports)
         self._suspects = Suspects(config.suspicion, config.name, store)
         self._unanswered = deque(one for one in rounds if one.t > stored.last_t)
+        """Rounds that the mechanism has not come to: of before a crash, or with slots."""
+        self._opened_t = max((one.t for one in rounds), default=0)
         self._now: _Timestamp | None = None
         self._open: OpenRound | None = None
         self._counting: NewRound | None = None
         self._serial = stored.serial
-        if not self._unanswered:  # else its open round has this serial: `advance` will announce it
+        self._slots = self.config.selection is Kind.SLOTS
+        if self._slots:
+            self._planner = _mechanism(config, self.terms)
+            self._go_on_with_slots()
+        elif not self._unanswered:  # else its open round has this serial: `advance` announces it
             self._announce()
 
     @property
@@ -103,26 +113,72 @@ class Coordinator:
     def _act(self, now_ms: int) -> int | None:
         """Do one thing that is due and return None, or return the time of the next one."""
         if self._open is not None:
-            if now_ms < self._open.stored.deadline_ms and not self.complete:
+            if now_ms >= self._open.stored.deadline_ms or self.complete:
+                self._close(self._open, now_ms)
+                return None
+            if not self._slots:
                 return self._open.stored.deadline_ms
-            self._close(self._open, now_ms)
-        elif self._counting is not None:
+        elif self._slots and self._opens_slot(now_ms):
+            return None
+        if self._counting is not None:
             tally = self._tallied(self._counting)
             if tally is None:
-                return now_ms + COUNTING_MS
+                return min(now_ms + COUNTING_MS, self._next_ms(now_ms))
             self._counting = None
             self._run(tally)
         elif self._unanswered:
-            self._begin(self._unanswered[0].t)
+            first = self._unanswered[0]
+            self._carry_over(first.t, now_ms)
+            if self._slots and first.state is RoundState.OPEN:
+                return self._next_ms(now_ms)
+            self._begin(first.t)
         else:
             t = self.terms.timestamp_at(now_ms)
-            if t <= self.last_t:
-                return self.terms.start_of(self.last_t + 1)
-            if now_ms >= self._deadline(t, Purpose.PUBLICATION):
-                return self.terms.start_of(t + 1)  # too late for anyone to answer
+            if self._slots or t <= self.last_t or self._is_over(t, now_ms):
+                return self._next_ms(now_ms)
             self._carry_over(t, now_ms)
             self._begin(t)
         return None
+
+    def _next_ms(self, now_ms: int) -> int:
+        """When the open round closes, or the next timestamp begins."""
+        if self._open is not None:
+            return self._open.stored.deadline_ms
+        t = self.terms.timestamp_at(now_ms)
+        return self.terms.start_of(max(t, self._opened_t, self.last_t) + 1)
+
+    def _is_over(self, t: int, now_ms: int) -> bool:
+        """Whether it is too late for anyone to answer at t."""
+        return now_ms >= self._deadline(t, Purpose.PUBLICATION)
+
+    # With slots
+
+    def _go_on_with_slots(self) -> None:
+        """Announce what is open, and close again what is closed: its end may not be in the log."""
+        for one in self._unanswered:
+            if one.state is RoundState.OPEN:
+                self._open = open_round_of(self.config, self.terms, one)
+            elif one.state is RoundState.CLOSED:
+                self._store.close_round(self.config.name, one.name, self._clock.now_ms())
+        self._announce()
+
+    def _opens_slot(self, now_ms: int) -> bool:
+        """Open the round of this timestamp, unless it was opened before or it is too late.
+
+        What it is for depends on no tally. So another instance of the mechanism says it, while the
+        one that releases may be behind.
+        """
+        t = self.terms.timestamp_at(now_ms)
+        if t <= max(self._opened_t, self.last_t) or self._is_over(t, now_ms):
+            return False
+        ask = next(self._planner.step(t))
+        opened = self._ask(ask, t, round_name(t))
+        self._unanswered.append(opened)
+        self._open = open_round_of(self.config, self.terms, opened)
+        self._announce()
+        return True
+
+    # The mechanism
 
     def _begin(self, t: int) -> None:
         self._now = _Timestamp(t, self._mechanism.step(t))
@@ -153,7 +209,10 @@ class Coordinator:
     def _round_for(self, ask: Ask, now: _Timestamp) -> Round:
         """The round of an ask: the one stored before a crash, or a new one."""
         if not self._unanswered:
-            return self._ask(ask, now)
+            name = f"{now.t}-{ask.purpose}"
+            if name in now.rounds:  # a mechanism may ask twice for the same purpose
+                name += f"-{len(now.rounds) + 1}"
+            return self._ask(ask, now.t, name)
         stored = self._unanswered.popleft()
         found = (stored.t, stored.purpose, stored.epsilon_nano, stored.users)
         expected = (now.t, ask.purpose, ask.epsilon.nano, ask.users)
@@ -161,14 +220,11 @@ class Coordinator:
             raise Mistake(Problem.STATE_MISMATCH, found=found, expected=expected)
         return stored
 
-    def _ask(self, ask: Ask, now: _Timestamp) -> Round:
+    def _ask(self, ask: Ask, t: int, name: str) -> Round:
         """Open a round: whom it asks is stored before anyone is told."""
-        choice = self.selection.choose(now.t, ask)
-        name = f"{now.t}-{ask.purpose}"
-        if name in now.rounds:  # a mechanism may ask twice for the same purpose
-            name += f"-{len(now.rounds) + 1}"
+        choice = self.selection.choose(t, ask)
         new = NewRound(
-            t=now.t,
+            t=t,
             name=name,
             purpose=ask.purpose,
             epsilon_nano=ask.epsilon.nano,
@@ -176,16 +232,19 @@ class Coordinator:
             rate=choice.rate,
             report_bytes=half_of(self.terms, ask.epsilon).device.report_bytes,
             opened_ms=self._clock.now_ms(),
-            deadline_ms=self._deadline(now.t, ask.purpose),
+            deadline_ms=self._deadline(t, ask.purpose),
             roster_size=choice.asked.roster_size if choice.asked is not None else 0,
             asked=choice.asked.packed if choice.asked is not None else None,
         )
         self._serial = self._store.open_round(self.config.name, new)
         self._listener.changed(new, RoundState.OPEN)
         self.selection.remember(new)
+        self._opened_t = t
         return Round(**vars(new), state=RoundState.OPEN, support=None, closed_ms=None)
 
     def _deadline(self, t: int, purpose: Purpose) -> int:
+        if self._slots:
+            return self.terms.deadline_of(t)
         share = self.config.deadlines[purpose]
         return self.terms.start_of(t) + int(share * self.terms.interval_ms)
 
@@ -193,7 +252,11 @@ class Coordinator:
         self._serial = self._store.close_round(self.config.name, closing.name, now_ms)
         self._listener.changed(closing.stored, RoundState.CLOSED)
         self._open = None
-        self._counting = closing.stored
+        if self._slots:
+            taken = self._unanswered.pop()
+            self._unanswered.append(replace(taken, state=RoundState.CLOSED, closed_ms=now_ms))
+        else:
+            self._counting = closing.stored
         self._announce()
 
     def _tallied(self, stored: NewRound) -> Tally | None:
@@ -211,7 +274,9 @@ class Coordinator:
             if support is None:
                 return None
             self._suspects.judge(stored.name, shape)
-            self._store.tally(self.config.name, stored.name, support)
+            devices = self._store.answered(self.config.name, stored.name)
+            rests = self.selection.answered(stored, devices)
+            self._store.tally(self.config.name, stored.name, support, rests)
             self._listener.changed(stored, RoundState.TALLIED)
         assert self._now is not None
         self._now.received += support.reports
@@ -238,9 +303,9 @@ class Coordinator:
 
     def _carry_over(self, t: int, now_ms: int) -> None:
         """Release the timestamps before t that the collector missed: nobody was asked in them."""
-        last = self._store.releases(self.config.name, self.last_t, 1)
         missed = range(max(self.last_t + 1, t - MOST_CARRIED), t)
-        if not missed or not last:
+        last = self._store.releases(self.config.name, self.last_t, 1) if missed else []
+        if not last:
             return
         content = {key: part for key, part in last[0].content.items() if key != "suspect"}
         content |= {"fresh": False}
@@ -259,7 +324,7 @@ class Coordinator:
 
     def _announce(self) -> None:
         """Announce what is open, under the serial of the last change in the store."""
-        t = self.last_t if self._now is None else self._now.t
+        t = max(self.last_t, self._opened_t)
         rounds = () if self._open is None else (self._open,)
         self._listener.announced(Announcement(self._serial, self._pin, t, rounds))
 

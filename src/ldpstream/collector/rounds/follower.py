@@ -27,13 +27,12 @@ class Follower:
     def __init__(
         self, config: StreamConfig, store: Store, clock: Clock, listener: Listener
     ) -> None:
-        self.config = config
         self._store = store
         self._clock = clock
         self._listener = listener
-        self.terms, stored = terms_of(config, store, clock)
+        self.config, self.terms, stored = terms_of(config, store, clock)
         self._pin = self.terms.pin
-        self.selection = selection_of(config, self.terms, store)
+        self.selection = selection_of(self.config, self.terms, store)
         self.last_t = stored.last_t
         self._serial = -1
 

@@ -1,4 +1,4 @@
-"""Two ways to reach a share of the users: a roster of known devices, or an open announcement."""
+"""How a share of the users is reached: by slots, an open announcement, or a roster of devices."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.arrays import Bytes, Flags
 from ldpstream.collector.kernels.device_table import DeviceTable
-from ldpstream.collector.store.contract import NewRound
+from ldpstream.collector.rounds.silence import Silence
+from ldpstream.collector.store.contract import NO_RESTS, NewRound, Places, Rests, Store
 from ldpstream.mechanisms.messages import Ask
 from ldpstream.privacy.epsilon import Epsilon
 
-Places = NDArray[np.int64]
-"""Places of devices on the roster."""
 UNKNOWN = -1
 
 
@@ -80,6 +79,20 @@ class Selection(ABC):
     def heard(self, name: str, reports: int) -> None:  # noqa: B027 - a roster need not know
         """Take note of how many reports a counted round has got."""
 
+    def answered(self, stored: NewRound, devices: Iterator[Bytes] | None) -> Rests:
+        """Take note of who has answered a round that is being counted; return who rests now."""
+        return NO_RESTS
+
+
+class SlotSelection(Selection):
+    """Ask nobody: one device in w has its slot at a timestamp, and reports by itself."""
+
+    def choose(self, t: int, ask: Ask) -> Choice:
+        return Choice((1, self.window), None)
+
+    def remember(self, stored: NewRound) -> None:
+        pass
+
 
 class OpenSelection(Selection):
     """Announce a rate, at which devices that have the budget left select themselves.
@@ -120,14 +133,16 @@ class RosterSelection(Selection):
     Budget division asks everyone for a little; population division asks a sample for all of
     epsilon, so that none of them is asked again in the window. One rule covers both: what a device
     was asked for in a window stays within epsilon.
+
+    Who has left is not asked, and who does not answer ever more rarely (`Silence`).
     """
 
     def __init__(
-        self, epsilon: Epsilon, window: int, population: int, enrolled: Callable[[int], bytes]
+        self, epsilon: Epsilon, window: int, population: int, store: Store, stream: str
     ) -> None:
         super().__init__(epsilon, window, population)
-        self._enrolled = enrolled
-        """Returns the devices from a number on, 16 bytes each, as `Store.roster` does."""
+        self._store = store
+        self._stream = stream
         self._lock = threading.Lock()
         self._places = DeviceTable()
         self._size = 0
@@ -140,7 +155,8 @@ class RosterSelection(Selection):
 
     def catch_up(self) -> None:
         """Add the devices that have enrolled since; those that enrol later miss this round."""
-        new = np.frombuffer(self._enrolled(self._size), np.uint8).reshape(-1, 16)
+        enrolled = self._store.roster(self._stream, self._size)
+        new = np.frombuffer(enrolled, np.uint8).reshape(-1, 16)
         with self._lock:
             places = np.arange(self._size, self._size + len(new), dtype=np.uint64)
             self._places.add(new, places + np.uint64(1))
@@ -155,9 +171,13 @@ class RosterSelection(Selection):
         self._forget(t - self.window)
         self.catch_up()
         size = self._size
+        stays = np.ones(size, np.bool_)
+        stays[self._store.left(self._stream)] = False
         # Fewer devices than expected are asked in proportion, so that they last for the window.
-        wanted = -(-ask.users * min(size, self.population) // self.population)
-        free = np.flatnonzero(self._accounts(size)[:size] + ask.epsilon.nano <= self.epsilon.nano)
+        there = int(np.count_nonzero(stays & self._silence.speaks(t, size)))
+        wanted = -(-ask.users * min(there, self.population) // self.population)
+        affords = self._accounts(size)[:size] + ask.epsilon.nano <= self.epsilon.nano
+        free = np.flatnonzero(affords & stays & self._silence.may_ask(t, size))
         chosen = _sample(free, min(wanted, len(free)))
         return Choice((1, 1), Asked(size, None if len(chosen) == size else chosen))
 
@@ -165,6 +185,20 @@ class RosterSelection(Selection):
         asked = Asked.of(stored)
         self._charges.append((stored.t, asked, stored.epsilon_nano))
         self._charge(asked, stored.epsilon_nano)
+
+    def answered(self, stored: NewRound, devices: Iterator[Bytes] | None) -> Rests:
+        """Let those who were silent rest, unless nobody could be heard."""
+        if devices is None:
+            return NO_RESTS
+        places = [self.numbers_of(part) for part in devices]
+        if not places:
+            return NO_RESTS
+        asked = np.flatnonzero(Asked.of(stored).mask())
+        return self._silence.heard(stored.t, asked, np.concatenate(places))
+
+    @cached_property
+    def _silence(self) -> Silence:
+        return Silence(self.window, self._store.rests(self._stream))
 
     def _forget(self, last: int) -> None:
         while self._charges and self._charges[0][0] <= last:

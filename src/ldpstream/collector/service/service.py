@@ -128,17 +128,17 @@ class Service:
         """Build what drives a stream, from where the store has it."""
 
         def lead(held: Store) -> Role:
-            return self._serve(Coordinator(config, held, self.clock, listener), config, listener)
+            return self._serve(Coordinator(config, held, self.clock, listener), listener)
 
         def follow() -> Role:
             follower = Follower(config, self.store, self.clock, listener)
-            return self._serve(follower, config, listener)
+            return self._serve(follower, listener)
 
         return StreamDriver(config.name, self.store, self.clock, self.leases, lead, follow)
 
-    def _serve(self, role: Role, config: StreamConfig, listener: StreamListener) -> Role:
+    def _serve(self, role: Role, listener: StreamListener) -> Role:
         """Let the API see what a coordinator or follower has found in the store."""
-        name, hub = config.name, listener.hub
+        config, name, hub = role.config, role.config.name, listener.hub
         latest = self.store.releases(name, role.last_t, 1)
         if name not in self.streams:
             intake = StreamIntake(DeviceKeys(self.secrets.master, name), role.selection, Counter())

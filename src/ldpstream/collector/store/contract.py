@@ -14,6 +14,10 @@ from enum import StrEnum
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.arrays import Bytes
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.reports.halves import Half
 from ldpstream.collector.reports.records import Records
@@ -31,6 +35,13 @@ Observer = Callable[[str, str, float | None], None]
 """Called with a stream, the name of a change and the seconds it took, or None if it failed."""
 Change = Callable[[dict[str, Any] | None], dict[str, Any]]
 """Returns the new content of a note, given the old one (None: there is none)."""
+
+
+Places = NDArray[np.int64]
+"""Places of devices on a roster, from 0, in ascending order."""
+Rests = NDArray[np.int64]
+"""Devices that rest, one in each row: place, asks in a row without an answer, until which t."""
+NO_RESTS: Rests = np.zeros((0, 3), np.int64)
 
 
 class RoundState(StrEnum):
@@ -208,7 +219,19 @@ class Store(ABC):
 
     @abstractmethod
     def roster(self, stream: str, first: int = 0) -> bytes:
-        """The devices from number `first` on, 16 bytes each."""
+        """The devices from number `first` on, 16 bytes each; those that have left among them."""
+
+    @abstractmethod
+    def leave(self, stream: str, device: bytes) -> None:
+        """Note that a device has left; it keeps its number. Idempotent, also for an unknown one."""
+
+    @abstractmethod
+    def left(self, stream: str) -> Places:
+        """The numbers of the devices that have left."""
+
+    @abstractmethod
+    def rests(self, stream: str) -> Rests:
+        """The devices that have not answered when they were asked last."""
 
     @abstractmethod
     def open_round(self, stream: str, new: NewRound) -> int:
@@ -230,6 +253,10 @@ class Store(ABC):
     def reports(self, stream: str, round_name: str) -> Iterator[Records]:
         """The records of a round that is closed and not yet tallied, in parts."""
 
+    def answered(self, stream: str, round_name: str) -> Iterator[Bytes] | None:
+        """The devices that have reported in a closed round, in parts; None: it is not known."""
+        return (records.devices for records in self.reports(stream, round_name))
+
     def count(
         self, stream: str, round_name: str, collector: Half, see: See | None = None
     ) -> Support | None:
@@ -241,8 +268,10 @@ class Store(ABC):
         return collector.count((records.reports for records in waiting), see)
 
     @abstractmethod
-    def tally(self, stream: str, round_name: str, support: Support) -> None:
-        """Store the counts of a closed round and delete all of its reports."""
+    def tally(
+        self, stream: str, round_name: str, support: Support, rests: Rests = NO_RESTS
+    ) -> None:
+        """Store the counts of a closed round, and who rests; delete all of its reports."""
 
     @abstractmethod
     def release(

@@ -4,13 +4,14 @@
  * debit.
  */
 
-import { hmacSha256, joined, toHex, utf8 } from "./bytes.js";
+import { leaveMac, reportMac, reportsPath, roundsMac } from "./authentication.js";
+import { randomBytes, toHex } from "./bytes.js";
 import { LabelTime, OwnTime, lookAt, newMark } from "./clock.js";
 import { Ledger } from "./ledger.js";
-import { oracleOf } from "./oracles.js";
 import { DeviceError, LedgerUnusable, Refused, TermsRefused } from "./problems.js";
 import { keyOf } from "./rounds.js";
-import { Silence, decide, selects } from "./rules.js";
+import { Silence, decide, isSelected, lastMomentMs } from "./rules.js";
+import { momentMs, nextTurn, roundName } from "./slots.js";
 import { isSound, takenOver } from "./store.js";
 import { Terms } from "./terms.js";
 
@@ -25,8 +26,9 @@ import { Terms } from "./terms.js";
 /** @typedef {(terms: Terms, source: Source) => number} Reading reads the value held now: `values.js` */
 /**
  * A report that is on disk, and may leave.
- * @typedef {{round: Round, path: string, report: Uint8Array, mac: Uint8Array}} Submission
+ * @typedef {{round: Round, path: string, report: Uint8Array, headers: Record<string, string>}} Submission
  */
+/** A report that is due unasked, by label time. @typedef {{round: Round, atMs: number}} Turn */
 /** @typedef {{send: Submission} | {waitMs: number} | {silence: string} | {refusal: Refused}} Considered */
 
 /** How often own time is put on disk after a report. */
@@ -87,15 +89,18 @@ export class Account {
     for (;;) {
       await this.#load();
       const done = await this.store.change((change) => {
-        // Another page may have enrolled since: its terms must be read first.
-        if (change.memory.enrolment?.terms !== this.terms?.canonical) return null;
         if (!isSound(change.memory)) {
           change.memory = takenOver(change.memory, lookAt(this.clock));
           [change.vouchedFor, change.made] = [false, true];
         }
+        // Another page may have enrolled, or left, since: its terms must be read first.
+        if (change.memory.enrolment?.terms !== this.terms?.canonical) {
+          change.made = false;
+          return null;
+        }
         this.#recall(change.memory);
         if (!change.vouchedFor) {
-          change.memory.first = false;
+          change.memory.pastKnown = false;
           if (this.terms) this.#countAsSpent(change, this.terms);
         }
         const result = act(change);
@@ -112,10 +117,9 @@ export class Account {
   #recall(memory) {
     this.memory = memory;
     this.#goOnFrom(memory.own);
-    if (this.terms) {
-      const debits = memory.entries.map(({ ownMs, nano }) => /** @type {const} */ ([ownMs, nano]));
-      this.ledger = new Ledger([this.terms.promise], debits, memory.forgottenMs);
-    }
+    const debits = memory.entries.map(({ ownMs, nano }) => /** @type {const} */ ([ownMs, nano]));
+    const promises = this.terms ? [this.terms.promise, ...memory.ended] : memory.ended;
+    this.ledger = new Ledger(promises, debits, memory.forgottenMs);
     this.#answered = new Map();
     for (const { t, round, report } of memory.entries) {
       if (report) this.#answered.set(keyOf({ t, name: round }), report);
@@ -145,8 +149,11 @@ export class Account {
   /** @param {Change} change @param {Terms} terms */
   #countAsSpent(change, terms) {
     const { memory } = change;
-    memory.entries = memory.entries.filter(({ report }) => report);
-    this.#enter(change, { t: 0, round: "", nano: terms.epsilonNano, report: null }, this.ownMs());
+    const unknown = memory.entries.filter(({ round }) => !round);
+    const promised = [terms.promise, ...memory.ended].map(({ epsilonNano }) => epsilonNano);
+    const nano = Math.max(...promised, ...unknown.map((one) => one.nano));
+    memory.entries = memory.entries.filter(({ round }) => round);
+    this.#enter(change, { t: 0, round: "", nano, report: null }, this.ownMs());
     this.#count(new Refused("past-unknown", { span: spelled(terms.promise.span) }));
     this.#putRefusals(change);
     this.#recall(memory);
@@ -190,29 +197,94 @@ export class Account {
   }
 
   /**
-   * Commit what was agreed on under this number. A first ledger starts as spent, unless it is a
-   * first install (rule 6). Of a later enrolment only the address and what the collector knows the
-   * device by are taken.
-   * @param {string} number in hex @param {Terms} terms @param {Omit<Enrolment, "terms">} offered
+   * Commit what was agreed on with who showed this secret. A ledger whose past is unknown starts as
+   * spent (rule 6). Of a later enrolment only the address and what the collector knows the device by
+   * are taken.
+   * @param {Uint8Array} secret @param {Terms} terms @param {Omit<Enrolment, "terms">} offered
    */
-  async enrol(number, terms, offered) {
+  async enrol(secret, terms, offered) {
     await this.#change((change) => {
       const { memory } = change;
-      if (toHex(memory.number) !== number) {
-        // The key is of another device: another page has made this one.
+      if (toHex(memory.secret) !== toHex(secret)) {
+        // The key is of another device: another page has made this one, or has left.
         throw new LedgerUnusable("ledger-replaced", { file: this.store.name });
       }
       const known = this.terms;
       if (known && known.pin !== terms.pin) {
         throw new TermsRefused("terms-differ", { given: terms.pin, expected: known.pin });
       }
-      const unspent = memory.first;
+      const unspent = memory.pastKnown;
       memory.enrolment = { ...offered, terms: terms.canonical };
-      memory.first = false;
+      memory.pastKnown = false;
       change.made = true;
       if (!known && !unspent) this.#countAsSpent(change, terms);
     });
     await this.#load();
+  }
+
+  /** The headers by which this device leaves its stream: made while there is a key. */
+  async farewell() {
+    const { key, number } = this.enrolment;
+    return proof(number, await leaveMac(key, this.enrolled.stream));
+  }
+
+  /**
+   * Forget the enrolment, the key, the secret and all reports, in one transaction. The debits stay, and
+   * the promise binds until its span has passed: to join again is no way around it.
+   */
+  async leave() {
+    await this.#change((change) => {
+      const { memory } = change;
+      const { epsilonNano, span } = this.enrolled.promise;
+      const ownMs = Math.max(memory.own.ownMs, this.ownMs());
+      memory.ended = memory.ended.filter(({ until }) => ownMs < until);
+      memory.ended.push({ epsilonNano, span, until: ownMs + span });
+      memory.entries = memory.entries.map((one) => ({ ...one, report: null }));
+      memory.enrolment = null;
+      memory.secret = randomBytes(memory.secret.length);
+      memory.rejoins += 1;
+      memory.pastKnown = change.vouchedFor;
+      this.#putRefusals(change);
+      this.#markNow(change, ownMs);
+    });
+    await this.#load();
+  }
+
+  /**
+   * Return the next report that is due, in a timestamp other than `taken`. Turns for which the budget
+   * is not free in time are passed over: too soon after an epoch has changed the slot, for example.
+   * @param {number | null} taken @returns {Promise<Turn>}
+   */
+  async turn(taken) {
+    await this.#load();
+    const terms = this.enrolled;
+    const nowMs = this.label.nowMs();
+    const nowT = Math.max(1, terms.timestampAt(nowMs));
+    const next = await this.#nextRound(nowT);
+    const { stream, deadlineMs } = terms;
+    const intoMs = await momentMs(this.memory.secret, stream, /** @type {number} */ (deadlineMs));
+    const undelivered = this.#answered.has(keyOf(next)) && !this.#delivered.has(keyOf(next));
+    if (undelivered && next.t !== taken) {
+      const atMs = next.t === nowT ? nowMs : terms.startOf(next.t) + intoMs;
+      return { round: next, atMs }; // the same bytes again
+    }
+    const freeMs = /** @type {number} */ (this.ledger.freeFrom(terms.epsilonNano));
+    const firstMs = Math.max(nowMs, nowMs + freeMs - this.ownMs());
+    for (let t = Math.max(nowT, terms.timestampAt(firstMs)); ; ) {
+      const round = await this.#nextRound(t);
+      const atMs = Math.max(firstMs, terms.startOf(round.t) + intoMs);
+      const isNew = round.t !== taken && !this.#answered.has(keyOf(round));
+      if (isNew && atMs < lastMomentMs(round, terms)) return { round, atMs };
+      t = round.t + 1;
+    }
+  }
+
+  /** @param {number} from @returns {Promise<Round>} of the device's first turn from then on */
+  async #nextRound(from) {
+    const [terms, { key }] = [this.enrolled, this.enrolment];
+    const t = await nextTurn(key, terms.window, from);
+    const { epsilonNano } = terms;
+    return { name: roundName(t), t, epsilonNano, deadlineMs: terms.deadlineOf(t), rate: [1, 1] };
   }
 
   /**
@@ -224,7 +296,7 @@ export class Account {
   async consider(pin, asked, reading) {
     if (asked instanceof Refused) return { refusal: await this.note(asked) };
     await this.#load();
-    const selected = await selects(this.memory.secret, asked);
+    const selected = await isSelected(asked, this.enrolled, this.memory.secret, this.enrolment.key);
     const before = lookAt(this.clock);
     let decision = this.#decide(pin, asked, selected, before);
     if ("fresh" in decision) {
@@ -260,8 +332,7 @@ export class Account {
         return ended ? { silence: Silence.MOVED_ON } : decision;
       }
       const { name: round, t, epsilonNano: nano } = asked;
-      const { oracle, labels } = this.enrolled;
-      const report = oracleOf(oracle, labels.length, nano).report(value, this.source);
+      const report = this.enrolled.randomiser(nano).report(value, this.source);
       const checkedMs = this.#ownAt(before);
       const ownMs = Math.max(checkedMs, this.ownMs());
       const ledger = this.ledger.spend(ownMs, nano, checkedMs).forget(ownMs);
@@ -269,6 +340,7 @@ export class Account {
       const { memory } = change;
       memory.entries = memory.entries.filter((one) => one.ownMs > ownMs - ledger.longestSpan);
       memory.forgottenMs = ledger.forgotten;
+      memory.ended = memory.ended.filter(({ until }) => ownMs < until);
       this.#putRefusals(change);
       return { repeat: report };
     });
@@ -284,7 +356,8 @@ export class Account {
    * and when the wall clock was moved, which the next page would take for time that has passed.
    */
   async markTime() {
-    if (!this.terms || !this.ledger.forget(this.ownMs()).debits.length || !this.#isDue()) return;
+    const { debits } = this.ledger.promises.length ? this.ledger.forget(this.ownMs()) : this.ledger;
+    if (!debits.length || !this.#isDue()) return;
     await this.#try((change) => {
       // Another page may have done so: it must not be set back to what this one knows of it.
       if (this.#isDue()) this.#markNow(change, this.ownMs());
@@ -295,24 +368,24 @@ export class Account {
     const now = lookAt(this.clock);
     if (Math.abs(apart(now) - this.#apart) > MOVED_MS) return true;
     const passed = now.steadyMs - /** @type {OwnTime} */ (this.#own).look.steadyMs;
-    return passed * MARKS_PER_SPAN >= this.enrolled.promise.span;
+    return passed * MARKS_PER_SPAN >= this.ledger.longestSpan;
   }
 
   /** @param {Round} asked @param {Uint8Array} report @returns {Promise<Submission>} */
   async #submission(asked, report) {
-    const path = `/v1/streams/${this.enrolled.stream}/rounds/${asked.name}/reports`;
-    const message = joined(utf8(`ldpstream report 2\n${path}\n${asked.name}\n`), report);
-    const mac = (await hmacSha256(this.enrolment.key, message)).slice(0, 16);
-    return { round: asked, path, report, mac };
+    const { stream, pin } = this.enrolled;
+    const { number, key } = this.enrolment;
+    const headers = proof(number, await reportMac(key, stream, pin, asked.name, report));
+    return { round: asked, path: reportsPath(stream, asked.name), report, headers };
   }
 
   /**
-   * The headers that let this device hear of a private stream's rounds.
+   * The headers that let this device hear of its rounds.
    * @param {number} after the serial that it asks from @returns {Promise<Record<string, string>>}
    */
   async proof(after) {
-    const mac = await roundsMac(this.enrolment.key, this.enrolled.stream, after);
-    return { "Ldp-Device": toHex(this.memory.number), "Ldp-Mac": toHex(mac) };
+    const { number, key } = this.enrolment;
+    return proof(number, await roundsMac(key, this.enrolled.stream, after));
   }
 
   /** @param {Round} asked the collector has its report: no need to send it again */
@@ -377,11 +450,8 @@ export class Account {
   }
 }
 
-/** @param {Uint8Array} key @param {string} stream @param {number} after @returns {Promise<Uint8Array>} */
-export async function roundsMac(key, stream, after) {
-  const message = utf8(`ldpstream rounds 2\n/v1/streams/${stream}/rounds\n${after}\n`);
-  return (await hmacSha256(key, message)).slice(0, 16);
-}
+/** @param {Uint8Array} number @param {Uint8Array} mac @returns {Record<string, string>} headers */
+const proof = (number, mac) => ({ "Ldp-Device": toHex(number), "Ldp-Mac": toHex(mac) });
 
 /** @param {Look} look by how much the wall clock is ahead of the steady one */
 const apart = ({ wallMs, steadyMs }) => wallMs - steadyMs;

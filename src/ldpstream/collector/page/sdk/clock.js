@@ -16,9 +16,9 @@ import { randomBytes, toHex } from "./bytes.js";
 
 const PAGE = toHex(randomBytes(16));
 
-/** The clocks of a page. `performance.now()` is not rounded: own time must not run ahead. */
+/** The clocks of a page or a worker. `performance.now()` is not rounded: own time must not run ahead. */
 /** @type {Clock} */
-export const systemClock = {
+export const pageClock = {
   wallMs: () => Date.now(),
   steadyMs: () => performance.now(),
   boot: () => PAGE,
@@ -71,7 +71,10 @@ export class OwnTime {
   }
 }
 
-/** The time in the stream: the wall clock's, until the collector says otherwise. */
+/**
+ * The time in the stream: the wall clock's, until the collector says otherwise. From then on a clock
+ * that counts sleep tells how much has passed; that of a page may not, so there it is the wall clock.
+ */
 export class LabelTime {
   #fromMs;
   #sinceMs;
@@ -79,15 +82,19 @@ export class LabelTime {
   /** @param {Clock} clock */
   constructor(clock) {
     this.clock = clock;
-    [this.#fromMs, this.#sinceMs] = [clock.wallMs(), clock.steadyMs()];
+    [this.#fromMs, this.#sinceMs] = [clock.wallMs(), this.#countedMs()];
+  }
+
+  #countedMs() {
+    return this.clock.endsWithPage ? this.clock.wallMs() : this.clock.steadyMs();
   }
 
   nowMs() {
-    return this.#fromMs + this.clock.steadyMs() - this.#sinceMs;
+    return this.#fromMs + this.#countedMs() - this.#sinceMs;
   }
 
   /** @param {number} nowMs what time the collector has just said it is */
   correct(nowMs) {
-    [this.#fromMs, this.#sinceMs] = [nowMs, this.clock.steadyMs()];
+    [this.#fromMs, this.#sinceMs] = [nowMs, this.#countedMs()];
   }
 }

@@ -1,21 +1,30 @@
-/** What a device says to a collector, as `device/session.py`: enrol, listen, answer, try again. */
+/** What a device says to a collector, as `device/session.py`: enrol, report, try again, leave. */
 
 import { Account } from "./account.js";
+import { devicesPath, roundsPath } from "./authentication.js";
 import { toHex } from "./bytes.js";
-import { lookAt, systemClock } from "./clock.js";
-import { LARGEST_ANSWER, exchange, readKey, readObject, refusalIn, sleep as waiting } from "./exchange.js";
-import { DeviceError, TermsRefused, Unreachable, shown } from "./problems.js";
+import { lookAt } from "./clock.js";
+import {
+  LARGEST_ANSWER,
+  exchange,
+  noticeIn,
+  readKey,
+  readObject,
+  refusalIn,
+  sleep as waiting,
+} from "./exchange.js";
+import { enrolmentSecret, numberOf, readAddress } from "./identity.js";
+import { DeviceError, Refused, TermsRefused, Unreachable, shown } from "./problems.js";
 import { SystemSource } from "./randomness.js";
 import { readAnnouncement } from "./rounds.js";
+import { Silence } from "./rules.js";
 import { newMemory } from "./store.js";
 import { LATEST_MS, Terms, isStreamName, whole } from "./terms.js";
 import { HeldValue, unheeded } from "./values.js";
 
 /** @typedef {import("./rounds.js").Round} Round */
-/** @typedef {import("./rounds.js").Announcement} Announcement */
 /** @typedef {import("./account.js").Submission} Submission */
 /** @typedef {import("./exchange.js").Answer} Answer */
-/** @typedef {import("./problems.js").Refused} Refused */
 /** @typedef {import("./store.js").Store} Store */
 /** @typedef {(ms: number, signal?: AbortSignal) => Promise<void>} Sleep */
 /**
@@ -29,9 +38,9 @@ import { HeldValue, unheeded } from "./values.js";
  * @property {Sleep} [sleep]
  */
 /**
- * What came of one announcement.
+ * What came of one announcement, or of one turn.
  * @typedef {object} Heard
- * @property {number} serial
+ * @property {number} serial of the announcement; 0 with slots
  * @property {{round: Round, report: Uint8Array}[]} delivered
  * @property {DeviceError[]} undelivered of reports not known to have arrived; their debit stands
  * @property {Refused[]} refusals
@@ -45,6 +54,9 @@ const LONGEST_PAUSE_MS = 300_000;
 const LONGEST_SLEEP_MS = 60_000;
 const FIRST_PAUSE_MS = 1000;
 const ENROLMENT_TRIES = 6;
+const FAREWELL_TRIES = 3;
+/** Too early by the collector's clock, or too many requests. */
+const TRY_AGAIN = [425, 429];
 /** For a whole request, apart from what a collector is asked to hold back. */
 const PATIENCE_MS = 10_000;
 
@@ -52,6 +64,8 @@ export class Device {
   #serial = 0;
   /** Whether it tells its number when it listens, though all are asked alike. */
   #named = false;
+  /** @type {number | null} the timestamp in which it has last taken its turn */
+  #taken = null;
 
   /** @param {Account} account @param {HeldValue} value @param {typeof fetch} fetcher @param {Sleep} sleep */
   constructor(account, value, fetcher, sleep) {
@@ -68,14 +82,14 @@ export class Device {
    * @param {Store} store @param {Parts & {firstInstall?: boolean}} [options]
    */
   static async create(store, { firstInstall = false, ...parts } = {}) {
-    await store.create(newMemory(firstInstall, lookAt(parts.clock ?? systemClock)));
+    await store.create(newMemory(firstInstall, lookAt(parts.clock ?? store.clock)));
     return Device.open(store, parts);
   }
 
   /** Open the device that lives in this store. It never makes one. */
   /** @param {Store} store @param {Parts} [parts] */
   static async open(store, { warn, clock, source, fetcher, sleep } = {}) {
-    const account = new Account(store, clock ?? systemClock, source ?? new SystemSource());
+    const account = new Account(store, clock ?? store.clock, source ?? new SystemSource());
     await account.open();
     return new Device(
       account,
@@ -91,10 +105,11 @@ export class Device {
   }
 
   /**
-   * Hold this value from now on: a label by its name or index. What is no value of the stream (null,
-   * NaN, an unknown label) never means silence, which would tell of it: the stream's `other` label is
-   * reported or, where there is none, a label drawn at random. That draws a label's figure f towards
-   * 1/d, by theta (1/d - f) if a share theta of the fleet has no value; the collector cannot see it.
+   * Hold this value from now on: a label by its name or index or, in a stream of numbers, a number,
+   * which is clamped to the range. What is no value of the stream (null, NaN, an unknown label) never
+   * means silence, which would tell of it: the stream's `other` label is reported or, where there is
+   * none, a value drawn at random. That draws a label's figure f towards 1/d, by theta (1/d - f) if a
+   * share theta of the fleet has no value; the collector cannot see it.
    * @param {unknown} value
    */
   observe(value) {
@@ -118,7 +133,7 @@ export class Device {
     const ownMs = account.ownMs();
     const fullMs = /** @type {number} */ (ledger.freeFrom(terms.epsilonNano));
     return {
-      number: toHex(memory.number),
+      number: toHex(account.enrolment.number),
       t: terms.timestampAt(account.label.nowMs()),
       leftNano: ledger.left(ownMs),
       /** Own time until the whole epsilon can be spent. */
@@ -132,9 +147,10 @@ export class Device {
    * Agree on a stream's terms, once; later only the address and the key may change.
    * @param {string} url of the collector @param {string} stream
    * @param {string} token empty where the stream lets anyone enrol
-   * @param {{pin?: string, signal?: AbortSignal}} [options] accept these terms only
+   * @param {{pin?: string, plainHttp?: boolean, signal?: AbortSignal}} [options] `pin`: accept these
+   *   terms only; `plainHttp`: show the secret of the enrolment to whoever reads along
    */
-  async enrol(url, stream, token, { pin, signal } = {}) {
+  async enrol(url, stream, token, { pin, plainHttp = false, signal } = {}) {
     if (!isStreamName(stream)) {
       const expected = "a stream's name: letters, digits, '.', '_' and '-'";
       throw new DeviceError("option", { option: "the stream", given: shown(stream), expected });
@@ -144,18 +160,20 @@ export class Device {
       const [given, expected] = ["unprintable", "plain ASCII"];
       throw new DeviceError("option", { option: "the token", given, expected });
     }
+    const address = readAddress(url, plainHttp);
     const { account } = this;
-    const number = toHex(account.memory.number);
+    const { secret, rejoins } = account.memory;
+    const shownSecret = await enrolmentSecret(secret, address.origin, stream, rejoins);
     const response = await this.#insist(
-      url,
-      `/v1/streams/${stream}/devices`,
+      address.url,
+      devicesPath(stream),
       {
         method: "POST",
         headers: {
           ...(token ? { Authorization: `Bearer ${token}` } : {}),
           "Content-Type": "application/json",
         },
-        body: JSON.stringify({ device: number, version: PROTOCOL }),
+        body: JSON.stringify({ secret: toHex(shownSecret), version: PROTOCOL }),
       },
       PATIENCE_MS,
       (failures) => failures >= ENROLMENT_TRIES,
@@ -174,43 +192,107 @@ export class Device {
     if (terms.stream !== stream) {
       throw new TermsRefused("terms-malformed", { what: `they are of the stream ${terms.stream}` });
     }
+    const number = await numberOf(shownSecret);
+    if (answer.device !== toHex(number)) {
+      throw new Refused("answer-malformed", { what: "device", given: shown(answer.device) });
+    }
     if (whole(answer.now_ms, 0, LATEST_MS)) account.label.correct(answer.now_ms);
-    await account.enrol(number, terms, {
-      url,
-      key: readKey(answer.key),
-      selection: answer.selection === "open" ? "open" : "roster",
-      atMs: account.clock.wallMs(),
-    });
+    const atMs = account.clock.wallMs();
+    await account.enrol(secret, terms, { url: address.url, number, key: readKey(answer.key), atMs });
     return terms;
   }
 
   /**
-   * Ask for rounds, waiting up to so many seconds for news, and answer them.
+   * Leave the stream: tell the collector, and forget key, secret and reports. What was spent is kept
+   * until its span has passed, so that joining again finds it. If the collector cannot be told, the
+   * device has left all the same.
+   * @param {{signal?: AbortSignal}} [options] @returns {Promise<boolean>} whether it was told
+   */
+  async leave({ signal } = {}) {
+    const { account } = this;
+    const [{ url }, { stream }] = [account.enrolment, account.enrolled];
+    const headers = await account.farewell();
+    await account.leave();
+    [this.#serial, this.#named, this.#taken] = [0, false, null];
+    try {
+      const response = await this.#insist(
+        url,
+        devicesPath(stream),
+        { method: "DELETE", headers },
+        PATIENCE_MS,
+        (failures) => failures >= FAREWELL_TRIES,
+        signal,
+      );
+      return response.status === 200;
+    } catch (fault) {
+      if (!(fault instanceof DeviceError)) throw fault;
+      return false;
+    }
+  }
+
+  /**
+   * Return in how many ms this device reports next, for whoever wakes it up (and calls `poll`) then;
+   * null where its collector asks, and the device must listen.
+   * @returns {Promise<number | null>}
+   */
+  async dueInMs() {
+    return this.#speaksUnasked ? this.#until(await this.account.turn(this.#taken)) : null;
+  }
+
+  get #speaksUnasked() {
+    return this.account.enrolled.selection === "slots";
+  }
+
+  /** @param {import("./account.js").Turn} turn */
+  #until({ atMs }) {
+    return Math.max(0, atMs - this.account.label.nowMs());
+  }
+
+  /**
+   * Ask for rounds, waiting up to so many seconds for news, and answer them. With slots: take the
+   * device's turn, if it comes within so many seconds.
    * @param {number} [wait] @param {AbortSignal} [signal] @returns {Promise<Heard>}
    */
   async poll(wait = 0, signal) {
     try {
-      return await this.#listen(wait, signal);
+      if (!this.#speaksUnasked) return await this.#listen(wait, signal);
+      const turn = await this.account.turn(this.#taken);
+      if (this.#until(turn) > 1000 * wait) return nothingHeard(0);
+      await this.#pause(this.#until(turn), signal);
+      return await this.#take(turn, 1000 * wait, signal);
     } finally {
       await this.account.markTime();
     }
   }
 
+  /**
+   * Report, now that it is the device's turn. To connect first, as the Python device does, is not
+   * possible with `fetch`: a report that does not arrive is debited, and sent again until it is over.
+   * @param {import("./account.js").Turn} turn @param {number} mostMs @param {AbortSignal} [signal]
+   * @returns {Promise<Heard>}
+   */
+  async #take({ round }, mostMs, signal) {
+    const heard = await this.#answer(0, this.account.enrolled.pin, [round], signal, mostMs);
+    // What came too early is sent again, in the same bytes, when its time has come.
+    if (!signal?.aborted && !heard.undelivered.some(isEarly)) this.#taken = round.t;
+    return heard;
+  }
+
   /** @param {number} wait @param {AbortSignal} [signal] @returns {Promise<Heard>} */
   async #listen(wait, signal) {
     const { account } = this;
-    const { url, selection } = account.enrolment;
-    const path = `/v1/streams/${account.enrolled.stream}/rounds?after=${this.#serial}&wait=${wait}`;
+    const [{ url }, { stream, selection }] = [account.enrolment, account.enrolled];
+    const path = `${roundsPath(stream)}?after=${this.#serial}&wait=${wait}`;
     const patienceMs = PATIENCE_MS + wait * 1000;
     // With open selection everyone is asked alike, and who listens is nobody's business, unless the
     // stream is private: then it is unknown to whoever does not prove to take part.
+    const anonymous = selection === "open";
     const ask = async () => {
-      const named = this.#named || selection === "roster";
-      const headers = named ? await account.proof(this.#serial) : {};
+      const headers = this.#named || !anonymous ? await account.proof(this.#serial) : {};
       return exchange(this.fetcher, url, path, { headers }, patienceMs, signal);
     };
     let response = await ask();
-    if (response.status === 404 && !this.#named && selection !== "roster") {
+    if (response.status === 404 && !this.#named && anonymous) {
       this.#named = true;
       response = await ask();
     }
@@ -223,41 +305,37 @@ export class Device {
     }
     const announcement = readAnnouncement(readObject(response, "rounds"));
     if (announcement.nowMs !== null) account.label.correct(announcement.nowMs);
-    const heard = await this.answer(announcement, signal);
+    const { serial, pin, rounds } = announcement;
+    const heard = await this.#answer(serial, pin, rounds, signal);
     // Not before: what a fault of the disk left unanswered must be announced again. So must what
     // was open when the signal said stop, to whoever starts again.
-    if (!signal?.aborted) this.#serial = announcement.serial;
+    if (!signal?.aborted) this.#serial = serial;
     return heard;
   }
 
   /**
-   * Answer the rounds of an announcement, as far as the rules allow. A round for which it is too
-   * early comes after the others.
-   * @param {Announcement} announcement
+   * Answer rounds, as far as the rules allow. A round for which it is too early comes after the others.
+   * @param {number} serial @param {string} pin @param {(Round | Refused)[]} rounds
    * @param {AbortSignal} [signal] no report is drawn, and none is sent again, once it says stop
-   * @returns {Promise<Heard>}
+   * @param {number} [mostMs] that are waited for budget @returns {Promise<Heard>}
    */
-  async answer(announcement, signal) {
-    /** @type {Heard} */
-    const heard = {
-      serial: announcement.serial,
-      delivered: [],
-      undelivered: [],
-      refusals: [],
-      silences: [],
-    };
-    let pending = announcement.rounds;
+  async #answer(serial, pin, rounds, signal, mostMs = Infinity) {
+    const heard = nothingHeard(serial);
+    let pending = rounds;
     while (pending.length) {
       /** @type {{asked: Round, waitMs: number}[]} */
       const early = [];
       for (const one of pending) {
         if (signal?.aborted) return heard;
         const asked = /** @type {Round} */ (one);
-        const outcome = await this.account.consider(announcement.pin, one, (terms, source) =>
+        const outcome = await this.account.consider(pin, one, (terms, source) =>
           this.value.place(terms, source),
         );
         if ("send" in outcome) await this.#deliver(outcome.send, heard, signal);
-        else if ("waitMs" in outcome) early.push({ asked, waitMs: outcome.waitMs });
+        else if ("waitMs" in outcome) {
+          if (outcome.waitMs <= mostMs) early.push({ asked, waitMs: outcome.waitMs });
+          else heard.silences.push({ round: asked, why: Silence.TOO_EARLY });
+        }
         else if ("refusal" in outcome) heard.refusals.push(outcome.refusal);
         else heard.silences.push({ round: asked, why: outcome.silence });
       }
@@ -271,7 +349,8 @@ export class Device {
   }
 
   /**
-   * Poll until the signal says stop; go on after every fault, with growing pauses.
+   * Poll until the signal says stop, or the device has left; go on after every fault, with growing
+   * pauses.
    * @param {AbortSignal} signal @param {(heard: Heard) => unknown} [tell]
    * @param {(fault: DeviceError) => unknown} [complain]
    */
@@ -280,67 +359,89 @@ export class Device {
     const hiding = () => unheeded(this.account.markTime());
     globalThis.document?.addEventListener("visibilitychange", hiding);
     try {
-      await this.#run(signal, tell, complain);
+      await this.#goOn(signal, complain, () =>
+        this.#speaksUnasked ? this.#attend(signal, tell) : this.#hear(signal, tell),
+      );
     } finally {
       globalThis.document?.removeEventListener("visibilitychange", hiding);
     }
   }
 
   /**
-   * @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell
-   * @param {(fault: DeviceError) => unknown} complain
+   * Take step after step; after a fault, which is counted and told, only after a pause.
+   * @param {AbortSignal} signal @param {(fault: DeviceError) => unknown} complain
+   * @param {() => Promise<void>} step
    */
-  async #run(signal, tell, complain) {
+  async #goOn(signal, complain, step) {
+    this.account.enrolled; // it ends here if it never was
     let failures = 0;
-    const { clock } = this.account;
     while (!signal.aborted) {
-      const [before, askedMs] = [this.#serial, clock.steadyMs()];
       try {
-        const heard = await this.poll(LONGEST_WAIT, signal);
+        await step();
         failures = 0;
-        unheeded(tell(heard));
-        if (heard.serial === before && clock.steadyMs() - askedMs < 1000) {
-          // A collector that does not hold the question back must not be asked in a frenzy.
-          await this.#pause(this.#pauseMs(1, FIRST_PAUSE_MS), signal);
-        }
       } catch (fault) {
         if (signal.aborted) return;
         if (!(fault instanceof DeviceError)) throw fault;
+        if (fault.code === "not-enrolled") return; // it has left
         await this.account.note(fault);
         unheeded(complain(fault));
         failures += 1;
-        await this.#pause(this.#pauseMs(failures, Number(fault.facts.retryAfterMs ?? 0)), signal);
+        await this.#pause(this.#pauseMs(failures, retryAfterMs(fault)), signal);
       }
     }
   }
 
-  /** Put on disk what can be: counts of refusals, and how far own time has come. */
-  close() {
-    return this.account.close();
+  /** Ask once for rounds, and answer them. */
+  /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell */
+  async #hear(signal, tell) {
+    const { clock } = this.account;
+    const [before, askedMs] = [this.#serial, clock.steadyMs()];
+    const heard = await this.poll(LONGEST_WAIT, signal);
+    unheeded(tell(heard));
+    if (heard.serial === before && clock.steadyMs() - askedMs < 1000) {
+      // A collector that does not hold the question back must not be asked in a frenzy.
+      await this.#pause(this.#pauseMs(1, FIRST_PAUSE_MS), signal);
+    }
+  }
+
+  /** Wait for the device's turn, or for the time to look again; take it if it has come. */
+  /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell */
+  async #attend(signal, tell) {
+    const turn = await this.account.turn(this.#taken);
+    const waitMs = this.#until(turn);
+    if (waitMs > 0) return this.#pause(Math.min(waitMs, LONGEST_SLEEP_MS), signal);
+    const heard = await this.#take(turn, Infinity, signal);
+    await this.account.markTime();
+    unheeded(tell(heard));
+    const early = heard.undelivered.find(isEarly);
+    return early && this.#pause(this.#pauseMs(1, retryAfterMs(early)), signal);
+  }
+
+  /** Put on disk what can be, counts of refusals and how far own time has come; let go of the store. */
+  async close() {
+    await this.account.close();
+    await this.account.store.close();
   }
 
   /** Send a report until it arrives, is refused, or its round or its timestamp is over. */
   /** @param {Submission} submission @param {Heard} heard @param {AbortSignal} [signal] */
-  async #deliver({ round, path, report, mac }, heard, signal) {
+  async #deliver({ round, path, report, headers }, heard, signal) {
     const { account } = this;
+    const { intervalMs } = account.enrolled;
     const overMs = Math.min(round.deadlineMs, account.enrolled.endOf(round.t));
-    const leftMs = Math.max(0, overMs - account.label.nowMs());
-    const giveUpMs = account.clock.steadyMs() + leftMs;
+    const leftMs = () => overMs - account.label.nowMs();
+    const giveUpMs = account.clock.steadyMs() + intervalMs; // however often time is corrected
     try {
       const response = await this.#insist(
         account.enrolment.url,
         path,
         {
           method: "POST",
-          headers: {
-            "Content-Type": "application/octet-stream",
-            "Ldp-Device": toHex(account.memory.number),
-            "Ldp-Mac": toHex(mac),
-          },
+          headers: { "Content-Type": "application/octet-stream", ...headers },
           body: report,
         },
-        Math.min(PATIENCE_MS, Math.max(leftMs, FIRST_PAUSE_MS)),
-        (_, pauseMs) => account.clock.steadyMs() + pauseMs >= giveUpMs,
+        Math.min(PATIENCE_MS, Math.max(leftMs(), FIRST_PAUSE_MS)),
+        (_, pauseMs) => account.clock.steadyMs() + pauseMs >= giveUpMs || pauseMs >= leftMs(),
         signal,
       );
       if (response.status !== 200 && response.status !== 202) {
@@ -356,7 +457,8 @@ export class Device {
   }
 
   /**
-   * Send the same request until there is an answer other than "later".
+   * Send the same request until there is an answer other than "later". Each is heeded: it may correct
+   * label time.
    * @param {string} url @param {string} path @param {RequestInit} request @param {number} patienceMs
    * @param {(failures: number, pauseMs: number) => boolean} giveUp @param {AbortSignal} [signal]
    * @returns {Promise<Answer>}
@@ -366,13 +468,15 @@ export class Device {
       let fault;
       try {
         const response = await exchange(this.fetcher, url, path, request, patienceMs, signal);
-        if (response.status !== 429 && response.status < 500) return response;
+        const { nowMs } = noticeIn(response);
+        if (nowMs !== null) this.account.label.correct(nowMs);
+        if (!TRY_AGAIN.includes(response.status) && response.status < 500) return response;
         fault = refusalIn(response, `${request.method} ${path}`);
       } catch (error) {
         if (!(error instanceof Unreachable)) throw error;
         fault = error;
       }
-      const pauseMs = this.#pauseMs(failures, Number(fault.facts.retryAfterMs ?? 0));
+      const pauseMs = this.#pauseMs(failures, retryAfterMs(fault));
       if (signal?.aborted || giveUp(failures, pauseMs)) throw fault;
       await this.#pause(pauseMs, signal);
       if (signal?.aborted) throw fault;
@@ -395,3 +499,18 @@ export class Device {
     return atLeastMs + Math.random() * most;
   }
 }
+
+/** @param {number} serial @returns {Heard} */
+const nothingHeard = (serial) => ({
+  serial,
+  delivered: [],
+  undelivered: [],
+  refusals: [],
+  silences: [],
+});
+
+/** @param {DeviceError} fault whether its round has not begun by the collector's clock */
+const isEarly = (fault) => fault.facts.code === "round-early";
+
+/** @param {DeviceError} fault how long the collector wants to be left alone */
+const retryAfterMs = (fault) => Number(fault.facts.retryAfterMs ?? 0);

@@ -2,7 +2,7 @@
 
 import { fromHex } from "./bytes.js";
 import { Refused, Unreachable, shown } from "./problems.js";
-import { isObject } from "./terms.js";
+import { LATEST_MS, isObject, whole } from "./terms.js";
 
 /** Bytes of an answer that are read at most: the terms of 65,536 labels fit. */
 export const LARGEST_ANSWER = 8 << 20;
@@ -128,6 +128,19 @@ export function readObject({ text }, what, most = LARGEST_SHORT) {
     // told below
   }
   throw new Refused("answer-malformed", { what, given: shown(text.slice(0, 80)) });
+}
+
+/**
+ * Read what every answer to a report tells all devices; members that are not known yet are ignored.
+ * @param {Answer} answer @returns {{nowMs: number | null}}
+ */
+export function noticeIn({ text }) {
+  try {
+    const { now_ms: nowMs } = text.length <= LARGEST_SHORT ? JSON.parse(text) : {};
+    return { nowMs: whole(nowMs, 0, LATEST_MS) ? nowMs : null };
+  } catch {
+    return { nowMs: null };
+  }
 }
 
 /** @param {unknown} sent @returns {Uint8Array} a device's key */

@@ -15,6 +15,13 @@ export class Fraction {
     this.denominator = denominator / common;
   }
 
+  /** @param {number} double finite @returns {Fraction} exactly this number */
+  static of(double) {
+    let [over, exponent] = [double, 0];
+    while (!Number.isInteger(over)) [over, exponent] = [over * 2, exponent + 1];
+    return new Fraction(BigInt(over), 1n << BigInt(exponent));
+  }
+
   /** @param {Fraction} other */
   plus(other) {
     return new Fraction(
@@ -49,6 +56,13 @@ export class Fraction {
   floor() {
     const quotient = this.numerator / this.denominator;
     return this.numerator % this.denominator < 0n ? quotient - 1n : quotient;
+  }
+
+  /** @returns {bigint} the nearest integer, ties to even, as Python's round */
+  round() {
+    const doubled = new Fraction(2n * this.numerator + this.denominator, 2n * this.denominator);
+    const up = doubled.floor();
+    return doubled.denominator === 1n && up % 2n ? up - 1n : up;
   }
 
   /** @returns {number} the nearest double, ties to even, as Python's float(Fraction) */

@@ -1,11 +1,13 @@
 /**
- * A device's memory in IndexedDB: one database a device, one record in it, written with strict
- * durability. A record is small: the entries of one window.
+ * A device's memory in IndexedDB, for pages, workers and extensions: one database a device, one record
+ * in it, written with strict durability. A record is small: the entries of one window. A Web Lock keeps
+ * all others out for as long as a transaction lasts.
  *
- * Its witness is a counter of commits in localStorage, which notices a database that was deleted or
- * put back by itself. It does not notice a whole browser profile that was rolled back.
+ * Its witness is a counter of commits in a database of its own, which notices a device's database that
+ * was deleted or put back by itself. It does not notice a whole browser profile that was rolled back.
  */
 
+import { pageClock } from "./clock.js";
 import { DeviceError, LedgerUnusable } from "./problems.js";
 import { Change, FORMAT, existing } from "./store.js";
 import { whole } from "./terms.js";
@@ -15,91 +17,32 @@ import { whole } from "./terms.js";
 
 const TABLE = "memory";
 const KEY = "device";
+const WITNESS = "ldpstream witness";
 const MOST_COMMITS = 10 ** 15 - 2;
 
-/** @implements {Store} */
-export class IndexedDbStore {
+/** One table in a database of its own, with transactions that end on disk. */
+class Table {
   /** @type {Promise<IDBDatabase> | null} */ #opening = null;
 
-  /** @param {string} name of the database */
-  constructor(name) {
+  /** @param {string} name of the database @param {number} version @param {(error: unknown) => Error} fault */
+  constructor(name, version, fault) {
     this.name = name;
-  }
-
-  /** @param {Memory} memory no first one if the witness remembers another */
-  async create(memory) {
-    await this.#transact((found, table) => {
-      if (found) throw new DeviceError("ledger-exists", { file: this.name });
-      const commits = this.#counted() ?? 0;
-      // Before there is a memory: without a counter, nobody would vouch for it. Not beside one that
-      // there is: it may be an older copy.
-      this.#count(commits);
-      table.put({ ...memory, first: memory.first && commits === 0, commits }, KEY);
-    });
-  }
-
-  /** Delete a memory that was never enrolled. */
-  async discard() {
-    await this.#transact((found, table) => {
-      if (found && !found.enrolment) table.delete(KEY);
-    });
-  }
-
-  async load() {
-    const memory = await this.#transact((found) => existing(found, this.name));
-    // A crash between commit and counter leaves it behind; something may be sent now.
-    if ((this.#counted() ?? Infinity) < memory.commits) this.#count(memory.commits);
-    return memory;
-  }
-
-  /** @template T @param {(change: Change) => T} act */
-  async change(act) {
-    const { change, result } = await this.#transact((found, table) => {
-      const memory = existing(found, this.name);
-      const counted = this.#counted();
-      const commits = whole(memory.commits, 0, MOST_COMMITS) ? memory.commits : -1;
-      const change = new Change(memory, counted !== null && commits >= counted);
-      const result = act(change);
-      if (change.made) {
-        change.memory.commits = Math.max(commits, counted ?? 0) + 1;
-        table.put(change.memory, KEY);
-      }
-      return { change, result };
-    });
-    if (change.made) this.#count(Math.max(change.memory.commits, this.#counted() ?? 0));
-    return result;
-  }
-
-  #counted() {
-    try {
-      const counted = localStorage.getItem(this.name) ?? "";
-      return /^\d{1,15}$/.test(counted) ? Number(counted) : null;
-    } catch (error) {
-      throw this.#unusable(error);
-    }
-  }
-
-  /** @param {number} commits */
-  #count(commits) {
-    try {
-      localStorage.setItem(this.name, String(commits));
-    } catch (error) {
-      throw this.#unusable(error);
-    }
+    this.version = version;
+    this.fault = fault;
   }
 
   /**
-   * Call `act` with the record, alone on the database; resolve when what it wrote is on disk.
-   * @template T @param {(found: Memory | undefined, table: IDBObjectStore) => T} act
+   * Call `act` with the record of a key; resolve when what it wrote is on disk.
+   * @template T @param {string} key @param {(found: any, table: IDBObjectStore) => T} act
    * @returns {Promise<T>}
    */
-  async #transact(act) {
+  async transact(key, act) {
     const transaction = await this.#begin();
     return new Promise((resolve, reject) => {
       /** @type {T} */ let result;
       /** @type {unknown} */ let fault = null;
       const table = transaction.objectStore(TABLE);
-      const request = table.get(KEY);
+      const request = table.get(key);
       request.onsuccess = () => {
         try {
           result = act(request.result, table);
@@ -109,7 +52,7 @@ export class IndexedDbStore {
         }
       };
       transaction.oncomplete = () => resolve(result);
-      transaction.onabort = () => reject(fault ?? this.#unusable(transaction.error));
+      transaction.onabort = () => reject(fault ?? this.fault(transaction.error));
     });
   }
 
@@ -119,18 +62,18 @@ export class IndexedDbStore {
       return database.transaction(TABLE, "readwrite", { durability: "strict" });
     } catch (error) {
       this.#opening = null; // closed meanwhile
-      throw this.#unusable(error);
+      throw this.fault(error);
     }
   }
 
   #open() {
     this.#opening ??= new Promise((resolve, reject) => {
       // A page of an older release that is still open loses its connection by this, for good.
-      const request = indexedDB.open(this.name, FORMAT);
+      const request = indexedDB.open(this.name, this.version);
       request.onupgradeneeded = ({ oldVersion }) => {
         if (!oldVersion) request.result.createObjectStore(TABLE);
       };
-      request.onerror = () => reject(this.#unusable(request.error));
+      request.onerror = () => reject(this.fault(request.error));
       request.onsuccess = () => {
         request.result.onversionchange = () => this.close();
         request.result.onclose = () => (this.#opening = null);
@@ -141,14 +84,106 @@ export class IndexedDbStore {
     return this.#opening;
   }
 
-  /** @param {unknown} error */
-  #unusable(error) {
-    return new LedgerUnusable("ledger-file", { file: this.name, what: String(error) });
+  async close() {
+    const opening = this.#opening;
+    this.#opening = null;
+    (await opening)?.close();
+  }
+}
+
+/** @implements {Store} */
+export class IndexedDbStore {
+  #memory;
+  #witness;
+  clock = pageClock;
+
+  /** @param {string} name of the database */
+  constructor(name) {
+    this.name = name;
+    const fault = (/** @type {unknown} */ error) => this.#unusable(error);
+    this.#memory = new Table(name, FORMAT, fault);
+    this.#witness = new Table(WITNESS, 1, fault);
+  }
+
+  /** @param {Memory} memory whose past is unknown if the witness remembers another */
+  async create(memory) {
+    await this.#alone(async () => {
+      const commits = (await this.#counted()) ?? 0;
+      await this.#memory.transact(KEY, (found) => {
+        if (found) throw new DeviceError("ledger-exists", { file: this.name });
+      });
+      // Before there is a memory: without a counter, nobody would vouch for it. Not beside one that
+      // there is: it may be an older copy.
+      await this.#count(commits);
+      const pastKnown = memory.pastKnown && commits === 0;
+      await this.#memory.transact(KEY, (_, table) => table.put({ ...memory, pastKnown, commits }, KEY));
+    });
+  }
+
+  /** Delete a memory that was never enrolled: it has nothing to remember. */
+  async discard() {
+    await this.#alone(() =>
+      this.#memory.transact(KEY, (found, table) => {
+        if (found && !found.enrolment && !found.rejoins && !found.entries?.length) table.delete(KEY);
+      }),
+    );
+  }
+
+  load() {
+    return this.#alone(async () => {
+      const memory = await this.#memory.transact(KEY, (found) => existing(found, this.name));
+      // A crash between commit and counter leaves it behind; something may be sent now.
+      if (((await this.#counted()) ?? Infinity) < memory.commits) await this.#count(memory.commits);
+      return memory;
+    });
+  }
+
+  /** @template T @param {(change: Change) => T} act @returns {Promise<T>} */
+  change(act) {
+    return this.#alone(async () => {
+      const counted = await this.#counted();
+      const { change, result } = await this.#memory.transact(KEY, (found, table) => {
+        const memory = existing(found, this.name);
+        const commits = whole(memory.commits, 0, MOST_COMMITS) ? memory.commits : -1;
+        const change = new Change(memory, counted !== null && commits >= counted);
+        const result = act(change);
+        if (change.made) {
+          change.memory.commits = Math.max(commits, counted ?? 0) + 1;
+          table.put(change.memory, KEY);
+        }
+        return { change, result };
+      });
+      if (change.made) await this.#count(change.memory.commits);
+      return result;
+    });
   }
 
   async close() {
-    const database = await this.#opening;
-    this.#opening = null;
-    database?.close();
+    await Promise.all([this.#memory.close(), this.#witness.close()]);
+  }
+
+  /** Call `act` while every other page and worker is locked out. */
+  /** @template T @param {() => Promise<T>} act @returns {Promise<T>} */
+  async #alone(act) {
+    const { locks } = globalThis.navigator ?? {};
+    if (!locks || !globalThis.indexedDB) {
+      throw this.#unusable("this needs Web Locks and IndexedDB: a page over https, or a worker of one");
+    }
+    return locks.request(`ldpstream ${this.name}`, act);
+  }
+
+  /** @returns {Promise<number | null>} the commits that were counted; null if nobody has */
+  #counted() {
+    return this.#witness.transact(this.name, (found) => (whole(found, 0, MOST_COMMITS + 1) ? found : null));
+  }
+
+  /** @param {number} commits */
+  #count(commits) {
+    return this.#witness.transact(this.name, (_, table) => void table.put(commits, this.name));
+  }
+
+  /** @param {unknown} error */
+  #unusable(error) {
+    return new LedgerUnusable("ledger-file", { file: this.name, what: String(error) });
   }
 }

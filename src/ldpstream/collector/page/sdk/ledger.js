@@ -3,7 +3,10 @@
  * Moments are milliseconds of a device's own time.
  */
 
-/** @typedef {{epsilonNano: number, span: number}} Promised at most so much in any span so long */
+/**
+ * At most so much in any span so long. One that has ended binds until a span after its end.
+ * @typedef {{epsilonNano: number, span: number, until?: number}} Promised
+ */
 /** @typedef {readonly [number, number]} Debit moment and nano-epsilon */
 
 export class Ledger {
@@ -20,7 +23,14 @@ export class Ledger {
 
   /** @param {number} moment @returns {number} what may be spent at this moment */
   left(moment) {
-    return Math.max(0, Math.min(...this.promises.map((promise) => this.#leftOf(promise, moment))));
+    const binding = this.binding(moment);
+    if (!binding.length) return 0; // nothing was agreed on
+    return Math.max(0, Math.min(...binding.map((promise) => this.#leftOf(promise, moment))));
+  }
+
+  /** @param {number} moment @returns {readonly Promised[]} the promises that bind then */
+  binding(moment) {
+    return this.promises.filter(({ until }) => moment < (until ?? Infinity));
   }
 
   /** @param {Promised} promise @param {number} moment */
@@ -42,18 +52,25 @@ export class Ledger {
    */
   freeFrom(nano) {
     let first = 0;
-    for (const { epsilonNano, span } of this.promises) {
-      if (nano > epsilonNano) return null;
-      if (this.forgotten !== null) first = Math.max(first, this.forgotten + span);
-      let room = epsilonNano - nano;
-      for (const [at, spent] of [...this.debits].reverse()) {
-        room -= spent;
-        if (room >= 0) continue;
-        first = Math.max(first, at + span);
-        break;
-      }
+    for (const promise of this.promises) {
+      const { until = Infinity } = promise;
+      const free = Math.min(this.#freeOf(promise, nano), until);
+      if (free === Infinity) return null;
+      first = Math.max(first, free);
     }
     return first;
+  }
+
+  /** @param {Promised} promise @param {number} nano @returns {number} Infinity: never */
+  #freeOf({ epsilonNano, span }, nano) {
+    if (nano > epsilonNano) return Infinity;
+    const free = this.forgotten === null ? 0 : this.forgotten + span;
+    let room = epsilonNano - nano;
+    for (const [at, spent] of [...this.debits].reverse()) {
+      room -= spent;
+      if (room < 0) return Math.max(free, at + span);
+    }
+    return free;
   }
 
   /**

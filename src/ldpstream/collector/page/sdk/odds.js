@@ -43,7 +43,7 @@ function expFloor(over, under) {
  * @param {bigint} over @param {bigint} under @param {bigint} precision
  * @returns {[bigint, bigint]}
  */
-function expBounds(over, under, precision) {
+export function expBounds(over, under, precision) {
   let [lowTerm, highTerm] = [1n << precision, 1n << precision];
   let [low, high] = [lowTerm, highTerm];
   for (let n = 1n; ; n += 1n) {

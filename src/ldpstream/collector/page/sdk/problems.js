@@ -53,6 +53,10 @@ export const PROBLEMS = Object.freeze({
     "open it again, and enrol",
   ],
   "not-enrolled": ["{file} is not enrolled", "call enrol(url, stream, token) once"],
+  "plain-http": [
+    "{url} is not encrypted, and whoever reads an enrolment can report in the device's name",
+    "use https, or allow plain http where the network is trusted: plain_http=True, --plain-http",
+  ],
   unreachable: ["{url} does not answer: {what}", "check the address and the network"],
   "collector-refused": ["the collector refused {what}: {status} {code}", "{detail}"],
   option: ["{option} is {given}", "give {expected}"],

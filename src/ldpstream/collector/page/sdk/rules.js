@@ -6,8 +6,10 @@
 import { hmacSha256, toBigInt, utf8 } from "./bytes.js";
 import { Refused, shown } from "./problems.js";
 import { keyOf } from "./rounds.js";
+import { isTurn, roundName } from "./slots.js";
 
 /** @typedef {import("./rounds.js").Round} Round */
+/** @typedef {import("./terms.js").Terms} Terms */
 
 /** On average over a window: a mechanism asks twice at most, and each answer is stored. */
 const ANSWERS_PER_TIMESTAMP = 4;
@@ -16,19 +18,20 @@ const MARGIN_MS = 1000;
 
 /** Reasons to send nothing that are nobody's fault. */
 export const Silence = Object.freeze({
-  NOT_SELECTED: "the coin said no",
+  NOT_SELECTED: "the coin, or the slot, said no",
   TOO_LATE: "the deadline has passed",
   MOVED_ON: "its timestamp ended while the value was read",
   DELIVERED: "the report has arrived",
+  TOO_EARLY: "the budget is not free yet, and the application does not wait",
 });
 
 /**
  * All that a decision rests on.
  * @typedef {object} State
- * @property {import("./terms.js").Terms} terms
+ * @property {Terms} terms
  * @property {import("./ledger.js").Ledger} ledger
  * @property {Map<string, Uint8Array>} answered reports by `keyOf` their round
- * @property {boolean} selected what the coin says: `selects`
+ * @property {boolean} selected what `isSelected` says
  */
 
 /**
@@ -61,8 +64,8 @@ export function decide(pin, asked, state, ownMs, labelMs) {
  * @param {Round} asked @param {State} state @param {number} ownMs @param {number} labelMs
  * @returns {Decision}
  */
-function withinBudget({ name: round, t, epsilonNano, deadlineMs }, state, ownMs, labelMs) {
-  const { terms } = state;
+function withinBudget(asked, state, ownMs, labelMs) {
+  const [{ name: round, t, epsilonNano }, { terms }] = [asked, state];
   const ledger = state.ledger.forget(ownMs);
   const most = ANSWERS_PER_TIMESTAMP * terms.window;
   if (ledger.debits.length >= most) return new Refused("too-many-rounds", { round, most });
@@ -70,11 +73,26 @@ function withinBudget({ name: round, t, epsilonNano, deadlineMs }, state, ownMs,
   const freeMs = ledger.freeFrom(epsilonNano);
   if (freeMs !== null) {
     const waitMs = freeMs - ownMs;
-    const marginMs = Math.min(MARGIN_MS, Math.floor(terms.intervalMs / 16));
-    if (labelMs + waitMs < Math.min(deadlineMs, terms.endOf(t)) - marginMs) return { waitMs };
+    if (labelMs + waitMs < lastMomentMs(asked, terms)) return { waitMs };
   }
   const left = ledger.left(ownMs);
   return new Refused("budget-spent", { round, t, asked: epsilonNano, left });
+}
+
+/** @param {Round} asked @param {Terms} terms until when, by label time, a device waits for its budget */
+export function lastMomentMs({ t, deadlineMs }, terms) {
+  const marginMs = Math.min(MARGIN_MS, Math.floor(terms.intervalMs / 16));
+  return Math.min(deadlineMs, terms.endOf(t)) - marginMs;
+}
+
+/**
+ * Return whether it is for this device to answer; its value has no part in that. With slots nobody
+ * asks: an announced round other than that of the device's own turn is not one.
+ * @param {Round} asked @param {Terms} terms @param {Uint8Array} secret @param {Uint8Array} key
+ */
+export async function isSelected(asked, terms, secret, key) {
+  if (terms.selection !== "slots") return selects(secret, asked);
+  return asked.name === roundName(asked.t) && isTurn(key, terms.window, asked.t);
 }
 
 /**

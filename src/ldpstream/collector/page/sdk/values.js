@@ -1,7 +1,7 @@
 /**
- * From what an application hands over to the index of a label, whatever it hands over, as
+ * From what an application hands over to the index of a value, whatever it hands over, as
  * `device/values.py`. A device without a usable value reports the stream's `other` label or, where
- * there is none, a label drawn uniformly: silence, or an old value, would tell something.
+ * there is none, a value drawn uniformly: silence, or an old value, would tell something.
  */
 
 import { DeviceError } from "./problems.js";
@@ -32,7 +32,7 @@ export class HeldValue {
     this.warn = warn;
   }
 
-  /** @param {unknown} value held from now on: a label by its name or index */
+  /** @param {unknown} value held from now on: a label by its name or index, or a number */
   observe(value) {
     this.#read = () => value;
   }
@@ -48,7 +48,7 @@ export class HeldValue {
    */
   place(terms, source) {
     // Drawn for every report, used or not: the draws of a report do not depend on its value.
-    const drawn = Number(source.below(BigInt(terms.labels.length)));
+    const drawn = Number(source.below(BigInt(terms.size)));
     let what;
     try {
       const value = this.#read();
@@ -68,7 +68,7 @@ export class HeldValue {
   #tell(terms, what) {
     if (this.#told.has(what)) return;
     this.#told.add(what);
-    const instead = terms.other === null ? "a label drawn at random" : "the label for others";
+    const instead = terms.other === null ? "a value drawn at random" : "the label for others";
     try {
       unheeded(this.warn(new DeviceError("value-unusable", { what, instead })));
     } catch {

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import psycopg
 from psycopg import errors, sql
 
@@ -14,10 +15,13 @@ from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
+    NO_RESTS,
     Change,
     Lease,
     NewRound,
+    Places,
     Release,
+    Rests,
     Round,
     Store,
     Stream,
@@ -44,6 +48,7 @@ from ldpstream.oracles.collector_half import Support
 
 CREATE_STREAM = Transaction("create_stream", again=False)
 ENROL = Transaction("enrol", again=True)
+LEAVE = Transaction("leave", again=True)
 OPEN_ROUND = Transaction("open_round", again=False)
 CLOSE_ROUND = Transaction("close_round", again=True)
 TALLY = Transaction("tally", again=False)
@@ -143,7 +148,7 @@ class PostgresStore(Store):
             if known is not None:
                 return known
             added = connection.execute(
-                "INSERT INTO device"
+                "INSERT INTO device (stream, number, device)"
                 " SELECT %(stream)s, coalesce(max(number) + 1, 0), %(device)s::uuid"
                 " FROM device WHERE stream = %(stream)s RETURNING number",
                 {"stream": key, "device": device.hex()},
@@ -167,6 +172,33 @@ class PostgresStore(Store):
             return b"" if row is None or row[0] is None else bytes(row[0])
 
         return self._connections.read(work)
+
+    @observed
+    def leave(self, stream: str, device: bytes) -> None:
+        def work(connection: psycopg.Connection) -> None:
+            connection.execute(
+                "UPDATE device SET has_left = true WHERE stream = %s AND device = %s",
+                (_stream_id(connection, stream), device.hex()),
+            )
+
+        self._connections.do(LEAVE, work)
+
+    def left(self, stream: str) -> Places:
+        rows = self._rows(
+            "SELECT number FROM device"
+            " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND has_left ORDER BY number",
+            stream,
+        )
+        return np.array(rows, np.int64).reshape(-1)
+
+    def rests(self, stream: str) -> Rests:
+        rows = self._rows(
+            "SELECT number, unanswered, rests_until FROM device"
+            " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND unanswered > 0"
+            " ORDER BY number",
+            stream,
+        )
+        return np.array(rows, np.int64).reshape(-1, 3)
 
     # Rounds
 
@@ -235,15 +267,25 @@ class PostgresStore(Store):
                     raise Mistake(Problem.LEASE_LOST, stream=stream) from None
 
     @observed
-    def tally(self, stream: str, round_name: str, support: Support) -> None:
+    def tally(
+        self, stream: str, round_name: str, support: Support, rests: Rests = NO_RESTS
+    ) -> None:
         counts = support.counts.astype("<i8").tobytes()
 
         def work(connection: psycopg.Connection) -> None:
+            key = _stream_id(connection, stream)
             connection.execute(
                 "UPDATE round SET state = 'tallied', counts = %s, reports = %s"
                 " WHERE stream = %s AND name = %s",
-                (counts, support.reports, _stream_id(connection, stream), round_name),
+                (counts, support.reports, key, round_name),
             )
+            if len(rests):
+                connection.execute(
+                    "UPDATE device SET unanswered = times, rests_until = until FROM"
+                    " unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS new (place, times, until)"
+                    " WHERE stream = %s AND number = place",
+                    (*rests.T.tolist(), key),
+                )
 
         self._as_leader(TALLY, stream, work)
 

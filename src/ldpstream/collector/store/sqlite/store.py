@@ -15,15 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
+    NO_RESTS,
     Change,
     NewRound,
+    Places,
     Release,
+    Rests,
     Round,
     RoundState,
     Store,
@@ -152,7 +156,10 @@ class SqliteStore(Store):
             (number,) = connection.execute(
                 "SELECT coalesce(max(number) + 1, 0) FROM device WHERE stream = ?", (key,)
             ).fetchone()
-            connection.execute("INSERT INTO device VALUES (?, ?, ?)", (key, number, device))
+            connection.execute(
+                "INSERT INTO device (stream, number, device) VALUES (?, ?, ?)",
+                (key, number, device),
+            )
             return int(number)
 
         return self._writer.do(work)
@@ -165,6 +172,32 @@ class SqliteStore(Store):
                 (stream, first),
             ).fetchall()
         return b"".join(device for (device,) in rows)
+
+    @observed
+    def leave(self, stream: str, device: bytes) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE device SET has_left = 1 WHERE stream = ? AND device = ?",
+                (_stream_id(connection, stream), device),
+            )
+
+        self._writer.do(work)
+
+    def left(self, stream: str) -> Places:
+        return self._of_roster("number", "has_left = 1", stream).reshape(-1)
+
+    def rests(self, stream: str) -> Rests:
+        return self._of_roster("number, unanswered, rests_until", "unanswered > 0", stream)
+
+    def _of_roster(self, columns: str, which: str, stream: str) -> NDArray[np.int64]:
+        with self._readers.use() as connection:
+            rows = connection.execute(
+                f"SELECT {columns} FROM device"  # nosec B608 # noqa: S608
+                f" WHERE stream = (SELECT id FROM stream WHERE name = ?) AND {which}"
+                " ORDER BY number",
+                (stream,),
+            ).fetchall()
+        return np.array(rows, np.int64).reshape(-1, columns.count(",") + 1)
 
     # Rounds
 
@@ -236,7 +269,9 @@ class SqliteStore(Store):
                 yield Records.of(packed, report_bytes)
 
     @observed
-    def tally(self, stream: str, round_name: str, support: Support) -> None:
+    def tally(
+        self, stream: str, round_name: str, support: Support, rests: Rests = NO_RESTS
+    ) -> None:
         counts = support.counts.astype("<i8").tobytes()
 
         def work(connection: sqlite3.Connection) -> None:
@@ -249,6 +284,10 @@ class SqliteStore(Store):
                 (counts, support.reports, round_id),
             )
             connection.execute("DELETE FROM report_batch WHERE round = ?", (round_id,))
+            connection.executemany(
+                "UPDATE device SET unanswered = ?, rests_until = ? WHERE stream = ? AND number = ?",
+                [(times, until, key, number) for number, times, until in rests.tolist()],
+            )
 
         self._writer.do(work, erases=True)
 

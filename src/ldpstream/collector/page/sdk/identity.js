@@ -1,0 +1,38 @@
+/** The identity of a device: a number that is bound to its secret, as `protocol/identity.py`. */
+
+import { hmacSha256, joined, sha256, utf8 } from "./bytes.js";
+import { DeviceError, shown } from "./problems.js";
+
+const NUMBER_BYTES = 16;
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+
+/**
+ * Check the address of a collector before a secret is shown there.
+ * @param {string} url @param {boolean} plainHttp whether plain http is allowed to any host
+ * @returns {{url: string, origin: string}} without slashes at its end
+ */
+export function readAddress(url, plainHttp) {
+  const parsed = URL.canParse(url) ? new URL(url) : null;
+  if (!parsed || !/^https?:$/.test(parsed.protocol) || parsed.username || parsed.search) {
+    const given = { option: "the collector", given: shown(url), expected: "its http(s) URL" };
+    throw new DeviceError("option", given);
+  }
+  if (parsed.protocol === "http:" && !plainHttp && !LOOPBACK.test(parsed.hostname)) {
+    throw new DeviceError("plain-http", { url });
+  }
+  return { url: `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, ""), origin: parsed.origin };
+}
+
+/**
+ * Return what a device shows to enrol in a stream of the collector with this origin.
+ * @param {Uint8Array} secret @param {string} origin @param {string} stream
+ * @param {number} rejoins how often the device has left a stream
+ */
+export const enrolmentSecret = (secret, origin, stream, rejoins) =>
+  hmacSha256(secret, utf8(`ldpstream enrol 2\n${origin}\n${stream}\n${rejoins}`));
+
+/** @param {Uint8Array} shownSecret @returns {Promise<Uint8Array>} the number of who shows this */
+export async function numberOf(shownSecret) {
+  const digest = await sha256(joined(utf8("ldpstream number 2\n"), shownSecret));
+  return digest.slice(0, NUMBER_BYTES);
+}

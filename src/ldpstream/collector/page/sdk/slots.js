@@ -1,0 +1,53 @@
+/** Slots: when a device reports unasked, as `protocol/slots.py`. The collector can recompute them. */
+
+import { hmacSha256, toBigInt, utf8 } from "./bytes.js";
+
+/** The length of an epoch, in windows. */
+const EPOCH_WINDOWS = 16;
+
+/** @param {number} t @param {number} window @returns {number} the epoch of a timestamp, from 0 */
+export const epochOf = (t, window) => Math.floor((t - 1) / (EPOCH_WINDOWS * window));
+
+/**
+ * Return a device's slot in an epoch: it reports when t mod w equals it.
+ * @param {Uint8Array} key @param {number} window @param {number} epoch
+ */
+export async function slotOf(key, window, epoch) {
+  return Number((await fraction(key, `ldpstream slot 2\n1\n\n${epoch}`)) % BigInt(window));
+}
+
+/** @param {Uint8Array} key @param {number} window @param {number} t whether it is the device's */
+export const isTurn = async (key, window, t) =>
+  t % window === (await slotOf(key, window, epochOf(t, window)));
+
+/**
+ * Return the first timestamp of the device from t on.
+ * @param {Uint8Array} key @param {number} window @param {number} t at least 1
+ */
+export async function nextTurn(key, window, t) {
+  for (let from = t; ; ) {
+    const epoch = epochOf(from, window);
+    const slot = await slotOf(key, window, epoch);
+    const turn = from + ((((slot - from) % window) + window) % window);
+    if (epochOf(turn, window) === epoch) return turn;
+    from = (epoch + 1) * EPOCH_WINDOWS * window + 1;
+  }
+}
+
+/**
+ * Return when a device reports within its timestamps, in ms from their start: between 1/16 and 11/16
+ * of the time until the deadline, and always at the same moment.
+ * @param {Uint8Array} secret @param {string} stream @param {number} deadlineMs
+ */
+export async function momentMs(secret, stream, deadlineMs) {
+  const drawn = await fraction(secret, `ldpstream moment 2\n${stream}`);
+  return Number((BigInt(deadlineMs) * ((1n << 64n) + 10n * drawn)) >> 68n);
+}
+
+/** @param {number} t @returns {string} the name of the one round that a timestamp has */
+export const roundName = (t) => `${t}-publication`;
+
+/** @param {Uint8Array} key @param {string} message @returns {Promise<bigint>} 64 bits of an HMAC */
+async function fraction(key, message) {
+  return toBigInt((await hmacSha256(key, utf8(message))).slice(0, 8));
+}

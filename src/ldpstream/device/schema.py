@@ -1,0 +1,51 @@
+"""The tables of a device's file (`schema.sql`)."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from importlib.resources import files
+
+from ldpstream.device.clock import OwnTime
+
+FORMAT = 3
+"""The PRAGMA user_version of the file, which is raised when the schema changes."""
+SECRET_BYTES = 32
+
+
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables, within the transaction under way."""
+    schema = files(__package__).joinpath("schema.sql").read_text("utf-8")
+    lines = (line.partition("--")[0] for line in schema.splitlines())
+    for statement in "\n".join(lines).split(";"):  # `executescript` would commit first
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def insert_device(
+    connection: sqlite3.Connection,
+    secret: bytes,
+    past_known: bool,
+    own: OwnTime,
+    forgotten_ms: int | None = None,
+    stamp: str = "",
+) -> None:
+    """Insert the device, which has left no stream yet."""
+    look = own.look
+    connection.execute(
+        "INSERT INTO device VALUES (1, ?, 0, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            secret,
+            past_known,
+            own.own_ms,
+            look.wall_ms,
+            look.steady_ms,
+            look.boot,
+            forgotten_ms,
+            stamp,
+        ),
+    )
+
+
+def new_secret() -> bytes:
+    return secrets.token_bytes(SECRET_BYTES)
