@@ -16,15 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.arrays import Floats
 from ldpstream.collector.config import Limits
 from ldpstream.lab.files import write_section
-from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.mechanisms.registry import PAPER
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.choice import choose
 from ldpstream.oracles.gain import Gain, choose_robust
-from ldpstream.protocol.slots import EPOCH_WINDOWS
 from ldpstream.protocol.terms import Selection
 from ldpstream.streams.synthetic import constant
 
@@ -34,7 +31,6 @@ from tests.hostile.poisoning.attacks import Attack
 from tests.hostile.poisoning.fleet import Campaign, Plan
 from tests.hostile.poisoning.rounds import Outcome, Setting, poison
 from tests.hostile.poisoning.streams import LABELS, StreamOutcome, poison_stream
-from tests.hostile.poisoning.turns import SlotTurns
 
 from sections import TRUST, table
 
@@ -77,19 +73,6 @@ def by_selection(repeats: int) -> Iterator[StreamOutcome]:
         yield poison_stream(
             mechanism, plan, source=FEW, window=FEW_WINDOW, oracle=Oracle.GRR, repeats=repeats
         )
-
-
-def greedy_shares(repeats: int) -> Floats:
-    """Return the mean share of greedy fakes among the reports, by timestamp of the second epoch."""
-    fakes = round(FEW_FAKES * FEW.users)
-    ask = Ask(FEW.users // FEW_WINDOW, SETTING.epsilon, Purpose.PUBLICATION)
-    shares = []
-    for rng in map(np.random.default_rng, np.random.SeedSequence(5).spawn(repeats)):
-        turns = SlotTurns(FEW.users, fakes, FEW_WINDOW, rng, greedy=True)
-        rounds = np.array([turns.reporting(t, ask) for t in range(1, FEW.timestamps + 1)])
-        shares.append(rounds[:, 1] / np.maximum(rounds.sum(axis=1), 1))
-    by_time: Floats = np.mean(shares, axis=0)[EPOCH_WINDOWS * FEW_WINDOW :]
-    return by_time
 
 
 def false_alarms() -> int:
@@ -239,8 +222,6 @@ def selection_table(found: list[StreamOutcome]) -> str:
 
 def greedy_page(found: list[StreamOutcome], repeats: int) -> str:
     gain = Gain.of(Oracle.GRR, len(FEW.domain), SETTING.epsilon).raising
-    shares = greedy_shares(1000)
-    expected = shares.mean() * (gain - FEW.table[0, 1] / FEW.users)
     command = COMMAND.replace("--write", f"--greedy --repeats {repeats} --write")
     return f"""Made by `{command}`.
 
@@ -254,13 +235,9 @@ report in every round in which a report of theirs is taken. The documented gain,
 
 On a **roster** a fake is asked as often as anybody. With **open** selection the collector does not
 see coins, and cannot know whether a device has a budget left: each greedy fake weighs as much as w
-honest devices, and nothing is flagged. With **slots** a report is taken in its device's slot only,
-so that a fake weighs as much as an honest device, with one exception: when slots change, every
-{EPOCH_WINDOWS} windows, honest devices wait until w timestamps have passed since their last report
-and greedy fakes do not. At the first timestamp of an epoch they are {shares[0]:.0%} of the few
-reports there are, in its first window {shares[:FEW_WINDOW].mean():.1%} on average, and in all of it
-{shares.mean():.2%}: an expected bias of {expected:+.4f} in the mean of a raw release, within the
-documented gain. LPF weighs a timestamp by its reports, and hardly moves."""
+honest devices, and nothing is flagged. With **slots** a report is taken in a turn of its device
+only, and turns are at least w timestamps apart, also where slots change: a greedy fake is heard as
+often as an honest device, and at times that it cannot choose."""
 
 
 def draw(found: list[Outcome]) -> None:
