@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ STREAM: dict[str, Any] = {
 }
 
 
-def run(command: list[str | Path], folder: Path, seconds: float = 120) -> str:
+def run(command: Sequence[str | Path], folder: Path, seconds: float = 120) -> str:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
@@ -173,7 +173,7 @@ def test_a_device_in_node_reports_goes_on_after_a_restart_and_leaves(
     with scene.collector:
 
         def go(reports: int, *leaves: str) -> dict[str, Any]:
-            command = [NODE, "device.mjs", scene.url, ENROLMENT, str(reports), *leaves]
+            command = [str(NODE), "device.mjs", scene.url, ENROLMENT, str(reports), *leaves]
             found: dict[str, Any] = json.loads(run(command, project))
             return found
 
