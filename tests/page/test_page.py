@@ -483,7 +483,7 @@ def test_files_are_served_with_their_policy(scene: Scene) -> None:
     assert module.headers["content-encoding"] == "gzip"
     plain = httpx.get(f"{scene.url}/ldpstream.js", headers={"Accept-Encoding": "identity"})
     assert plain.content == module.content
-    for path in ("/package.json", "/../config.py", "/sdk/", "/app/none.js"):
+    for path in ("/package.json", "/sdk/package.json", "/../config.py", "/sdk/", "/app/none.js"):
         assert httpx.get(scene.url + path).status_code == 404
 
 

@@ -236,7 +236,7 @@ export class JoinPanel {
     this.#device.observe(chosen === "" ? null : Number(chosen));
   }
 
-  /** @param {import("../sdk/device.js").Heard} heard */
+  /** @param {import("../sdk/index.js").Heard} heard */
   #heard(heard) {
     for (const { round, report } of heard.delivered) {
       const bytes = Array.from(report.slice(0, 12), (byte) =>

@@ -28,7 +28,9 @@ const SLOWEST_COMMIT_NS = 5_000_000_000n;
 /** Kernels stamp files with the time of the last tick, up to 10 ms ago; `Date.now()` cuts off 1 ms. */
 const COARSENESS_NS = 20_000_000n;
 
-/** @implements {import("../store.js").Store} */
+/** @typedef {import("../store.js").Store} Store */
+
+/** @implements {Store} */
 export class FileStore {
   clock = bootClock;
   /** @type {Promise<{path: string, release: () => void}> | null} */ #opening = null;
