@@ -7,7 +7,6 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 

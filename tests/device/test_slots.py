@@ -45,14 +45,27 @@ def test_a_slot_is_what_the_protocol_says() -> None:
 
 
 @pytest.mark.parametrize("window", [1, 2, 7, 20])
-def test_turns_are_one_a_window_within_an_epoch(window: int) -> None:
-    key = bytes(range(32))
-    turns = [t for t in range(1, 3 * EPOCH_WINDOWS * window + 1) if is_turn(key, window, t)]
-    assert Counter(epoch_of(t, window) for t in turns) == dict.fromkeys(range(3), EPOCH_WINDOWS)
+@pytest.mark.parametrize("key", [bytes(range(32)), bytes(32), b"k" * 32])
+def test_turns_are_at_least_a_window_apart_and_one_a_window_within_an_epoch(
+    window: int, key: bytes
+) -> None:
+    turns = [t for t in range(1, 6 * EPOCH_WINDOWS * window + 1) if is_turn(key, window, t)]
     for earlier, later in pairwise(turns):
         same_epoch = epoch_of(earlier, window) == epoch_of(later, window)
-        assert not same_epoch or later - earlier == window
+        assert later - earlier == window if same_epoch else later - earlier >= window
         assert next_turn(key, window, earlier + 1) == later
+    counts = Counter(epoch_of(t, window) for t in turns)
+    assert counts[0] == EPOCH_WINDOWS
+    assert set(counts.values()) <= {EPOCH_WINDOWS - 1, EPOCH_WINDOWS}
+
+
+def test_one_that_speaks_in_all_its_turns_speaks_no_more_than_an_honest_one(bench: Bench) -> None:
+    """At a change of slots too: a fake that keeps no ledger gains nothing by it."""
+    bench.collector.terms = make_terms(**SLOTS)
+    device, end = bench.enrolled(), 4 * EPOCH_WINDOWS * WINDOW
+    live(bench, device, end)
+    turns = [t for t in range(1, end + 1) if is_turn(key_of(device), WINDOW, t)]
+    assert [one.t for one in bench.collector.sent] == turns
 
 
 def test_slots_are_spread_evenly() -> None:

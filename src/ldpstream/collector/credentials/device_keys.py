@@ -23,7 +23,14 @@ from ldpstream.collector.kernels.sha256 import (
 )
 from ldpstream.protocol.authentication import key_prefix, key_prefix_1, report_mac
 from ldpstream.protocol.limits import DEVICE_BYTES, MAC_BYTES
-from ldpstream.protocol.slots import epoch_of, slot_message, slot_of
+from ldpstream.protocol.slots import (
+    begins_epoch,
+    comes_earlier,
+    epoch_of,
+    is_turn,
+    slot_message,
+    slot_of,
+)
 
 SIDE_BY_SIDE = 16
 """From this many records on, the vectorised hash is faster than a loop over `hmac.digest`."""
@@ -87,11 +94,14 @@ class Signers:
         return same
 
     def are_due(self, window: int, t: int) -> Flags:
-        """Whose slot timestamp t is."""
-        epoch = epoch_of(t, window)
+        """Whose turn timestamp t is."""
         if not self._side_by_side:
-            return np.array([slot_of(key, window, epoch) == t % window for key in self._keys])
+            return np.array([is_turn(key, window, t) for key in self._keys])
+        epoch = epoch_of(t, window)
         due: Flags = self.slots(window, epoch) == t % window
+        if begins_epoch(t, window):
+            before = self.slots(window, epoch - 1).astype(np.int64)
+            due &= ~comes_earlier(t % window, before, window)
         return due
 
     def mac_words(self, prefix: bytes, reports: Bytes) -> HashWords:
