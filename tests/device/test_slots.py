@@ -98,7 +98,7 @@ def test_it_reports_once_in_each_window_with_all_of_epsilon_and_asks_nothing(
 
 
 def test_it_reports_at_its_own_moment(bench: Bench, device: Device) -> None:
-    moment = moment_ms(device.session.account._secret, "regions", DEADLINE_MS)
+    moment = moment_ms(key_of(device), "regions", DEADLINE_MS)
     at = list[int]()
     device.follow(lambda: at.append((bench.clock.wall - START_MS) % INTERVAL_MS))
     live(bench, device, 3 * WINDOW)
@@ -206,3 +206,35 @@ def test_a_clock_that_was_far_ahead_for_a_moment_does_not_silence_it(
     device.session.account.label.correct(bench.clock.wall)
     live(bench, device, 2 * WINDOW)
     assert len(bench.collector.sent) >= 2
+
+
+@pytest.mark.parametrize("now_ms", [0, 1, 1 << 52])
+def test_a_wrong_time_does_not_silence_it(bench: Bench, device: Device, now_ms: int) -> None:
+    """It asks nobody, so that it hears of the right time only when it reports again."""
+    device.session.account.label.correct(now_ms)
+    live(bench, device, 4 * WINDOW)
+    assert len(bench.collector.sent) >= 2
+
+
+@pytest.mark.parametrize("deadline_ms", [10, 500, 2_000, 60_000])
+def test_however_short_the_deadline_there_is_a_turn(bench: Bench, deadline_ms: int) -> None:
+    bench.collector.terms = make_terms(selection="slots", deadline_ms=deadline_ms)
+    device = bench.enrolled()
+    live(bench, device, 2 * WINDOW)
+    assert len(bench.collector.sent) == 2
+
+
+def test_a_collector_that_refuses_and_moves_time_to_and_fro_is_not_flooded(
+    bench: Bench, device: Device
+) -> None:
+    honest = bench.collector._take
+    bench.collector.status = 403
+
+    def take(request: Request) -> Any:
+        response = honest(request)
+        to = bench.clock.wall + (WINDOW * INTERVAL_MS if len(bench.collector.sent) % 2 else 0)
+        return type(response)(403, {}, b'{"now_ms": %d}' % to)
+
+    bench.collector._take = take  # type: ignore[method-assign]
+    live(bench, device, 4 * WINDOW)
+    assert len(bench.collector.sent) < 40

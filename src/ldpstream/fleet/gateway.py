@@ -186,6 +186,8 @@ class Gateway:
             partial(self.transport.send, self.url),
             sleep_async,
         )
+        for teller, _ in reports:
+            teller.session.value.tell()
         first = 0
         for part in decided:
             self._count(part.response, reports[first : first + part.number])

@@ -80,13 +80,13 @@ def next_turn(key: bytes, window: int, t: int) -> int:
             t = turn + 1
 
 
-def moment_ms(secret: bytes, stream: str, deadline_ms: int) -> int:
+def moment_ms(key: bytes, stream: str, deadline_ms: int) -> int:
     """Return when a device reports within its timestamps: milliseconds from their start.
 
     It lies between 1/16 and 11/16 of the time until the deadline, which leaves time for retries. It
     stays the same from window to window, so that a whole window has passed since the last report.
     """
-    drawn = _fraction(secret, f"ldpstream moment 2\n{stream}".encode())
+    drawn = _fraction(key, f"ldpstream moment 2\n{stream}".encode())
     return deadline_ms * ((1 << 64) + 10 * drawn) >> 68
 
 
