@@ -707,6 +707,7 @@ test("enrolling again changes neither own time nor the ledger", async () => {
   assert.deepEqual(store.memory.own, own);
   assert.equal(enrolment.url, "https://moved");
   assert.equal(entries.length, 1);
+  assert.equal(entries[0].report, null, "the same bytes would link two numbers");
   assert.equal(device.status().leftNano, 0);
   assert.equal(device.status().t, 11, "but label time is the collector's");
 });

@@ -103,7 +103,7 @@ class World {
 /** @type {World} */ let world;
 beforeEach(() => (world = new World()));
 
-const into = () => momentMs(world.store.memory.secret, "regions", DEADLINE);
+const into = () => momentMs(KEY, "regions", DEADLINE);
 
 test("a device reports in its slots, at its moment, unasked, with all of epsilon", async () => {
   const device = await world.enrolled();
@@ -222,7 +222,9 @@ test("who leaves tells the collector, forgets who it was, and remembers what it 
   assert.notDeepEqual(memory.secret, secret);
   assert.equal(memory.rejoins, 1);
   assert.ok(!JSON.stringify(memory).includes(toHex(KEY)));
-  assert.deepEqual(memory.entries, entries.map((one) => ({ ...one, report: null })));
+  const [{ nano, ownMs }] = entries;
+  const left = { t: 0, round: "left", nano, report: null, ownMs, atMs: 0 };
+  assert.deepEqual(memory.entries, [left]);
   assert.equal(device.terms, null);
   await assert.rejects(device.poll(), { code: "not-enrolled" });
   await assert.rejects(device.leave(), { code: "not-enrolled" });
@@ -251,6 +253,27 @@ test("a promise that has ended binds in another stream, until its span has passe
   assert.equal(device.status().leftNano, 0, "one epsilon was spent, and one was promised");
   world.pass(SPAN);
   assert.equal(device.status().leftNano, 5 * 10 ** 9);
+});
+
+test("an unknown past binds a promise that is made later, and larger", async () => {
+  const device = await world.enrolled();
+  world.store.vouchedFor = false;
+  await device.account.open();
+  await device.leave();
+  world.sent = { ...SLOTS, epsilon_nano: 5 * 10 ** 9, window: 8 };
+  await device.enrol("https://collector", "regions", "");
+  world.pass(2 * SPAN - 1);
+  assert.equal(device.status().leftNano, 0);
+  world.pass(1);
+  assert.equal(device.status().leftNano, 5 * 10 ** 9);
+});
+
+test("no time that a collector says silences a device for long", async () => {
+  const device = await world.enrolled();
+  for (const nowMs of [0, 2 ** 52]) {
+    device.account.label.correct(nowMs);
+    assert.ok((await device.dueInMs()) <= 3 * SPAN, `${nowMs}`);
+  }
 });
 
 test("a device that nobody hears has left all the same, and run ends", async () => {

@@ -296,11 +296,11 @@ URLS = [
 
 def _identity(rng: random.Random, url: str) -> dict[str, Any]:
     secret, rejoins = rng.randbytes(32), rng.choice((0, 1, 12))
-    origin = Address.of(url).origin
-    shown = enrolment_secret(secret, origin, "regions", rejoins)
+    place = Address.of(url).place
+    shown = enrolment_secret(secret, place, "regions", rejoins)
     return {
         "url": url,
-        "origin": origin,
+        "place": place,
         "secret": secret.hex(),
         "rejoins": rejoins,
         "shown": shown.hex(),
@@ -331,9 +331,9 @@ def _slots(rng: random.Random, window: int) -> dict[str, Any]:
 
 
 def _moment(rng: random.Random, deadline_ms: int) -> dict[str, Any]:
-    secret = rng.randbytes(32)
-    ms = moment_ms(secret, "regions", deadline_ms)
-    return {"secret": secret.hex(), "deadline_ms": deadline_ms, "moment_ms": ms}
+    key = rng.randbytes(32)
+    ms = moment_ms(key, "regions", deadline_ms)
+    return {"key": key.hex(), "deadline_ms": deadline_ms, "moment_ms": ms}
 
 
 def _mac(rng: random.Random) -> dict[str, Any]:
@@ -422,7 +422,7 @@ def _decision(rng: random.Random) -> dict[str, Any]:
         f"{t}-{'publication' if rng.random() < 0.9 else 'dissimilarity'}",
         t,
         rng.choice((1, 5 * 10**8, 10**9, 10**9 + 1)),
-        label_ms + rng.choice((-1, 0, 1, 500, 500, 500)),
+        label_ms + rng.choice((-1, 0, 1, 200, 225, 500, 500, 500)),
         (rng.choice((1, 2, 2)), 2),
     )
     span = terms.promise.span

@@ -37,6 +37,8 @@ const MARKS_PER_SPAN = 8;
 const MOVED_MS = 1000;
 /** Characters of a refusal that are stored: a collector has had a say in them. */
 const LONGEST_DETAIL = 200;
+/** In place of the name of a round: a debit of a stream that was left. */
+const LEFT = "left";
 
 export class Account {
   /** @type {OwnTime | null} own time as this page counts it */ #own = null;
@@ -69,6 +71,12 @@ export class Account {
   /** Read the memory; call once before anything else. */
   open() {
     return this.#change(() => undefined);
+  }
+
+  /** Read it again: another page may have left the stream. @returns {Promise<string>} the number */
+  async refresh() {
+    await this.#load();
+    return this.#number;
   }
 
   /** Read the memory as it is now, and the terms in it: their pin is an asynchronous hash. */
@@ -153,11 +161,11 @@ export class Account {
   /** @param {Change} change @param {Terms} terms */
   #countAsSpent(change, terms) {
     const { memory } = change;
-    const unknown = memory.entries.filter(({ round }) => !round);
-    const promised = [terms.promise, ...memory.ended].map(({ epsilonNano }) => epsilonNano);
-    const nano = Math.max(...promised, ...unknown.map((one) => one.nano));
+    const ownMs = Math.max(memory.own.ownMs, this.ownMs());
     memory.entries = memory.entries.filter(({ round }) => round);
-    this.#enter(change, { t: 0, round: "", nano, report: null }, this.ownMs());
+    // The entry is for people: a forgotten moment binds promises of any size.
+    this.#enter(change, { t: 0, round: "", nano: terms.epsilonNano, report: null }, ownMs);
+    memory.forgottenMs = Math.max(memory.forgottenMs ?? 0, ownMs);
     this.#count(new Refused("past-unknown", { span: spelled(terms.promise.span) }));
     this.#putRefusals(change);
     this.#recall(memory);
@@ -218,6 +226,10 @@ export class Account {
         throw new TermsRefused("terms-differ", { given: terms.pin, expected: known.pin });
       }
       const unspent = memory.pastKnown;
+      if (toHex(offered.number) !== this.#number) {
+        // The same bytes would link the two numbers.
+        memory.entries = memory.entries.map((one) => ({ ...one, report: null }));
+      }
       memory.enrolment = { ...offered, terms: terms.canonical };
       memory.pastKnown = false;
       change.made = true;
@@ -239,16 +251,23 @@ export class Account {
   async leave() {
     await this.#change((change) => {
       const { memory } = change;
-      const { epsilonNano, span } = this.enrolled.promise;
+      const { promise, intervalMs } = this.enrolled;
+      const { epsilonNano, span } = promise;
       const ownMs = Math.max(memory.own.ownMs, this.ownMs());
-      memory.ended = memory.ended.filter(({ until }) => ownMs < until);
-      memory.ended.push({ epsilonNano, span, until: ownMs + span });
-      memory.entries = memory.entries.map((one) => ({ ...one, report: null }));
+      forgetPromises(memory, ownMs - intervalMs);
+      // It binds spans that hold a report made under it, and only those.
+      if (memory.entries.some((one) => one.report && one.ownMs > ownMs - span)) {
+        memory.ended.push({ epsilonNano, span, until: ownMs + span });
+      }
+      memory.entries = memory.entries.map(({ round, nano, ownMs }) => ({
+        ...{ t: 0, round: round && LEFT, nano, report: null, ownMs, atMs: 0 },
+      }));
       memory.enrolment = null;
       memory.secret = randomBytes(memory.secret.length);
       memory.rejoins += 1;
-      memory.pastKnown = change.vouchedFor;
-      this.#putRefusals(change);
+      memory.pastKnown = true; // where it is not, a forgotten moment says so
+      memory.refusals = []; // they may name the collector
+      this.#refusals.clear();
       this.#markNow(change, ownMs);
     });
     await this.#load();
@@ -266,7 +285,9 @@ export class Account {
     const nowT = Math.max(1, terms.timestampAt(nowMs));
     const next = await this.#nextRound(nowT);
     const { stream, deadlineMs } = terms;
-    const intoMs = await momentMs(this.memory.secret, stream, /** @type {number} */ (deadlineMs));
+    // Of the key, which is another one at every collector: moments link no numbers.
+    const { key } = this.enrolment;
+    const intoMs = await momentMs(key, stream, /** @type {number} */ (deadlineMs));
     const undelivered = this.#answered.has(keyOf(next)) && !this.#delivered.has(keyOf(next));
     if (undelivered && next.t !== taken) {
       const atMs = next.t === nowT ? nowMs : terms.startOf(next.t) + intoMs;
@@ -329,7 +350,10 @@ export class Account {
    * @returns {Promise<Exclude<Decision, {fresh: true}>>}
    */
   async #draw(pin, asked, selected, before, value) {
+    const number = this.#number;
     const decision = await this.#change((change) => {
+      // Another page has left, or enrolled elsewhere.
+      if (this.#number !== number) return { silence: Silence.MOVED_ON };
       const decision = this.#decide(pin, asked, selected, before);
       if (!("fresh" in decision)) {
         const ended = decision instanceof Refused && decision.code === "round-past";
@@ -344,7 +368,9 @@ export class Account {
       const { memory } = change;
       memory.entries = memory.entries.filter((one) => one.ownMs > ownMs - ledger.longestSpan);
       memory.forgottenMs = ledger.forgotten;
-      memory.ended = memory.ended.filter(({ until }) => ownMs < until);
+      // Another page may still read a value for which it was checked against a promise; it cannot
+      // read for longer than a timestamp.
+      forgetPromises(memory, ownMs - this.enrolled.intervalMs);
       this.#putRefusals(change);
       return { repeat: report };
     });
@@ -452,6 +478,11 @@ export class Account {
     await this.saveRefusals();
     await this.markTime();
   }
+}
+
+/** @param {Memory} memory @param {number} ownMs at which promises that have ended do not bind any more */
+function forgetPromises(memory, ownMs) {
+  memory.ended = memory.ended.filter(({ until }) => ownMs < until);
 }
 
 /** @param {Uint8Array} number @param {Uint8Array} mac @returns {Record<string, string>} headers */

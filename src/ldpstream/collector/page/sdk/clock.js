@@ -85,6 +85,11 @@ export class LabelTime {
     [this.#fromMs, this.#sinceMs] = [clock.wallMs(), this.#countedMs()];
   }
 
+  /** Go by the wall clock again, as if the collector had said nothing. */
+  restart() {
+    this.correct(this.clock.wallMs());
+  }
+
   #countedMs() {
     return this.clock.endsWithPage ? this.clock.wallMs() : this.clock.steadyMs();
   }

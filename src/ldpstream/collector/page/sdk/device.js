@@ -53,6 +53,11 @@ const LONGEST_PAUSE_MS = 300_000;
 /** Without a look at the clocks: a wall clock that is moved must be noticed before the page closes. */
 const LONGEST_SLEEP_MS = 60_000;
 const FIRST_PAUSE_MS = 1000;
+const LEAST_PAUSE_MS = 50;
+/** If a collector asks for a longer pause, an enrolment fails and says so. */
+const LONGEST_ENROLMENT_PAUSE_MS = 60_000;
+/** The next turn is no more than two windows away, but for a budget that is not free. */
+const MOST_SPANS = 3;
 const ENROLMENT_TRIES = 6;
 const FAREWELL_TRIES = 3;
 /** Too early by the collector's clock, or too many requests. */
@@ -66,6 +71,8 @@ export class Device {
   #named = false;
   /** @type {number | null} the timestamp in which it has last taken its turn */
   #taken = null;
+  /** The number under which it has heard and said all of this. */
+  #number = "";
 
   /** @param {Account} account @param {HeldValue} value @param {typeof fetch} fetcher @param {Sleep} sleep */
   constructor(account, value, fetcher, sleep) {
@@ -160,12 +167,12 @@ export class Device {
       const [given, expected] = ["unprintable", "plain ASCII"];
       throw new DeviceError("option", { option: "the token", given, expected });
     }
-    const address = readAddress(url, plainHttp);
+    const place = readAddress(url, plainHttp);
     const { account } = this;
     const { secret, rejoins } = account.memory;
-    const shownSecret = await enrolmentSecret(secret, address.origin, stream, rejoins);
+    const shownSecret = await enrolmentSecret(secret, place, stream, rejoins);
     const response = await this.#insist(
-      address.url,
+      place,
       devicesPath(stream),
       {
         method: "POST",
@@ -176,7 +183,7 @@ export class Device {
         body: JSON.stringify({ secret: toHex(shownSecret), version: PROTOCOL }),
       },
       PATIENCE_MS,
-      (failures) => failures >= ENROLMENT_TRIES,
+      (failures, pauseMs) => failures >= ENROLMENT_TRIES || pauseMs > LONGEST_ENROLMENT_PAUSE_MS,
       signal,
     );
     if (response.status !== 200 && response.status !== 201) {
@@ -198,7 +205,8 @@ export class Device {
     }
     if (whole(answer.now_ms, 0, LATEST_MS)) account.label.correct(answer.now_ms);
     const atMs = account.clock.wallMs();
-    await account.enrol(secret, terms, { url: address.url, number, key: readKey(answer.key), atMs });
+    await account.enrol(secret, terms, { url: place, number, key: readKey(answer.key), atMs });
+    await this.#refresh();
     return terms;
   }
 
@@ -213,14 +221,14 @@ export class Device {
     const [{ url }, { stream }] = [account.enrolment, account.enrolled];
     const headers = await account.farewell();
     await account.leave();
-    [this.#serial, this.#named, this.#taken] = [0, false, null];
+    await this.#refresh();
     try {
       const response = await this.#insist(
         url,
         devicesPath(stream),
         { method: "DELETE", headers },
         PATIENCE_MS,
-        (failures) => failures >= FAREWELL_TRIES,
+        (failures, pauseMs) => failures >= FAREWELL_TRIES || pauseMs > LONGEST_ENROLMENT_PAUSE_MS,
         signal,
       );
       return response.status === 200;
@@ -236,11 +244,31 @@ export class Device {
    * @returns {Promise<number | null>}
    */
   async dueInMs() {
-    return this.#speaksUnasked ? this.#until(await this.account.turn(this.#taken)) : null;
+    await this.#refresh();
+    return this.#speaksUnasked ? this.#until(await this.#turn()) : null;
   }
 
   get #speaksUnasked() {
     return this.account.enrolled.selection === "slots";
+  }
+
+  /** Read the memory again; forget what was heard under another number, which it would link. */
+  async #refresh() {
+    const number = await this.account.refresh();
+    if (number === this.#number) return;
+    [this.#serial, this.#named, this.#taken, this.#number] = [0, false, null, number];
+  }
+
+  /**
+   * Return the next turn. Do without a collector's time that would put it off for long: a device that is
+   * not asked hears of the right one only when it reports again.
+   */
+  async #turn() {
+    const { account } = this;
+    const turn = await account.turn(this.#taken);
+    if (this.#until(turn) <= MOST_SPANS * account.enrolled.promise.span) return turn;
+    account.label.restart();
+    return account.turn(this.#taken);
   }
 
   /** @param {import("./account.js").Turn} turn */
@@ -255,8 +283,9 @@ export class Device {
    */
   async poll(wait = 0, signal) {
     try {
+      await this.#refresh();
       if (!this.#speaksUnasked) return await this.#listen(wait, signal);
-      const turn = await this.account.turn(this.#taken);
+      const turn = await this.#turn();
       if (this.#until(turn) > 1000 * wait) return nothingHeard(0);
       await this.#pause(this.#until(turn), signal);
       return await this.#take(turn, 1000 * wait, signal);
@@ -338,6 +367,7 @@ export class Device {
         }
         else if ("refusal" in outcome) heard.refusals.push(outcome.refusal);
         else heard.silences.push({ round: asked, why: outcome.silence });
+        this.value.tell();
       }
       if (early.length) {
         const waits = early.map(({ waitMs }) => waitMs);
@@ -370,15 +400,15 @@ export class Device {
   /**
    * Take step after step; after a fault, which is counted and told, only after a pause.
    * @param {AbortSignal} signal @param {(fault: DeviceError) => unknown} complain
-   * @param {() => Promise<void>} step
+   * @param {() => Promise<boolean>} step resolves with whether it went well
    */
   async #goOn(signal, complain, step) {
     this.account.enrolled; // it ends here if it never was
     let failures = 0;
     while (!signal.aborted) {
       try {
-        await step();
-        failures = 0;
+        failures = (await step()) ? 0 : failures + 1;
+        if (failures) await this.#pause(this.#pauseMs(failures, 0), signal);
       } catch (fault) {
         if (signal.aborted) return;
         if (!(fault instanceof DeviceError)) throw fault;
@@ -395,26 +425,30 @@ export class Device {
   /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell */
   async #hear(signal, tell) {
     const { clock } = this.account;
-    const [before, askedMs] = [this.#serial, clock.steadyMs()];
+    const askedMs = clock.steadyMs();
     const heard = await this.poll(LONGEST_WAIT, signal);
     unheeded(tell(heard));
-    if (heard.serial === before && clock.steadyMs() - askedMs < 1000) {
+    if (!heard.delivered.length && clock.steadyMs() - askedMs < 1000) {
       // A collector that does not hold the question back must not be asked in a frenzy.
-      await this.#pause(this.#pauseMs(1, FIRST_PAUSE_MS), signal);
+      await this.#pause(this.#pauseMs(1, LEAST_PAUSE_MS), signal);
     }
+    return true;
   }
 
   /** Wait for the device's turn, or for the time to look again; take it if it has come. */
   /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell */
   async #attend(signal, tell) {
-    const turn = await this.account.turn(this.#taken);
+    await this.#refresh();
+    const turn = await this.#turn();
     const waitMs = this.#until(turn);
-    if (waitMs > 0) return this.#pause(Math.min(waitMs, LONGEST_SLEEP_MS), signal);
+    if (waitMs > 0) {
+      await this.#pause(Math.min(waitMs, LONGEST_SLEEP_MS), signal);
+      return true;
+    }
     const heard = await this.#take(turn, Infinity, signal);
     await this.account.markTime();
     unheeded(tell(heard));
-    const early = heard.undelivered.find(isEarly);
-    return early && this.#pause(this.#pauseMs(1, retryAfterMs(early)), signal);
+    return !heard.undelivered.length; // else a collector that says that it is another t is flooded
   }
 
   /** Put on disk what can be, counts of refusals and how far own time has come; let go of the store. */

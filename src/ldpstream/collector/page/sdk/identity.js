@@ -9,27 +9,28 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 /**
  * Check the address of a collector before a secret is shown there.
  * @param {string} url @param {boolean} plainHttp whether plain http is allowed to any host
- * @returns {{url: string, origin: string}} without slashes at its end
+ * @returns {string} its origin and path, which tell apart the collectors of one host
  */
 export function readAddress(url, plainHttp) {
   const parsed = URL.canParse(url) ? new URL(url) : null;
   if (!parsed || !/^https?:$/.test(parsed.protocol) || parsed.username || parsed.search) {
-    const given = { option: "the collector", given: shown(url), expected: "its http(s) URL" };
-    throw new DeviceError("option", given);
+    const given = shown(String(url).replace(/^.*@/, "")); // never a password
+    const expected = "its http(s) URL, without user and password";
+    throw new DeviceError("option", { option: "the collector", given, expected });
   }
   if (parsed.protocol === "http:" && !plainHttp && !LOOPBACK.test(parsed.hostname)) {
     throw new DeviceError("plain-http", { url });
   }
-  return { url: `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, ""), origin: parsed.origin };
+  return `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, "");
 }
 
 /**
- * Return what a device shows to enrol in a stream of the collector with this origin.
- * @param {Uint8Array} secret @param {string} origin @param {string} stream
+ * Return what a device shows to enrol in a stream of the collector at this place.
+ * @param {Uint8Array} secret @param {string} place @param {string} stream
  * @param {number} rejoins how often the device has left a stream
  */
-export const enrolmentSecret = (secret, origin, stream, rejoins) =>
-  hmacSha256(secret, utf8(`ldpstream enrol 2\n${origin}\n${stream}\n${rejoins}`));
+export const enrolmentSecret = (secret, place, stream, rejoins) =>
+  hmacSha256(secret, utf8(`ldpstream enrol 2\n${place}\n${stream}\n${rejoins}`));
 
 /** @param {Uint8Array} shownSecret @returns {Promise<Uint8Array>} the number of who shows this */
 export async function numberOf(shownSecret) {

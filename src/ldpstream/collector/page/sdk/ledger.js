@@ -83,10 +83,13 @@ export class Ledger {
     return this.withDebit(moment, nano);
   }
 
-  /** @param {number} moment @returns {Ledger} after anything may have been spent up to then */
+  /**
+   * Return the ledger after anything may have been spent up to this moment. It is as if debits of then
+   * were forgotten: no promise allows any more for its span, not even one that is made later.
+   * @param {number} moment
+   */
   exhausted(moment) {
-    const most = Math.max(...this.promises.map(({ epsilonNano }) => epsilonNano));
-    return this.withDebit(moment, most);
+    return new Ledger(this.promises, this.debits, Math.max(moment, this.forgotten ?? moment));
   }
 
   /** @param {number} moment @param {number} nano whether or not a promise allows it */
@@ -95,7 +98,7 @@ export class Ledger {
   }
 
   get longestSpan() {
-    return Math.max(...this.promises.map(({ span }) => span));
+    return Math.max(0, ...this.promises.map(({ span }) => span));
   }
 
   /** @param {number} moment @returns {Ledger} without what no promise depends on at this moment */

@@ -68,7 +68,8 @@ function withinBudget(asked, state, ownMs, labelMs) {
   const [{ name: round, t, epsilonNano }, { terms }] = [asked, state];
   const ledger = state.ledger.forget(ownMs);
   const most = ANSWERS_PER_TIMESTAMP * terms.window;
-  if (ledger.debits.length >= most) return new Refused("too-many-rounds", { round, most });
+  const recent = ledger.debits.filter(([at]) => at > ownMs - terms.promise.span);
+  if (recent.length >= most) return new Refused("too-many-rounds", { round, most });
   if (ledger.allows(ownMs, epsilonNano)) return { fresh: true };
   const freeMs = ledger.freeFrom(epsilonNano);
   if (freeMs !== null) {
@@ -81,8 +82,9 @@ function withinBudget(asked, state, ownMs, labelMs) {
 
 /** @param {Round} asked @param {Terms} terms until when, by label time, a device waits for its budget */
 export function lastMomentMs({ t, deadlineMs }, terms) {
-  const marginMs = Math.min(MARGIN_MS, Math.floor(terms.intervalMs / 16));
-  return Math.min(deadlineMs, terms.endOf(t)) - marginMs;
+  const endMs = Math.min(deadlineMs, terms.endOf(t));
+  const [interval, round] = [terms.intervalMs / 16, (endMs - terms.startOf(t)) / 8];
+  return endMs - Math.min(MARGIN_MS, Math.floor(interval), Math.floor(round));
 }
 
 /**

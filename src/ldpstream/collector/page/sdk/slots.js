@@ -49,10 +49,10 @@ export async function nextTurn(key, window, t) {
 /**
  * Return when a device reports within its timestamps, in ms from their start: between 1/16 and 11/16
  * of the time until the deadline, and always at the same moment.
- * @param {Uint8Array} secret @param {string} stream @param {number} deadlineMs
+ * @param {Uint8Array} key @param {string} stream @param {number} deadlineMs
  */
-export async function momentMs(secret, stream, deadlineMs) {
-  const drawn = await fraction(secret, `ldpstream moment 2\n${stream}`);
+export async function momentMs(key, stream, deadlineMs) {
+  const drawn = await fraction(key, `ldpstream moment 2\n${stream}`);
   return Number((BigInt(deadlineMs) * ((1n << 64n) + 10n * drawn)) >> 68n);
 }
 

@@ -129,6 +129,7 @@ export function takenOver({ format, secret, rejoins, commits, enrolment, refusal
   }
   return {
     ...made,
+    forgottenMs: 0, // binds promises of any size
     secret,
     rejoins: whole(rejoins, 0, Number.MAX_SAFE_INTEGER) ? rejoins : 0,
     commits,

@@ -26,6 +26,7 @@ export function unheeded(given) {
 export class HeldValue {
   /** @type {() => unknown} */ #read = () => null;
   /** @type {Set<string>} */ #told = new Set();
+  /** @type {DeviceError | null} */ #untold = null;
 
   /** @param {Warn} [warn] */
   constructor(warn = (problem) => console.warn(problem.message)) {
@@ -59,18 +60,23 @@ export class HeldValue {
     } catch {
       what = "unknown: an exception was thrown";
     }
-    this.#tell(terms, what);
+    if (!this.#told.has(what)) {
+      this.#told.add(what);
+      const instead = terms.other === null ? "a value drawn at random" : "the label for others";
+      this.#untold = new DeviceError("value-unusable", { what, instead });
+    }
     return terms.other ?? drawn;
   }
 
-  /** Tell, once, that there is no value, without showing the one that was given. */
-  /** @param {Terms} terms @param {string} what */
-  #tell(terms, what) {
-    if (this.#told.has(what)) return;
-    this.#told.add(what);
-    const instead = terms.other === null ? "a value drawn at random" : "the label for others";
+  /**
+   * Tell, once, that there was no value, without showing what was given. Not while a report is made: it
+   * must not depend on who is told, and its time must not tell of the value.
+   */
+  tell() {
+    const problem = this.#untold;
+    this.#untold = null;
     try {
-      unheeded(this.warn(new DeviceError("value-unusable", { what, instead })));
+      if (problem) unheeded(this.warn(problem));
     } catch {
       // A report must not depend on who is told.
     }
