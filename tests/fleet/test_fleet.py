@@ -46,6 +46,7 @@ from ldpstream.fleet.weather import Line, Weather
 from ldpstream.lab.simulation import simulate
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.messages import SubmitReport
 from ldpstream.protocol.terms import Terms
 from ldpstream.streams.synthetic import constant, sin
@@ -226,7 +227,8 @@ class Losing(Counting):
 def enrolled(path: Path, transport: Counting, terms: Terms) -> AsyncDevice:
     device = AsyncDevice.create(path, first_install=True, transport=transport)
     account = device.session.account
-    account.enrol(account.number, Enrolment("http://x", terms, bytes(32), "open", 0))
+    number = number_of(account.enrolment_secret("http://x", terms.stream))
+    account.enrol(Enrolment("http://x", terms, number, bytes(32), 0))
     return device
 
 

@@ -187,4 +187,3 @@ def _is_last_call(device: AsyncDevice, asked: Round) -> bool:
     account = device.session.account
     margin_ms = LAST_CALL * account.enrolled.terms.interval_ms
     return account.label.now_ms() > asked.deadline_ms - margin_ms
-
