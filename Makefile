@@ -9,8 +9,9 @@ export PYTHON
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Build .venv from the lock file; every target below does this first
+setup: ## Build .venv from the lock file, and pack the npm package; every target below does this first
 	@tools/setup.sh
+	@tools/npm.sh
 
 demo: setup ## Run a collector and 2,000 devices on this machine, live, until Ctrl-C
 	@$(VENV)/bin/ldpstream demo $(ARGS)
@@ -47,5 +48,5 @@ bench-rivals: ## Measure the oracles against other libraries, in .venv-rivals
 	.venv-rivals/bin/python benchmarks/oracles.py $(ARGS)
 
 clean: ## Remove everything that was built, including .venv
-	rm -rf .venv .venv-rivals .uv .system .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-output
+	rm -rf .venv .venv-rivals .uv .system tests/page/js/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-output
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

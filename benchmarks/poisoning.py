@@ -18,12 +18,10 @@ import numpy as np
 
 from ldpstream.collector.config import Limits
 from ldpstream.lab.files import write_section
-from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.mechanisms.registry import PAPER
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.choice import choose
 from ldpstream.oracles.gain import Gain, choose_robust
-from ldpstream.protocol.slots import EPOCH_WINDOWS
 from ldpstream.protocol.terms import Selection
 from ldpstream.streams.synthetic import constant
 
@@ -33,7 +31,6 @@ from tests.hostile.poisoning.attacks import Attack
 from tests.hostile.poisoning.fleet import Campaign, Plan
 from tests.hostile.poisoning.rounds import Outcome, Setting, poison
 from tests.hostile.poisoning.streams import LABELS, StreamOutcome, poison_stream
-from tests.hostile.poisoning.turns import SlotTurns
 
 from sections import TRUST, table
 
@@ -76,19 +73,6 @@ def by_selection(repeats: int) -> Iterator[StreamOutcome]:
         yield poison_stream(
             mechanism, plan, source=FEW, window=FEW_WINDOW, oracle=Oracle.GRR, repeats=repeats
         )
-
-
-def share_at_the_start_of_an_epoch(repeats: int) -> float:
-    """Return the mean share of greedy fakes among the reports of an epoch's first timestamp."""
-    fakes, start = round(FEW_FAKES * FEW.users), EPOCH_WINDOWS * FEW_WINDOW + 1
-    ask = Ask(FEW.users // FEW_WINDOW, SETTING.epsilon, Purpose.PUBLICATION)
-    shares = []
-    for rng in map(np.random.default_rng, np.random.SeedSequence(5).spawn(repeats)):
-        turns = SlotTurns(FEW.users, fakes, FEW_WINDOW, rng, greedy=True)
-        for t in range(1, start + 1):
-            honest, faked = turns.reporting(t, ask)
-        shares.append(faked / max(honest + faked, 1))
-    return float(np.mean(shares))
 
 
 def false_alarms() -> int:
@@ -238,8 +222,8 @@ def selection_table(found: list[StreamOutcome]) -> str:
 
 def greedy_page(found: list[StreamOutcome], repeats: int) -> str:
     gain = Gain.of(Oracle.GRR, len(FEW.domain), SETTING.epsilon).raising
-    start = share_at_the_start_of_an_epoch(1000)
-    return f"""Made by `{COMMAND.replace("--write", "--greedy --write")}`, {repeats} repeats.
+    command = COMMAND.replace("--write", f"--greedy --repeats {repeats} --write")
+    return f"""Made by `{command}`.
 
 **By selection.** {FEW_FAKES:.0%} of {FEW.users:,} devices are fake, camouflaged, and raise a label
 with a share of 0.25; GRR over {len(FEW.domain)} labels at epsilon {SETTING.epsilon}, w =
@@ -251,12 +235,9 @@ report in every round in which a report of theirs is taken. The documented gain,
 
 On a **roster** a fake is asked as often as anybody. With **open** selection the collector does not
 see coins, and cannot know whether a device has a budget left: each greedy fake weighs as much as w
-honest devices, and nothing is flagged. With **slots** a report is taken in its device's slot only,
-so that a fake weighs as much as an honest device, with one exception: when slots change, every
-{EPOCH_WINDOWS} windows, honest devices wait until w timestamps have passed since their last report
-and greedy fakes do not. At the first timestamp of an epoch they are {start:.0%} of the few reports
-there are; over its first window the reports are fewest where their share is largest, which a filter
-weighs by."""
+honest devices, and nothing is flagged. With **slots** a report is taken in a turn of its device
+only, and turns are at least w timestamps apart, also where slots change: a greedy fake is heard as
+often as an honest device, and at times that it cannot choose."""
 
 
 def draw(found: list[Outcome]) -> None:

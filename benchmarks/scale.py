@@ -7,6 +7,7 @@
 - local, spark: seconds from a round's deadline to its tally for 1, 5 and 20 million OLH reports,
   d = 128, in one process and on Spark (two executors of one core), with memory; and the cost of a
   report from 10^5 to 10^7 of them in a round;
+- wire: bytes and connections of a device in a day, with slots and with long polls;
 - million: 1,000,000 simulated devices with slots against one collector, for 10 minutes; --folder
   keeps them, since enrolling so many takes a quarter of an hour;
 - sizes for fleets of up to a billion devices, computed from the above.
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the servers are those of the tests
 
 from ldpstream.lab.files import write_whole  # noqa: E402
-from scaling import faults, ingest_rates, million, sizing, tallies  # noqa: E402
+from scaling import faults, ingest_rates, million, sizing, tallies, wire  # noqa: E402
 from scaling.page import page_with  # noqa: E402
 from scaling.servers import servers  # noqa: E402
 
@@ -41,7 +42,7 @@ MILLIONS = [1_000_000, 5_000_000, 20_000_000]
 GROWTH = [100_000, 1_000_000, 10_000_000]
 
 Rows = list[dict[str, Any]]
-SECTIONS = ("ingest", "faults", "local", "spark", "million")
+SECTIONS = ("ingest", "faults", "local", "spark", "wire", "million")
 
 
 def main() -> None:
@@ -66,7 +67,12 @@ def measure(section: str, *, quick: bool, folder: Path | None = None) -> dict[st
     """Return the rows of a section, and the conditions under which they were measured."""
     print(f"measuring: {section}", file=sys.stderr, flush=True)
     load = os.getloadavg()[0]
-    rows = million.measure(quick, folder) if section == "million" else _on_servers(section, quick)
+    if section == "wire":
+        rows = wire.measure()
+    elif section == "million":
+        rows = million.measure(quick, folder)
+    else:
+        rows = _on_servers(section, quick)
     return {"quick": quick, "cores": os.cpu_count(), "load": round(load, 1), "rows": rows}
 
 
@@ -98,6 +104,7 @@ def _measured(results: dict[str, Any]) -> sizing.Measured:
         append_rate=local["appended_per_second"],
         log_bytes=local["log_bytes_per_report"],
         count_microseconds=spark["cpu_microseconds_per_report"],
+        report_bytes=results["wire"]["rows"][0]["bytes_of_a_report"],
     )
 
 

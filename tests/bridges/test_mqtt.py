@@ -112,7 +112,7 @@ def publish_nonsense(broker: str) -> None:
     Broker.of(broker).connect(client, heard=lambda _: None)
     nonsense = {"a b?": b"x" * 40, "1-publication": b"short", "2-none": b"y" * 99}
     for name, payload in nonsense.items():
-        client.publish(f"ldpstream/1/s/rounds/{name}/reports", payload, 1).wait_for_publish(10)
+        client.publish(f"ldpstream/2/s/rounds/{name}/reports", payload, 1).wait_for_publish(10)
     hang_up(client)
 
 
@@ -121,7 +121,7 @@ def a_bridge() -> MqttBridge:
 
 
 def a_message(payload: bytes = b"z" * 40) -> MQTTMessage:
-    message = MQTTMessage(topic=b"ldpstream/1/s/rounds/1-publication/reports")
+    message = MQTTMessage(topic=b"ldpstream/2/s/rounds/1-publication/reports")
     message.payload = payload
     return message
 
@@ -195,11 +195,13 @@ def await_full_release(collector: str, after_t: int, token: str = "") -> dict[st
     raise AssertionError(f"no release of {DEVICES} reports: {released(collector, token)}")
 
 
+@pytest.mark.parametrize("selection", ['"open"', '"slots"'])
 def test_devices_report_through_a_broker_though_the_bridge_is_killed(
-    tmp_path: Path, broker: str
+    tmp_path: Path, broker: str, selection: str
 ) -> None:
-    """Everyone is asked at every timestamp (w = 1); nobody counts twice."""
-    table = stream_table("s", datetime.now(UTC), window=1, interval='"2s"', population=DEVICES)
+    """Everyone reports at every timestamp (w = 1), asked or unasked; nobody counts twice."""
+    settings = {"window": 1, "interval": '"2s"', "population": DEVICES, "selection": selection}
+    table = stream_table("s", datetime.now(UTC), **settings)
     with serving(tmp_path, table) as collector:
         bridging = bridge(collector, broker)
         with running(everyone(tmp_path, collector, broker)):
@@ -239,7 +241,8 @@ def test_without_the_token_a_bridge_is_told_so_in_one_line(tmp_path: Path, broke
 
 
 def test_a_report_waits_at_the_broker_while_no_bridge_is_there(tmp_path: Path, broker: str) -> None:
-    table = stream_table("s", datetime.now(UTC), window=1, interval='"60s"', population=1)
+    settings = {"window": 1, "interval": '"60s"', "population": 1, "selection": '"open"'}
+    table = stream_table("s", datetime.now(UTC), **settings)
     with serving(tmp_path, table) as collector:
         bridging = bridge(collector, broker)
         (device, *others) = everyone(tmp_path, collector, broker)
@@ -326,7 +329,7 @@ def test_a_broker_that_does_not_let_a_device_in_says_so_at_once() -> None:
 
 
 def announced(serial: int, retain: bool) -> MQTTMessage:
-    message = MQTTMessage(topic=b"ldpstream/1/s/rounds")
+    message = MQTTMessage(topic=b"ldpstream/2/s/rounds")
     message.payload = json.dumps({"serial": serial, "now_ms": 5, "rounds": []}).encode()
     message.retain = retain
     return message
@@ -364,7 +367,7 @@ def test_an_announcement_that_the_broker_retained_has_no_time(broker: str) -> No
     client = Broker.of(broker).client()
     Broker.of(broker).connect(client, heard=lambda _: None)
     payload = announced(1, retain=True).payload
-    client.publish("ldpstream/1/s/rounds", payload, 1, retain=True).wait_for_publish(10)
+    client.publish("ldpstream/2/s/rounds", payload, 1, retain=True).wait_for_publish(10)
     hang_up(client)
     with closing(MqttTransport(Broker.of(broker))) as transport:
         response = transport.send("http://collector.invalid", replace(LISTEN, patience=60))

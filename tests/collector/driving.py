@@ -53,6 +53,17 @@ class DyingStore:
         return call
 
 
+class LaggingStore(DyingStore):
+    """A store whose engine has counted nothing yet, until `counts` is set."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, None, after=False)
+        self.counts = False
+
+    def count(self, *given: Any) -> Any:
+        return self._store.count(*given) if self.counts else None
+
+
 @dataclass
 class World:
     """A stream, its store on disk, the time, and devices 1 .. population."""

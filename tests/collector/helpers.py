@@ -47,6 +47,8 @@ def _toml(value: object) -> str:
         return f'"{value}"'
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
     return str(value).lower()
 
 

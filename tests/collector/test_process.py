@@ -21,6 +21,7 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.machine_clock import SystemClock
 from ldpstream.protocol.authentication import report_mac, report_prefix
+from ldpstream.protocol.slots import is_turn
 from tests.collector.helpers import device_of
 from tests.serving import SERVE, CollectorProcess
 
@@ -63,6 +64,12 @@ def report(
     return call(port, "POST", path, content, Ldp_Device=device.hex(), Ldp_Mac=mac.hex())
 
 
+def outcome(port: int, keys: DeviceKeys, number: int, round_name: str = "1-publication") -> Any:
+    """The status of a report's answer, and what it says of the report."""
+    status, answer = report(port, keys, number, round_name)
+    return status, answer["status"]
+
+
 def first_event(port: int) -> dict[str, Any]:
     """The first release of the feed, requested like a client that reconnects."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)) as connection:
@@ -91,7 +98,7 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
         told = call(port, "GET", "/v1/streams/a/rounds?wait=30", Ldp_Device=device_of(0).hex())[1]
         assert told["rounds"][0]["round"] == "1-publication"
         for number in (0, 1):
-            assert report(port, keys, number) == (202, {"status": "accepted"})
+            assert outcome(port, keys, number) == (202, "accepted")
         collector.kill()
         collector.start()
         told_again = call(
@@ -99,9 +106,9 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
         )[1]
         assert told_again["rounds"] == told["rounds"]
         assert told_again["serial"] >= told["serial"]
-        assert report(port, keys, 1) == (202, {"status": "repeated"})
+        assert outcome(port, keys, 1) == (202, "repeated")
         for number in (2, 3):
-            assert report(port, keys, number) == (202, {"status": "accepted"})
+            assert outcome(port, keys, number) == (202, "accepted")
         release = first_event(port)  # closed at once, since everyone has answered
         assert (release["t"], release["received"], release["fresh"]) == (1, 4, True)
         assert report(port, keys, 0)[0] == 410
@@ -112,6 +119,27 @@ def test_kill_9_loses_nothing_and_a_signal_stops_in_good_order(tmp_path: Path) -
         assert stored.support is not None
         assert (stored.support.counts.tolist(), stored.support.reports) == ([2, 1, 1], 4)
         assert [one.to_json() for one in store.releases("a", 0, 9)] == [release]
+
+
+def test_kill_9_in_a_slot_loses_nothing(tmp_path: Path) -> None:
+    """Devices report unasked; those whose slot it is not are refused, before the kill and after."""
+    stream = CONFIG.replace("roster", "slots").replace("lbu", "lpu")
+    with CollectorProcess.of(tmp_path, stream) as collector:
+        master = Secrets.load({}, load(collector.file).folder).master
+        keys, port = DeviceKeys(master, "a"), collector.port
+        due = [number for number in range(40) if is_turn(keys.of(device_of(number)), 4, 1)]
+        others = [number for number in range(40) if number not in due]
+        assert outcome(port, keys, due[0]) == (202, "accepted")
+        assert outcome(port, keys, others[0]) == (403, 403)
+        collector.kill()
+        collector.start()
+        assert outcome(port, keys, due[0]) == (202, "repeated")
+        assert outcome(port, keys, due[1]) == (202, "accepted")
+        assert outcome(port, keys, others[0]) == (403, 403)
+        early = report(port, keys, due[0], "2-publication")
+        assert (early[0], early[1]["type"]) == (425, "urn:ldpstream:problem:round-early")
+        status = call(port, "GET", "/v1/streams/a/status")[1]
+        assert [one["received"] for one in status["rounds"]] == [2]
 
 
 def test_json_is_one_object_once_it_listens(tmp_path: Path) -> None:

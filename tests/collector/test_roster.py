@@ -125,8 +125,8 @@ def test_devices_that_never_answer_do_not_fill_the_samples() -> None:
     """1,000 fakes beside 100 honest devices, 20 asked at a timestamp: at first 1.8 are honest.
 
     Over the last 40 of 60 windows two in three of those asked are honest (runs differ by .003), and
-    an honest device is asked in 88 % of windows (.004). The bounds are tens of deviations away; that
-    of the first window, of 400 drawn from 1,100, is more than seven.
+    an honest device is asked in 88 % of windows (.004). The bounds are tens of deviations away, and
+    more than seven in the first window, where 400 are drawn from 1,100.
     """
     window, population, honest = 20, 400, 100
     store: Any = Enrolled(size=1100, gone=[])

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Event
+from typing import Any
 
 import psycopg
 import pytest
@@ -21,10 +22,14 @@ from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.runner import AlertRunner
 from ldpstream.collector.alerts.state import State
 from ldpstream.collector.api.app import build_app
-from ldpstream.collector.clock import ticks
-from ldpstream.collector.config import Config
+from ldpstream.collector.clock import ManualClock, ticks
+from ldpstream.collector.config import Config, Selection
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.leadership.stream_driver import StreamDriver
+from ldpstream.collector.rounds.announcement import Announcement
+from ldpstream.collector.rounds.coordinator import Coordinator
+from ldpstream.collector.rounds.follower import Follower
+from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.loading import terms_of
 from ldpstream.collector.service.opening import open_store
 from ldpstream.collector.service.service import LEASES_OF_SILENCE, Service
@@ -36,8 +41,8 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from ldpstream.protocol.messages import SubmitReport
 from tests.collector.api import eventually
-from tests.collector.driving import Crash, DyingStore, World, miscounted
-from tests.collector.helpers import SECRETS, config
+from tests.collector.driving import Crash, DyingStore, LaggingStore, World, miscounted
+from tests.collector.helpers import SECRETS, START_MS, config
 from tests.collector.store_contract import TERMS, release_of
 from tests.collector.test_alerts import RULE, Hook
 from tests.collector.test_export import release
@@ -102,15 +107,21 @@ def test_releases_are_exported_while_a_collector_runs(
 # Crashes, as on one machine
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "selection"), [("lbd", Selection.OPEN), ("lpu", Selection.SLOTS)]
+)
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_at_any_step_changes_nothing(after: bool, shared: Config) -> None:
+def test_a_crash_at_any_step_changes_nothing(
+    mechanism: str, selection: Selection, after: bool, shared: Config
+) -> None:
     """Die before or after each change; another collector takes over, as if nothing had happened."""
 
     def lived(die_at: int | None) -> tuple[list[object], int]:
         assert shared.database is not None
         with connect(shared.database) as connection:
             connection.execute("DROP SCHEMA IF EXISTS ldpstream CASCADE")
-        stream = replace(shared.streams[0], mechanism="lbd", window=3, population=12)
+        given: Any = {"mechanism": mechanism, "selection": selection}
+        stream = replace(shared.streams[0], window=3, population=12, **given)
         world, changes = World(stream, Path()), 0
         with closing(PostgresStore(shared.database, SECRETS.master)) as store:
             terms_of(stream, store, world.clock)
@@ -120,12 +131,47 @@ def test_a_crash_at_any_step_changes_nothing(after: bool, shared: Config) -> Non
             second = held_by(store, "second")
             world.live(second, 3)
             assert [*miscounted(second, world)] == []
-            assert {one.state for one in second.rounds("a", 0)} == {RoundState.TALLIED}
-            return [one.content for one in second.releases("a", 0, 100)], changes
+            done = [one for one in second.rounds("a", 0) if one.t <= 3]
+            assert {one.state for one in done} == {RoundState.TALLIED}
+            return [one.content for one in second.releases("a", 0, 3)], changes
 
     calm, changes = lived(None)
     assert changes > 10
     assert all(lived(die_at)[0] == calm for die_at in range(changes))
+
+
+class Announced(Listener):
+    """A listener that keeps the last announcement."""
+
+    last: Announcement
+
+    def announced(self, announcement: Announcement) -> None:
+        self.last = announcement
+
+
+def test_followers_show_the_open_slot_while_earlier_ones_are_not_counted(shared: Config) -> None:
+    assert shared.database is not None
+    stream = replace(shared.streams[0], selection=Selection.SLOTS)
+    clock, heard = ManualClock(START_MS), Announced()
+    with closing(PostgresStore(shared.database, SECRETS.master)) as store:
+        terms_of(stream, store, clock)
+        lagging: Any = LaggingStore(held_by(store, "leader"))
+        leader = Coordinator(stream, lagging, clock)
+        follower = Follower(stream, store, clock, heard)
+        for t in (1, 2, 3):
+            leader.advance()
+            follower.advance()
+            assert [one.name for one in heard.last.rounds] == [f"{t}-publication"]
+            clock.advance(9000)
+            leader.advance()
+            follower.advance()
+            assert heard.last.rounds == ()
+            clock.advance(1000)
+        assert follower.last_t == 0
+        lagging.counts = True
+        leader.advance()
+        follower.advance()
+        assert follower.last_t == 3
 
 
 def held_by(store: Store, holder: str) -> Store:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 
@@ -21,7 +21,7 @@ from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.registry import build
 from ldpstream.protocol.slots import is_turn
 from tests.collector.api import STREAM, Api, assert_problem, eventually, running
-from tests.collector.driving import Crash, DyingStore, World, miscounted
+from tests.collector.driving import Crash, DyingStore, LaggingStore, World, miscounted
 from tests.collector.helpers import (
     SECRETS,
     START_MS,
@@ -36,25 +36,8 @@ DEADLINE_MS = 9000
 WINDOW = 4
 
 
-class LaggingStore(DyingStore):
-    """A store whose engine has counted nothing yet, until `counts` is set."""
-
-    def __init__(self, store: SqliteStore) -> None:
-        super().__init__(store, None, after=False)
-        self.counts = False
-
-    def count(self, *given: Any) -> Any:
-        return self._store.count(*given) if self.counts else None
-
-
 def world_of(folder: Path, **stream: object) -> World:
     return World(stream_config(folder, **{"selection": "slots"} | stream), folder / "store.sqlite")
-
-
-def answer(world: World, store: Any, asking: OpenRound) -> None:
-    """Let the devices report whose slot it would be if slots were given out in turn."""
-    if asking.name not in world.answered(store):
-        world.answer(store, asking)
 
 
 @pytest.mark.parametrize("mechanism", ["lpu", "lpf"])
@@ -259,8 +242,6 @@ def test_every_device_has_one_timestamp_in_a_window(api: Api) -> None:
 
 def at(asking: OpenRound, t: int) -> OpenRound:
     """The round of another timestamp."""
-    from dataclasses import replace
-
     return replace(asking, stored=replace(asking.stored, t=t, name=f"{t}-publication"))
 
 
@@ -286,8 +267,6 @@ def test_rounds_that_are_over_or_never_come_are_told_apart(api: Api) -> None:
     api.clock.advance(9 * INTERVAL_MS)
     assert_problem(api.post(at(asking, 4), 1, b"\1\0"), 410, "round-closed")
     for name in ("1-dissimilarity", "x", "0-publication"):
-        from dataclasses import replace
-
         other = replace(asking, stored=replace(asking.stored, name=name))
         assert_problem(api.post(other, 1, b"\1\0"), 404, "round-unknown")
 

@@ -89,16 +89,71 @@ def test_another_other_label_is_refused(
     assert told in str(refused.value)
 
 
-def test_a_stream_that_was_stored_by_0_1_0_is_taken_up(tmp_path: Path) -> None:
-    config = stream_config(tmp_path)
-    stored = {
-        **FIXED,
-        "stream": "a",
-        "labels": ["x", "y", "z"],
-        "window": 4,
-        "interval_ms": 10_000,
-        "start_ms": START_MS,
-    }
+OLD = {
+    **FIXED,
+    "stream": "a",
+    "labels": ["x", "y", "z"],
+    "window": 4,
+    "interval_ms": 10_000,
+    "start_ms": START_MS,
+}
+"""What release 0.1.0 would have stored of the tests' stream."""
+
+
+@pytest.mark.parametrize(
+    ("given", "used"), [(None, "open"), ("open", "open"), ("roster", "roster")]
+)
+def test_a_stream_that_was_stored_by_0_1_0_is_taken_up(
+    tmp_path: Path, given: str | None, used: str
+) -> None:
+    """As its configuration says; the default of newer streams, slots, would need other terms."""
+    config = stream_config(tmp_path, selection=given, mechanism="lpf")
     with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
-        store.create_stream("a", stored)
-        assert Coordinator(config, store, ManualClock(START_MS)).terms.to_json() == stored
+        store.create_stream("a", OLD)
+        coordinator = Coordinator(config, store, ManualClock(START_MS))
+        coordinator.advance()
+        assert [one.name for one in store.rounds("a", 0)] == ["1-publication"]
+    assert coordinator.terms.to_json() == OLD
+    assert coordinator.config.selection == used
+
+
+def test_a_stream_that_was_stored_by_0_1_0_cannot_have_slots(tmp_path: Path) -> None:
+    config = stream_config(tmp_path, selection="slots")
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        store.create_stream("a", OLD)
+        with pytest.raises(Mistake) as refused:
+            Coordinator(config, store, ManualClock(START_MS))
+    assert refused.value.problem is Problem.SLOTS_TOO_LATE
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "told"),
+    [
+        (
+            {"selection": "open"},
+            {"selection": "slots"},
+            "selection = open, and the file says slots",
+        ),
+        (
+            {"selection": None},
+            {"selection": "roster"},
+            "selection = slots, and the file says roster",
+        ),
+        (
+            {"selection": "slots"},
+            {"selection": "slots", "deadlines": {"publication": 0.8}},
+            "deadline_ms = 9000, and the file says 8000",
+        ),
+    ],
+)
+def test_how_devices_are_reached_never_changes(
+    tmp_path: Path, stored: dict[str, object], given: dict[str, object], told: str
+) -> None:
+    clock = ManualClock(START_MS)
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        Coordinator(stream_config(tmp_path, **stored), store, clock)
+        with pytest.raises(Mistake) as refused:
+            Coordinator(stream_config(tmp_path, **given), store, clock)
+    assert refused.value.problem is Problem.TERMS_CHANGED
+    assert told in str(refused.value)

@@ -199,3 +199,169 @@ def test_an_answer_for_another_device_is_refused(bench: Bench) -> None:
     with pytest.raises(Exception, match="device"):
         bench.enrolled()
     assert Device.open(bench.path, **bench.parts).terms is None
+
+
+# What was seen from outside
+
+
+def restored(bench: Bench, kept: bytes) -> Device:
+    """The device after a copy of its file was put back, which the witness notices."""
+    bench.path.write_bytes(kept)
+    bench.witness.trusts = False  # type: ignore[attr-defined]
+    device = bench.open()
+    device.observe("south")
+    device.session.account.refresh()
+    return device
+
+
+SMALL = make_terms(epsilon_nano=NANO // 100, window=1)
+LARGE = make_terms(window=8)
+
+
+def test_an_unknown_past_binds_promises_that_have_ended(bench: Bench) -> None:
+    """A copy from after leaving: all of the larger promise counts as spent, not the smaller."""
+    bench.collector.terms = LARGE
+    device = bench.enrolled()
+    bench.ask(device, a_round(1, epsilon_nano=1))
+    device.leave()
+    bench.collector.terms = SMALL
+    device = bench.enrolled()
+    device = restored(bench, bench.path.read_bytes())
+    bench.witness.trusts = True  # type: ignore[attr-defined]
+    bench.clock.pass_timestamps(3)
+    assert bench.ask(device, a_round(4, epsilon_nano=NANO // 100)) == []
+    bench.clock.pass_timestamps(6)
+    assert len(bench.ask(device, a_round(10, epsilon_nano=NANO // 100))) == 1
+
+
+def test_leaving_does_not_make_an_unknown_past_known(bench: Bench) -> None:
+    bench.collector.terms = SMALL
+    device = bench.enrolled()
+    device = restored(bench, bench.path.read_bytes())
+    bench.witness.trusts = True  # type: ignore[attr-defined]
+    device.leave()
+    bench.collector.terms = LARGE
+    device = bench.enrolled()
+    bench.clock.pass_timestamps(7)
+    assert bench.ask(device, a_round(8)) == []
+    bench.clock.pass_timestamps(2)
+    assert len(bench.ask(device, a_round(10))) == 1
+
+
+def test_a_file_that_is_no_first_install_is_silent_after_leaving_too(bench: Bench) -> None:
+    bench.collector.terms = SMALL
+    device = bench.enrolled(first_install=False)
+    device.leave()
+    bench.collector.terms = LARGE
+    device = bench.enrolled()
+    bench.clock.pass_timestamps(7)
+    assert bench.ask(device, a_round(8)) == []
+
+
+def test_an_ended_promise_is_kept_while_another_process_reads_under_it(bench: Bench) -> None:
+    """Both readings begin before it runs out: together they get what it allows."""
+    device = bench.enrolled()
+    bench.ask(device, a_round(1))
+    device.leave()
+    bench.collector.terms = make_terms(window=1)
+    first, second = bench.enrolled(), bench.open()
+    bench.clock.pass_ms(4 * INTERVAL_MS - 1)  # the debit is free, the promise binds for 1 ms
+
+    def slow() -> str:
+        bench.clock.pass_ms(5)
+        bench.collector.rounds = [a_round(4, "4-second", epsilon_nano=NANO)]
+        second.observe("north")
+        second.poll()
+        return "south"
+
+    before = len(bench.collector.sent)
+    bench.clock.pass_ms(1)
+    first.follow(slow)
+    bench.ask(first, a_round(bench.t, "4-first"))
+    assert len(bench.collector.sent) - before <= 1
+
+
+def test_a_promise_under_which_nothing_was_sent_ends_at_once(bench: Bench) -> None:
+    """Else terms that allow nothing for ages would silence the device in every other stream."""
+    bench.collector.terms = make_terms(epsilon_nano=1, window=1 << 31)
+    device = bench.enrolled()
+    device.leave()
+    bench.collector.terms = make_terms()
+    assert len(bench.ask(bench.enrolled(), a_round(1))) == 1
+
+
+def test_ended_promises_do_not_pile_up(bench: Bench) -> None:
+    bench.collector.terms = make_terms(window=1)
+    for _ in range(5):
+        device = bench.enrolled()
+        bench.clock.pass_timestamps(2)
+        bench.ask(device, a_round(bench.t))
+        bench.clock.pass_timestamps(2)
+        device.leave()
+    assert len(Store(bench.path).load().ended) <= 1
+
+
+def test_nothing_of_the_old_enrolment_is_told_under_the_new_one(bench: Bench) -> None:
+    """A serial that one collector hands out would tell another one who has come."""
+    bench.collector.serial = 10**12
+    device = bench.enrolled()
+    bench.ask(device, a_round(1))
+    device.leave()
+    bench.enrolled()
+    device.enrol("https://another.invalid", "regions", TOKEN)
+    bench.ask(device)
+    assert "after=0" in bench.collector.requests[-1].path
+
+
+def test_enrolled_at_another_address_it_does_not_repeat_its_bytes(bench: Bench) -> None:
+    device = bench.enrolled()
+    bench.ask(device, a_round(1))
+    device.enrol("https://another.invalid", "regions", TOKEN)
+    assert bench.ask(device, a_round(1)) == []
+
+
+def test_a_process_notices_that_another_one_has_left(bench: Bench) -> None:
+    device, other = bench.enrolled(), bench.open()
+    other.leave()
+    with pytest.raises(Mistake, match="not enrolled"):
+        device.poll()
+    with pytest.raises(Mistake, match="not enrolled"):
+        device.run()
+
+
+def test_an_unusable_value_is_told_after_the_report_has_left(bench: Bench) -> None:
+    device, seen = bench.enrolled(), list[int]()
+    device.session.value._warn = lambda problem: seen.append(len(bench.collector.sent))
+    device.observe(None)
+    bench.ask(device, a_round(1))
+    assert seen == [1]
+
+
+def test_secrets_are_in_no_repr(bench: Bench) -> None:
+    device = bench.enrolled()
+    secret = json.loads(bench.collector.requests[0].body)["secret"]
+    assert secret not in repr(bench.collector.requests)
+    account = device.session.account
+    assert account._secret.hex() not in repr(vars(account))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://fleet:pass@stats.example", "https://stäts.example", "https://127.1", "https://a:0"],
+)
+def test_addresses_that_a_browser_would_spell_otherwise_are_refused(bench: Bench, url: str) -> None:
+    with pytest.raises(Mistake, match="the collector is") as refused:
+        bench.create().enrol(url, "regions", TOKEN)
+    assert "pass@" not in str(refused.value)
+
+
+def test_the_audit_knows_promises_that_have_ended(bench: Bench) -> None:
+    device = bench.enrolled()
+    bench.ask(device, a_round(1))
+    device.leave()
+    bench.collector.terms = make_terms(window=1, epsilon_nano=2 * NANO)
+    bench.enrolled()
+    with closing(sqlite3.connect(bench.path)) as connection:
+        connection.execute("INSERT INTO ledger VALUES (2, '2-x', ?, x'0100', 70000, 0)", (NANO,))
+        connection.commit()
+    assert any("the stream that was left" in fault for fault in check_ledger(bench.path).faults)

@@ -45,14 +45,27 @@ def test_a_slot_is_what_the_protocol_says() -> None:
 
 
 @pytest.mark.parametrize("window", [1, 2, 7, 20])
-def test_turns_are_one_a_window_within_an_epoch(window: int) -> None:
-    key = bytes(range(32))
-    turns = [t for t in range(1, 3 * EPOCH_WINDOWS * window + 1) if is_turn(key, window, t)]
-    assert Counter(epoch_of(t, window) for t in turns) == dict.fromkeys(range(3), EPOCH_WINDOWS)
+@pytest.mark.parametrize("key", [bytes(range(32)), bytes(32), b"k" * 32])
+def test_turns_are_at_least_a_window_apart_and_one_a_window_within_an_epoch(
+    window: int, key: bytes
+) -> None:
+    turns = [t for t in range(1, 6 * EPOCH_WINDOWS * window + 1) if is_turn(key, window, t)]
     for earlier, later in pairwise(turns):
         same_epoch = epoch_of(earlier, window) == epoch_of(later, window)
-        assert not same_epoch or later - earlier == window
+        assert later - earlier == window if same_epoch else later - earlier >= window
         assert next_turn(key, window, earlier + 1) == later
+    counts = Counter(epoch_of(t, window) for t in turns)
+    assert counts[0] == EPOCH_WINDOWS
+    assert set(counts.values()) <= {EPOCH_WINDOWS - 1, EPOCH_WINDOWS}
+
+
+def test_one_that_speaks_in_all_its_turns_speaks_no_more_than_an_honest_one(bench: Bench) -> None:
+    """At a change of slots too: a fake that keeps no ledger gains nothing by it."""
+    bench.collector.terms = make_terms(**SLOTS)
+    device, end = bench.enrolled(), 4 * EPOCH_WINDOWS * WINDOW
+    live(bench, device, end)
+    turns = [t for t in range(1, end + 1) if is_turn(key_of(device), WINDOW, t)]
+    assert [one.t for one in bench.collector.sent] == turns
 
 
 def test_slots_are_spread_evenly() -> None:
@@ -85,7 +98,7 @@ def test_it_reports_once_in_each_window_with_all_of_epsilon_and_asks_nothing(
 
 
 def test_it_reports_at_its_own_moment(bench: Bench, device: Device) -> None:
-    moment = moment_ms(device.session.account._secret, "regions", DEADLINE_MS)
+    moment = moment_ms(key_of(device), "regions", DEADLINE_MS)
     at = list[int]()
     device.follow(lambda: at.append((bench.clock.wall - START_MS) % INTERVAL_MS))
     live(bench, device, 3 * WINDOW)
@@ -193,3 +206,35 @@ def test_a_clock_that_was_far_ahead_for_a_moment_does_not_silence_it(
     device.session.account.label.correct(bench.clock.wall)
     live(bench, device, 2 * WINDOW)
     assert len(bench.collector.sent) >= 2
+
+
+@pytest.mark.parametrize("now_ms", [0, 1, 1 << 52])
+def test_a_wrong_time_does_not_silence_it(bench: Bench, device: Device, now_ms: int) -> None:
+    """It asks nobody, so that it hears of the right time only when it reports again."""
+    device.session.account.label.correct(now_ms)
+    live(bench, device, 4 * WINDOW)
+    assert len(bench.collector.sent) >= 2
+
+
+@pytest.mark.parametrize("deadline_ms", [10, 500, 2_000, 60_000])
+def test_however_short_the_deadline_there_is_a_turn(bench: Bench, deadline_ms: int) -> None:
+    bench.collector.terms = make_terms(selection="slots", deadline_ms=deadline_ms)
+    device = bench.enrolled()
+    live(bench, device, 2 * WINDOW)
+    assert len(bench.collector.sent) == 2
+
+
+def test_a_collector_that_refuses_and_moves_time_to_and_fro_is_not_flooded(
+    bench: Bench, device: Device
+) -> None:
+    honest = bench.collector._take
+    bench.collector.status = 403
+
+    def take(request: Request) -> Any:
+        response = honest(request)
+        to = bench.clock.wall + (WINDOW * INTERVAL_MS if len(bench.collector.sent) % 2 else 0)
+        return type(response)(403, {}, b'{"now_ms": %d}' % to)
+
+    bench.collector._take = take  # type: ignore[method-assign]
+    live(bench, device, 4 * WINDOW)
+    assert len(bench.collector.sent) < 40

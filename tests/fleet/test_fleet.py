@@ -22,7 +22,7 @@ from scipy.stats import chi2
 from ldpstream.cli import run
 from ldpstream.device import AsyncDevice, Refused, Unreachable, session
 from ldpstream.device.account import Submission
-from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.exchange import Connect, Request, Response, unreachable
 from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
 from ldpstream.device.status import read_status
@@ -117,6 +117,8 @@ class Counting:
     async def send(self, url: str, request: Request) -> Response:
         self.arrived += 1
         return Response(200, {}, b"")
+
+    async def connect(self, url: str, step: Connect) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -463,7 +465,8 @@ def test_a_fleet_lives_through_bad_weather(collector: str, gateway: bool) -> Non
     plan = Plan(collector, "sin", TOKEN, source, 60, PATIENCE, rough, gateway)
     outcome = asyncio.run(_until(plan, lambda seen: len(seen) >= 6 and _received(seen) > 20))
     assert outcome.delivered > 10
-    known = {"budget-spent", "unreachable", "collector-refused", "round-past"}
+    late = {"round-past", "round-closed"}  # on a busy machine
+    known = {"budget-spent", "unreachable", "collector-refused", *late}
     assert set(outcome.refused) <= known
 
 

@@ -90,13 +90,14 @@ class TestGreedy:
     def test_with_slots_each_has_one_turn_in_a_window_and_the_gain_is_the_documented_one(
         self,
     ) -> None:
-        """The exception is the first window of an epoch; it is counted here."""
+        """Where slots change, too: turns are at least a window apart, whoever has them."""
         honest, faked = self.reports(Selection.SLOTS, greedy=True)
-        assert (faked.reshape(-1, self.WINDOW).sum(axis=1) == 10).all()
-        share = (faked / np.maximum(honest + faked, 1)).reshape(2, self.EPOCH)
+        assert (faked.reshape(-1, self.WINDOW).sum(axis=1) <= 10).all()
         gain = Gain.of(Oracle.GRR, 2, EPSILON).raising
-        assert share[0].mean() * gain < 1.05 * 0.01 * gain
-        assert share[1].mean() * (gain - 0.25) < 0.01 * gain
+        share = faked.sum() / (honest + faked).sum()
+        assert share * (gain - 0.25) < 0.01 * gain
+        obeying = self.reports(Selection.SLOTS, greedy=False)
+        assert np.array_equal((honest, faked), obeying)
 
 
 def test_normalisation_alone_is_no_cure() -> None:

@@ -236,6 +236,15 @@ def test_a_ledger_that_was_put_back_is_noticed(page: Page, scene: Scene) -> None
         """async () => {
         const { IndexedDbStore } = await import('/ldpstream.js')
         const { newMemory } = await import('/sdk/store.js')
+        const counter = (count) => new Promise((done) => {
+            indexedDB.open('ldpstream witness').onsuccess = ({ target: { result } }) => {
+                const transaction = result.transaction('memory', 'readwrite')
+                const table = transaction.objectStore('memory')
+                if (count === null) table.delete(name)
+                else table.put(count, name)
+                transaction.oncomplete = () => done(result.close())
+            }
+        })
         const [name, seen] = ['ldpstream test', []]
         const store = new IndexedDbStore(name)
         const code = (promise) => promise.catch((error) => error.code)
@@ -247,7 +256,7 @@ def test_a_ledger_that_was_put_back_is_noticed(page: Page, scene: Scene) -> None
         seen.push(await code(store.load()), await code(vouched(store)))
         await store.create(newMemory(true, {}))
         seen.push(await code(store.create(newMemory(true, {}))))
-        seen.push(await vouched(store), (await store.load()).first)
+        seen.push(await vouched(store), (await store.load()).pastKnown)
         await count(store)
         const copy = await store.load()
         const others = [1, 2, 3].map(() => new IndexedDbStore(name))
@@ -270,28 +279,28 @@ def test_a_ledger_that_was_put_back_is_noticed(page: Page, scene: Scene) -> None
         await new Promise((done) => indexedDB.deleteDatabase(name).onsuccess = done)
         seen.push(await code(store.load()))
         await store.create(newMemory(true, {}))
-        seen.push((await store.load()).first, await vouched(store))
-        localStorage.removeItem(name)
+        seen.push((await store.load()).pastKnown, await vouched(store))
+        await counter(null)
         seen.push(await vouched(store))
         // Who tries to make one does not vouch for the one that there is.
         seen.push(await code(store.create(newMemory(true, {}))), await vouched(store))
         // A count that is none.
         await putBack({ ...(await store.load()), commits: NaN })
-        localStorage.setItem(name, '3')
+        await counter(3)
         seen.push(await vouched(store), await count(store), await vouched(store))
-        localStorage.removeItem(name)
+        await counter(null)
         // Never enrolled: it may go, and a first install is believed.
         await store.discard()
         seen.push(await code(store.load()))
         await store.create(newMemory(true, {}))
-        seen.push((await store.load()).first)
+        seen.push((await store.load()).pastKnown, Object.keys(localStorage).length)
         return seen
     }"""
     )
     assert seen == [
         *("ledger-missing", "ledger-missing", "ledger-exists", True, True),
         *(True, 4, "mine", False, True, "ledger-missing", False, True, False),
-        *("ledger-exists", False, False, 1, True, "ledger-missing", True),
+        *("ledger-exists", False, False, 1, True, "ledger-missing", True, 0),
     ]
 
 
@@ -302,7 +311,7 @@ def test_a_ledger_of_0_1_0_is_taken_over_from_a_page_that_is_still_open(
     answer = httpx.get(f"{scene.url}/v1/streams/pocket").json()
     terms = Terms.read(answer["terms"]).canonical
     seen = page.evaluate(
-        """async ([terms]) => {
+        """async ([terms, token]) => {
         const { Device, IndexedDbStore } = await import('/ldpstream.js')
         const name = 'ldpstream old'
         const old = await new Promise((done) => {
@@ -320,14 +329,15 @@ def test_a_ledger_of_0_1_0_is_taken_over_from_a_page_that_is_still_open(
             transaction.objectStore('memory').put(record, 'device')
             transaction.oncomplete = done
         })
-        localStorage.setItem(name, '5')
-        const status = (await Device.open(new IndexedDbStore(name))).status()
+        const device = await Device.open(new IndexedDbStore(name))
+        const left = device.terms
+        await device.enrol(location.origin, 'pocket', token)
         const again = (await Device.open(new IndexedDbStore(name))).status()
-        return [closed, status.number, status.leftNano, again.refusals.map((one) => one.times)]
+        return [closed, left, again.leftNano, again.refusals.map((one) => one.times)]
     }""",
-        [terms],
+        [terms, ENROLMENT],
     )
-    assert seen == [True, "07" * 16, 0, [1]]
+    assert seen == [True, None, 0, [1]]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -473,7 +483,7 @@ def test_files_are_served_with_their_policy(scene: Scene) -> None:
     assert module.headers["content-encoding"] == "gzip"
     plain = httpx.get(f"{scene.url}/ldpstream.js", headers={"Accept-Encoding": "identity"})
     assert plain.content == module.content
-    for path in ("/package.json", "/../config.py", "/sdk/", "/app/none.js"):
+    for path in ("/package.json", "/sdk/package.json", "/../config.py", "/sdk/", "/app/none.js"):
         assert httpx.get(scene.url + path).status_code == 404
 
 

@@ -42,6 +42,37 @@ def test_a_visitor_joins_reports_and_is_refused_when_its_budget_is_spent(
         assert sum(one["received"] for one in scene.releases("pond")) >= 1
 
 
+def test_a_visitor_reports_unasked_leaves_and_joins_again(
+    page: Page, watched: Watched, tmp_path: Path
+) -> None:
+    pond = stream_table(
+        "pond",
+        ["yes", "no"],
+        interval="1s",
+        window=3,
+        population=3,
+        mechanism="lpu",
+        selection="slots",
+        public=True,
+    )
+    scene = Scene(tmp_path, pond)
+    with scene.collector:
+        open_stream(page, scene, "pond")
+        page.select_option("#join-value", "0")
+        page.check("#join-first")
+        page.press(".join button[type=submit]", "Enter")
+        log, panel = page.locator(".log"), page.locator(".panel-join")
+        expect(log.locator("li.good")).to_have_count(2)
+        expect(panel).to_contain_text("and reports next in")
+        assert not [url for url in watched.urls if "/rounds?" in url], "nobody asks"
+        page.press("text=Leave", "Enter")
+        expect(panel).to_contain_text("Left. What was spent counts for another 3 seconds.")
+        page.press(".join button[type=submit]", "Enter")
+        expect(log.locator("li.good")).to_have_count(3)
+        expect(panel).not_to_contain_text("Refused")
+        assert page.evaluate("Object.keys(localStorage)") == []
+
+
 def test_the_demo_prints_an_address_that_has_data_within_ten_seconds(
     page: Page, watched: Watched
 ) -> None:

@@ -129,10 +129,19 @@ def test_every_mechanism_runs_on_users_who_persist(name: str) -> None:
     assert np.isfinite(kept.runs[0].released).all()
 
 
-def test_cohorts_repeat_their_sampling_error_every_window() -> None:
+@pytest.mark.parametrize("selection", ["roster", "slots"])
+def test_cohorts_repeat_their_sampling_error_every_window(selection: str) -> None:
     """LPU at a huge epsilon: the same users report every w timestamps, with the same values."""
     source = constant(users=2_000, timestamps=12, p=0.3)
-    (run,) = simulate(source, "lpu", epsilon=32, window=4, oracle="grr", persistence=1.0).runs
+    (run,) = simulate(
+        source,
+        "lpu",
+        epsilon=32,
+        window=4,
+        oracle="grr",
+        persistence=1.0,
+        selection=selection,
+    ).runs
     share = run.released[:, 1].reshape(3, 4)
     assert np.ptp(share, axis=0).max() < 1e-9
     assert np.ptp(share, axis=1).min() > 0

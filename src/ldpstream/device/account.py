@@ -111,6 +111,7 @@ class Account:
         """Debit the whole epsilon now: anything may have been sent up to this moment (rule 6)."""
         own_ms = self.own_ms() + 1
         change.enter(Entry(0, "", terms.epsilon_nano, None, own_ms, self._clock.wall_ms()))
+        change.forgotten(own_ms)  # the entry is for people: this binds promises of any size
         self._ledger = self._ledger.exhausted(own_ms)
         self._count(Refused(Problem.PAST_UNKNOWN, span=spelled(terms.promise.span)))
 
@@ -125,9 +126,14 @@ class Account:
         """The device's number in the stream that it takes part in."""
         return self.enrolled.number
 
-    def enrolment_secret(self, origin: str, stream: str) -> bytes:
+    def enrolment_secret(self, place: str, stream: str) -> bytes:
         """Return what this device shows, to this collector alone, to enrol in a stream."""
-        return enrolment_secret(self._secret, origin, stream, self._rejoins)
+        return enrolment_secret(self._secret, place, stream, self._rejoins)
+
+    def refresh(self) -> None:
+        """Load the state again if another process has written it: it may have left the stream."""
+        if self._store.changed():
+            self._load()
 
     def enrol(self, offered: Enrolment) -> None:
         """Commit what was agreed on.
@@ -137,7 +143,7 @@ class Account:
         """
         with self._store.change() as change:
             self._recall(change)
-            shown = self.enrolment_secret(Address.of(offered.url).origin, offered.terms.stream)
+            shown = self.enrolment_secret(Address.of(offered.url).place, offered.terms.stream)
             if number_of(shown) != offered.number:  # the key belongs to another device
                 raise LedgerUnusable(Problem.LEDGER_REPLACED, file=self._store.path.name)
             known = self.enrolment
@@ -147,6 +153,10 @@ class Account:
                 )
             past_known = change.memory.past_known and change.vouched_for
             change.enrol(offered)
+            if known is not None and known.number != offered.number:
+                change.drop_reports()  # the same bytes would link the two numbers
+                self._answered = {}
+            self._delivered.clear()
             self.enrolment = offered
             if known is None:
                 self._ledger = ledger_of(change.memory, offered.terms)
@@ -164,10 +174,17 @@ class Account:
             left = self.enrolled
             mac = leave_mac(left.key, left.terms.stream)
             farewell = Leave(left.terms.stream, DeviceProof(left.number, mac))
-            promise = left.terms.promise
-            ended = replace(promise, until=self.own_ms() + 1 + promise.span)
-            change.leave(ended, past_known=change.vouched_for)
+            promise, own_ms = left.terms.promise, self.own_ms()
+            # It binds spans that hold a report made under it, and only those.
+            reported = any(
+                entry.report is not None and entry.own_ms > own_ms - promise.span
+                for entry in change.memory.entries
+            )
+            ended = replace(promise, until=own_ms + 1 + promise.span) if reported else None
+            change.leave(ended)
+            change.forget_promises(own_ms - left.terms.interval_ms)
         self._load()
+        self._delivered.clear()
         return farewell
 
     def own_ms(self) -> int:
@@ -212,7 +229,8 @@ class Account:
     @property
     def _moment_ms(self) -> int:
         terms = self.enrolled.terms
-        return moment_ms(self._secret, terms.stream, terms.deadline_ms or terms.interval_ms)
+        key = self.enrolled.key  # another one at every collector, so that moments link no numbers
+        return moment_ms(key, terms.stream, terms.deadline_ms or terms.interval_ms)
 
     def consider(self, pin: str, asked: Round | Refused, reading: Reading) -> Outcome:
         """Decide about a round that was announced under `pin`.
@@ -250,7 +268,10 @@ class Account:
         after it.
         """
         with self._store.change() as change:
+            enrolment = self.enrolment
             self._recall(change)
+            if self.enrolment != enrolment:  # another process has left, or enrolled elsewhere
+                return Silence.MOVED_ON
             decision = self._decide(pin, asked, before)
             if not isinstance(decision, Fresh):
                 ended = isinstance(decision, Refused) and decision.problem is Problem.ROUND_PAST
@@ -263,7 +284,9 @@ class Account:
             wall_ms = self._clock.wall_ms()
             change.enter(Entry(asked.t, asked.name, asked.epsilon_nano, report, own_ms, wall_ms))
             change.forget(own_ms - ledger.longest_span)
-            change.forget_promises(own_ms)
+            # Another process may still read a value for which it was checked against a promise; it
+            # cannot read for longer than a timestamp.
+            change.forget_promises(own_ms - self.enrolled.terms.interval_ms)
             change.count(self._refusals.values())
         self._refusals.clear()
         self._ledger = ledger.forget(own_ms)

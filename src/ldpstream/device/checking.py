@@ -17,18 +17,26 @@ from ldpstream.device.store import COLUMNS, OLD, Entry
 from ldpstream.durations import spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.privacy.ledger import Promise
 from ldpstream.protocol.terms import Terms, TermsRefused
 from ldpstream.sqlite_files import reading
 
 
 @dataclass(frozen=True)
 class Window:
-    """A span of w intervals of own time from the debit of `t` on, and the epsilon spent in it."""
+    """A span of w intervals of own time from a debit on, and the epsilon spent in it."""
 
-    t: int
-    start_ms: int
+    first: Entry
     span_ms: int
     nano: int
+
+    @property
+    def t(self) -> int:
+        return self.first.t
+
+    @property
+    def start_ms(self) -> int:
+        return self.first.own_ms
 
     def __contains__(self, entry: Entry) -> bool:
         return self.start_ms <= entry.own_ms < self.start_ms + self.span_ms
@@ -45,6 +53,8 @@ class Book:
     terms: Terms | None
     terms_text: str
     entries: tuple[Entry, ...]
+    ended: tuple[Promise, ...] = ()
+    """The promises of streams that were left, which may still bind."""
 
     @property
     def reports(self) -> tuple[Entry, ...]:
@@ -102,12 +112,14 @@ def read_book(path: Path) -> Book:
                 raise _no_ledger(path, f"it is not a device's file of format {FORMAT}")
             enrolled = connection.execute("SELECT terms FROM enrolment").fetchone()
             rows = _rows(connection)
+            ended = connection.execute("SELECT epsilon_nano, span_ms, until_ms FROM ended")
+            promises = tuple(Promise(*row) for row in ended)
     except sqlite3.Error as error:
         raise _no_ledger(path, f"it cannot be read as a device's file ({error})") from None
     (text,) = enrolled or ("",)
     entries = (_entry(path, row) for row in rows)
     ordered = tuple(sorted(entries, key=lambda entry: (entry.own_ms, entry.t, entry.round)))
-    return Book(path.name, _terms(path, text) if enrolled else None, text, ordered)
+    return Book(path.name, _terms(path, text) if enrolled else None, text, ordered, promises)
 
 
 def _rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
@@ -147,7 +159,7 @@ def _windows(book: Book, terms: Terms) -> Iterator[Window]:
     So are those that start with a debit of another stream and have a report of this one in them.
     """
     for first in book.debits:
-        empty = Window(first.t, first.own_ms, terms.promise.span, 0)
+        empty = Window(first, terms.promise.span, 0)
         if any(entry in empty for entry in book.reports):
             yield replace(empty, nano=sum(entry.nano for entry in book.debits if entry in empty))
 
@@ -161,12 +173,26 @@ def _faults(book: Book, terms: Terms, windows: tuple[Window, ...]) -> Iterator[s
                 f"{window}: {window.nano} nano-epsilon were spent, and"
                 f" {terms.epsilon_nano} are allowed in any {spelled(terms.promise.span)}"
             )
+    yield from _broken_ends(book)
     for (t, name), times in Counter((entry.t, entry.round) for entry in book.reports).items():
         if times > 1:
             yield f"t={t}: round {name} has {times} entries, and one is allowed"
     for entry in book.entries:
         yield from _faults_of(entry, terms)
     yield from _broken_silences(book, terms)
+
+
+def _broken_ends(book: Book) -> Iterator[str]:
+    """Yield the reports that a promise of a stream that was left did not allow."""
+    for promise in book.ended:
+        for report in (entry for entry in book.reports if promise.binds(entry.own_ms)):
+            begin_ms = report.own_ms - promise.span
+            spent = sum(one.nano for one in book.debits if begin_ms < one.own_ms <= report.own_ms)
+            if spent > promise.epsilon_nano:
+                yield (
+                    f"t={report.t}: {spent} nano-epsilon in {spelled(promise.span)}, and the stream"
+                    f" that was left allowed {promise.epsilon_nano}"
+                )
 
 
 def _faults_of(entry: Entry, terms: Terms) -> Iterator[str]:
@@ -190,7 +216,7 @@ def _malformed(entry: Entry, report: bytes, terms: Terms) -> str:
 def _broken_silences(book: Book, terms: Terms) -> Iterator[str]:
     """Yield the reports that were made while an unknown past required silence."""
     for unknown in (entry for entry in book.entries if entry.unknown):
-        silence = Window(unknown.t, unknown.own_ms, terms.promise.span, unknown.nano)
+        silence = Window(unknown, terms.promise.span, unknown.nano)
         for entry in book.reports:
             if entry in silence and entry.own_ms > unknown.own_ms:
                 yield f"t={entry.t}: round {entry.round} was answered after an unknown past"
@@ -203,7 +229,7 @@ def _remarks(book: Book, terms: Terms) -> Iterator[str]:
             yield f"the past was unknown at own time {entry.own_ms} ms: silent for {span} from then"
     if left := len(book.debits) - len(book.reports):
         yield f"{left} reports of a stream that was left: their debits count, their bytes are gone"
-    for earlier, later in pairwise(book.entries):
+    for earlier, later in pairwise(book.reports):
         if later.at_ms < earlier.at_ms:
             yield (
                 f"t={later.t} was entered before t={earlier.t} by the wall clock, which can be set"

@@ -64,7 +64,11 @@ class LabelTime:
 
     def __init__(self, clock: MachineClock) -> None:
         self._clock = clock
-        self._from_ms, self._since_ms = clock.wall_ms(), clock.steady_ms()
+        self.restart()
+
+    def restart(self) -> None:
+        """Go by the wall clock again, as if the collector had said nothing."""
+        self._from_ms, self._since_ms = self._clock.wall_ms(), self._clock.steady_ms()
 
     def now_ms(self) -> int:
         return self._from_ms + self._clock.steady_ms() - self._since_ms

@@ -175,7 +175,8 @@ class Device(_Values):
 
         Faults of the network and of the disk are retried with backoff.
         """
-        self._drive(self.session.run(stop, wait, tell), self.session.account.enrolled.url)
+        while not stop():
+            self._drive(self.session.run(stop, wait, tell), self.session.account.enrolled.url)
 
     def _drive(self, conversation: Conversation[T], url: str) -> T:
         return drive(
@@ -265,7 +266,9 @@ class AsyncDevice(_Values):
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> None:
         """Poll as `Device.run` does, until it is cancelled or `stop()` returns true."""
-        await self._drive(self.session.run(stop, wait, tell), self.session.account.enrolled.url)
+        while not stop():
+            url = self.session.account.enrolled.url
+            await self._drive(self.session.run(stop, wait, tell), url)
 
     async def _drive(self, conversation: Conversation[T], url: str) -> T:
         return await drive_async(

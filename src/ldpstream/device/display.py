@@ -77,13 +77,13 @@ def check_object(check: Check) -> Row:
         and {"t": fullest.t, "from_own_ms": fullest.start_ms, "spent_nano": fullest.nano},
         "windows": [
             {
-                "t": entry.t,
-                "round": entry.round,
-                "own_seconds": entry.own_ms / 1000,
-                "spent_nano": entry.nano,
+                "t": window.t,
+                "round": window.first.round,
+                "own_seconds": window.start_ms / 1000,
+                "spent_nano": window.first.nano,
                 "window_nano": window.nano,
             }
-            for entry, window in zip(book.reports, check.windows, strict=False)
+            for window in check.windows
         ],
         "faults": list(check.faults),
         "remarks": list(check.remarks),

@@ -8,6 +8,7 @@ device share all of its logic.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
@@ -44,7 +45,8 @@ class Request:
     path: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Not in the repr: a token may be among them."""
-    body: bytes = b""
+    body: bytes = field(default=b"", repr=False)
+    """Not in the repr: that of an enrolment holds a secret."""
     patience: float = PATIENCE
     """Seconds for all of it: to connect, to send, to wait, to read the last byte of the answer, and
     to send again where a keep-alive connection turns out to be closed."""
@@ -224,13 +226,23 @@ class Address:
             port = parts.port
         except ValueError:
             parts, port = urlsplit(""), None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        host = _host(parts.hostname)
+        if parts.scheme not in ("http", "https") or host is None or parts.query or port == 0:
+            expected = "its http(s) URL, in ASCII and with the whole number of an IP address"
             raise Mistake(
-                Problem.OPTION, option="the collector", given=repr(url), expected="its http(s) URL"
+                Problem.OPTION,
+                option="the collector",
+                given=repr(url.rpartition("@")[2]),  # never a password
+                expected=expected,
+            )
+        if "@" in parts.netloc:
+            expected = "its URL without user and password"
+            raise Mistake(
+                Problem.OPTION, option="the collector", given="one with an @", expected=expected
             )
         secure = parts.scheme == "https"
         port = port or (PORTS["https"] if secure else PORTS["http"])
-        return cls(secure, parts.hostname, port, parts.path.rstrip("/"))
+        return cls(secure, host, port, parts.path.rstrip("/"))
 
     @property
     def origin(self) -> str:
@@ -244,9 +256,26 @@ class Address:
         return f"{scheme}://{host}" + ("" if self.port == PORTS[scheme] else f":{self.port}")
 
     @property
+    def place(self) -> str:
+        """The origin and the path, which tell apart the collectors of one host."""
+        return self.origin + self.prefix
+
+    @property
     def confidential(self) -> bool:
         """Whether nobody on the way can read what is sent: over TLS, or within this machine."""
         return self.secure or self.host == "localhost" or _is_loopback(self.host)
+
+
+def _host(name: str | None) -> str | None:
+    """Return a host in the form in which a browser spells it; None if it has no such form."""
+    if name is None or not re.fullmatch(r"[a-z0-9._-]+|[0-9a-f:.]+", name):
+        return None
+    if ":" in name or re.fullmatch(r"[0-9.]+|.*\.(0x)?[0-9a-f]*[0-9]", name):
+        try:
+            return ip_address(name).compressed
+        except ValueError:
+            return None
+    return name
 
 
 def _is_loopback(host: str) -> bool:

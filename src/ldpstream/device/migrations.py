@@ -28,7 +28,7 @@ def _from_1(connection: sqlite3.Connection, now: Look) -> None:
     promise = _promise(connection)
     _make_anew(connection)
     for (secret,) in secrets:
-        insert_device(connection, secret, False, OwnTime(0, now))
+        insert_device(connection, secret, False, OwnTime(0, now), forgotten_ms=0)
     if promise is not None:
         _end(connection, promise, 0)
         unknown = (0, "", promise.epsilon_nano, None, 0, now.wall_ms)
@@ -42,11 +42,13 @@ def _from_2(connection: sqlite3.Connection, now: Look) -> None:
     ).fetchall()
     promise = _promise(connection)
     debits = connection.execute("SELECT t, round, nano, NULL, own_ms, at_ms FROM ledger").fetchall()
+    unknown = [own_ms for _, round_name, _, _, own_ms, _ in debits if not round_name]
     _make_anew(connection)
     for secret, first, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp in devices:
         own = OwnTime(own_ms, Look(wall_ms, steady_ms, boot))
         known = bool(first) or promise is not None
-        insert_device(connection, secret, known, own, forgotten_ms, stamp)
+        newest = max([*unknown, *([] if forgotten_ms is None else [forgotten_ms])], default=None)
+        insert_device(connection, secret, known, own, newest, stamp)
         if promise is not None:
             _end(connection, promise, own.resumed(now).own_ms)
     connection.executemany("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", debits)

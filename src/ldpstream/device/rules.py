@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from ldpstream.device.rounds import Refused, Round
@@ -22,7 +22,7 @@ from ldpstream.protocol.terms import Selection, Terms
 ANSWERS_PER_TIMESTAMP = 4
 """The limit, on average over a window: a mechanism asks at most twice, and answers are stored."""
 MARGIN_MS = 1000
-"""A budget must be free this long before the deadline (or a 16th of an interval, if that is less)
+"""A budget must be free this long before the deadline (or less, where intervals are short)
 for a device to wait for it: a report that arrives too late is debited for nothing."""
 
 
@@ -69,8 +69,8 @@ class State:
     terms: Terms
     ledger: Ledger
     answered: Mapping[tuple[int, str], bytes]
-    secret: bytes
-    key: bytes
+    secret: bytes = field(repr=False)
+    key: bytes = field(repr=False)
 
 
 def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:
@@ -92,7 +92,8 @@ def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> 
 
 def _within_budget(asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:
     ledger, terms = state.ledger.forget(own_ms), state.terms
-    if len(ledger.debits) >= (most := ANSWERS_PER_TIMESTAMP * terms.window):
+    recent = sum(at > own_ms - terms.promise.span for at, _ in ledger.debits)
+    if recent >= (most := ANSWERS_PER_TIMESTAMP * terms.window):
         return Refused(Problem.TOO_MANY_ROUNDS, round=asked.name, most=most)
     if ledger.allows(own_ms, asked.epsilon_nano):
         return Fresh(asked)
@@ -109,8 +110,9 @@ def _within_budget(asked: Round, state: State, own_ms: int, label_ms: int) -> De
 
 def last_moment_ms(asked: Round, terms: Terms) -> int:
     """Return the label time until which a device waits for its budget to answer a round."""
-    margin_ms = min(MARGIN_MS, terms.interval_ms // 16)
-    return min(asked.deadline_ms, terms.end_of(asked.t)) - margin_ms
+    end_ms = min(asked.deadline_ms, terms.end_of(asked.t))
+    margin_ms = min(MARGIN_MS, terms.interval_ms // 16, (end_ms - terms.start_of(asked.t)) // 8)
+    return end_ms - margin_ms
 
 
 def _is_selected(asked: Round, state: State) -> bool:

@@ -41,11 +41,14 @@ from ldpstream.protocol.terms import Selection, Terms, TermsRefused
 ENROLMENT_TRIES = 6
 FAREWELLS = 3
 """How often a device that leaves tries to tell the collector."""
+MOST_SPANS = 3
+"""The next turn is no more than two windows away, but for a budget that is not free."""
 LONGEST_NAP = 60.0
 """Seconds until a device that waits for its turn looks at the clock again: a machine may sleep."""
 LONGEST_ENROLMENT_PAUSE = 60.0
 """Seconds; if the collector asks for a longer pause, the enrolment fails and says so."""
 FIRST_PAUSE = 1.0
+LEAST_PAUSE = 0.05
 TRY_AGAIN = (425, 429)
 """Too early for this collector's clock, or too many requests."""
 
@@ -94,7 +97,7 @@ class Session:
         _check_names(stream, token)
         if not (address.confidential or plain_http):
             raise Mistake(Problem.PLAIN_HTTP, url=url)
-        shown_once = self.account.enrolment_secret(address.origin, stream)
+        shown_once = self.account.enrolment_secret(address.place, stream)
         number = number_of(shown_once)
         response = yield from self._insist(
             Request.of(Enrol(stream, token, shown_once), stop=self._stop),
@@ -122,7 +125,12 @@ class Session:
             )
         key = read_key(answer.get("key"))
         self.account.enrol(Enrolment(url, terms, number, key, self._clock.wall_ms()))
+        self._begin()
         return terms
+
+    def _begin(self) -> None:
+        """Forget what was heard under another enrolment: a serial would link two numbers."""
+        self._serial, self._named, self._taken = 0, False, None
 
     def leave(self) -> Conversation[bool]:
         """Leave the stream, and return whether the collector was told.
@@ -131,10 +139,13 @@ class Session:
         collector answers. The debits stay.
         """
         farewell = self.account.leave()
+        self._begin()
         try:
             response = yield from self._insist(
                 Request.of(farewell, stop=self._stop),
-                give_up=lambda failures, pause: failures == FAREWELLS,
+                give_up=lambda failures, pause: (
+                    failures == FAREWELLS or pause > LONGEST_ENROLMENT_PAUSE
+                ),
             )
         except (Unreachable, Refused):
             return False
@@ -145,8 +156,9 @@ class Session:
 
         With slots: take the device's turn, if it comes within so many seconds.
         """
+        self.account.refresh()
         if self._speaks_unasked:
-            turn = self.account.turn(self._taken)
+            turn = self._turn()
             if self._until(turn) > 1000 * wait:
                 return Heard()
             yield Pause(self._until(turn) / 1000, self._stop)
@@ -175,7 +187,18 @@ class Session:
 
     def due_in(self) -> float:
         """Return the seconds until this device reports next, by what it knows; slots only."""
-        return self._until(self.account.turn(self._taken)) / 1000
+        return self._until(self._turn()) / 1000
+
+    def _turn(self) -> Turn:
+        """Return the next turn; do without a collector's time that would put it off for long.
+
+        A device that is not asked hears of the right time only when it reports again.
+        """
+        turn = self.account.turn(self._taken)
+        if self._until(turn) > MOST_SPANS * self.account.enrolled.terms.promise.span:
+            self.account.label.restart()
+            turn = self.account.turn(self._taken)
+        return turn
 
     def _until(self, turn: Turn) -> int:
         return max(0, turn.at_ms - self.account.label.now_ms())
@@ -236,16 +259,18 @@ class Session:
                         heard.silences.append(silence)
                     case Refused() as refusal:
                         heard.refusals.append(refusal)
+                self.value.tell()  # after the report has left: its time must not tell of the value
             if early:
                 yield Pause(min(one.wait_ms for one in early) / 1000, self._stop)
             pending = [one.asked for one in early]
         return heard
 
     def consider(self, pin: str, asked: Round | Refused) -> Outcome:
-        """Decide what this device sends for a round; a gateway may do the sending."""
-        outcome = self.account.consider(pin, asked, self.value.place)
-        self.value.tell()
-        return outcome
+        """Decide what this device sends for a round; a gateway may do the sending.
+
+        Afterwards `value.tell` warns the application, if its value could not be used.
+        """
+        return self.account.consider(pin, asked, self.value.place)
 
     def run(
         self,
@@ -253,7 +278,10 @@ class Session:
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> Conversation[None]:
-        """Report until `stop()` returns true; after every fault, retry with backoff."""
+        """Report until `stop()` returns true; after every fault, retry with backoff.
+
+        It also returns when another process has enrolled the device elsewhere.
+        """
         self._stop = stop
         try:
             yield from self._run_slots(tell) if self._speaks_unasked else self._run(wait, tell)
@@ -262,10 +290,13 @@ class Session:
 
     def _run_slots(self, tell: Callable[[Heard], None]) -> Conversation[None]:
         """Take the device's turns as they come."""
-        failures = 0
+        failures, enrolment = 0, self.account.enrolled
         while not self._stop():
             try:
-                turn = self.account.turn(self._taken)
+                self.account.refresh()
+                if self.account.enrolled != enrolment:
+                    return
+                turn = self._turn()
                 if wait_ms := self._until(turn):
                     yield Pause(min(wait_ms / 1000, LONGEST_NAP), self._stop)
                     continue
@@ -275,14 +306,19 @@ class Session:
                 failures += 1
                 yield self._pause(failures, 0.0)
                 continue
-            failures = 0
             tell(heard)
+            failures = failures + 1 if heard.undelivered else 0
+            if failures:  # do not flood a collector that refuses, and says that it is another t
+                yield self._pause(failures, 0.0)
 
     def _run(self, wait: int, tell: Callable[[Heard], None]) -> Conversation[None]:
-        failures = 0
+        failures, enrolment = 0, self.account.enrolled
         while not self._stop():
-            asked_ms, before = self._clock.steady_ms(), self._serial
+            asked_ms = self._clock.steady_ms()
             try:
+                self.account.refresh()
+                if self.account.enrolled != enrolment:
+                    return
                 heard = yield from self.poll(wait)
             except (Unreachable, Refused, LedgerUnusable) as fault:
                 self.account.note(fault)
@@ -292,9 +328,9 @@ class Session:
                 continue
             failures = 0
             tell(heard)
-            if heard.serial == before and self._clock.steady_ms() - asked_ms < 1000:
+            if not heard.delivered and self._clock.steady_ms() - asked_ms < 1000:
                 # Do not flood a collector that answers long polls at once.
-                yield self._pause(1, FIRST_PAUSE)
+                yield self._pause(1, LEAST_PAUSE)
 
     def _deliver(self, submission: Submission, heard: Heard) -> Conversation[None]:
         """Send a report until it arrives, is refused, or its round or its timestamp is over."""

@@ -29,6 +29,8 @@ from ldpstream.protocol.terms import Terms, TermsRefused
 OLD = "is of an earlier release; it is migrated when a device opens it"
 BUSY_SECONDS = 5.0
 OWNER_ONLY = 0o600
+LEFT = "left"
+"""In place of the name of a round: a debit of a stream that was left."""
 
 
 class LedgerUnusable(LdpStreamError):
@@ -129,9 +131,13 @@ class Change:
         )
         if newest is not None:
             self._execute("DELETE FROM ledger WHERE own_ms <= ?", (up_to_ms,))
-            self._execute(
-                "UPDATE device SET forgotten_ms = max(coalesce(forgotten_ms, ?1), ?1)", (newest,)
-            )
+            self.forgotten(newest)
+
+    def forgotten(self, own_ms: int) -> None:
+        """Store that debits of this own time are not known, or not any more."""
+        self._execute(
+            "UPDATE device SET forgotten_ms = max(coalesce(forgotten_ms, ?1), ?1)", (own_ms,)
+        )
 
     def forget_promises(self, own_ms: int) -> None:
         """Delete the promises that do not bind any more at this own time."""
@@ -151,17 +157,28 @@ class Change:
             ),
         )
 
-    def leave(self, ended: Promise, past_known: bool) -> None:
-        """Forget the enrolment, the secret and all reports; keep the debits and the promise."""
-        self._execute("DELETE FROM enrolment")
+    def leave(self, ended: Promise | None) -> None:
+        """Forget the enrolment, the secret and all reports; keep the debits and the promise.
+
+        The past is known from then on: where it is not, a forgotten moment says so.
+        """
+        for table in ("enrolment", "refusals"):  # refusals may name the collector
+            self._execute(f"DELETE FROM {table}")  # nosec B608 # noqa: S608
+        self._execute(
+            "UPDATE ledger SET t = 0, round = ?, report = NULL, at_ms = 0 WHERE round <> ''",
+            (LEFT,),
+        )
+        self._execute(
+            "UPDATE device SET secret = ?, rejoins = rejoins + 1, past_known = 1", (new_secret(),)
+        )
+        if ended is not None:
+            self._execute(
+                "INSERT INTO ended VALUES (?, ?, ?)", (ended.epsilon_nano, ended.span, ended.until)
+            )
+
+    def drop_reports(self) -> None:
+        """Delete the stored reports, and keep their debits."""
         self._execute("UPDATE ledger SET report = NULL")
-        self._execute(
-            "UPDATE device SET secret = ?, rejoins = rejoins + 1, past_known = ?",
-            (new_secret(), past_known),
-        )
-        self._execute(
-            "INSERT INTO ended VALUES (?, ?, ?)", (ended.epsilon_nano, ended.span, ended.until)
-        )
 
     def count(self, refusals: Iterable[RefusalCount]) -> None:
         """Add to the counts of refusals."""
@@ -240,6 +257,13 @@ class Store:
             self._check_content(connection)
             connection.execute("BEGIN")  # one snapshot, whatever other processes do
             return _memory(connection)[0]
+
+    def changed(self) -> bool:
+        """Return whether anybody else has written to the file since this process last did."""
+        try:
+            return self._left is None or self._left[0] != _state(self.path.stat())
+        except OSError:
+            return True  # gone: the next transaction says so
 
     @contextmanager
     def change(self) -> Iterator[Change]:

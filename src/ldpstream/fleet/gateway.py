@@ -174,6 +174,7 @@ class Gateway(Deliveries):
 
         judged = await self.send(one.round.name, records, round_is_over, account.proof())
         for (device, one), arrived in zip(reports, judged, strict=True):
+            device.session.value.tell()
             if arrived:
                 device.session.account.arrived(one.round)
 

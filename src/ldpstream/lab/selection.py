@@ -65,13 +65,9 @@ class SlotSelector:
     window those are silent whose last report is less than w timestamps ago.
     """
 
-    def __init__(
-        self, users: int, window: int, rng: np.random.Generator, *, ledgers: bool = True
-    ) -> None:
+    def __init__(self, users: int, window: int, rng: np.random.Generator) -> None:
         self._window = window
         self._rng = rng
-        self._ledgers = ledgers
-        """Whether users wait until w timestamps have passed; fakes need not."""
         self._last = np.full(users, -window, np.int64)
         """When each user has last reported."""
         self._epoch = -1
@@ -82,7 +78,7 @@ class SlotSelector:
         if self._epoch != (epoch := epoch_of(t, self._window)):
             self._epoch, self._cohorts = epoch, self._drawn_cohorts()
         cohort = self._cohorts[t % self._window]
-        ready = cohort[self._last[cohort] <= t - self._window] if self._ledgers else cohort
+        ready = cohort[self._last[cohort] <= t - self._window]
         self._last[ready] = t
         return ready
 

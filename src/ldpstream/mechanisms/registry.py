@@ -37,13 +37,16 @@ class Recipe:
     """Whether it releases what a filter makes of all tallies so far."""
 
     @property
-    def serves_slots(self) -> bool:
-        """Whether it asks an equal share of the users at every timestamp, so that it need not."""
-        return issubclass(self.allocation, Uniform) and self.division is PopulationDivision
+    def takes_slots(self) -> bool:
+        """Whether every timestamp asks its own share of the users for all of epsilon.
+
+        What is asked then depends on no tally, so that devices can report unasked, in slots.
+        """
+        return self.allocation is Uniform and self.division is PopulationDivision
 
     def build(self, settings: Settings) -> Mechanism:
         """Return the mechanism, at t = 0."""
-        if settings.selection is Selection.SLOTS and not self.serves_slots:
+        if settings.selection is Selection.SLOTS and not self.takes_slots:
             raise Mistake(Problem.SLOTS_MECHANISM)
         division = self.division(settings.epsilon, settings.users, settings.window)
         noise = settings.query.noise(settings, _even_share(settings, division))
@@ -118,15 +121,12 @@ def recipe(name: str) -> Recipe:
 
 
 def takes_slots(name: str) -> bool:
-    """Return whether every timestamp asks its own share of the users for all of epsilon.
-
-    What is asked then depends on no tally, so that devices can report unasked, in slots.
+    """Return whether devices can report to this mechanism unasked, in slots.
 
     >>> [name for name in PAPER if takes_slots(name)]
     ['lpu']
     """
-    found = recipe(name)
-    return found.allocation is Uniform and found.division is PopulationDivision
+    return recipe(name).takes_slots
 
 
 def report_epsilon(name: str, settings: Settings) -> Epsilon:

@@ -117,8 +117,12 @@ class Ledger:
         return self.with_debit(moment, nano)
 
     def exhausted(self, moment: int) -> Self:
-        """Return the ledger with everything spent at this moment, since the past is unknown."""
-        return self.with_debit(moment, max(promise.epsilon_nano for promise in self.promises))
+        """Return the ledger with everything spent at this moment, since the past is unknown.
+
+        It is as if debits of this moment were forgotten: no promise allows any more for its span,
+        not even one that is made later.
+        """
+        return replace(self, forgotten=max(moment, self.forgotten or moment))
 
     def with_debit(self, moment: int, nano: int) -> Self:
         """Return the ledger with one more debit, whether or not a promise allows it."""
@@ -126,7 +130,7 @@ class Ledger:
 
     @property
     def longest_span(self) -> int:
-        return max(promise.span for promise in self.promises)
+        return max((promise.span for promise in self.promises), default=0)
 
     def forget(self, moment: int) -> Self:
         """Return the ledger without the debits that no promise depends on at this moment."""

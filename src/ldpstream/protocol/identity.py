@@ -17,12 +17,13 @@ import hmac
 from ldpstream.protocol.limits import DEVICE_BYTES
 
 
-def enrolment_secret(secret: bytes, origin: str, stream: str, rejoins: int) -> bytes:
-    """Return what a device shows to enrol in a stream of the collector with this origin.
+def enrolment_secret(secret: bytes, place: str, stream: str, rejoins: int) -> bytes:
+    """Return what a device shows to enrol in a stream of the collector at this place.
 
-    `rejoins` is how often the device has left a stream: who joins again gets a new number.
+    The place is the collector's origin and the path to it, if it has one. `rejoins` is how often
+    the device has left a stream: who joins again gets a new number.
     """
-    message = f"ldpstream enrol 2\n{origin}\n{stream}\n{rejoins}".encode()
+    message = f"ldpstream enrol 2\n{place}\n{stream}\n{rejoins}".encode()
     return hmac.digest(secret, message, "sha256")
 
 

@@ -77,7 +77,8 @@ class HttpForm:
     path: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Not in the repr: a token may be among them."""
-    body: bytes = b""
+    body: bytes = field(default=b"", repr=False)
+    """Not in the repr: that of an enrolment holds a secret."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Slots: when a device reports unasked, which the collector can recompute (docs/protocol.md).
 
 A keyed hash gives each device one timestamp in every window of w. The hash changes with the epoch,
-so that a device that always sleeps through its slot gets another one, and cohorts mix.
+so that a device that always sleeps through its slot gets another one, and cohorts mix. In the first
+window of an epoch, those have no turn whose last one was less than w timestamps before.
 
 >>> key = bytes(32)
 >>> [t for t in range(1, 61) if is_turn(key, window=20, t=t)]
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import hmac
 import re
+from typing import Any
 
 EPOCH_WINDOWS = 16
 """The length of an epoch, in windows."""
@@ -41,7 +43,28 @@ def slot_of(key: bytes, window: int, epoch: int) -> int:
 
 def is_turn(key: bytes, window: int, t: int) -> bool:
     """Return whether timestamp t is the device's."""
-    return t % window == slot_of(key, window, epoch_of(t, window))
+    epoch = epoch_of(t, window)
+    slot = slot_of(key, window, epoch)
+    if t % window != slot:
+        return False
+    return not begins_epoch(t, window) or not comes_earlier(
+        slot, slot_of(key, window, epoch - 1), window
+    )
+
+
+def begins_epoch(t: int, window: int) -> bool:
+    """Return whether t is in the first window of an epoch that follows another one."""
+    return t > EPOCH_WINDOWS * window and (t - 1) % (EPOCH_WINDOWS * window) < window
+
+
+def comes_earlier(slot: int, before: Any, window: int) -> Any:
+    """Return whether a slot comes earlier in a window than that of the epoch before.
+
+    Then the turn is less than w timestamps after the last one. An honest device that has reported
+    has no budget left for it; a fake one must not be heard more often than the others. A collector
+    gives an array for `before`.
+    """
+    return (slot - 1) % window < (before - 1) % window
 
 
 def next_turn(key: bytes, window: int, t: int) -> int:
@@ -49,18 +72,21 @@ def next_turn(key: bytes, window: int, t: int) -> int:
     while True:
         epoch = epoch_of(t, window)
         turn = t + (slot_of(key, window, epoch) - t) % window
-        if epoch_of(turn, window) == epoch:
+        if epoch_of(turn, window) != epoch:
+            t = (epoch + 1) * EPOCH_WINDOWS * window + 1
+        elif is_turn(key, window, turn):
             return turn
-        t = (epoch + 1) * EPOCH_WINDOWS * window + 1
+        else:
+            t = turn + 1
 
 
-def moment_ms(secret: bytes, stream: str, deadline_ms: int) -> int:
+def moment_ms(key: bytes, stream: str, deadline_ms: int) -> int:
     """Return when a device reports within its timestamps: milliseconds from their start.
 
     It lies between 1/16 and 11/16 of the time until the deadline, which leaves time for retries. It
     stays the same from window to window, so that a whole window has passed since the last report.
     """
-    drawn = _fraction(secret, f"ldpstream moment 2\n{stream}".encode())
+    drawn = _fraction(key, f"ldpstream moment 2\n{stream}".encode())
     return deadline_ms * ((1 << 64) + 10 * drawn) >> 68
 
 

@@ -86,5 +86,5 @@ def poison_stream(
             )
         )
     error = float(np.std([bias for bias, *_ in figures], ddof=1 if repeats > 1 else 0))
-    means = np.mean(figures, axis=0).tolist()
-    return StreamOutcome(mechanism, plan, *means, error=error / repeats**0.5)
+    means = [*np.mean(figures, axis=0).tolist(), error / repeats**0.5]
+    return StreamOutcome(mechanism, plan, *means)

@@ -63,13 +63,11 @@ class OpenTurns:
 
 
 class SlotTurns:
-    """A report is taken in its device's slot only; a greedy fake never waits for its ledger."""
+    """A report is taken in a turn of its device only, so that to be greedy is of no use."""
 
-    def __init__(
-        self, users: int, fakes: int, window: int, rng: np.random.Generator, *, greedy: bool
-    ) -> None:
+    def __init__(self, users: int, fakes: int, window: int, rng: np.random.Generator) -> None:
         self._honest = SlotSelector(users - fakes, window, rng)
-        self._fakes = SlotSelector(fakes, window, rng, ledgers=not greedy)
+        self._fakes = SlotSelector(fakes, window, rng)
 
     def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
         return len(self._honest.select(t, ask)), len(self._fakes.select(t, ask))
@@ -89,5 +87,4 @@ def turns_of(
         case Selection.OPEN:
             return OpenTurns(division, fakes, rng, greedy=greedy)
         case Selection.SLOTS:
-            users, window = division.population, division.window
-            return SlotTurns(users, fakes, window, rng, greedy=greedy)
+            return SlotTurns(division.population, fakes, division.window, rng)

@@ -37,7 +37,7 @@ from ldpstream.protocol.authentication import (
 from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL
 from ldpstream.protocol.messages import reports_path
-from ldpstream.protocol.slots import moment_ms, next_turn, round_name, slot_of
+from ldpstream.protocol.slots import EPOCH_WINDOWS, moment_ms, next_turn, round_name, slot_of
 from ldpstream.protocol.terms import Terms
 
 FILE = Path(__file__).with_name("vectors.json")
@@ -317,7 +317,14 @@ def _slots(rng: random.Random, window: int) -> dict[str, Any]:
         "slots": [[epoch, slot_of(key, window, epoch)] for epoch in (0, 1, 2, 10**6)],
         "turns": [
             [t, next_turn(key, window, t)]
-            for t in sorted({1, 2, *(rng.randrange(1, last + 1) for _ in range(40))})
+            for t in sorted(
+                {1, 2, *(rng.randrange(1, last + 1) for _ in range(40))}
+                | {
+                    EPOCH_WINDOWS * window * epoch + after
+                    for epoch in range(1, 9)
+                    for after in (0, 1)
+                }
+            )
         ],
         "names": [[t, round_name(t)] for t in (1, window)],
     }

@@ -44,8 +44,8 @@ def _trusts_nobody() -> AbstractContextManager[object]:
 def _forgets_debits() -> AbstractContextManager[object]:
     honest = Change.leave
 
-    def leave(self: Change, ended: Promise, past_known: bool) -> None:
-        honest(self, ended, past_known)
+    def leave(self: Change, ended: Promise | None) -> None:
+        honest(self, ended)
         self._execute("DELETE FROM ledger")
 
     return patch.object(Change, "leave", leave)

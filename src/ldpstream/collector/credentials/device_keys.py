@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+from collections.abc import Callable
 from functools import cache, cached_property
 
 import numpy as np
@@ -23,7 +24,14 @@ from ldpstream.collector.kernels.sha256 import (
 )
 from ldpstream.protocol.authentication import key_prefix, key_prefix_1, report_mac
 from ldpstream.protocol.limits import DEVICE_BYTES, MAC_BYTES
-from ldpstream.protocol.slots import epoch_of, slot_message, slot_of
+from ldpstream.protocol.slots import (
+    begins_epoch,
+    comes_earlier,
+    epoch_of,
+    is_turn,
+    slot_message,
+    slot_of,
+)
 
 SIDE_BY_SIDE = 16
 """From this many records on, the vectorised hash is faster than a loop over `hmac.digest`."""
@@ -88,12 +96,10 @@ class Signers:
         return same
 
     def are_due(self, window: int, t: int) -> Flags:
-        """Whose slot timestamp t is."""
-        epoch = epoch_of(t, window)
+        """Whose turn timestamp t is."""
         if not self._side_by_side:
-            return np.array([slot_of(key, window, epoch) == t % window for key in self._keys])
-        due: Flags = self.hashes.slots(window, epoch) == t % window
-        return due
+            return np.array([is_turn(key, window, t) for key in self._keys])
+        return due(self.hashes.slots, window, t)
 
     @property
     def _side_by_side(self) -> bool:
@@ -140,6 +146,16 @@ class KeyedHashes:
 
     def _both_passes(self, message: HashWords) -> HashWords:
         return _both_passes(self._inner, self._outer, message)
+
+
+def due(slots: Callable[[int, int], NDArray[np.uint64]], window: int, t: int) -> Flags:
+    """Whose turn timestamp t is, given a function of the window and an epoch to their slots."""
+    epoch = epoch_of(t, window)
+    due: Flags = slots(window, epoch) == t % window
+    if begins_epoch(t, window):
+        before = slots(window, epoch - 1).astype(np.int64)
+        due &= ~comes_earlier(t % window, before, window)
+    return due
 
 
 @cache

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.arrays import Bytes
-from ldpstream.collector.credentials.device_keys import KeyedHashes
-from ldpstream.collector.kernels.device_table import Numbers
+from ldpstream.collector.credentials.device_keys import KeyedHashes, due
 from ldpstream.device.batches import BATCH
 from ldpstream.device.clock import LabelTime
 from ldpstream.device.exchange import AsyncTransport
@@ -20,10 +20,11 @@ from ldpstream.fleet.simulated.devices import Devices
 from ldpstream.oracles.lab_half import encode_table
 from ldpstream.protocol.authentication import report_prefix, rounds_mac
 from ldpstream.protocol.messages import DeviceProof
-from ldpstream.protocol.slots import epoch_of, moment_ms, round_name
+from ldpstream.protocol.slots import moment_ms, round_name
 from ldpstream.protocol.terms import Terms
 
 Rows = NDArray[np.int64]
+Slots = NDArray[np.uint64]
 Read = Callable[[int, Rows], NDArray[Any] | None]
 """A function that returns the indexes of the values that some devices hold at a timestamp."""
 
@@ -48,8 +49,6 @@ class SimulatedGateway(Deliveries):
         self._read = read
         self._lab = terms.oracle.lab(len(terms.values), terms.epsilon)
         self._rng = np.random.default_rng()
-        self._epoch = -1
-        self._slots: Numbers = np.empty(0, np.uint64)
         number, key = devices.numbers[0].tobytes(), devices.keys[0].tobytes()
         self._proof = DeviceProof(number, rounds_mac(key, terms.stream, 0))
         assert terms.deadline_ms is not None
@@ -83,14 +82,13 @@ class SimulatedGateway(Deliveries):
             await asyncio.sleep(TICK)
 
     def due(self, t: int) -> Rows:
-        """Return the devices whose slot timestamp t is."""
-        window = self._terms.window
-        if epoch_of(t, window) != self._epoch:
-            self._epoch = epoch_of(t, window)
-            parts = np.split(self._devices.keys, range(AT_ONCE, len(self._devices), AT_ONCE))
-            slots = [KeyedHashes.of(keys).slots(window, self._epoch) for keys in parts]
-            self._slots = np.concatenate(slots)
-        return np.flatnonzero(self._slots == t % window)
+        """Return the devices whose turn timestamp t is."""
+        return np.flatnonzero(due(self._slots, self._terms.window, t))
+
+    @lru_cache(2)  # noqa: B019 - a gateway lives as long as its process
+    def _slots(self, window: int, epoch: int) -> Slots:
+        parts = np.split(self._devices.keys, range(AT_ONCE, len(self._devices), AT_ONCE))
+        return np.concatenate([KeyedHashes.of(keys).slots(window, epoch) for keys in parts])
 
     def _records(self, t: int, rows: Rows) -> Bytes:
         """Return the signed reports of devices that have the budget, once it is debited."""

@@ -23,10 +23,6 @@ export class JoinPanel {
     this.log = h("ol", { class: "log", "aria-label": "What this device did" });
     this.state = h("p", { class: "note", role: "status" });
     this.budget = h("div", { class: "budget", hidden: true });
-    if (stream.unit.ends) {
-      this.element = h("p", { class: "note" }, "This stream is of numbers. The device of this page holds labels only.");
-      return;
-    }
     this.element = h("div", {}, ...this.#introduction());
     if (!globalThis.isSecureContext || !globalThis.crypto?.subtle) {
       this.element.append(
@@ -36,6 +32,7 @@ export class JoinPanel {
     }
     this.form = this.#form();
     this.element.append(this.form, this.state, this.budget, this.log);
+    this.#recognise();
   }
 
   #introduction() {
@@ -52,13 +49,7 @@ export class JoinPanel {
   }
 
   #form() {
-    const { labels, other } = this.stream.terms;
-    const instead = other === undefined ? "a label drawn at random" : other;
-    this.value = h("select", { id: "join-value", onchange: () => this.#observe() });
-    this.value.append(h("option", { value: "" }, `nothing: ${instead} is reported`));
-    labels
-      .slice(0, MOST_OPTIONS)
-      .forEach((label, at) => this.value?.append(h("option", { value: at }, label)));
+    this.value = this.stream.unit.ends ? this.#number(this.stream.unit.ends) : this.#labels();
     this.token = h("input", {
       id: "join-token",
       type: "password",
@@ -67,11 +58,11 @@ export class JoinPanel {
     });
     this.first = h("input", { id: "join-first", type: "checkbox" });
     this.go = h("button", { type: "submit", class: "main" }, "Join");
-    this.stop = h("button", { type: "button", hidden: true, onclick: () => this.leave() }, "Stop");
-    const known = Number(localStorage.getItem(this.name)) > 0;
+    this.pause = h("button", { type: "button", hidden: true, onclick: () => this.stop() }, "Stop");
+    this.farewell = h("button", { type: "button", hidden: true, onclick: () => this.#leave() }, "Leave");
     this.enrolling = h(
       "div",
-      { class: "enrolling", hidden: known },
+      { class: "enrolling" },
       this.open ? null : field("join-token", "Enrolment token", this.token),
       h(
         "label",
@@ -80,7 +71,6 @@ export class JoinPanel {
         `I have never taken part in this stream (otherwise this device first keeps silent for ${this.span})`,
       ),
     );
-    if (known) this.go.textContent = "Go on as the device of before";
     return h(
       "form",
       {
@@ -92,8 +82,41 @@ export class JoinPanel {
       },
       field("join-value", "The value to report", this.value),
       this.enrolling,
-      h("div", { class: "row" }, this.go, this.stop),
+      h("div", { class: "row" }, this.go, this.pause, this.farewell),
     );
+  }
+
+  /** A list of the labels, to choose one from. */
+  #labels() {
+    const { labels, other } = this.stream.terms;
+    const instead = other === undefined ? "a label drawn at random" : other;
+    const list = h("select", { id: "join-value", onchange: () => this.#observe() });
+    list.append(h("option", { value: "" }, `nothing: ${instead} is reported`));
+    labels
+      .slice(0, MOST_OPTIONS)
+      .forEach((label, at) => list.append(h("option", { value: at }, label)));
+    return list;
+  }
+
+  /** @param {[number, number]} ends of the range; what is beyond is clamped */
+  #number([min, max]) {
+    const placeholder = `${min} to ${max}; nothing: a number drawn at random`;
+    const onchange = () => this.#observe();
+    return h("input", { id: "join-value", type: "number", step: "any", placeholder, onchange });
+  }
+
+  /** Find out whether this browser has been a device of this stream: without making a database. */
+  async #recognise() {
+    const found = (await indexedDB.databases?.().catch(() => [])) ?? [];
+    if (this.#device || !found.some(({ name }) => name === this.name)) return;
+    const device = await this.#find(new IndexedDbStore(this.name)).catch(() => null);
+    if (device?.terms && !this.#device) this.#offerToGoOn();
+    await device?.close();
+  }
+
+  #offerToGoOn() {
+    if (this.enrolling) this.enrolling.hidden = true;
+    if (this.go) this.go.textContent = "Go on as the device of before";
   }
 
   async #join() {
@@ -113,26 +136,36 @@ export class JoinPanel {
     }
   }
 
-  /** Open the device of this browser; make and enrol one if there is none. */
-  async #open() {
-    const store = new IndexedDbStore(this.name);
-    const device = await Device.open(store, { warn }).catch((error) => {
+  /** @param {IndexedDbStore} store @returns {Promise<Device | null>} the device of this browser */
+  async #find(store) {
+    return Device.open(store, { warn }).catch((error) => {
       if (!isMissing(error)) throw error;
       return null;
     });
-    if (device?.terms) return device;
+  }
+
+  /** Open the device of this browser; make and enrol one if there is none. */
+  async #open() {
+    const store = new IndexedDbStore(this.name);
+    const found = await this.#find(store);
+    if (found?.terms) return found;
     const token = this.token?.value.trim() ?? "";
     if (!token && !this.open)
       throw new Error("Give the enrolment token that you have from whoever runs this stream.");
-    // One that was never enrolled is made anew: what was said of the first time may have changed.
-    if (device) await store.discard();
-    const firstInstall = this.first?.checked ?? false;
-    const made = await Device.create(store, { warn, firstInstall });
+    // One that was never enrolled is made anew: what was said of the first time may have changed. One
+    // that has left is not: it knows what it has spent.
+    if (found) await store.discard();
+    const device = (await this.#find(store)) ?? (await this.#make(store));
     const { terms, pin } = this.stream;
-    await made.enrol(location.origin + base(), terms.stream, token, { pin });
+    await device.enrol(location.origin + base(), terms.stream, token, { pin });
     if (this.token) this.token.value = "";
     await navigator.storage?.persist?.().catch(() => false);
-    return made;
+    return device;
+  }
+
+  /** @param {IndexedDbStore} store */
+  #make(store) {
+    return Device.create(store, { warn, firstInstall: this.first?.checked ?? false });
   }
 
   /** @param {Device} device */
@@ -140,9 +173,10 @@ export class JoinPanel {
     const running = new AbortController();
     this.#running = running;
     if (this.go) this.go.hidden = true;
-    if (this.stop) this.stop.hidden = false;
+    if (this.pause) this.pause.hidden = false;
+    if (this.farewell) this.farewell.hidden = false;
     if (this.enrolling) this.enrolling.hidden = true;
-    this.#say(`This browser is device ${device.status().number.slice(0, 8)}…, and listens.`);
+    this.#tellWhen(device);
     this.#drawBudget();
     device
       .run(
@@ -153,26 +187,56 @@ export class JoinPanel {
       .catch((error) => this.#say(inWords(error)));
   }
 
-  leave() {
+  /** @param {Device} device say who it is, and when it speaks */
+  async #tellWhen(device) {
+    const dueMs = await device.dueInMs().catch(() => null);
+    if (this.#device !== device || !device.terms) return;
+    const when = dueMs === null ? "and listens" : `and reports next in ${duration(dueMs)}`;
+    this.#say(`This browser is device ${device.status().number.slice(0, 8)}…, ${when}.`);
+  }
+
+  stop() {
+    this.#end();
+    if (!this.#device) return;
+    this.#offerToGoOn();
+    this.#say("Stopped. The account is kept in this browser.");
+    this.#device.close();
+  }
+
+  #end() {
     this.#running?.abort();
     this.#running = null;
     this.#busy(false);
-    if (this.stop) this.stop.hidden = true;
-    if (this.go) {
-      this.go.hidden = false;
-      this.go.textContent = "Go on as the device of before";
+    if (this.pause) this.pause.hidden = true;
+    if (this.farewell) this.farewell.hidden = true;
+    if (this.go) this.go.hidden = false;
+  }
+
+  async #leave() {
+    const device = this.#device;
+    this.#end();
+    this.#device = null;
+    this.budget.hidden = true;
+    if (this.go) this.go.textContent = "Join";
+    if (this.enrolling) this.enrolling.hidden = false;
+    try {
+      const told = await device?.leave();
+      const kept = `What was spent counts for another ${this.span}.`;
+      this.#say(told ? `Left. ${kept}` : `Left; the collector could not be told. ${kept}`);
+    } catch (error) {
+      this.#say(inWords(error));
     }
-    if (this.#device) this.#say("Stopped. The account is kept in this browser.");
-    this.#device?.close();
+    await device?.close();
   }
 
   #observe() {
     if (!this.#device?.terms) return;
     const chosen = this.value?.value ?? "";
+    // Of labels it is the index.
     this.#device.observe(chosen === "" ? null : Number(chosen));
   }
 
-  /** @param {import("../sdk/device.js").Heard} heard */
+  /** @param {import("../sdk/index.js").Heard} heard */
   #heard(heard) {
     for (const { round, report } of heard.delivered) {
       const bytes = Array.from(report.slice(0, 12), (byte) =>
@@ -188,6 +252,7 @@ export class JoinPanel {
     for (const refusal of heard.refusals) this.#line("bad", `Refused: ${inWords(refusal)}`);
     for (const { round, why } of heard.silences) this.#line("", `t ${round.t}: silent, ${why}`);
     this.#drawBudget();
+    if (this.#device) this.#tellWhen(this.#device);
   }
 
   #drawBudget() {

@@ -91,7 +91,7 @@ class StreamPage {
       this.draw();
     }, signal);
     signal.addEventListener("abort", () => {
-      this.join.leave();
+      this.join.stop();
       this.lines.destroy();
     });
   }

@@ -34,15 +34,18 @@ export const toBigInt = (bytes) => (bytes.length ? BigInt(`0x${toHex(bytes)}`) :
 /** @param {number} length @returns {Uint8Array} drawn by the operating system */
 export const randomBytes = (length) => globalThis.crypto.getRandomValues(new Uint8Array(length));
 
+/** @param {Uint8Array} bytes @returns {BufferSource} none here is shared between threads */
+const buffer = (bytes) => /** @type {Uint8Array<ArrayBuffer>} */ (bytes);
+
 /** @param {Uint8Array} bytes @returns {Promise<Uint8Array>} */
 export async function sha256(bytes) {
-  return new Uint8Array(await globalThis.crypto.subtle.digest("SHA-256", bytes));
+  return new Uint8Array(await globalThis.crypto.subtle.digest("SHA-256", buffer(bytes)));
 }
 
 /** @param {Uint8Array} key @param {Uint8Array} message @returns {Promise<Uint8Array>} */
 export async function hmacSha256(key, message) {
   const { subtle } = globalThis.crypto;
   const algorithm = { name: "HMAC", hash: "SHA-256" };
-  const imported = await subtle.importKey("raw", key, algorithm, false, ["sign"]);
-  return new Uint8Array(await subtle.sign("HMAC", imported, message));
+  const imported = await subtle.importKey("raw", buffer(key), algorithm, false, ["sign"]);
+  return new Uint8Array(await subtle.sign("HMAC", imported, buffer(message)));
 }

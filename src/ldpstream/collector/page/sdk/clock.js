@@ -76,8 +76,8 @@ export class OwnTime {
  * that counts sleep tells how much has passed; that of a page may not, so there it is the wall clock.
  */
 export class LabelTime {
-  #fromMs;
-  #sinceMs;
+  /** @type {number} */ #fromMs;
+  /** @type {number} */ #sinceMs;
 
   /** @param {Clock} clock */
   constructor(clock) {

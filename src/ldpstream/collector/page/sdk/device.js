@@ -438,7 +438,7 @@ export class Device {
         {
           method: "POST",
           headers: { "Content-Type": "application/octet-stream", ...headers },
-          body: report,
+          body: /** @type {Uint8Array<ArrayBuffer>} */ (report),
         },
         Math.min(PATIENCE_MS, Math.max(leftMs(), FIRST_PAUSE_MS)),
         (_, pauseMs) => account.clock.steadyMs() + pauseMs >= giveUpMs || pauseMs >= leftMs(),

@@ -72,8 +72,10 @@ async function converse(fetcher, address, request) {
   };
 }
 
-/** @param {Response} response whose body may be much longer than what was sent of it */
-/** @param {AbortSignal} signal ends it in the middle */
+/**
+ * @param {Response} response whose body may be much longer than what was sent of it
+ * @param {AbortSignal} signal ends it in the middle
+ */
 async function readText(response, signal) {
   const reader = response.body?.getReader();
   const cancel = () => reader?.cancel().catch(() => undefined);

@@ -135,7 +135,8 @@ export class Hybrid extends NumericOracle {
   constructor(levels, nano) {
     const [bit, band] = [new Duchi(levels, nano), new Piecewise(levels, nano)];
     super(levels, nano, bit.outputs + band.outputs);
-    [this.bit, this.band] = [bit, band];
+    this.bit = bit;
+    this.band = band;
     const ratios = [bit.worstRatio, band.worstRatio];
     this.worstRatio = ratios[0].compare(ratios[1]) >= 0 ? ratios[0] : ratios[1];
     // At this share the two bends cancel.

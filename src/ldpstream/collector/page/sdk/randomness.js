@@ -10,7 +10,7 @@ import { randomBytes, toBigInt } from "./bytes.js";
 
 /** The operating system's CSPRNG, by way of `crypto.getRandomValues`. @implements {Source} */
 export class SystemSource {
-  #pool = new Uint8Array(0);
+  /** @type {Uint8Array} */ #pool = new Uint8Array(0);
   #used = 0;
 
   /** @param {bigint} favour @param {bigint} total */

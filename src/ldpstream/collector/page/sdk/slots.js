@@ -16,9 +16,20 @@ export async function slotOf(key, window, epoch) {
   return Number((await fraction(key, `ldpstream slot 2\n1\n\n${epoch}`)) % BigInt(window));
 }
 
-/** @param {Uint8Array} key @param {number} window @param {number} t whether it is the device's */
-export const isTurn = async (key, window, t) =>
-  t % window === (await slotOf(key, window, epochOf(t, window)));
+/**
+ * Return whether timestamp t is the device's. In the first window of an epoch those have no turn
+ * whose last one was less than w timestamps before.
+ * @param {Uint8Array} key @param {number} window @param {number} t
+ */
+export async function isTurn(key, window, t) {
+  const epoch = epochOf(t, window);
+  const slot = await slotOf(key, window, epoch);
+  if (t % window !== slot) return false;
+  const begins = epoch > 0 && (t - 1) % (EPOCH_WINDOWS * window) < window;
+  if (!begins) return true;
+  const place = (/** @type {number} */ one) => (one - 1 + window) % window;
+  return place(slot) >= place(await slotOf(key, window, epoch - 1));
+}
 
 /**
  * Return the first timestamp of the device from t on.
@@ -29,8 +40,9 @@ export async function nextTurn(key, window, t) {
     const epoch = epochOf(from, window);
     const slot = await slotOf(key, window, epoch);
     const turn = from + ((((slot - from) % window) + window) % window);
-    if (epochOf(turn, window) === epoch) return turn;
-    from = (epoch + 1) * EPOCH_WINDOWS * window + 1;
+    if (epochOf(turn, window) !== epoch) from = (epoch + 1) * EPOCH_WINDOWS * window + 1;
+    else if (await isTurn(key, window, turn)) return turn;
+    else from = turn + 1;
   }
 }
 

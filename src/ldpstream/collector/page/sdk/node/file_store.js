@@ -15,6 +15,7 @@ import { basename, dirname, join } from "node:path";
 import { fromHex, toHex } from "../bytes.js";
 import { DeviceError, LedgerUnusable } from "../problems.js";
 import { Change, existing } from "../store.js";
+import { isObject } from "../terms.js";
 import { bootClock } from "./boot_clock.js";
 import { lockFile } from "./file_lock.js";
 
@@ -27,7 +28,9 @@ const SLOWEST_COMMIT_NS = 5_000_000_000n;
 /** Kernels stamp files with the time of the last tick, up to 10 ms ago; `Date.now()` cuts off 1 ms. */
 const COARSENESS_NS = 20_000_000n;
 
-/** @implements {import("../store.js").Store} */
+/** @typedef {import("../store.js").Store} Store */
+
+/** @implements {Store} */
 export class FileStore {
   clock = bootClock;
   /** @type {Promise<{path: string, release: () => void}> | null} */ #opening = null;
@@ -96,7 +99,7 @@ export class FileStore {
       return act();
     } catch (error) {
       const ofSystem = error instanceof Error && "syscall" in error;
-      throw ofSystem || error instanceof SyntaxError ? this.#unusable(error) : error;
+      throw ofSystem || error instanceof Damaged ? this.#unusable(error) : error;
     }
   }
 
@@ -129,11 +132,24 @@ function read(path) {
   }
   try {
     const stats = fstatSync(handle, { bigint: true });
-    const { stamp, ...memory } = JSON.parse(readFileSync(handle, "utf8"), revived);
+    const { stamp, ...memory } = parsed(readFileSync(handle, "utf8"));
     return { memory, stamp, stats };
   } finally {
     closeSync(handle);
   }
+}
+
+class Damaged extends Error {}
+
+/** @param {string} text @returns {any} the object in it */
+function parsed(text) {
+  try {
+    const found = JSON.parse(text, revived);
+    if (isObject(found)) return found;
+  } catch {
+    // told below
+  }
+  throw new Damaged("is no device's, or is damaged");
 }
 
 /** @param {string} path @param {Memory} memory on disk, under its name, when this returns */

@@ -1,0 +1,217 @@
+/** A device of ldpstream, in pages, workers and extensions. */
+
+/** The public terms of a stream, which a device pins at enrolment. */
+export interface Terms {
+  readonly stream: string;
+  readonly query: "histogram" | "mean";
+  /** The labels of a stream of labels; null in one of numbers. */
+  readonly labels: readonly string[] | null;
+  /** The range of a stream of numbers; null in one of labels. */
+  readonly range: { readonly low: number; readonly high: number; readonly steps: number } | null;
+  readonly epsilonNano: number;
+  readonly window: number;
+  readonly intervalMs: number;
+  readonly startMs: number;
+  readonly oracle: string;
+  /** The index of the label that is reported where there is no value. */
+  readonly other: number | null;
+  readonly selection: "slots" | "open" | "roster" | null;
+  readonly deadlineMs: number | null;
+  /** The SHA-256 of the terms, in hex. */
+  readonly pin: string;
+}
+
+/** A report that was asked for or, with slots, is due. */
+export interface Round {
+  readonly name: string;
+  readonly t: number;
+  readonly epsilonNano: number;
+  readonly deadlineMs: number;
+  readonly rate: readonly [number, number];
+}
+
+/** What came of one announcement or, with slots, of one turn. */
+export interface Heard {
+  readonly serial: number;
+  readonly delivered: readonly { readonly round: Round; readonly report: Uint8Array }[];
+  /** Of reports that are not known to have arrived; their debits stand. */
+  readonly undelivered: readonly DeviceError[];
+  readonly refusals: readonly Refused[];
+  readonly silences: readonly { readonly round: Round; readonly why: string }[];
+}
+
+/** What the owner of a device may see. */
+export interface Status {
+  /** The device's number in this stream, in hex. */
+  readonly number: string;
+  readonly t: number;
+  readonly leftNano: number;
+  /** Own time until the whole epsilon can be spent. */
+  readonly fullInMs: number;
+  readonly entries: readonly Entry[];
+  readonly refusals: readonly RefusalCount[];
+}
+
+export interface OpenOptions {
+  /** Told, once for each kind, of values that cannot be reported; the console unless it is given. */
+  warn?: (problem: DeviceError) => unknown;
+  /** Another fetch, for a proxy or a test. */
+  fetcher?: typeof fetch;
+}
+
+export interface CreateOptions extends OpenOptions {
+  /** An installer's word that this person's device has never reported; else it is first silent. */
+  firstInstall?: boolean;
+}
+
+export interface EnrolOptions {
+  /** Accept these terms only. */
+  pin?: string;
+  /** Enrol over plain http, where the network is trusted. */
+  plainHttp?: boolean;
+  signal?: AbortSignal;
+}
+
+/** A device that lives in a store; what it promises is in docs/device.md. */
+export class Device {
+  private constructor();
+
+  /** Make a device in an empty store: for installers, once. */
+  static create(store: Store, options?: CreateOptions): Promise<Device>;
+
+  /** Open the device that lives in this store. It never makes one. */
+  static open(store: Store, options?: OpenOptions): Promise<Device>;
+
+  /** What was agreed at enrolment; null before, and after leaving. */
+  get terms(): Terms | null;
+
+  /** Hold this value from now on: a label by its name or index, or a number; null: there is none. */
+  observe(value: string | number | null): void;
+
+  /** Call `read` for the value whenever one is reported; it must return it at once. */
+  follow(read: () => string | number | null): void;
+
+  status(): Status;
+
+  /** Agree on a stream's terms, once; the token is empty where anyone may enrol. */
+  enrol(url: string, stream: string, token: string, options?: EnrolOptions): Promise<Terms>;
+
+  /** Leave the stream; resolve with whether the collector could be told. What was spent is kept. */
+  leave(options?: { signal?: AbortSignal }): Promise<boolean>;
+
+  /** Milliseconds until the next report, with slots: wake the device then, and `poll`. Else null. */
+  dueInMs(): Promise<number | null>;
+
+  /** Take the device's turn, if it comes within so many seconds; or ask for rounds, and answer. */
+  poll(wait?: number, signal?: AbortSignal): Promise<Heard>;
+
+  /** Go on until the signal says stop, or the device has left, whatever goes wrong. */
+  run(
+    signal: AbortSignal,
+    tell?: (heard: Heard) => unknown,
+    complain?: (fault: DeviceError) => unknown,
+  ): Promise<void>;
+
+  /** Put on disk what can be, and let go of the store. */
+  close(): Promise<void>;
+}
+
+/** Any error of a device: a code of docs/protocol.md or of the device, and the facts of the case. */
+export class DeviceError extends Error {
+  constructor(code: string, facts?: Record<string, unknown>);
+  readonly code: string;
+  readonly facts: Record<string, unknown>;
+}
+
+/** The device said no to something that the collector asked, or the collector to the device. */
+export class Refused extends DeviceError {}
+
+/** The collector wants something that this device did not, or cannot, agree to. */
+export class TermsRefused extends DeviceError {}
+
+/** The ledger cannot be read or written, so the device keeps silent. */
+export class LedgerUnusable extends DeviceError {}
+
+/** No answer. Whether the request arrived is not known. */
+export class Unreachable extends DeviceError {}
+
+/** The clocks by which a device in a store counts time. */
+export interface Clock {
+  wallMs(): number;
+  steadyMs(): number;
+  boot(): string | null;
+  /** Whether the steady clock begins anew with each page load. */
+  readonly endsWithPage?: boolean;
+}
+
+/** A debit with its report; with none where the past is unknown, or its stream was left. */
+export interface Entry {
+  t: number;
+  round: string;
+  nano: number;
+  report: Uint8Array | null;
+  ownMs: number;
+  atMs: number;
+}
+
+export interface RefusalCount {
+  code: string;
+  times: number;
+  lastMs: number;
+  detail: string;
+}
+
+/** All that a device remembers: structured data, with bytes as `Uint8Array`. */
+export interface Memory {
+  format: number;
+  commits: number;
+  pastKnown: boolean;
+  entries: Entry[];
+  refusals: RefusalCount[];
+  [member: string]: unknown;
+}
+
+/** A transaction under way, alone on the memory. */
+export interface Change {
+  memory: Memory;
+  /** Whether the memory is no older copy; if it may be, everything counts as spent. */
+  vouchedFor: boolean;
+  /** Whether there is something to commit. */
+  made: boolean;
+}
+
+/** Where a device lives. To read, decide and commit is one transaction, all others locked out. */
+export interface Store {
+  readonly name: string;
+  readonly clock: Clock;
+  /** Keep a new memory; refuse if there is one. */
+  create(memory: Memory): Promise<void>;
+  load(): Promise<Memory>;
+  /** Call `act`, which does not wait; resolve when what it changed is on disk. */
+  change<T>(act: (change: Change) => T): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** A device in IndexedDB: for pages, workers and service workers of a secure origin. */
+export class IndexedDbStore implements Store {
+  constructor(name: string);
+  readonly name: string;
+  readonly clock: Clock;
+  create(memory: Memory): Promise<void>;
+  load(): Promise<Memory>;
+  change<T>(act: (change: Change) => T): Promise<T>;
+  close(): Promise<void>;
+  /** Delete a memory that was never enrolled. */
+  discard(): Promise<void>;
+}
+
+/** A store that forgets everything with the process: for tests. */
+export class MemoryStore implements Store {
+  constructor(name?: string);
+  readonly name: string;
+  readonly clock: Clock;
+  create(memory: Memory): Promise<void>;
+  load(): Promise<Memory>;
+  change<T>(act: (change: Change) => T): Promise<T>;
+  close(): Promise<void>;
+}
