@@ -2,11 +2,11 @@
 
     .venv/bin/python benchmarks/fleet.py [--quick] [--json] [--write]
 
-For each mechanism a real `ldpstream serve` runs two streams with the same parameters, one with open
-and one with roster selection, and two fleets of real devices answer it over loopback: on the roster
-each with a connection of its own, with open selection through a gateway. Then the same mechanism is
-simulated on the same stream many times. If all is right, the live run is one more draw of the same
-experiment: its error must lie where those of simulated runs lie.
+For each mechanism a real `ldpstream serve` runs three streams with the same parameters, with slots,
+open and roster selection, and fleets of real devices answer it over loopback: on the roster each
+with a connection of its own, else through a gateway. Then the same mechanism is simulated on the
+same stream many times, with the same selection. If all is right, the live run is one more draw of
+the same experiment: its error must lie where those of simulated runs lie.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.serving import TOKEN, serving
 
 PAGE = Path(__file__).parents[1] / "docs" / "fleet.md"
-KINDS = ("open", "roster")
+KINDS = ("slots", "open", "roster")
 MECHANISMS = ("lpu", "lpf")
 EPSILON = 1.0
 WINDOW = 10
 COVERED = 0.95
 ENROLLING_PER_SECOND = 80
-"""Enrolments on both streams together; on a roster each is a commit."""
+"""Enrolments on all streams together; on a roster each is a commit."""
 
 STREAM = """
 [[stream]]
@@ -125,7 +125,7 @@ def main() -> None:
 
 
 def compare(mechanism: str, setting: Setting) -> list[Row]:
-    enrolling = timedelta(seconds=6 + 2 * setting.devices / ENROLLING_PER_SECOND)
+    enrolling = timedelta(seconds=6 + len(KINDS) * setting.devices / ENROLLING_PER_SECOND)
     start = datetime.now(UTC) + enrolling
     streams = [
         STREAM.format(
@@ -144,22 +144,26 @@ def compare(mechanism: str, setting: Setting) -> list[Row]:
         serving(Path(folder), *streams) as url,
     ):
         outcomes = asyncio.run(live(url, setting, start))
-    simulated = simulate(
+    return [
+        beside(mechanism, kind, outcome, simulated(mechanism, kind, setting))
+        for kind, outcome in zip(KINDS, outcomes, strict=True)
+    ]
+
+
+def simulated(mechanism: str, kind: str, setting: Setting) -> Simulation:
+    return simulate(
         setting.source(),
         mechanism,
         epsilon=EPSILON,
         window=WINDOW,
         oracle="grr",
+        selection=kind,
         repeats=setting.repeats,
     )
-    return [
-        beside(mechanism, kind, outcome, simulated)
-        for kind, outcome in zip(KINDS, outcomes, strict=True)
-    ]
 
 
 async def live(url: str, setting: Setting, start: datetime) -> list[Outcome]:
-    """Both fleets at once, from before the first timestamp to after the last."""
+    """All fleets at once, from before the first timestamp to after the last."""
     fleets = [
         asyncio.create_task(take_part(url, kind, setting, start, seed))
         for seed, kind in enumerate(KINDS)
@@ -176,7 +180,7 @@ async def take_part(url: str, kind: str, setting: Setting, start: datetime, seed
         source=setting.source(),
         devices=setting.devices,
         seconds=(end - datetime.now(UTC)).total_seconds(),
-        gateway=kind == "open",
+        gateway=kind != "roster",
         seed=seed,
     )
 
@@ -266,8 +270,8 @@ A real `ldpstream serve`, and {setting.devices:,} real devices on each stream, o
 {setting.timestamps} timestamps of
 {setting.interval:g} s, epsilon {EPSILON:g}, w = {WINDOW}, GRR, the sine stream with two labels. \
 On the roster every device has a
-connection of its own; in the open a gateway listens for all and passes on batches. Beside it
-the same mechanism on the same stream in `simulate`, {setting.repeats:,} runs. If the live system \
+connection of its own; else a gateway passes on batches. Beside it the same mechanism on the same
+stream in `simulate` with the same selection, {setting.repeats:,} runs. If the live system \
 does what the
 simulation does, its run is one more draw of the same experiment: its error, as a ratio to the mean
 of the simulated ones, lies in the range of the middle 95 % of them in 19 of 20 cases. Here:

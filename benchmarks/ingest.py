@@ -218,7 +218,7 @@ def signed(
     reports = rng.integers(0, 2, (number, report_bytes), np.uint8)
     reports[:, 0] = 1
     prefix = report_prefix(stream, pin, round_name)
-    words = Signers(DeviceKeys(MASTER, stream), devices).mac_words(prefix, reports)
+    words = Signers(DeviceKeys(MASTER, stream), devices).hashes.mac_words(prefix, reports)
     macs = np.ascontiguousarray(words.T, ">u4").view(np.uint8)
     return np.concatenate([devices, macs, reports], axis=1)
 

@@ -55,11 +55,10 @@ FIGURES = PAGE.with_suffix(".json")
 ATTACK = "\n## Under attack\n"
 """Where the second part of the page begins, which a run of its own writes."""
 STREAM = "soak"
-INTERVAL = 20.0
-WHY_SO_LONG = """at each, all
-devices are woken up to four times and all of them report. With 5 s, beside the machine's other
-work, most of them came too late for their round."""
-MECHANISM = "lba"
+INTERVAL = 5.0
+MECHANISM = "lpf"
+UNASKED = ("lpu", "lpf")
+"""Mechanisms whose devices report in slots."""
 WINDOW = 10
 LABELS = 4
 LOSS = 0.05
@@ -85,7 +84,7 @@ interval = "{interval_ms}ms"
 start = {start}
 mechanism = "{mechanism}"
 oracle = "grr"
-selection = "open"
+selection = "{selection}"
 population = {devices}
 """
 
@@ -101,6 +100,11 @@ class Setting:
     kill_every: float = KILL_EVERY
     seed: int = 0
     under_attack: bool = False
+
+    @property
+    def selection(self) -> str:
+        """Slots, except with mechanisms that must ask."""
+        return "slots" if self.mechanism in UNASKED else "open"
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,7 @@ class Soaked:
             "seconds": round(self.outcome.seconds, 1),
             "interval": self.setting.interval,
             "mechanism": self.setting.mechanism,
+            "selection": self.setting.selection,
             "refused": self.outcome.refused,
             **self.attack,
         }
@@ -291,6 +296,7 @@ class Collector:
             interval_ms=round(1000 * setting.interval),
             start=start.isoformat(timespec="milliseconds"),
             mechanism=setting.mechanism,
+            selection=setting.selection,
             devices=setting.devices,
         )
         self._serving = CollectorProcess.of(self.folder, HEAD + text, ENROLMENT)
@@ -409,17 +415,17 @@ other work.
 {found.devices:,} real devices, each with a ledger and a connection of its own, against one
 `ldpstream serve` with its store on disk, for {soaked.outcome.seconds:.0f} s: \
 {setting.mechanism.upper()}, epsilon 1, w = {WINDOW},
-{LABELS} labels, GRR, open selection. {LOSS:.0%} of requests and {LOSS:.0%} of responses are lost. \
-The collector is
+{LABELS} labels, GRR, selection by {setting.selection}. {LOSS:.0%} of requests and {LOSS:.0%} of \
+responses are lost. The collector is
 killed (SIGKILL) at a random instant, every {setting.kill_every:g} s on average, and started again \
 on the same port and
 store; every fourth time it stays away for a whole timestamp. Timestamps last \
-{setting.interval:g} s: {WHY_SO_LONG}
+{setting.interval:g} s.
 
 | judged afterwards, from files alone | |
 |---|---:|
 | kills | {found.kills} |
-| **violations**: windows of w timestamps beyond epsilon in any ledger; reports that left \
+| **violations**: spans of w intervals of own time beyond epsilon in any ledger; reports that left \
 without their debit, or in other bytes the second time | {found.violations} |
 | **lost**: acknowledged reports that are not in the tally | {found.lost} |
 | **double counted**: support in a tally beyond that of all distinct reports sent | \

@@ -35,16 +35,28 @@ def _tables(results: dict[str, Any]) -> str:
             _table(results["spark"]["rows"]),
             "**Faults**: kill -9 in the middle of a round." + _conditions("faults", results),
             _table(results["faults"]["rows"]),
+            "**A device in a day**: slots, in which it reports unasked, against long polls of"
+            " 30 s, by which it hears of rounds. The bytes are those of HTTP, both ways together,"
+            " counted on the socket of a real collector; the rest is arithmetic."
+            + _conditions("wire", results),
+            _table(results["wire"]["rows"]),
+            "**A million devices** with slots in one process (`ldpstream fleet --simulated`:"
+            " arrays instead of ledger files), which sends their reports in batches, against one"
+            " collector with SQLite. Late are reports whose round was over. Memory is the most"
+            " that each process has held; the fleet holds every user's value besides. They had"
+            " enrolled before, one by one over HTTP." + _conditions("million", results),
+            _table(results["million"]["rows"]),
             f"**Sizes**, extrapolated from the tables above: timestamps of"
             f" {sizing.INTERVAL_SECONDS // 60} minutes, a device reports once in {sizing.WINDOW} of"
             f" them, reports come up to {sizing.PEAK} times faster than on the average, everything"
             f" is used to {sizing.SHARE:.0%} of what was measured on one core, a round is counted"
             f" {sizing.TALLY_SECONDS} s after a burst, the log keeps {sizing.RETENTION_HOURS} hours"
             f" on {sizing.REPLICAS} servers. Collectors are for devices that send each report by"
-            " itself, or for gateways that send 1,000 at once; announcing rounds to devices is not"
-            " in it. Measured: the rate of a collector, of a log, of an"
-            " engine's core, bytes in the log. Computed: a request's bytes. Not measured: any of it"
-            " on more than one machine.",
+            " itself, or for gateways that send 1,000 at once. With slots nothing is announced;"
+            f" with open selection or a roster, collectors that each hold {sizing.LISTENERS:,} long"
+            " polls announce rounds. Measured: the rate of a collector, of a log, of an engine's"
+            " core, bytes in the log and of a report with its answer. Not measured: any of it on"
+            " more than one machine.",
             _table(results["sizing"]),
         ]
     )

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from scaling.load import signed, singles
-
 DEVICES = (1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 INTERVAL_SECONDS = 600
 WINDOW = 20
@@ -19,6 +17,8 @@ SHARE = 0.5
 """The share of a measured rate that is planned with."""
 RETENTION_HOURS = 24
 REPLICAS = 3
+LISTENERS = 10_000
+"""Long polls that a collector holds, unless its configuration says otherwise."""
 TALLY_SECONDS = 30
 """How long after its deadline a round may be counted, if all of it came in a burst."""
 
@@ -38,6 +38,8 @@ class Measured:
     """Bytes of a report in the log."""
     count_microseconds: float
     """Microseconds of a core of a Spark executor for a report."""
+    report_bytes: int
+    """Bytes of HTTP for a report and its answer."""
 
 
 def table(measured: Measured) -> list[dict[str, Any]]:
@@ -59,12 +61,6 @@ def _row(devices: int, measured: Measured) -> dict[str, Any]:
         "log_partitions": math.ceil(peak / (SHARE * measured.append_rate)),
         "engine_cores": math.ceil(core_seconds / (SHARE * TALLY_SECONDS)),
         "log_gb": round(stored / 1e9, 1),
-        "bytes_per_device_per_day": round(request_bytes() * rounds_a_day / WINDOW),
+        "bytes_per_device_per_day": round(measured.report_bytes * rounds_a_day / WINDOW),
+        "collectors_to_announce": math.ceil(devices / LISTENERS),
     }
-
-
-def request_bytes() -> int:
-    """Return the bytes of a single report on the wire, without TCP, TLS and announcements."""
-    path = "/v1/streams/regions/rounds/1000-publication/reports"
-    (request,) = singles(signed("regions", "0" * 64, "1000-publication", 10, 1, 1)).requests(path)
-    return len(request)

@@ -26,7 +26,7 @@ from ldpstream.bridges.mqtt import MqttBridge
 from ldpstream.cli import run
 from ldpstream.device import Device, Unreachable
 from ldpstream.device.batches import BATCH
-from ldpstream.device.exchange import Request, Response
+from ldpstream.device.exchange import Connect, Request, Response
 from ldpstream.device.mqtt import Broker, MqttTransport, hang_up
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import ListRounds, SubmitReport
@@ -147,6 +147,8 @@ class Narrow:
         self.taken += request.body
         accepted = len(request.body) // 40
         return Response(200, {}, b'{"accepted": %d, "repeated": 0, "refused": {}}' % accepted)
+
+    def connect(self, url: str, step: Connect) -> None: ...
 
     def close(self) -> None: ...
 

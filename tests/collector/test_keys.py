@@ -92,7 +92,7 @@ def test_whose_slot_it_is_can_be_recomputed_for_many(rows: int, window: int) -> 
         expected = [is_turn(keys.of(device.tobytes()), window, t) for device in devices]
         assert Signers(keys, devices).are_due(window, t).tolist() == expected
     epoch, own = 3, [keys.of(device.tobytes()) for device in devices]
-    slots = Signers(keys, devices).slots(window, epoch)
+    slots = Signers(keys, devices).hashes.slots(window, epoch)
     assert slots.tolist() == [slot_of(key, window, epoch) for key in own]
 
 

@@ -202,10 +202,11 @@ def test_a_clock_that_was_far_ahead_for_a_moment_does_not_silence_it(
 ) -> None:
     device.session.account.label.correct(START_MS + 10**6 * INTERVAL_MS)
     live(bench, device, WINDOW + 1)
-    assert len(bench.collector.sent) == 1
+    before = len(bench.collector.sent)
+    assert before >= 1
     device.session.account.label.correct(bench.clock.wall)
     live(bench, device, 2 * WINDOW)
-    assert len(bench.collector.sent) >= 2
+    assert len(bench.collector.sent) > before
 
 
 @pytest.mark.parametrize("now_ms", [0, 1, 1 << 52])

@@ -22,7 +22,7 @@ from scipy.stats import chi2
 from ldpstream.cli import run
 from ldpstream.device import AsyncDevice, Refused, Unreachable, session
 from ldpstream.device.account import Submission
-from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.exchange import Connect, Request, Response, unreachable
 from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
 from ldpstream.device.status import read_status
@@ -46,6 +46,7 @@ from ldpstream.fleet.weather import Line, Weather
 from ldpstream.lab.simulation import simulate
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.messages import SubmitReport
 from ldpstream.protocol.terms import Terms
 from ldpstream.streams.synthetic import constant, sin
@@ -116,6 +117,8 @@ class Counting:
     async def send(self, url: str, request: Request) -> Response:
         self.arrived += 1
         return Response(200, {}, b"")
+
+    async def connect(self, url: str, step: Connect) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -226,7 +229,8 @@ class Losing(Counting):
 def enrolled(path: Path, transport: Counting, terms: Terms) -> AsyncDevice:
     device = AsyncDevice.create(path, first_install=True, transport=transport)
     account = device.session.account
-    account.enrol(account.number, Enrolment("http://x", terms, bytes(32), "open", 0))
+    number = number_of(account.enrolment_secret("http://x", terms.stream))
+    account.enrol(Enrolment("http://x", terms, number, bytes(32), 0))
     return device
 
 
@@ -461,7 +465,8 @@ def test_a_fleet_lives_through_bad_weather(collector: str, gateway: bool) -> Non
     plan = Plan(collector, "sin", TOKEN, source, 60, PATIENCE, rough, gateway)
     outcome = asyncio.run(_until(plan, lambda seen: len(seen) >= 6 and _received(seen) > 20))
     assert outcome.delivered > 10
-    known = {"budget-spent", "unreachable", "collector-refused", "round-past"}
+    late = {"round-past", "round-closed"}  # on a busy machine
+    known = {"budget-spent", "unreachable", "collector-refused", *late}
     assert set(outcome.refused) <= known
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,9 +10,10 @@ import typer
 from ldpstream.cli import options, sources
 from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import Row, print_rows, stages
+from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
-    from ldpstream.fleet.fleet import Outcome
+    from ldpstream.fleet.fleet import Outcome, Plan
     from ldpstream.fleet.reader import Judged
 
 _WEATHER = "Network faults and churn"
@@ -53,6 +55,18 @@ def command(
             "--gateway", help="one gateway listens for all devices and sends reports in batches"
         ),
     ] = False,
+    simulated: Annotated[
+        bool,
+        typer.Option(
+            "--simulated",
+            help="devices as arrays, without ledger files; for streams with slots, and always"
+            " above 20,000 devices",
+        ),
+    ] = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="file that keeps simulated devices, so that they enrol once"),
+    ] = None,
     plain_http: Annotated[
         bool,
         typer.Option(
@@ -65,10 +79,18 @@ def command(
     ] = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Run real devices that follow a stream; print the error of what the collector releases."""
-    from ldpstream.fleet.fleet import Plan, run_fleet
+    """Run real devices that follow a stream; print the error of what the collector releases.
+
+    More than 20,000 devices are simulated, which needs a stream with slots: their state is held in
+    arrays, their reports are drawn and signed together, and nothing is written before they end.
+    """
+    from ldpstream.fleet.fleet import MOST_REAL, Plan, run_fleet
     from ldpstream.fleet.weather import Weather
 
+    simulated = simulated or devices > MOST_REAL
+    if state is not None and not simulated:
+        expected = "it with simulated devices: add --simulated"
+        raise Mistake(Problem.OPTION, option="--state", given=state, expected=expected)
     users = devices if source.built_in else None
     stream = source.open(labels=labels, users=users, timestamps=timestamps, seed=seed)
     plan = Plan(
@@ -83,10 +105,12 @@ def command(
         plain_http=plain_http,
         read_token=read_token,
         seed=seed,
+        simulated=simulated,
+        state=state,
     )
-    with stages(f"{devices} devices") as show:
+    with stages(f"{devices} {'simulated ' if simulated else ''}devices") as show:
         outcome = run_fleet(plan, show, _ignore if as_json else _tell)
-    print_rows([_row(plan.stream, outcome)], as_json=as_json)
+    print_rows([_row(plan, outcome)], as_json=as_json)
 
 
 def _ignore(judged: Judged) -> None: ...
@@ -100,11 +124,12 @@ def _tell(judged: Judged) -> None:
     )
 
 
-def _row(stream: str, outcome: Outcome) -> Row:
+def _row(plan: Plan, outcome: Outcome) -> Row:
     metrics = outcome.metrics
     return {
-        "stream": stream,
+        "stream": plan.stream,
         "devices": outcome.devices,
+        "simulated": plan.simulated,
         "seconds": round(outcome.seconds, 3),
         "timestamps": outcome.timestamps,
         "reports": outcome.delivered,

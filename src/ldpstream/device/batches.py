@@ -40,7 +40,7 @@ def pass_on(
     while first < len(records):
         part = records[first : first + most]
         request = Request.of(SubmitBatch(stream, round_name, b"".join(part), proof))
-        response = yield from _insist(request, pause, give_up)
+        response = yield from insist(request, pause, give_up)
         if response is None:
             break
         if response.status == TOO_LARGE and len(part) > 1:
@@ -51,7 +51,7 @@ def pass_on(
     return decided
 
 
-def _insist(
+def insist(
     request: Request, pause: Callable[[int], float], give_up: Callable[[], bool]
 ) -> Conversation[Response | None]:
     """Retry with backoff until the answer is neither 429 nor 5xx; return None if given up."""

@@ -314,7 +314,7 @@ class Session:
     def _run(self, wait: int, tell: Callable[[Heard], None]) -> Conversation[None]:
         failures, enrolment = 0, self.account.enrolled
         while not self._stop():
-            asked_ms = self._clock.steady_ms()
+            asked_ms, before = self._clock.steady_ms(), self._serial
             try:
                 self.account.refresh()
                 if self.account.enrolled != enrolment:
@@ -330,7 +330,7 @@ class Session:
             tell(heard)
             if not heard.delivered and self._clock.steady_ms() - asked_ms < 1000:
                 # Do not flood a collector that answers long polls at once.
-                yield self._pause(1, LEAST_PAUSE)
+                yield self._pause(1, FIRST_PAUSE if heard.serial == before else LEAST_PAUSE)
 
     def _deliver(self, submission: Submission, heard: Heard) -> Conversation[None]:
         """Send a report until it arrives, is refused, or its round or its timestamp is over."""

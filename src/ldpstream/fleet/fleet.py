@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ldpstream.device import AsyncDevice, Refused, Terms, Unreachable
 from ldpstream.device.async_transport import AsyncHttpTransport
@@ -37,6 +37,8 @@ ENROLLING_AT_ONCE = 64
 ENROLLING_BESIDE = 8
 """The limit while other devices already report, which must not wait for long."""
 LONGEST_POLL = 30
+MOST_REAL = 20_000
+"""Devices that a command makes real, each with a ledger file; more of them are simulated."""
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how much of it is done, and the total (0: unknown)."""
@@ -67,6 +69,10 @@ class Plan:
     """Whether devices enrol over plain http outside of this machine."""
     folder: Path | None = None
     """Where the devices' files are kept; None: in memory, and gone at the end."""
+    simulated: bool = False
+    """Whether devices are arrays (`simulated/`); a stream with slots is needed."""
+    state: Path | None = None
+    """Where simulated devices are kept; None: in memory, and gone at the end."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +114,23 @@ class _Member:
             await asyncio.wait([self.task])
 
 
+class Speaker(Protocol):
+    """What sends the reports of all devices, and counts what became of them."""
+
+    delivered: int
+    undelivered: int
+    refused: Counter[str]
+
+    async def run(self) -> None: ...
+
+
 class Fleet:
     """A fleet of devices that runs a plan once."""
+
+    @property
+    def most_connections(self) -> int:
+        """How many connections are open at most: each device keeps one."""
+        return self._plan.devices
 
     def __init__(
         self,
@@ -142,7 +163,7 @@ class Fleet:
 
     async def run(self) -> Outcome:
         """Enrol the devices, run them for the plan's seconds, and judge what was released."""
-        allow_connections(self._plan.devices)  # each keeps one open
+        allow_connections(self.most_connections)
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._transport.close)
             self._folder = stack.enter_context(_folder(self._plan.folder))
@@ -179,7 +200,7 @@ class Fleet:
             stopping.cancel()
             await asyncio.wait([working, stopping])
 
-    async def _prepare(self) -> tuple[Terms, Gateway | None]:
+    async def _prepare(self) -> tuple[Terms, Speaker | None]:
         """Enrol the devices, only the first of them if the others follow gradually."""
         terms = await self._enrol_first()
         if not self._plan.gradual:
@@ -230,7 +251,10 @@ class Fleet:
     def _value(self, user: int, t: int) -> Value | None:
         """Return what a user holds: a label, or the number of that level in a stream of numbers."""
         index = self._users.value(user, t)
-        return index if index is None or self._levels is None else self._levels.value(index)
+        return None if index is None else self._held(index)
+
+    def _held(self, index: int) -> Value:
+        return index if self._levels is None else self._levels.value(index)
 
     async def _join(self, user: int) -> _Member:
         self._made += 1
@@ -249,7 +273,7 @@ class Fleet:
         plan = self._plan
         await device.enrol(plan.url, plan.stream, plan.token, plain_http=plan.plain_http)
 
-    async def _take_part(self, terms: Terms, reader: Reader, gateway: Gateway | None) -> None:
+    async def _take_part(self, terms: Terms, reader: Reader, gateway: Speaker | None) -> None:
         if gateway is not None:
             workers = [asyncio.create_task(gateway.run())]
             if self._plan.gradual:
@@ -336,7 +360,7 @@ def run_fleet(
     """
 
     async def live() -> Outcome:
-        fleet = Fleet(plan, progress, watch)
+        fleet = _kind(plan)(plan, progress, watch)
         with contextlib.suppress(ValueError, RuntimeError):  # only the main thread gets signals
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, fleet.stop)
@@ -346,6 +370,14 @@ def run_fleet(
         return asyncio.run(live())
     except StoppedEarly:
         raise KeyboardInterrupt from None
+
+
+def _kind(plan: Plan) -> type[Fleet]:
+    if not plan.simulated:
+        return Fleet
+    from ldpstream.fleet.simulated.fleet import SimulatedFleet
+
+    return SimulatedFleet
 
 
 def file_name(number: int) -> str:

@@ -10,27 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from functools import partial
 
 from ldpstream.device import AsyncDevice, LedgerUnusable, Refused, Unreachable
 from ldpstream.device.account import Account, Outcome, Submission
-from ldpstream.device.answers import now_in, read_object, refusal_in
-from ldpstream.device.backoff import pause_after, system_jitter
-from ldpstream.device.batches import BATCH, pass_on
-from ldpstream.device.exchange import (
-    PATIENCE,
-    AsyncTransport,
-    Request,
-    Response,
-    drive_async,
-    sleep_async,
-)
+from ldpstream.device.answers import read_object, refusal_in
+from ldpstream.device.batches import BATCH
+from ldpstream.device.exchange import PATIENCE, AsyncTransport, Request
 from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
 from ldpstream.errors import Mistake, Problem
+from ldpstream.fleet.deliveries import Deliveries, backoff
 from ldpstream.machine_clock import SystemClock
 from ldpstream.protocol.limits import LONGEST_WAIT
 from ldpstream.protocol.messages import ListRounds
@@ -49,20 +39,21 @@ LAST_CALL = 0.3
 drawn but arrives too late spends budget for nothing."""
 
 
-@dataclass
-class Gateway:
+class Gateway(Deliveries):
     """A gateway for a stream in which all devices hear the same: open selection, or slots."""
 
-    transport: AsyncTransport
-    url: str
-    stream: str
-    online: Callable[[], Iterable[AsyncDevice]]
-    delivered: int = 0
-    undelivered: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
-    clock: SystemClock = field(default_factory=SystemClock)
-    _serial: int = 0
-    _answered_t: int = 0
+    def __init__(
+        self,
+        transport: AsyncTransport,
+        url: str,
+        stream: str,
+        online: Callable[[], Iterable[AsyncDevice]],
+    ) -> None:
+        super().__init__(transport, url, stream, heard=self._set_label_time)
+        self.online = online
+        self.clock = SystemClock()
+        self._serial = 0
+        self._answered_t = 0
 
     def check(self) -> None:
         """Refuse a stream with a roster, which asks each device by itself."""
@@ -85,7 +76,7 @@ class Gateway:
                 failures = 0
             except (Unreachable, Refused):
                 failures += 1
-                await asyncio.sleep(_pause(failures))
+                await asyncio.sleep(backoff(failures))
 
     def _speaker(self) -> Account | None:
         """Any device that is online: by its key the gateway may hear of a private stream."""
@@ -181,47 +172,19 @@ class Gateway:
         def round_is_over() -> bool:
             return account.label.now_ms() >= one.round.deadline_ms or time.monotonic() > end
 
-        decided = await drive_async(
-            pass_on(self.stream, one.round.name, records, _pause, round_is_over, account.proof()),
-            partial(self.transport.send, self.url),
-            sleep_async,
-        )
-        for teller, _ in reports:
-            teller.session.value.tell()
-        first = 0
-        for part in decided:
-            self._count(part.response, reports[first : first + part.number])
-            first += part.number
-        if given_up := len(reports) - first:
-            self.undelivered += given_up
-            self.refused[Problem.UNREACHABLE.code] += given_up
+        judged = await self.send(one.round.name, records, round_is_over, account.proof())
+        for (device, one), arrived in zip(reports, judged, strict=True):
+            device.session.value.tell()
+            if arrived:
+                device.session.account.arrived(one.round)
 
-    def _count(self, response: Response, reports: list[tuple[AsyncDevice, Submission]]) -> None:
-        answer = read_object(response, "batch") if response.status == 200 else {}
-        accepted, repeated = answer.get("accepted"), answer.get("repeated")
-        if not (isinstance(accepted, int) and isinstance(repeated, int)):
-            self.undelivered += len(reports)
-            refusal = refusal_in(response, "the reports of a round")
-            self.refused[refusal.problem.code] += len(reports)
-            return
-        for device, one in reports:
-            device.session.account.arrived(one.round)
-        speaker, now_ms = self._speaker(), now_in(response)
-        if speaker is not None and now_ms is not None:
+    def _set_label_time(self, now_ms: int) -> None:
+        speaker = self._speaker()
+        if speaker is not None:
             speaker.label.correct(now_ms)
-        counted = max(0, min(accepted + repeated, len(reports)))
-        self.delivered += counted
-        self.undelivered += len(reports) - counted
-        refused = answer.get("refused")
-        if isinstance(refused, dict):
-            self.refused.update({code: n for code, n in refused.items() if isinstance(n, int)})
 
 
 def _is_last_call(device: AsyncDevice, asked: Round) -> bool:
     account = device.session.account
     margin_ms = LAST_CALL * account.enrolled.terms.interval_ms
     return account.label.now_ms() > asked.deadline_ms - margin_ms
-
-
-def _pause(failures: int) -> float:
-    return pause_after(failures, 0.1, 0.0, system_jitter)

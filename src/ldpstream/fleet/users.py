@@ -41,10 +41,14 @@ class Users:
 
     def value(self, user: int, t: int) -> int | None:
         """Return the label of a user at t, or None if that is too long ago."""
+        values = self.values(t)
+        return None if values is None else int(values[user])
+
+    def values(self, t: int) -> NDArray[Any] | None:
+        """Return the label of each user at t, or None if that is too long ago."""
         if t not in self._values:
             self._advance_to(t)
-        values = self._values.get(t)
-        return None if values is None else int(values[user])
+        return self._values.get(t)
 
     def counts(self, t: int) -> Counts | None:
         """Return how many users hold each label at t; None before the first t asked for."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.arrays import Counts
+from ldpstream.arrays import Bytes, Counts
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Reports, Support
-from ldpstream.oracles.device_half import DeviceHalf
+from ldpstream.oracles.device_half import WIRE_VERSION, DeviceHalf, Randomiser
 
 
 class LabHalf(ABC):
@@ -63,6 +63,22 @@ class LabHalf(ABC):
 
     @abstractmethod
     def _supporting(self, values: NDArray[Any], seed: np.uint64) -> Reports: ...
+
+
+def encode_table(reports: Reports, device: Randomiser[Any]) -> Bytes:
+    """Return reports of a laboratory half in the wire format of its device half, one in each row.
+
+    >>> from ldpstream.oracles import Oracle
+    >>> from ldpstream.privacy.epsilon import Epsilon
+    >>> encode_table(np.array([2, 300]), Oracle.GRR.device(400, Epsilon.of(1))).tolist()
+    [[1, 2, 0], [1, 44, 1]]
+    """
+    # Every report is a row of numbers, whose little-endian bytes are its payload, and zeros.
+    little = np.ascontiguousarray(reports, reports.dtype.newbyteorder("<"))
+    table = np.empty((len(reports), device.report_bytes), np.uint8)
+    table[:, 0] = WIRE_VERSION
+    table[:, 1:] = little.view(np.uint8).reshape(len(reports), -1)[:, : device.payload_bytes]
+    return table
 
 
 def check_values(values: NDArray[Any], labels: int) -> None:

@@ -36,8 +36,7 @@ class Account:
 def read_account(path: Path) -> Account:
     """From a file that was made with history."""
     with reading(path) as connection:
-        ((number,),) = connection.execute("SELECT number FROM device")
-        ((terms,),) = connection.execute("SELECT terms FROM enrolment")
+        ((number, terms),) = connection.execute("SELECT number, terms FROM enrolment")
         rows = connection.execute(
             f"SELECT {COLUMNS} FROM history UNION ALL SELECT {COLUMNS} FROM ledger"
         ).fetchall()

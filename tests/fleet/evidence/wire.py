@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ldpstream.device.exchange import AsyncTransport, Request, Response
+from ldpstream.device.exchange import AsyncTransport, Connect, Request, Response
 from ldpstream.protocol.messages import DEVICE_HEADER
 
 SENT = 0
@@ -57,6 +57,9 @@ class WireLog:
         response = await self._transport.send(url, request)
         self._write(request, response.status)
         return response
+
+    async def connect(self, url: str, step: Connect) -> None:
+        await self._transport.connect(url, step)
 
     def _write(self, request: Request, status: int) -> None:
         name = request.path.split("/")[-2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+from collections.abc import Callable
 from functools import cache, cached_property
 
 import numpy as np
@@ -90,31 +91,15 @@ class Signers:
                 np.bool_,
             )
         given = as_words(np.ascontiguousarray(macs))
-        same: Flags = np.bitwise_or.reduce(self.mac_words(prefix, reports) ^ given, axis=0) == 0
+        found = self.hashes.mac_words(prefix, reports)
+        same: Flags = np.bitwise_or.reduce(found ^ given, axis=0) == 0
         return same
 
     def are_due(self, window: int, t: int) -> Flags:
         """Whose turn timestamp t is."""
         if not self._side_by_side:
             return np.array([is_turn(key, window, t) for key in self._keys])
-        epoch = epoch_of(t, window)
-        due: Flags = self.slots(window, epoch) == t % window
-        if begins_epoch(t, window):
-            before = self.slots(window, epoch - 1).astype(np.int64)
-            due &= ~comes_earlier(t % window, before, window)
-        return due
-
-    def mac_words(self, prefix: bytes, reports: Bytes) -> HashWords:
-        """The MACs of many reports, with a column for each MAC."""
-        return _both_passes(*self._states, _message(prefix, reports))[: MAC_BYTES // 4]
-
-    def slots(self, window: int, epoch: int) -> NDArray[np.uint64]:
-        """The slot of each device in an epoch."""
-        none = np.empty((len(self._devices), 0), np.uint8)
-        words = _both_passes(*self._states, _message(slot_message(epoch), none))
-        high, low = words[0].astype(np.uint64), words[1].astype(np.uint64)
-        slots: NDArray[np.uint64] = (high << np.uint64(32) | low) % np.uint64(window)
-        return slots
+        return due(self.hashes.slots, window, t)
 
     @property
     def _side_by_side(self) -> bool:
@@ -125,11 +110,52 @@ class Signers:
         return [self._all.of(device.tobytes()) for device in self._devices]
 
     @cached_property
-    def _states(self) -> tuple[HashWords, HashWords]:
-        """The states of both passes after each key's block."""
-        blocks = np.zeros((BLOCK_WORDS, len(self._devices)), np.uint32)
-        blocks[:DIGEST_WORDS] = self._all.of_many(self._devices)
-        return absorb(INITIAL, blocks ^ _INNER), absorb(INITIAL, blocks ^ _OUTER)
+    def hashes(self) -> KeyedHashes:
+        return KeyedHashes(self._all.of_many(self._devices))
+
+
+class KeyedHashes:
+    """HMACs under many keys at once, given as words with a column for each key."""
+
+    def __init__(self, keys: HashWords) -> None:
+        blocks = np.zeros((BLOCK_WORDS, keys.shape[1]), np.uint32)
+        blocks[:DIGEST_WORDS] = keys
+        self._inner = absorb(INITIAL, blocks ^ _INNER)
+        self._outer = absorb(INITIAL, blocks ^ _OUTER)
+
+    @classmethod
+    def of(cls, keys: Bytes) -> KeyedHashes:
+        """Return the hashes under keys of 32 bytes, one in each row."""
+        return cls(as_words(np.ascontiguousarray(keys)))
+
+    def mac_words(self, prefix: bytes, reports: Bytes) -> HashWords:
+        """The MACs of a report under each key, with a column for each MAC."""
+        return self._both_passes(_message(prefix, reports))[: MAC_BYTES // 4]
+
+    def macs(self, prefix: bytes, reports: Bytes) -> Bytes:
+        """The MACs of a report under each key, one in each row."""
+        return np.ascontiguousarray(self.mac_words(prefix, reports).T, ">u4").view(np.uint8)
+
+    def slots(self, window: int, epoch: int) -> NDArray[np.uint64]:
+        """The slot of each device in an epoch."""
+        none = np.empty((self._inner.shape[1], 0), np.uint8)
+        words = self._both_passes(_message(slot_message(epoch), none))
+        high, low = words[0].astype(np.uint64), words[1].astype(np.uint64)
+        slots: NDArray[np.uint64] = (high << np.uint64(32) | low) % np.uint64(window)
+        return slots
+
+    def _both_passes(self, message: HashWords) -> HashWords:
+        return _both_passes(self._inner, self._outer, message)
+
+
+def due(slots: Callable[[int, int], NDArray[np.uint64]], window: int, t: int) -> Flags:
+    """Whose turn timestamp t is, given a function of the window and an epoch to their slots."""
+    epoch = epoch_of(t, window)
+    due: Flags = slots(window, epoch) == t % window
+    if begins_epoch(t, window):
+        before = slots(window, epoch - 1).astype(np.int64)
+        due &= ~comes_earlier(t % window, before, window)
+    return due
 
 
 @cache
@@ -159,13 +185,13 @@ def _agrees_with_hmac(rows: int, prefix_bytes: int, report_bytes: int) -> bool:
 
     keys, prefix = DeviceKeys(b"a master secret", "stream"), b"p" * prefix_bytes
     devices, reports = bytes_like(DEVICE_BYTES), bytes_like(report_bytes)
-    signers = Signers(keys, devices)
-    found = np.ascontiguousarray(signers.mac_words(prefix, reports).T, ">u4").tobytes()
+    hashes = Signers(keys, devices).hashes
+    found = hashes.macs(prefix, reports).tobytes()
     own = [keys.of(one.tobytes()) for one in devices]
     pairs = zip(own, reports, strict=True)
     codes = [report_mac(key, prefix, report.tobytes()) for key, report in pairs]
     slots = [slot_of(key, rows, report_bytes) for key in own]
-    return found == b"".join(codes) and signers.slots(rows, report_bytes).tolist() == slots
+    return found == b"".join(codes) and hashes.slots(rows, report_bytes).tolist() == slots
 
 
 # HMAC (RFC 2104): a hash of the key's block, as `inner`, and the message; then one of the key's

@@ -13,7 +13,7 @@ from ldpstream.collector.store.contract import observed
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.oracles.collector_half import See, Support
-from ldpstream.protocol.terms import Terms
+from ldpstream.protocol.terms import Selection, Terms
 
 ROUNDS_REMEMBERED = 1000
 
@@ -97,13 +97,11 @@ class LoggedStore(PostgresStore):
         known = self.stream(stream)
         assert known is not None
         terms = Terms.read(known.terms)
+        oracle, values = terms.oracle.value, len(terms.values)
+        if terms.selection is Selection.SLOTS:  # rounds follow from the terms, and may be many
+            size = terms.randomiser(terms.epsilon).report_bytes
+            return LoggedRound(stream, round_name, oracle, values, terms.epsilon_nano, size)
         t = int(round_name.partition("-")[0])
         stored = next(one for one in self.rounds(stream, t - 1) if one.name == round_name)
-        return LoggedRound(
-            stream,
-            round_name,
-            terms.oracle.value,
-            len(terms.values),
-            stored.epsilon_nano,
-            stored.report_bytes,
-        )
+        nano, size = stored.epsilon_nano, stored.report_bytes
+        return LoggedRound(stream, round_name, oracle, values, nano, size)

@@ -154,12 +154,16 @@ class Coordinator:
     # With slots
 
     def _go_on_with_slots(self) -> None:
-        """Announce what is open, and close again what is closed: its end may not be in the log."""
+        """Announce what is open; close again what was closed last: its end may not be in a log.
+
+        Earlier rounds were ended before the next one was opened.
+        """
+        closed = [one for one in self._unanswered if one.state is RoundState.CLOSED]
+        for one in closed[-1:]:
+            self._store.close_round(self.config.name, one.name, self._clock.now_ms())
         for one in self._unanswered:
             if one.state is RoundState.OPEN:
                 self._open = open_round_of(self.config, self.terms, one)
-            elif one.state is RoundState.CLOSED:
-                self._store.close_round(self.config.name, one.name, self._clock.now_ms())
         self._announce()
 
     def _opens_slot(self, now_ms: int) -> bool:
@@ -214,8 +218,9 @@ class Coordinator:
                 name += f"-{len(now.rounds) + 1}"
             return self._ask(ask, now.t, name)
         stored = self._unanswered.popleft()
+        users = stored.users if self._slots else ask.users  # with slots nobody was asked
         found = (stored.t, stored.purpose, stored.epsilon_nano, stored.users)
-        expected = (now.t, ask.purpose, ask.epsilon.nano, ask.users)
+        expected = (now.t, ask.purpose, ask.epsilon.nano, users)
         if found != expected:
             raise Mistake(Problem.STATE_MISMATCH, found=found, expected=expected)
         return stored

@@ -1,0 +1,70 @@
+"""The delivery of many devices' reports in batches, and the count of what became of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from ldpstream.device.answers import now_in, read_object, refusal_in
+from ldpstream.device.backoff import pause_after, system_jitter
+from ldpstream.device.batches import pass_on
+from ldpstream.device.exchange import AsyncTransport, Response, drive_async, sleep_async
+from ldpstream.errors import Problem
+from ldpstream.protocol.messages import Proof
+
+
+@dataclass
+class Deliveries:
+    """Reports that have arrived, those that have not, and why they were refused."""
+
+    transport: AsyncTransport
+    url: str
+    stream: str
+    delivered: int = 0
+    undelivered: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    heard: Callable[[int], None] = lambda now_ms: None
+    """Called with the collector's time, which its answers carry."""
+
+    async def send(
+        self,
+        round_name: str,
+        records: Sequence[bytes],
+        is_over: Callable[[], bool],
+        proof: Proof | None,
+    ) -> list[bool]:
+        """Send the records of one round until it is over; return which the collector has judged."""
+        judged: list[bool] = []
+        conversation = pass_on(self.stream, round_name, records, backoff, is_over, proof)
+        send = partial(self.transport.send, self.url)
+        for part in await drive_async(conversation, send, sleep_async):
+            judged += part.number * [self._count(part.response, part.number)]
+        if given_up := len(records) - len(judged):
+            self.undelivered += given_up
+            self.refused[Problem.UNREACHABLE.code] += given_up
+        return judged + given_up * [False]
+
+    def _count(self, response: Response, number: int) -> bool:
+        """Count an answer for so many records; return whether it judges each of them."""
+        answer = read_object(response, "batch") if response.status == 200 else {}
+        accepted, repeated = answer.get("accepted"), answer.get("repeated")
+        if not (isinstance(accepted, int) and isinstance(repeated, int)):
+            self.undelivered += number
+            self.refused[refusal_in(response, "the reports of a round").problem.code] += number
+            return False
+        if (now_ms := now_in(response)) is not None:
+            self.heard(now_ms)
+        counted = max(0, min(accepted + repeated, number))
+        self.delivered += counted
+        self.undelivered += number - counted
+        refused = answer.get("refused")
+        if isinstance(refused, dict):
+            self.refused.update({code: n for code, n in refused.items() if isinstance(n, int)})
+        return True
+
+
+def backoff(failures: int) -> float:
+    """Return the seconds before the next try, after so many failures."""
+    return pause_after(failures, 0.1, 0.0, system_jitter)

@@ -1,0 +1,121 @@
+"""The enrolment of simulated devices: one by one over HTTP, as keys are issued, many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ldpstream.device.answers import read_key, read_object, refusal_in
+from ldpstream.device.batches import insist
+from ldpstream.device.exchange import (
+    LARGEST_ANSWER,
+    Address,
+    AsyncTransport,
+    Request,
+    drive_async,
+    sleep_async,
+    unreachable,
+)
+from ldpstream.device.rounds import Refused
+from ldpstream.errors import Mistake, Problem
+from ldpstream.fleet.deliveries import backoff
+from ldpstream.fleet.simulated.devices import Devices
+from ldpstream.protocol.identity import enrolment_secret, number_of
+from ldpstream.protocol.messages import Enrol
+from ldpstream.protocol.names import shown
+from ldpstream.protocol.terms import Selection, Terms
+
+AT_ONCE = 64
+PATIENCE_SECONDS = 60.0
+"""How long one enrolment is retried."""
+SAVE_EVERY = 100_000
+"""Enrolments after which the state is saved: what a crash may cost."""
+
+
+@dataclass
+class Enrolment:
+    """Enrols the devices that have no key yet."""
+
+    devices: Devices
+    transport: AsyncTransport
+    url: str
+    stream: str
+    token: str
+    enrolled: Callable[[int], None]
+    """Called with the number of devices that are enrolled."""
+    save: Callable[[], None]
+
+    async def run(self) -> Terms:
+        """Enrol all devices, the first one alone, so that a mistake is reported once."""
+        origin = Address.of(self.url).origin
+        if self.devices.origin not in ("", origin):
+            raise Mistake(
+                Problem.OPTION,
+                option="--state",
+                given=f"a fleet of {self.devices.origin}",
+                expected=f"one of {origin}, or another file",
+            )
+        self.devices.origin = origin
+        missing = iter(np.flatnonzero(~self.devices.enrolled).tolist())
+        await self._enrol_one(next(missing, 0))
+        self._done = int(np.count_nonzero(self.devices.enrolled))
+        terms = self.devices.terms
+        assert terms is not None
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(AT_ONCE):
+                    group.create_task(self._enrol(missing))
+        except BaseExceptionGroup as faults:
+            raise faults.exceptions[0] from None
+        finally:
+            self.save()
+        return terms
+
+    async def _enrol(self, rows: Iterator[int]) -> None:
+        for row in rows:
+            await self._enrol_one(row)
+            self._done += 1
+            if self._done % 1000 == 0:
+                self.enrolled(self._done)
+            if self._done % SAVE_EVERY == 0:
+                self.save()
+
+    async def _enrol_one(self, row: int) -> None:
+        devices, end = self.devices, time.monotonic() + PATIENCE_SECONDS
+        secret = devices.secrets[row].tobytes()
+        shown_once = enrolment_secret(secret, devices.origin, self.stream, rejoins=0)
+        number = number_of(shown_once)
+        request = Request.of(Enrol(self.stream, self.token, shown_once))
+        response = await drive_async(
+            insist(request, backoff, lambda: time.monotonic() > end),
+            partial(self.transport.send, self.url),
+            sleep_async,
+        )
+        if response is None:
+            raise unreachable(self.url, "no enrolment for a minute")
+        if response.status not in (200, 201):
+            raise refusal_in(response, "the enrolment")
+        answer = read_object(response, "enrolment", LARGEST_ANSWER)
+        if devices.terms is None:
+            devices.terms = _with_slots(Terms.read(answer.get("terms")))
+        for name, expected in (("pin", devices.terms.pin), ("device", number.hex())):
+            if answer.get(name) != expected:
+                raise Refused(Problem.ANSWER_MALFORMED, what=name, given=shown(answer.get(name)))
+        devices.numbers[row] = np.frombuffer(number, np.uint8)
+        devices.keys[row] = np.frombuffer(read_key(answer.get("key")), np.uint8)
+
+
+def _with_slots(terms: Terms) -> Terms:
+    if terms.selection is Selection.SLOTS:
+        return terms
+    raise Mistake(
+        Problem.OPTION,
+        option="--simulated",
+        given=f"given for {terms.stream}, which asks its devices",
+        expected="a stream with slots, or at most 20,000 devices without it",
+    )

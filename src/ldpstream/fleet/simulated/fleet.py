@@ -1,0 +1,88 @@
+"""A fleet of simulated devices, judged like one of real devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.device.exchange import Address
+from ldpstream.errors import Mistake, Problem
+from ldpstream.fleet.fleet import Fleet, Outcome
+from ldpstream.fleet.simulated.devices import Devices
+from ldpstream.fleet.simulated.enrolment import AT_ONCE, Enrolment
+from ldpstream.fleet.simulated.gateway import Read, Rows, SimulatedGateway
+from ldpstream.fleet.weather import Line
+from ldpstream.machine_clock import SystemClock
+from ldpstream.protocol.terms import Terms
+
+
+class SimulatedFleet(Fleet):
+    """Runs a plan once, with devices as arrays; they need a stream with slots."""
+
+    @property
+    def most_connections(self) -> int:
+        return 4 * AT_ONCE
+
+    async def run(self) -> Outcome:
+        """Run the plan, and keep the devices' state in its file, if it names one."""
+        weather = self._plan.weather
+        if weather.offline or weather.join:
+            raise Mistake(
+                Problem.OPTION,
+                option="--offline or --join",
+                given="given",
+                expected="them with real devices: simulated ones do not come and go",
+            )
+        self._devices = self._load()
+        try:
+            return await super().run()
+        finally:
+            self._devices.reporting = False
+            self._save()
+
+    def _load(self) -> Devices:
+        file, number = self._plan.state, self._plan.devices
+        if file is None or not file.exists():
+            return Devices.new(number, SystemClock())
+        devices = Devices.load(file, SystemClock())
+        if len(devices) > number:
+            expected = f"at least {len(devices)}, the devices of {file.name}"
+            raise Mistake(Problem.OPTION, option="--devices", given=number, expected=expected)
+        return devices.with_more(number)
+
+    def _save(self) -> None:
+        if self._plan.state is not None:
+            self._devices.save(self._plan.state)
+
+    async def _prepare(self) -> tuple[Terms, SimulatedGateway]:
+        plan = self._plan
+        if not (Address.of(plan.url).confidential or plan.plain_http):
+            raise Mistake(Problem.PLAIN_HTTP, url=plan.url)
+        line = Line(self._transport, plan.weather, self._chance)
+        terms = await Enrolment(
+            self._devices,
+            line,
+            plan.url,
+            plan.stream,
+            plan.token,
+            lambda done: self._progress("enrolled", done, plan.devices),
+            self._save,
+        ).run()
+        self._map_labels(terms)
+        gateway = SimulatedGateway(line, plan.url, terms, self._devices, self._reader(terms))
+        self._devices.reporting = True
+        self._save()
+        return terms, gateway
+
+    def _reader(self, terms: Terms) -> Read:
+        """Return the function that reads what users hold, as indexes of the stream's values."""
+        held = (self._held(index) for index in range(len(self._plan.source.domain)))
+        places = np.array([terms.place(value) for value in held])
+
+        def read(t: int, rows: Rows) -> NDArray[Any] | None:
+            values = self._users.values(t)
+            return None if values is None else places[values[rows]]
+
+        return read
