@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { beforeEach, test } from "node:test";
+import { inspect } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { gzipSync } from "node:zlib";
@@ -979,4 +980,270 @@ test("a pause of months does not end at once", async () => {
   assert.equal(over, false);
   stop.abort();
   await pause;
+});
+
+// What was seen from outside
+
+/** Terms other than those of before, to be offered from now on. */
+function offer(given) {
+  [collector.terms, collector.pin] = [{ ...TERMS, ...given }, null];
+}
+
+/** Let a device join what is offered now, with rounds of its pin. */
+async function join(device, url = "https://collector") {
+  ({ pin: collector.pin } = await device.enrol(url, "regions", "token"));
+  device.observe(1);
+}
+
+/** A copy of the memory is brought back, which the witness notices. */
+async function restored(kept) {
+  [store.memory, store.vouchedFor] = [structuredClone(kept), false];
+  return open();
+}
+
+/** Which of these timestamps, asked one after another for this much, are answered. */
+async function answered(device, timestamps, epsilon_nano) {
+  const found = [];
+  for (const t of timestamps) {
+    ask(t, { epsilon_nano });
+    if ((await device.poll()).delivered.length) found.push(t);
+  }
+  return found;
+}
+
+const SMALL = { epsilon_nano: 10 ** 7, window: 1 };
+const LARGE = { window: 8 };
+
+test("leaving does not make an unknown past known, and the small epsilon is not all of it", async () => {
+  for (const firstInstall of [true, false]) {
+    [clock, store] = [page("one", null), new MemoryStore()];
+    offer(SMALL);
+    let device = await create(firstInstall);
+    await join(device);
+    if (firstInstall) device = await restored(store.memory);
+    await device.leave();
+    offer(LARGE);
+    await join(device);
+    assert.deepEqual(await answered(device, [2, 8, 9], 9 * 10 ** 8), [9], `${firstInstall}`);
+  }
+});
+
+test("an unknown past binds promises that have ended", async () => {
+  offer(LARGE);
+  const device = await create();
+  await join(device);
+  await answered(device, [1], 1);
+  await device.leave();
+  offer(SMALL);
+  await join(device);
+  const again = await restored(store.memory);
+  assert.deepEqual(await answered(again, [4, 8, 9], 10 ** 7), [9]);
+});
+
+test("who leaves with a copy keeps the promise that reports may have been made under", async () => {
+  offer(LARGE);
+  const device = await create();
+  await join(device);
+  const kept = structuredClone(store.memory);
+  assert.deepEqual(await answered(device, [1], 10 ** 9), [1]);
+  const again = await restored(kept);
+  await again.leave();
+  offer({ window: 1 });
+  await join(again);
+  assert.deepEqual(await answered(again, [3, 8, 9], 10 ** 9), [9]);
+});
+
+test("who has moved, and leaves, keeps the promise that reports were made under", async () => {
+  const device = await enrolled();
+  assert.deepEqual(await answered(device, [1], 10 ** 9), [1]);
+  await device.enrol("https://moved", "regions", "token");
+  await device.leave();
+  offer({ window: 1 });
+  await join(device);
+  assert.deepEqual(await answered(device, [2, 4, 5], 10 ** 9), [5]);
+});
+
+test("a round by the name of a debit that was left keeps its promise all the same", async () => {
+  const device = await enrolled();
+  ask(1, { round: "left" });
+  assert.equal((await device.poll()).delivered.length, 1);
+  await device.leave();
+  assert.equal(store.memory.ended.length, 1);
+});
+
+test("a promise under which nothing was sent ends at once", async () => {
+  offer({ epsilon_nano: 1, window: 2 ** 31 });
+  const device = await create();
+  await join(device);
+  await device.leave();
+  offer({});
+  await join(device);
+  assert.deepEqual(await answered(device, [1], 10 ** 9), [1]);
+});
+
+test("promises that have ended do not pile up", async () => {
+  offer({ window: 1 });
+  const device = await create();
+  for (let turn = 0; turn < 5; turn += 1) {
+    await join(device);
+    await answered(device, [1 + 4 * turn], 10 ** 9);
+    await device.leave();
+  }
+  assert.equal(store.memory.ended.length, 1);
+});
+
+test("a promise that has ended is kept while another page reads under it", async () => {
+  const before = await enrolled();
+  await answered(before, [1], 10 ** 9);
+  await before.leave();
+  offer({ window: 1 });
+  await join(before);
+  const [first, second] = [await open(), await open()];
+  second.observe(0);
+  clock.pass(SPAN - 1); // the promise that has ended binds for 1 ms more
+  const t = first.status().t;
+  const consider = (device, name, reading) => {
+    const deadline_ms = 2 ** 50;
+    const round = { round: name, t, epsilon_nano: 6 * 10 ** 8, deadline_ms, rate: [1, 1] };
+    return device.account.consider(collector.pin, readRound(round), reading);
+  };
+  store.memory.entries = []; // nothing but the two readings counts
+  await first.account.refresh();
+  let other;
+  const draw = first.account.store;
+  const { change } = draw;
+  draw.change = async function (act) {
+    draw.change = change;
+    clock.pass(5);
+    other = await consider(second, "second", () => 0);
+    return change.call(draw, act);
+  };
+  const one = await consider(first, "first", () => 1);
+  assert.ok("send" in other);
+  assert.ok(!("send" in one), "both would be 1.2 epsilon within its span");
+  assert.equal(store.memory.ended.length, 1);
+});
+
+test("nothing that was refused in a stream is remembered when it was left", async () => {
+  const device = await enrolled();
+  const other = await open();
+  for (const one of [device, other]) {
+    await one.account.note(new Refused("answer-malformed", { what: "https://collector", given: "" }));
+    await one.account.note(new Refused("answer-malformed", { what: "https://collector", given: "" }));
+  }
+  await device.leave();
+  await join(device);
+  await other.poll();
+  await other.close();
+  assert.deepEqual(store.memory.refusals, []);
+});
+
+test("the application is told of its value after all reports have left", async () => {
+  const seen = [];
+  const device = await askedForThree(() => undefined);
+  device.value.warn = () => seen.push(collector.reports.length);
+  device.observe(null);
+  await device.poll();
+  assert.deepEqual(seen, [3]);
+  ask(5);
+  device.observe("elsewhere");
+  failOnce();
+  await assert.rejects(device.poll(), LedgerUnusable);
+  assert.equal(seen.length, 2, "also where there is none");
+});
+
+test("no collector is asked in a frenzy, whatever serials it tells", async () => {
+  for (const [step, leastMs] of [
+    [0, 1000],
+    [1, 50],
+  ]) {
+    [clock, store] = [page("one", null), new MemoryStore()];
+    const device = await enrolled();
+    const stop = new AbortController();
+    const pauses = [];
+    device.sleep = async (ms) => {
+      pauses.push(ms);
+      clock.pass(Math.ceil(ms));
+      if (pauses.length === 5) stop.abort();
+    };
+    await device.run(stop.signal, () => (collector.serial += step));
+    assert.ok(Math.min(...pauses.slice(1)) >= leastMs, `${pauses}`);
+  }
+});
+
+test("a collector that wants to be left alone for long ends an enrolment, and a farewell", async () => {
+  const later = () => new Response("{}", { status: 503, headers: { "Retry-After": "61" } });
+  const device = await enrolled();
+  const before = clock.steady;
+  collector.fail = [later()];
+  await assert.rejects(device.enrol("https://collector", "regions", "token"), { code: "collector-refused" });
+  collector.fail = [later()];
+  assert.equal(await device.leave(), false);
+  assert.equal(clock.steady, before);
+  assert.equal(store.memory.enrolment, null);
+});
+
+test("nothing of the old enrolment is told under the new one", async () => {
+  const device = await enrolled();
+  const other = await open();
+  collector.serial = 10 ** 12;
+  collector.fail = [404]; // as if the stream were a private one
+  await device.poll();
+  await other.poll();
+  await device.leave();
+  await join(device);
+  await other.poll();
+  await device.enrol("https://moved", "regions", "token");
+  await device.poll();
+  assert.deepEqual(collector.after, [0, 0, 0, 0]);
+  assert.deepEqual(collector.questions.slice(1), [{}, {}, {}]);
+});
+
+test("a page that runs ends when another one has left and joined elsewhere", async () => {
+  const device = await enrolled();
+  const other = await open();
+  await other.leave();
+  await join(other);
+  ask(1);
+  await device.run(new AbortController().signal);
+  assert.equal(collector.reports.length, 0);
+  assert.equal(collector.after.length, 0);
+});
+
+test("a page that has read a value does not report it under another number", async () => {
+  const device = await enrolled();
+  const other = await open();
+  ask(1);
+  const { change } = store;
+  store.change = async (act) => {
+    store.change = change;
+    await other.leave();
+    await join(other);
+    return change.call(store, act);
+  };
+  assert.deepEqual((await device.poll()).delivered, []);
+  assert.equal(store.memory.entries.length, 0);
+});
+
+test("secrets are in no message, and neither JSON nor a console shows them", async () => {
+  const device = await enrolled();
+  ask(1);
+  await device.poll();
+  const { secret, enrolment } = store.memory;
+  const bytes = [secret, enrolment.key, fromHex(collector.enrolments[0].secret)];
+  const texts = [device, device.account, store, device.terms].flatMap((one) => [
+    `${one}`,
+    JSON.stringify(one),
+    inspect(one, { depth: Infinity, maxArrayLength: Infinity }),
+  ]);
+  const broken = `{"key":"${KEY}","terms":`;
+  collector.fail = [new Response(broken, { status: 201 })];
+  const enrolling = device.enrol("https://collector", "regions", "t");
+  await assert.rejects(enrolling, (fault) => !inspect(fault).includes(KEY.slice(0, 4)));
+  for (const one of bytes) {
+    const spellings = [toHex(one), [...one].join(","), [...one].join(", "), JSON.stringify(one).slice(1)];
+    for (const text of texts) {
+      for (const spelling of spellings) assert.ok(!text.includes(spelling.slice(0, 24)), text);
+    }
+  }
 });

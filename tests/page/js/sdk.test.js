@@ -193,6 +193,17 @@ test("an enrolment is shown to nobody on the way, unless the application says so
   assert.equal(sdk.readAddress("https://a.example/ldp//", false), "https://a.example/ldp");
 });
 
+test("an address with a password is refused, and does not show it", () => {
+  const at = "@stats.example";
+  for (const user of ["fleet:pass", ":pass", "fleet:p\npass", "a:b@c:pass", "fleet:pass/word"]) {
+    for (const url of [`https://${user}${at}`, `http://${user}${at}`, `ftp://${user}${at}/x`, `//${user}${at}`]) {
+      const isQuiet = ({ code, message, facts }) =>
+        code === "option" && !`${message} ${JSON.stringify(facts)}`.includes("pass@") && !message.includes("fleet");
+      assert.throws(() => sdk.readAddress(url, false), isQuiet, url);
+    }
+  }
+});
+
 test("slots, turns and moments are the same", async () => {
   for (const { key: digits, window, slots, turns, names } of vectors.slots) {
     const key = fromHex(digits);

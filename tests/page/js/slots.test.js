@@ -276,6 +276,66 @@ test("no time that a collector says silences a device for long", async () => {
   }
 });
 
+test("one answer with a wrong time costs no more than a few turns", async () => {
+  for (const nowMs of [0, 1, 2 ** 52]) {
+    world = new World();
+    const device = await world.enrolled();
+    const { take } = world;
+    world.take = function (...given) {
+      const [answer, first] = [take.apply(this, given), world.committed.length === 1];
+      return first ? Response.json({ now_ms: nowMs }, { status: 202 }) : answer;
+    };
+    await world.run(device, Infinity, 6 * SPAN);
+    assert.ok(world.reports.length >= 3, `${nowMs}: ${world.reports.length}`);
+  }
+});
+
+test("however short the deadline, there is a turn", async () => {
+  for (const deadline_ms of [1, 10, 500, 2_000, 60_000]) {
+    world = new World();
+    world.sent = { ...SLOTS, interval_ms: 60_000, deadline_ms };
+    const device = await world.enrolled();
+    assert.ok((await device.dueInMs()) <= 2 * WINDOW * 60_000, `${deadline_ms}`);
+  }
+});
+
+/** The timestamps of what is sent to a collector that answers so, in so many windows. */
+async function sentTo(answer, windows) {
+  const device = await world.enrolled();
+  // Of a stream that was left, so that reports are kept for long.
+  world.store.memory.ended.push({ epsilonNano: 32 * 10 ** 9, span: 10 ** 6, until: 10 ** 9 });
+  const sent = [];
+  world.take = (round) => {
+    sent.push(Number.parseInt(round, 10));
+    return answer(sent);
+  };
+  await world.run(device, Infinity, windows * SPAN);
+  return sent;
+}
+
+test("a collector that refuses, and moves time to and fro, is not flooded", async () => {
+  const sent = await sentTo((sent) => {
+    if (sent.length > 1000) throw new Error("a flood");
+    const [first, second] = new Set(sent);
+    const other = sent.at(-1) === first ? second : first;
+    const now_ms = second ? START + (other - 1) * INTERVAL + 1 : world.wall;
+    return Response.json({ now_ms }, { status: 403 });
+  }, 8);
+  assert.ok(sent.length < 40, `${sent.length}`);
+});
+
+test("what is too early for ever ends with its timestamp, and the next turn comes", async () => {
+  const type = "urn:ldpstream:problem:round-early";
+  const sent = await sentTo((sent) => {
+    const now_ms = START + (sent.at(-1) - 1) * INTERVAL + 1; // it is the right timestamp, and stays so
+    return Response.json({ type, now_ms }, { status: 425 });
+  }, 40);
+  const turns = [...new Set(sent)];
+  assert.ok(turns.length > 3, `${turns}`);
+  assert.deepEqual(sent, sent.toSorted((one, other) => one - other), "none comes back");
+  assert.equal(world.store.memory.entries.length, turns.length, "each is drawn once");
+});
+
 test("a device that nobody hears has left all the same, and run ends", async () => {
   const device = await world.enrolled();
   world.fail = ["lost", "lost", "lost"];

@@ -49,10 +49,11 @@ export class Account {
   /** @type {Map<string, Uint8Array>} */ #answered = new Map();
   /** @type {Set<string>} under this number */ #delivered = new Set();
   #number = "";
+  /** Private, as it is where it can be stored: neither JSON nor a console shows the secrets in it. */
+  /** @type {Memory} */ #memory = /** @type {any} */ (null);
   /** @type {Map<string, import("./store.js").RefusalCount>} */ #refusals = new Map();
   /** @type {Set<string>} */ #told = new Set();
 
-  /** @type {Memory} */ memory = /** @type {any} */ (null);
   /** @type {Terms | null} */ terms = null;
   /** @type {Ledger} */ ledger = new Ledger([]);
 
@@ -108,10 +109,7 @@ export class Account {
           return null;
         }
         this.#recall(change.memory);
-        if (!change.vouchedFor) {
-          change.memory.pastKnown = false;
-          if (this.terms) this.#countAsSpent(change, this.terms);
-        }
+        if (!change.vouchedFor) this.#doubt(change);
         const result = act(change);
         return { result, memory: change.memory };
       });
@@ -122,20 +120,38 @@ export class Account {
     }
   }
 
+  /** Take the memory for an older copy: what it does not know of may have left since (rule 6). */
+  /** @param {Change} change */
+  #doubt(change) {
+    const { enrolment } = change.memory;
+    change.memory.pastKnown = false;
+    if (!this.terms || !enrolment) return;
+    enrolment.doubtful = true;
+    this.#countAsSpent(change, this.terms);
+  }
+
   /** @param {Memory} memory as it is on disk, or about to be */
   #recall(memory) {
-    this.memory = memory;
+    this.#memory = memory;
     this.#goOnFrom(memory.own);
     const debits = memory.entries.map(({ ownMs, nano }) => /** @type {const} */ ([ownMs, nano]));
     const promises = this.terms ? [this.terms.promise, ...memory.ended] : memory.ended;
     this.ledger = new Ledger(promises, debits, memory.forgottenMs);
     const number = memory.enrolment ? toHex(memory.enrolment.number) : "";
-    if (number !== this.#number) this.#delivered.clear();
+    if (number !== this.#number) this.#forgetHeard();
     this.#number = number;
     this.#answered = new Map();
     for (const { t, round, report } of memory.entries) {
       if (report) this.#answered.set(keyOf({ t, name: round }), report);
     }
+  }
+
+  /** Forget what was heard under another number; refusals may name its collector. */
+  #forgetHeard() {
+    this.#delivered.clear();
+    if (!this.#number) return;
+    this.#refusals.clear();
+    this.#told.clear();
   }
 
   /**
@@ -185,6 +201,11 @@ export class Account {
     change.made = true;
   }
 
+  /** All that this device remembers. */
+  get memory() {
+    return this.#memory;
+  }
+
   /** @returns {Terms} */
   get enrolled() {
     if (!this.terms) throw new DeviceError("not-enrolled", { file: this.store.name });
@@ -212,7 +233,7 @@ export class Account {
    * Commit what was agreed on with who showed this secret. A ledger whose past is unknown starts as
    * spent (rule 6). Of a later enrolment only the address and what the collector knows the device by
    * are taken.
-   * @param {Uint8Array} secret @param {Terms} terms @param {Omit<Enrolment, "terms">} offered
+   * @param {Uint8Array} secret @param {Terms} terms @param {Omit<Enrolment, "terms" | "doubtful">} offered
    */
   async enrol(secret, terms, offered) {
     await this.#change((change) => {
@@ -230,7 +251,8 @@ export class Account {
         // The same bytes would link the two numbers.
         memory.entries = memory.entries.map((one) => ({ ...one, report: null }));
       }
-      memory.enrolment = { ...offered, terms: terms.canonical };
+      const doubtful = memory.enrolment?.doubtful ?? false;
+      memory.enrolment = { ...offered, terms: terms.canonical, doubtful };
       memory.pastKnown = false;
       change.made = true;
       if (!known && !unspent) this.#countAsSpent(change, terms);
@@ -255,13 +277,15 @@ export class Account {
       const { epsilonNano, span } = promise;
       const ownMs = Math.max(memory.own.ownMs, this.ownMs());
       forgetPromises(memory, ownMs - intervalMs);
-      // It binds spans that hold a report made under it, and only those.
-      if (memory.entries.some((one) => one.report && one.ownMs > ownMs - span)) {
+      // It binds spans that hold a report made under it, known or not, and only those.
+      const since = ownMs - span;
+      const unknown = this.enrolment.doubtful && (memory.forgottenMs ?? since) > since;
+      if (unknown || memory.entries.some((one) => one.t > 0 && one.ownMs > since)) {
         memory.ended.push({ epsilonNano, span, until: ownMs + span });
       }
-      memory.entries = memory.entries.map(({ round, nano, ownMs }) => ({
-        ...{ t: 0, round: round && LEFT, nano, report: null, ownMs, atMs: 0 },
-      }));
+      memory.entries = memory.entries.map(({ round, nano, ownMs }) => {
+        return { t: 0, round: round && LEFT, nano, report: null, ownMs, atMs: 0 };
+      });
       memory.enrolment = null;
       memory.secret = randomBytes(memory.secret.length);
       memory.rejoins += 1;

@@ -71,6 +71,8 @@ export class Device {
   #named = false;
   /** @type {number | null} the timestamp in which it has last taken its turn */
   #taken = null;
+  /** @type {number | null} the timestamp whose report has come too early, once */
+  #early = null;
   /** The number under which it has heard and said all of this. */
   #number = "";
 
@@ -256,7 +258,8 @@ export class Device {
   async #refresh() {
     const number = await this.account.refresh();
     if (number === this.#number) return;
-    [this.#serial, this.#named, this.#taken, this.#number] = [0, false, null, number];
+    [this.#serial, this.#named, this.#number] = [0, false, number];
+    [this.#taken, this.#early] = [null, null];
   }
 
   /**
@@ -302,8 +305,12 @@ export class Device {
    */
   async #take({ round }, mostMs, signal) {
     const heard = await this.#answer(0, this.account.enrolled.pin, [round], signal, mostMs);
-    // What came too early is sent again, in the same bytes, when its time has come.
-    if (!signal?.aborted && !heard.undelivered.some(isEarly)) this.#taken = round.t;
+    if (signal?.aborted) return heard;
+    // What came too early is sent again, in the same bytes, when its time has come; but only once, since
+    // a collector may say so for ever.
+    const again = this.#early !== round.t && heard.undelivered.some(isEarly);
+    if (again) this.#early = round.t;
+    else this.#taken = round.t;
     return heard;
   }
 
@@ -350,12 +357,25 @@ export class Device {
    */
   async #answer(serial, pin, rounds, signal, mostMs = Infinity) {
     const heard = nothingHeard(serial);
+    try {
+      await this.#answerAll(heard, pin, rounds, signal, mostMs);
+    } finally {
+      this.value.tell(); // after all have left: when they leave must not tell of a value
+    }
+    return heard;
+  }
+
+  /**
+   * @param {Heard} heard @param {string} pin @param {(Round | Refused)[]} rounds
+   * @param {AbortSignal | undefined} signal @param {number} mostMs
+   */
+  async #answerAll(heard, pin, rounds, signal, mostMs) {
     let pending = rounds;
     while (pending.length) {
       /** @type {{asked: Round, waitMs: number}[]} */
       const early = [];
       for (const one of pending) {
-        if (signal?.aborted) return heard;
+        if (signal?.aborted) return;
         const asked = /** @type {Round} */ (one);
         const outcome = await this.account.consider(pin, one, (terms, source) =>
           this.value.place(terms, source),
@@ -367,7 +387,6 @@ export class Device {
         }
         else if ("refusal" in outcome) heard.refusals.push(outcome.refusal);
         else heard.silences.push({ round: asked, why: outcome.silence });
-        this.value.tell();
       }
       if (early.length) {
         const waits = early.map(({ waitMs }) => waitMs);
@@ -375,12 +394,11 @@ export class Device {
       }
       pending = early.map(({ asked }) => asked);
     }
-    return heard;
   }
 
   /**
-   * Poll until the signal says stop, or the device has left; go on after every fault, with growing
-   * pauses.
+   * Poll until the signal says stop, or the device has left or is enrolled elsewhere; go on after every
+   * fault, with growing pauses.
    * @param {AbortSignal} signal @param {(heard: Heard) => unknown} [tell]
    * @param {(fault: DeviceError) => unknown} [complain]
    */
@@ -389,8 +407,8 @@ export class Device {
     const hiding = () => unheeded(this.account.markTime());
     globalThis.document?.addEventListener("visibilitychange", hiding);
     try {
-      await this.#goOn(signal, complain, () =>
-        this.#speaksUnasked ? this.#attend(signal, tell) : this.#hear(signal, tell),
+      await this.#goOn(signal, complain, (failures) =>
+        this.#speaksUnasked ? this.#attend(signal, tell, failures) : this.#hear(signal, tell),
       );
     } finally {
       globalThis.document?.removeEventListener("visibilitychange", hiding);
@@ -400,15 +418,17 @@ export class Device {
   /**
    * Take step after step; after a fault, which is counted and told, only after a pause.
    * @param {AbortSignal} signal @param {(fault: DeviceError) => unknown} complain
-   * @param {() => Promise<boolean>} step resolves with whether it went well
+   * @param {(failures: number) => Promise<number>} step is told how often it has failed in a row, and
+   *   resolves with that number as it is then
    */
   async #goOn(signal, complain, step) {
-    this.account.enrolled; // it ends here if it never was
+    const number = toHex(this.account.enrolment.number); // it ends here if it never was
     let failures = 0;
     while (!signal.aborted) {
       try {
-        failures = (await step()) ? 0 : failures + 1;
-        if (failures) await this.#pause(this.#pauseMs(failures, 0), signal);
+        await this.#refresh();
+        if (this.#number !== number) return; // what the application holds is for the other stream
+        failures = await step(failures);
       } catch (fault) {
         if (signal.aborted) return;
         if (!(fault instanceof DeviceError)) throw fault;
@@ -425,30 +445,33 @@ export class Device {
   /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell */
   async #hear(signal, tell) {
     const { clock } = this.account;
-    const askedMs = clock.steadyMs();
+    const [before, askedMs] = [this.#serial, clock.steadyMs()];
     const heard = await this.poll(LONGEST_WAIT, signal);
     unheeded(tell(heard));
     if (!heard.delivered.length && clock.steadyMs() - askedMs < 1000) {
       // A collector that does not hold the question back must not be asked in a frenzy.
-      await this.#pause(this.#pauseMs(1, LEAST_PAUSE_MS), signal);
+      const leastMs = heard.serial === before ? FIRST_PAUSE_MS : LEAST_PAUSE_MS;
+      await this.#pause(this.#pauseMs(1, leastMs), signal);
     }
-    return true;
+    return 0;
   }
 
   /** Wait for the device's turn, or for the time to look again; take it if it has come. */
-  /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell */
-  async #attend(signal, tell) {
-    await this.#refresh();
+  /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell @param {number} failures */
+  async #attend(signal, tell, failures) {
     const turn = await this.#turn();
     const waitMs = this.#until(turn);
     if (waitMs > 0) {
       await this.#pause(Math.min(waitMs, LONGEST_SLEEP_MS), signal);
-      return true;
+      return failures;
     }
     const heard = await this.#take(turn, Infinity, signal);
     await this.account.markTime();
     unheeded(tell(heard));
-    return !heard.undelivered.length; // else a collector that says that it is another t is flooded
+    if (!heard.undelivered.length) return 0;
+    // Else a collector that refuses, and says that it is another t, is flooded.
+    await this.#pause(this.#pauseMs(failures + 1, 0), signal);
+    return failures + 1;
   }
 
   /** Put on disk what can be, counts of refusals and how far own time has come; let go of the store. */

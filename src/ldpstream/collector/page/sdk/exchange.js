@@ -129,7 +129,7 @@ export function readObject({ text }, what, most = LARGEST_SHORT) {
   } catch {
     // told below
   }
-  throw new Refused("answer-malformed", { what, given: shown(text.slice(0, 16)) });
+  throw new Refused("answer-malformed", { what, given: shown(text.slice(0, 8)) }); // no part of a key
 }
 
 /**

@@ -13,13 +13,14 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
  */
 export function readAddress(url, plainHttp) {
   const parsed = URL.canParse(url) ? new URL(url) : null;
-  if (!parsed || !/^https?:$/.test(parsed.protocol) || parsed.username || parsed.search) {
-    const given = shown(String(url).replace(/^.*@/, "")); // never a password
+  const { username, password, search } = parsed ?? {};
+  if (!parsed || !/^https?:$/.test(parsed.protocol) || username || password || search) {
+    const given = shown(String(url).replace(/^.*@/s, "")); // never a password
     const expected = "its http(s) URL, without user and password";
     throw new DeviceError("option", { option: "the collector", given, expected });
   }
   if (parsed.protocol === "http:" && !plainHttp && !LOOPBACK.test(parsed.hostname)) {
-    throw new DeviceError("plain-http", { url });
+    throw new DeviceError("plain-http", { url: parsed.origin });
   }
   return `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, "");
 }

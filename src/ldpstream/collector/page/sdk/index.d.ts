@@ -105,7 +105,7 @@ export class Device {
   /** Take the device's turn, if it comes within so many seconds; or ask for rounds, and answer. */
   poll(wait?: number, signal?: AbortSignal): Promise<Heard>;
 
-  /** Go on until the signal says stop, or the device has left, whatever goes wrong. */
+  /** Go on, whatever goes wrong, until the signal says stop, or the device has left or moved on. */
   run(
     signal: AbortSignal,
     tell?: (heard: Heard) => unknown,

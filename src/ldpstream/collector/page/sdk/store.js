@@ -16,7 +16,7 @@ export const FORMAT = 3;
 /**
  * A debit with its report; with none where the past is unknown, or its stream was left.
  * @typedef {object} Entry
- * @property {number} t 0 where the past is unknown
+ * @property {number} t 0 where the past is unknown, or its stream was left
  * @property {string} round "" where the past is unknown
  * @property {number} nano
  * @property {Uint8Array | null} report
@@ -31,6 +31,7 @@ export const FORMAT = 3;
  * @property {Uint8Array} number that the collector knows the device by, in this stream
  * @property {Uint8Array} key
  * @property {number} atMs
+ * @property {boolean} doubtful whether reports may have left under it that this memory does not know of
  */
 /** @typedef {{code: string, times: number, lastMs: number, detail: string}} RefusalCount */
 /**
@@ -160,13 +161,22 @@ export function existing(memory, name) {
 
 /** A store that forgets everything with the page: for tests. @implements {Store} */
 export class MemoryStore {
-  /** @type {Memory | null} */ memory = null;
+  /** @type {Memory | null} */ #memory = null;
   vouchedFor = true;
   clock = pageClock;
 
   /** @param {string} [name] */
   constructor(name = "memory") {
     this.name = name;
+  }
+
+  /** Not a field: neither JSON nor a console shows the secrets in it. */
+  get memory() {
+    return this.#memory;
+  }
+
+  set memory(memory) {
+    this.#memory = memory;
   }
 
   /** @param {Memory} memory */
