@@ -380,7 +380,8 @@ def section(soaked: Soaked) -> str:
     found, seen = soaked.findings, soaked.attack
     return f"""
 Made by `{command(soaked.setting)}`; figures in [soak.json](soak.json).
-The same for {soaked.outcome.seconds:.0f} s with {found.devices:,} devices, beside attackers
+For {soaked.outcome.seconds:.0f} s with {found.devices:,} devices,
+{soaked.setting.mechanism.upper()} and selection by {soaked.setting.selection}, beside attackers
 (`benchmarks/attackers.py`) in a process of their own, on the same {os.cpu_count()} cores:
 {KINDS}. A visitor asks for `/v1/health`
 on a new connection, and again 0.1 s after each answer, so that a long wait is one figure among many

@@ -45,7 +45,8 @@ def soaked() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         command = [sys.executable, str(SOAK), "--keep", f"{folder}/run"]
         command += ["--seconds", "15", "--devices", "40", "--interval", "0.8", "--kill-every", "3"]
-        done = subprocess.run(command, timeout=100, capture_output=True, text=True)
+        command += ["--mechanism", "lba"]  # every device reports at every timestamp
+        done = subprocess.run(command, timeout=600, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         yield Path(folder) / "run"
 
