@@ -13,7 +13,7 @@ from ldpstream.cli.output import Row, print_rows, stages
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
-    from ldpstream.fleet.fleet import Outcome, Plan
+    from ldpstream.fleet.fleet import Outcome
     from ldpstream.fleet.reader import Judged
 
 _WEATHER = "Network faults and churn"
@@ -84,10 +84,12 @@ def command(
     More than 20,000 devices are simulated, which needs a stream with slots: their state is held in
     arrays, their reports are drawn and signed together, and nothing is written before they end.
     """
-    from ldpstream.fleet.fleet import MOST_REAL, Plan, run_fleet
+    from ldpstream.fleet.fleet import MOST_REAL, Fleet, Plan, run_fleet
+    from ldpstream.fleet.simulated.fleet import SimulatedFleet
     from ldpstream.fleet.weather import Weather
 
     simulated = simulated or devices > MOST_REAL
+    kind = SimulatedFleet if simulated else Fleet
     if state is not None and not simulated:
         expected = "it with simulated devices: add --simulated"
         raise Mistake(Problem.OPTION, option="--state", given=state, expected=expected)
@@ -105,12 +107,11 @@ def command(
         plain_http=plain_http,
         read_token=read_token,
         seed=seed,
-        simulated=simulated,
         state=state,
     )
     with stages(f"{devices} {'simulated ' if simulated else ''}devices") as show:
-        outcome = run_fleet(plan, show, _ignore if as_json else _tell)
-    print_rows([_row(plan, outcome)], as_json=as_json)
+        outcome = run_fleet(plan, show, _ignore if as_json else _tell, kind)
+    print_rows([_row(plan.stream, simulated, outcome)], as_json=as_json)
 
 
 def _ignore(judged: Judged) -> None: ...
@@ -124,12 +125,12 @@ def _tell(judged: Judged) -> None:
     )
 
 
-def _row(plan: Plan, outcome: Outcome) -> Row:
+def _row(stream: str, simulated: bool, outcome: Outcome) -> Row:
     metrics = outcome.metrics
     return {
-        "stream": plan.stream,
+        "stream": stream,
         "devices": outcome.devices,
-        "simulated": plan.simulated,
+        "simulated": simulated,
         "seconds": round(outcome.seconds, 3),
         "timestamps": outcome.timestamps,
         "reports": outcome.delivered,

@@ -202,13 +202,12 @@ class Account:
         Turns for which the budget is not free in time are passed over: too soon after an epoch has
         changed the slot, for example.
         """
-        now_ms = self.label.now_ms()
+        now_ms, terms = self.label.now_ms(), self.enrolled.terms
         t = max(self.t, 1)
         asked = self._next_round(t)
         undelivered = asked.key in self._answered and asked.key not in self._delivered
         if undelivered and asked.t != taken:
-            return Turn(asked, now_ms)  # the same bytes again
-        terms = self.enrolled.terms
+            return Turn(asked, max(now_ms, terms.start_of(asked.t)))  # the same bytes again
         free_ms = self._ledger.free_from(terms.epsilon_nano)
         assert free_ms is not None, "a promise allows its whole epsilon"
         first_ms = max(now_ms, now_ms + free_ms - self.own_ms())

@@ -211,7 +211,7 @@ class Session:
         yield Connect(self._patience(turn.round), self._stop)
         terms = self.account.enrolled.terms
         heard = yield from self.answer(Announcement(0, terms.pin, (turn.round,)), most_ms)
-        if not self._stop():
+        if not self._stop() and self.account.t >= turn.round.t:  # else it was too early for t
             self._taken = turn.round.t
         self.account.mark_time()
         return heard

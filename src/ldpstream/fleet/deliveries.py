@@ -15,7 +15,7 @@ from ldpstream.errors import Problem
 from ldpstream.protocol.messages import Proof
 
 
-@dataclass
+@dataclass(eq=False)
 class Deliveries:
     """Reports that have arrived, those that have not, and why they were refused."""
 

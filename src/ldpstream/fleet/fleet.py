@@ -69,8 +69,6 @@ class Plan:
     """Whether devices enrol over plain http outside of this machine."""
     folder: Path | None = None
     """Where the devices' files are kept; None: in memory, and gone at the end."""
-    simulated: bool = False
-    """Whether devices are arrays (`simulated/`); a stream with slots is needed."""
     state: Path | None = None
     """Where simulated devices are kept; None: in memory, and gone at the end."""
 
@@ -352,7 +350,10 @@ class Fleet:
 
 
 def run_fleet(
-    plan: Plan, progress: Progress = lambda *_: None, watch: Watch = lambda _: None
+    plan: Plan,
+    progress: Progress = lambda *_: None,
+    watch: Watch = lambda _: None,
+    kind: type[Fleet] = Fleet,
 ) -> Outcome:
     """Run a plan on an event loop of its own. Ctrl-C ends it early, with the results so far.
 
@@ -360,7 +361,7 @@ def run_fleet(
     """
 
     async def live() -> Outcome:
-        fleet = _kind(plan)(plan, progress, watch)
+        fleet = kind(plan, progress, watch)
         with contextlib.suppress(ValueError, RuntimeError):  # only the main thread gets signals
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, fleet.stop)
@@ -370,14 +371,6 @@ def run_fleet(
         return asyncio.run(live())
     except StoppedEarly:
         raise KeyboardInterrupt from None
-
-
-def _kind(plan: Plan) -> type[Fleet]:
-    if not plan.simulated:
-        return Fleet
-    from ldpstream.fleet.simulated.fleet import SimulatedFleet
-
-    return SimulatedFleet
 
 
 def file_name(number: int) -> str:

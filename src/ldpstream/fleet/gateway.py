@@ -37,6 +37,10 @@ SHORTEST_HOLD = 0.05
 LAST_CALL = 0.3
 """The share of an interval, before a deadline, in which no more devices decide: a report that is
 drawn but arrives too late spends budget for nothing."""
+DELIVERIES = 2
+"""How many deliveries as slow as the slowest of late must fit in before a deadline."""
+FORGETTING = 0.8
+"""How much of the slowest delivery is remembered from timestamp to timestamp."""
 
 
 class Gateway(Deliveries):
@@ -54,6 +58,8 @@ class Gateway(Deliveries):
         self.clock = SystemClock()
         self._serial = 0
         self._answered_t = 0
+        self._slowest = 0.0
+        """Seconds of the slowest delivery of late: a busy machine needs more time for the next."""
 
     def check(self) -> None:
         """Refuse a stream with a roster, which asks each device by itself."""
@@ -112,6 +118,7 @@ class Gateway(Deliveries):
 
     async def _answer(self, announcement: Announcement, heard_ms: int) -> None:
         """Let every device decide; if it is too early for some, let those decide again later."""
+        self._slowest *= FORGETTING
         for asked in announcement.rounds:
             devices: Iterable[AsyncDevice] = self.online()
             while early := await self._let_decide(devices, announcement, asked, heard_ms):
@@ -133,7 +140,7 @@ class Gateway(Deliveries):
         held_since = time.monotonic()
         for number, device in enumerate(devices):
             device.session.hear(announcement, heard_ms)
-            if isinstance(asked, Round) and _is_last_call(device, asked):
+            if isinstance(asked, Round) and self._is_last_call(device, asked):
                 early.clear()
                 break
             match self._decision(device, announcement.pin, asked):
@@ -172,19 +179,21 @@ class Gateway(Deliveries):
         def round_is_over() -> bool:
             return account.label.now_ms() >= one.round.deadline_ms or time.monotonic() > end
 
+        began = time.monotonic()
         judged = await self.send(one.round.name, records, round_is_over, account.proof())
+        self._slowest = max(self._slowest, time.monotonic() - began)
         for (device, one), arrived in zip(reports, judged, strict=True):
             device.session.value.tell()
             if arrived:
                 device.session.account.arrived(one.round)
 
+    def _is_last_call(self, device: AsyncDevice, asked: Round) -> bool:
+        account = device.session.account
+        usual_ms = LAST_CALL * account.enrolled.terms.interval_ms
+        margin_ms = max(usual_ms, 1000 * DELIVERIES * self._slowest)
+        return account.label.now_ms() > asked.deadline_ms - margin_ms
+
     def _set_label_time(self, now_ms: int) -> None:
         speaker = self._speaker()
         if speaker is not None:
             speaker.label.correct(now_ms)
-
-
-def _is_last_call(device: AsyncDevice, asked: Round) -> bool:
-    account = device.session.account
-    margin_ms = LAST_CALL * account.enrolled.terms.interval_ms
-    return account.label.now_ms() > asked.deadline_ms - margin_ms

@@ -10,12 +10,16 @@ const WHY = {
   publication:
     "Something has changed, or it is time: devices are asked for the figures that will be released.",
 };
+const UNASKED =
+  "Nobody is asked: each device reports by its own clock, once in a window, at a timestamp that the collector can recompute.";
 
 export class RoundPanel {
   #deadline = 0;
   #offset = 0;
 
-  constructor() {
+  /** @param {boolean} unasked whether devices report in slots */
+  constructor(unasked) {
+    this.unasked = unasked;
     this.sentence = h("p", { class: "doing" }, "…");
     this.rounds = h("div", {});
     this.element = h("div", {}, this.sentence, this.rounds);
@@ -57,7 +61,7 @@ export class RoundPanel {
         h("dd", {}, `${grouped(round.received)} of about ${grouped(round.asked)}`),
         h("dt", {}, "Each with"),
         h("dd", {}, `ε = ${epsilon(round.epsilon_nano)}`),
-        h("dt", {}, "Share asked"),
+        h("dt", {}, this.unasked ? "Share whose turn it is" : "Share asked"),
         h("dd", {}, percent(favour / total)),
         h("dt", {}, "Closes in"),
         h(
@@ -66,7 +70,7 @@ export class RoundPanel {
           `${Math.max(0, (this.#deadline - Date.now() - this.#offset) / 1000).toFixed(1)} s`,
         ),
       ),
-      h("p", { class: "note" }, Object.hasOwn(WHY, round.purpose) ? WHY[round.purpose] : ""),
+      h("p", { class: "note" }, this.unasked ? UNASKED : (WHY[round.purpose] ?? "")),
     );
   }
 }

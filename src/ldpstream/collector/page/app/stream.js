@@ -65,7 +65,7 @@ class StreamPage {
       this.alarms,
     );
     this.privacy = new Privacy(stream, this.history);
-    this.round = new RoundPanel();
+    this.round = new RoundPanel(stream.terms.selection === "slots");
     this.join = new JoinPanel(stream);
     this.state = h("span", { class: "pill", role: "status" }, "…");
     this.summary = h("p", { class: "summary" });
