@@ -365,3 +365,21 @@ def test_the_audit_knows_promises_that_have_ended(bench: Bench) -> None:
         connection.execute("INSERT INTO ledger VALUES (2, '2-x', ?, x'0100', 70000, 0)", (NANO,))
         connection.commit()
     assert any("the stream that was left" in fault for fault in check_ledger(bench.path).faults)
+
+
+def test_moved_and_then_left_the_promise_still_binds(bench: Bench) -> None:
+    """The bytes are deleted when it enrols at another address; the report was made all the same."""
+    device = bench.enrolled()
+    bench.ask(device, a_round(1))
+    device.enrol("https://another.invalid", "regions", TOKEN)
+    device.leave()
+    assert len(Store(bench.path).load().ended) == 1
+
+
+def test_a_copy_that_is_left_keeps_the_promise(bench: Bench) -> None:
+    """Reports that the copy does not know of may have been made under it."""
+    device = bench.enrolled()
+    kept = bench.path.read_bytes()
+    bench.ask(device, a_round(1))
+    restored(bench, kept).leave()
+    assert len(Store(bench.path).load().ended) == 1

@@ -130,10 +130,15 @@ class Account:
         """Return what this device shows, to this collector alone, to enrol in a stream."""
         return enrolment_secret(self._secret, place, stream, self._rejoins)
 
-    def refresh(self) -> None:
-        """Load the state again if another process has written it: it may have left the stream."""
+    def refresh(self) -> bool:
+        """Load the state again if another process has written it; return whether it has enrolled.
+
+        It may also have left the stream.
+        """
+        before = self.enrolment
         if self._store.changed():
             self._load()
+        return self.enrolment != before
 
     def enrol(self, offered: Enrolment) -> None:
         """Commit what was agreed on.
@@ -175,16 +180,17 @@ class Account:
             mac = leave_mac(left.key, left.terms.stream)
             farewell = Leave(left.terms.stream, DeviceProof(left.number, mac))
             promise, own_ms = left.terms.promise, self.own_ms()
-            # It binds spans that hold a report made under it, and only those.
-            reported = any(
-                entry.report is not None and entry.own_ms > own_ms - promise.span
-                for entry in change.memory.entries
-            )
-            ended = replace(promise, until=own_ms + 1 + promise.span) if reported else None
-            change.leave(ended)
+            # It binds spans that hold, as far as anybody knows, a report that was made under it.
+            begin_ms = own_ms - promise.span
+            made = [one.own_ms for one in change.memory.entries if one.t]
+            unknown = [] if self._ledger.forgotten is None else [self._ledger.forgotten]
+            binds = any(moment > begin_ms for moment in (*made, *unknown))
+            change.leave(replace(promise, until=own_ms + 1 + promise.span) if binds else None)
             change.forget_promises(own_ms - left.terms.interval_ms)
-        self._load()
+        self._refusals.clear()
+        self._told.clear()
         self._delivered.clear()
+        self._load()
         return farewell
 
     def own_ms(self) -> int:

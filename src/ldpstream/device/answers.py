@@ -24,7 +24,7 @@ def read_object(response: Response, what: str, most: int = LARGEST_SHORT) -> dic
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise Refused(Problem.ANSWER_MALFORMED, what=what, given=shown(response.body[:16]))
+        raise Refused(Problem.ANSWER_MALFORMED, what=what, given=shown(response.body[:8]))
     return answer
 
 

@@ -156,7 +156,8 @@ class Session:
 
         With slots: take the device's turn, if it comes within so many seconds.
         """
-        self.account.refresh()
+        if self.account.refresh():
+            self._begin()
         if self._speaks_unasked:
             turn = self._turn()
             if self._until(turn) > 1000 * wait:
@@ -259,10 +260,10 @@ class Session:
                         heard.silences.append(silence)
                     case Refused() as refusal:
                         heard.refusals.append(refusal)
-                self.value.tell()  # after the report has left: its time must not tell of the value
             if early:
                 yield Pause(min(one.wait_ms for one in early) / 1000, self._stop)
             pending = [one.asked for one in early]
+        self.value.tell()  # after all reports have left: their times must not tell of the value
         return heard
 
     def consider(self, pin: str, asked: Round | Refused) -> Outcome:
