@@ -202,7 +202,7 @@ DISGUISES = {
     "no key": (WITHOUT_KEY, KEY_MISSING),
     "an earlier version": (
         DIGIT + "PRAGMA user_version = 3",
-        "table release is missing, or was changed",
+        "table device is missing, or was changed",
     ),
     "version 0": (DIGIT + "PRAGMA user_version = 0", "was added"),
     "no key and no seals": (WITHOUT_KEY + "UPDATE stream SET seal = x''", KEY_MISSING),
