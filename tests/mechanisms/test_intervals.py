@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ldpstream.arrays import Floats
 from ldpstream.domain import Domain
 from ldpstream.lab.simulation import Run, simulate
 from ldpstream.mechanisms.mechanism import drive
@@ -15,9 +14,6 @@ from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.refine.carried import Carried
-from ldpstream.refine.filter import Filter
-from ldpstream.refine.intervals import normal_variance
 from ldpstream.streams.stream import CountsStream
 from ldpstream.streams.synthetic import lns
 
@@ -85,14 +81,6 @@ def test_they_hold_between_samples_where_labels_begin_to_move() -> None:
 def test_they_hold_between_samples_of_a_fast_stream() -> None:
     """75 samples of one free label: a standard error of 0.035; 0.17 is almost five of them."""
     assert 0.73 < covered_by_sampling(RESTLESS) < 0.99
-
-
-def test_a_filter_alone_would_cling_to_what_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    def alone(_: Carried, smooth: Filter) -> tuple[Floats, Floats]:
-        return smooth.estimate, normal_variance(*smooth.interval())
-
-    monkeypatch.setattr(Carried, "now", alone)
-    assert covered_by_sampling(awakening()) < 0.8
 
 
 def covered_by_sampling(stream: CountsStream) -> float:

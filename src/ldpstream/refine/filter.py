@@ -8,7 +8,8 @@ import numpy as np
 
 from ldpstream.arrays import Floats
 from ldpstream.errors import Mistake, Problem
-from ldpstream.refine.intervals import mixture_interval
+from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.intervals import mixture_interval, mixture_moments, normal_variance, widening
 from ldpstream.refine.levels import PROCESS_NOISES, LevelBank
 from ldpstream.refine.linear import (
     SEASON_NOISES,
@@ -18,6 +19,7 @@ from ldpstream.refine.linear import (
     season,
     trend,
 )
+from ldpstream.refine.movement import SURPRISES, Movement
 from ldpstream.refine.packing import pack, unpack
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.refine.weights import Weights
@@ -27,7 +29,11 @@ SEASON_PRIOR = 0.03
 STILL_PRIOR = 0.3
 """Share of the levels' prior weight for the one without process noise: many labels hardly move."""
 SAME_PERIOD = 0.05
-LAYOUT = 3
+SIZE_CLASSES = (0.01, 0.1)
+"""Shares that separate rare, middle and big labels: those of one class learn from each other."""
+LEAST_NOISE = 0.02
+"""The share of a tally's variance that is left when its cohort is known as well as can be."""
+LAYOUT = 4
 """Version of a saved state: raised whenever members or what is saved of them change."""
 
 
@@ -45,8 +51,9 @@ class Filter:
     ([0.7, 0.3], True)
     """
 
-    def __init__(self, labels: int) -> None:
+    def __init__(self, labels: int, fleet: Fleet | None = None) -> None:
         self.labels = labels
+        self._fleet = fleet or Fleet()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -56,6 +63,14 @@ class Filter:
         """Variance of the first tally, the unit of all process noises."""
         self._period: float | None = None
         self._periods = PeriodFinder(labels)
+        self._movement = Movement(labels)
+        self._cohorts = self._fleet.cohorts(labels)
+        self._hidden = np.zeros(labels)
+        """The variance of cohorts that cannot be told from a season."""
+        self._noise = np.zeros(labels), np.zeros(labels)
+        """The variances of the last tally: of who was asked, and all of it."""
+        self._reading: tuple[Floats, Floats, Floats] | None = None
+        """The tally of this timestamp: values, their variances, and the pull to them."""
         # Of a single bin, a mean, nothing is known except that it lies in [0, 1].
         self.estimate = np.full(labels, 1 / max(labels, 2))
         self.variance = np.full(labels, self._start_variance)
@@ -72,27 +87,56 @@ class Filter:
 
     def pass_time(self, timestamps: int = 1) -> None:
         """Let time pass without a measurement."""
+        if self._cohorts:
+            self._cohorts.pass_time(timestamps)
         if self._scale is None or timestamps == 0:
             return
         for _ in range(timestamps):
             self._predict(self._scale)
+        self._reading = None
         self._mix()
 
     def _predict(self, scale: float) -> None:
         self._weights.pass_time()
+        self._movement.pass_time()
         for bank in self._banks():
             bank.predict(scale)
 
-    def update(self, measured: Floats, variance: Floats) -> None:
-        """Take in one timestamp's measurement: unbiased frequencies and their variances."""
+    def update(self, measured: Floats, variance: Floats, sampled: float = 0.0) -> None:
+        """Take in one timestamp's measurement: unbiased frequencies and their variances.
+
+        Of the variance of a frequency f, `sampled` f(1-f) is due to who was asked.
+        """
         scale = self._scale or self._begin(float(variance.mean()))
         self._predict(scale)
+        expected, spread = mixture_moments(self._weights.posterior, *self._members())
+        measured, variance = self._without_cohort(measured, variance, expected, spread, sampled)
+        classes = np.digitize(expected, SIZE_CLASSES).astype(np.int64)
         likelihoods = np.concatenate([bank.update(measured, variance) for bank in self._banks()])
-        self._weights.learn(likelihoods)
+        self._weights.learn(likelihoods, np.zeros_like(classes))
+        innovation = measured - expected
+        self._movement.learn(innovation, spread, variance, expected, scale, classes)
+        self._reading = measured, variance, self._movement.pull(spread + variance)
         self._mix()
         self._periods.add(measured)
         if self._periods.due():
             self._follow(self._periods.period())
+
+    def _without_cohort(
+        self, measured: Floats, variance: Floats, expected: Floats, spread: Floats, sampled: float
+    ) -> tuple[Floats, Floats]:
+        """Return a measurement, and its variance, less what is known of the cohort it is from."""
+        if self._cohorts is None:
+            return measured, variance
+        self._cohorts.pass_time()
+        shares = np.clip(expected, 0.0, 1.0)
+        sampling = sampled * shares * (1 - shares)
+        total = variance + spread + self._movement.variance
+        offset, explained = self._cohorts.expected(sampling, variance, total)
+        self._cohorts.learn(measured - expected, sampling, variance, total)
+        self._hidden = self._cohorts.hidden(sampling)
+        self._noise = sampling, variance
+        return measured - offset, np.maximum(variance - explained, LEAST_NOISE * variance)
 
     def _begin(self, scale: float) -> float:
         self._scale = scale
@@ -119,25 +163,58 @@ class Filter:
 
     def _mix(self) -> None:
         """Set the estimate to the mean over members, and its variance to that of the mixture."""
-        means, variances = self._members()
         weights = self._weights.posterior
-        self.estimate = np.sum(weights * means, axis=0)
-        apart = (means - self.estimate) ** 2
-        self.variance = np.sum(weights * (variances + apart), axis=0)
+        means, variances, left = self._truths()
+        self.estimate, variance = mixture_moments(weights, means, variances)
+        self.variance = variance + np.sum(weights * left, axis=0) * self._moved()
 
     def _members(self) -> tuple[Floats, Floats]:
         means = np.concatenate([bank.means for bank in self._banks()])
         return means, np.concatenate([bank.variances for bank in self._banks()])
 
+    def _truths(self) -> tuple[Floats, Floats, Floats]:
+        """Return where each member sees the truth, if it had no white movement, and how much of
+        one is left in the error of that (docs/lpf.md).
+
+        A share `pull` of what the update has left of a deviation is taken for movement.
+        """
+        means, variances = self._members()
+        if self._reading is None:
+            return means, variances, np.ones_like(means)
+        measured, noise, pull = self._reading
+        gain = np.minimum(variances / noise, 1.0)
+        left = (1 - pull) ** 2
+        means = means + pull * (measured - means)
+        variances = left * variances + pull * (pull + 2 * (1 - pull) * gain) * noise
+        return means, variances, left * (1 - gain) ** 2
+
+    def _moved(self) -> Floats:
+        """Return the variance of the white movement, and of users who draw their values afresh."""
+        shares = np.clip(self.estimate, 0.0, 1.0)
+        afresh = 1 - self._cohorts.settled if self._cohorts else 1.0
+        jitter: Floats = afresh * shares * (1 - shares) / self._fleet.users
+        return self._movement.variance + self._hidden + jitter
+
     def interval(self) -> tuple[Floats, Floats]:
         """Return the interval that contains each frequency with probability `intervals.LEVEL`."""
         if self._scale is None:
             return np.zeros(self.labels), np.ones(self.labels)
-        return mixture_interval(self._weights.posterior, *self._members())
+        weights = self._weights.posterior
+        means, variances, left = self._truths()
+        low, high = mixture_interval(weights, means, variances)
+        share = np.sum(weights * left, axis=0)
+        surprises = np.array(SURPRISES)[:, None] * self._scale
+        variance = normal_variance(low, high)
+        added = share * (self._moved() + surprises)
+        wider = widening(variance, self._movement.surprise.posterior, added)
+        here = self.estimate
+        return here - wider * (here - low), here + wider * (high - here)
 
     def _follow(self, period: float | None) -> None:
         """Use a period that was found: refine the current seasons, or start new ones."""
         if period is None or self._scale is None:
+            return
+        if self._cohorts and not self._cohorts.allow(period, self._periods, *self._noise):
             return
         models = _seasons(period)
         known = self._period
@@ -152,11 +229,11 @@ class Filter:
 
     def save(self) -> dict[str, Any]:
         """Return the whole state as JSON, which restores exactly."""
+        begun = {"labels": self.labels, "clock": self._cohorts.clock if self._cohorts else 0}
         if self._scale is None:
-            return {"labels": self.labels}
-        return {
+            return begun
+        return begun | {
             "layout": LAYOUT,
-            "labels": self.labels,
             "scale": self._scale,
             "period": self._period,
             "seen": self._periods.seen,
@@ -165,10 +242,11 @@ class Filter:
             "variance": pack(self.variance),
             "weights": pack(self._weights.posterior),
             "evidence": pack(self._weights.evidence),
-            "banks": [
-                {name: pack(array) for name, array in bank.state().items()}
-                for bank in self._banks()
-            ],
+            "movement": _packed(self._movement.state()),
+            "cohorts": self._cohorts and _packed(self._cohorts.state()),
+            "hidden": pack(self._hidden),
+            "reading": self._reading and [pack(part) for part in self._reading],
+            "banks": [_packed(bank.state()) for bank in self._banks()],
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -184,6 +262,8 @@ class Filter:
                 expected=f"labels {self.labels}",
             )
         self._begin_anew()
+        if self._cohorts:
+            self._cohorts.clock = saved.get("clock", 0)
         if saved.get("layout") != LAYOUT:
             return
         self._begin(saved["scale"])
@@ -192,7 +272,7 @@ class Filter:
             models = _seasons(saved["period"])
             self._seasons = LinearBank(models, self.estimate, self._start_variance, saved["scale"])
         for bank, state in zip(self._banks(), saved["banks"], strict=True):
-            bank.restore({name: unpack(text) for name, text in state.items()})
+            bank.restore(_unpacked(state))
         self._periods.seen = saved["seen"]
         self._periods.history = unpack(saved["history"])
         self.estimate = unpack(saved["estimate"])
@@ -200,6 +280,21 @@ class Filter:
         self._weights = Weights(self._priors(), self.labels)
         self._weights.posterior = unpack(saved["weights"])
         self._weights.evidence = unpack(saved["evidence"])
+        self._movement.restore(_unpacked(saved["movement"]))
+        if self._cohorts and saved["cohorts"]:
+            self._cohorts.restore(_unpacked(saved["cohorts"]))
+        self._hidden = unpack(saved["hidden"])
+        if saved["reading"]:
+            measured, variance, pull = map(unpack, saved["reading"])
+            self._reading = measured, variance, pull
+
+
+def _packed(state: dict[str, Floats]) -> dict[str, Any]:
+    return {name: pack(array) for name, array in state.items()}
+
+
+def _unpacked(saved: dict[str, Any]) -> dict[str, Floats]:
+    return {name: unpack(packed) for name, packed in saved.items()}
 
 
 def _even(weight: float, members: int) -> list[float]:

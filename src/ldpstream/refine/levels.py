@@ -48,8 +48,8 @@ class LevelBank:
         spread_jump = spread_stay + JUMP_VARIANCE
         stayed = self._elapsed * np.log1p(-self._hazard)
         self._elapsed = 0
-        stay = stayed + log_density(error, spread_stay)
-        jump = np.log(-np.expm1(stayed)) + log_density(error, spread_jump)
+        stay = stayed + log_density(error**2, spread_stay)
+        jump = np.log(-np.expm1(stayed)) + log_density(error**2, spread_jump)
         likelihood: Floats = np.logaddexp(stay, jump)
         jumped = np.exp(jump - likelihood)
         jumped[jumped < NEGLIGIBLE] = 0.0
@@ -70,7 +70,7 @@ class LevelBank:
         self._elapsed = int(state["elapsed"][0])
 
 
-def log_density(error: Floats, variance: Floats) -> Floats:
-    """Return the logarithm of a normal density, less a constant that all members share."""
-    density: Floats = -0.5 * (error**2 / variance + np.log(variance))
+def log_density(square: Floats, variance: Floats) -> Floats:
+    """Return the log-density of a normal at a squared deviation, less a constant that all share."""
+    density: Floats = -0.5 * (square / variance + np.log(variance))
     return density

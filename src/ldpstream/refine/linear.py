@@ -116,7 +116,7 @@ class LinearBank:
         gain = direction / (certainty + variance.mean())[:, None]
         self._states = self._states + gain[:, :, None] * error[:, None, :]
         self._covariances = self._covariances - gain[:, :, None] * direction[:, None, :]
-        return log_density(error, certainty[:, None] + variance)
+        return log_density(error**2, certainty[:, None] + variance)
 
     def state(self) -> dict[str, Floats]:
         return {"states": self._states, "covariances": self._covariances}

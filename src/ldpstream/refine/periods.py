@@ -40,6 +40,17 @@ class PeriodFinder:
         sketch = self._projection @ values
         self.history = np.vstack([self.history[1 - HISTORY :], sketch])
 
+    def projected(self, variances: Floats) -> Floats:
+        """Return the variances of the sketches of independent values with these variances."""
+        projected: Floats = self._projection**2 @ variances
+        return projected
+
+    def folded(self, period: int) -> tuple[Floats, float]:
+        """Return the mean over all whole periods of the past, and their number."""
+        rounds = len(self.history) // period
+        past = self.history[len(self.history) - rounds * period :]
+        return past.reshape(rounds, period, -1).mean(axis=0), float(rounds)
+
     def due(self) -> bool:
         """Whether it is time to search again, which costs more than a timestamp's filtering."""
         return self.seen % CHECK_EVERY == 0 and len(self.history) >= LEAST_HISTORY
