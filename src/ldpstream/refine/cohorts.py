@@ -10,6 +10,7 @@ import numpy as np
 from ldpstream.arrays import Flags, Floats
 from ldpstream.refine.levels import log_density
 from ldpstream.refine.linear import HARMONICS
+from ldpstream.refine.packing import rounded
 from ldpstream.refine.periods import PeriodFinder
 
 SETTLED = np.array([0.0, 0.25, 0.5, 0.75, 1.0])[:, None]
@@ -187,7 +188,8 @@ class Cohorts:
         self._evidence -= self._evidence.max()
         turn, counts = self.turn, float(np.mean(noise / spread))
         self._rounds[turn] = min(self._rounds[turn] + counts, MOST_ROUNDS)
-        self._means[turn] += (bounded - self._means[turn]) * counts / self._rounds[turn]
+        step = (bounded - self._means[turn]) * counts / self._rounds[turn]
+        self._means[turn] = rounded(self._means[turn] + step)
 
     def state(self) -> dict[str, Floats]:
         return {

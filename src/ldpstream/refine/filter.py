@@ -12,6 +12,10 @@ from ldpstream.refine.cohorts import Fleet
 from ldpstream.refine.intervals import mixture_interval, mixture_moments, normal_variance, widening
 from ldpstream.refine.levels import PROCESS_NOISES, LevelBank
 from ldpstream.refine.linear import (
+    HARMONICS,
+    RICH,
+    RICH_NOISES,
+    RICH_SECOND,
     SEASON_NOISES,
     TREND_NOISES,
     LinearBank,
@@ -21,16 +25,19 @@ from ldpstream.refine.linear import (
 )
 from ldpstream.refine.movement import SURPRISES, Movement
 from ldpstream.refine.packing import pack, unpack
-from ldpstream.refine.periods import PeriodFinder
+from ldpstream.refine.periods import APART, HISTORY, PeriodFinder
 from ldpstream.refine.weights import Weights
 
 TREND_PRIOR = 0.6
-SEASON_PRIOR = 0.03
+SEASON_PRIOR, RICH_PRIOR = 0.026, 0.004
 STILL_PRIOR = 0.3
 """Share of the levels' prior weight for the one without process noise: many labels hardly move."""
 SAME_PERIOD = 0.05
 SIZE_CLASSES = (0.01, 0.1)
 """Shares that separate rare, middle and big labels: those of one class learn from each other."""
+SLOW = 8
+"""Timestamps that the search for long periods takes together."""
+NEWCOMERS = len(SEASON_NOISES) + len(RICH_NOISES)
 LEAST_NOISE = 0.02
 """The share of a tally's variance that is left when its cohort is known as well as can be."""
 LAYOUT = 4
@@ -61,8 +68,10 @@ class Filter:
         labels = self.labels
         self._scale: float | None = None
         """Variance of the first tally, the unit of all process noises."""
-        self._period: float | None = None
+        self._cycles: tuple[float | None, float | None] = None, None
+        """The period of the stream, and a second one beside it."""
         self._periods = PeriodFinder(labels)
+        self._slow_periods = PeriodFinder(labels, SLOW)
         self._movement = Movement(labels)
         self._cohorts = self._fleet.cohorts(labels)
         self._hidden = np.zeros(labels)
@@ -119,6 +128,7 @@ class Filter:
         self._reading = measured, variance, self._movement.pull(spread + variance)
         self._mix()
         self._periods.add(measured)
+        self._slow_periods.add(measured)
         if self._periods.due():
             self._follow(self._periods.period())
 
@@ -144,20 +154,21 @@ class Filter:
         trends = [trend(noise) for noise in TREND_NOISES]
         self._trends = LinearBank(trends, self.estimate, self._start_variance, scale)
         self._seasons: LinearBank | None = None
+        self._rich: LinearBank | None = None
         self._weights = Weights(self._priors(), self.labels)
         return scale
 
     def _banks(self) -> list[LevelBank | LinearBank]:
         banks: list[LevelBank | LinearBank] = [self._levels, self._trends]
-        return banks if self._seasons is None else [*banks, self._seasons]
+        return [*banks, *(bank for bank in (self._seasons, self._rich) if bank)]
 
     def _priors(self) -> Floats:
         """Return the prior weights of all members."""
-        levels = 1 - TREND_PRIOR - SEASON_PRIOR
+        levels = 1 - TREND_PRIOR - SEASON_PRIOR - RICH_PRIOR
         wandering = _even(levels * (1 - STILL_PRIOR), len(PROCESS_NOISES) - 1)
         parts = [levels * STILL_PRIOR, *wandering, *_even(TREND_PRIOR, len(TREND_NOISES))]
         if self._seasons is not None:
-            parts += _even(SEASON_PRIOR, len(SEASON_NOISES))
+            parts += _even(SEASON_PRIOR, len(SEASON_NOISES)) + _even(RICH_PRIOR, len(RICH_NOISES))
         priors: Floats = np.array(parts) / sum(parts)
         return priors
 
@@ -206,26 +217,39 @@ class Filter:
         surprises = np.array(SURPRISES)[:, None] * self._scale
         variance = normal_variance(low, high)
         added = share * (self._moved() + surprises)
-        wider = widening(variance, self._movement.surprise.posterior, added)
+        wider = widening(variance, self._movement.surprise, added)
         here = self.estimate
         return here - wider * (here - low), here + wider * (high - here)
 
-    def _follow(self, period: float | None) -> None:
+    def _follow(self, first: float | None) -> None:
         """Use a period that was found: refine the current seasons, or start new ones."""
-        if period is None or self._scale is None:
+        slow = self._slow_period()
+        first, second = (slow, None) if first is None else (first, self._periods.second(first))
+        if first is None or self._scale is None:
             return
-        if self._cohorts and not self._cohorts.allow(period, self._periods, *self._noise):
+        if self._cohorts and not self._cohorts.allow(first, self._periods, *self._noise):
             return
-        models = _seasons(period)
-        known = self._period
-        self._period = period
-        if self._seasons and known and abs(period - known) <= SAME_PERIOD * known:
-            self._seasons.set_models(models)
+        if second is None and slow is not None and slow > APART * first:
+            second = slow
+        self._cycles, known = (first, second), self._cycles
+        start = self.estimate, float(self.variance.mean()), self._scale
+        if not self._seasons or not _same(known[0], first):
+            self._seasons = LinearBank(_simple(first), *start)
+            self._rich = LinearBank(_rich(first, second), *start)
+            self._weights.replace_last(self._priors(), len(self._priors()) - NEWCOMERS)
             return
-        spread = float(self.variance.mean())
-        self._seasons = LinearBank(models, self.estimate, spread, self._scale)
-        others = len(self._levels.means) + len(self._trends.means)
-        self._weights.replace_last(self._priors(), others)
+        self._seasons.set_models(_simple(first))
+        rich = _rich(first, second)
+        if self._rich and _same(known[1], second) and self._rich.size == len(rich[0].observation):
+            self._rich.set_models(rich)
+            return
+        self._rich = LinearBank(rich, *start)
+        self._weights.replace_last(self._priors(), len(self._priors()) - len(RICH_NOISES))
+
+    def _slow_period(self) -> float | None:
+        """Return a period that is too long for the other search."""
+        slow = self._slow_periods.period() if self._slow_periods.has_enough else None
+        return slow if slow is not None and slow > HISTORY / 2 else None
 
     def save(self) -> dict[str, Any]:
         """Return the whole state as JSON, which restores exactly."""
@@ -235,9 +259,8 @@ class Filter:
         return begun | {
             "layout": LAYOUT,
             "scale": self._scale,
-            "period": self._period,
-            "seen": self._periods.seen,
-            "history": pack(self._periods.history),
+            "cycles": self._cycles,
+            "periods": [_packed(self._periods.state()), _packed(self._slow_periods.state())],
             "estimate": pack(self.estimate),
             "variance": pack(self.variance),
             "weights": pack(self._weights.posterior),
@@ -267,14 +290,18 @@ class Filter:
         if saved.get("layout") != LAYOUT:
             return
         self._begin(saved["scale"])
-        self._period = saved["period"]
-        if len(saved["banks"]) > len(self._banks()):
-            models = _seasons(saved["period"])
-            self._seasons = LinearBank(models, self.estimate, self._start_variance, saved["scale"])
+        first, second = saved["cycles"]
+        self._cycles = first, second
+        if first is not None:
+            start = self.estimate, self._start_variance, saved["scale"]
+            self._seasons = LinearBank(_simple(first), *start)
+            self._rich = LinearBank(_rich(first, second), *start)
         for bank, state in zip(self._banks(), saved["banks"], strict=True):
             bank.restore(_unpacked(state))
-        self._periods.seen = saved["seen"]
-        self._periods.history = unpack(saved["history"])
+        for finder, state in zip(
+            (self._periods, self._slow_periods), saved["periods"], strict=True
+        ):
+            finder.restore(_unpacked(state))
         self.estimate = unpack(saved["estimate"])
         self.variance = unpack(saved["variance"])
         self._weights = Weights(self._priors(), self.labels)
@@ -301,5 +328,23 @@ def _even(weight: float, members: int) -> list[float]:
     return [weight / members] * members
 
 
-def _seasons(period: float) -> list[Model]:
-    return [season(noise, period) for noise in SEASON_NOISES]
+def _simple(period: float) -> list[Model]:
+    return [season(noise, (period, HARMONICS)) for noise in SEASON_NOISES]
+
+
+def _rich(first: float, second: float | None) -> list[Model]:
+    cycles = [(first, _harmonics(first))]
+    if second is not None:
+        cycles.append((second, RICH_SECOND if second > first else _harmonics(second)))
+    return [season(noise, *cycles) for noise in RICH_NOISES]
+
+
+def _harmonics(period: float | None) -> int:
+    """Return the number of harmonics of a rich season: faster ones cannot be seen."""
+    return min(RICH, int((period or 0.0) / 2))
+
+
+def _same(known: float | None, found: float | None) -> bool:
+    if known is None or found is None:
+        return known is found
+    return abs(found - known) <= SAME_PERIOD * known

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ldpstream.arrays import Floats
+from ldpstream.refine.packing import rounded
 
 PROCESS_NOISES = (0.0, 1e-6, 1e-5, *np.logspace(-4, 3, 12).tolist())
 """Variance of a level's move in one timestamp, in units of a tally's variance.
@@ -57,8 +58,8 @@ class LevelBank:
         gain_jump = (self.variances + JUMP_VARIANCE) / spread_jump
         gain = gain_stay + jumped * (gain_jump - gain_stay)
         apart = (gain_jump - gain_stay) * error
-        self.means = self.means + gain * error
-        self.variances = variance * gain + jumped * (1 - jumped) * apart**2
+        self.means = rounded(self.means + gain * error)
+        self.variances = rounded(variance * gain + jumped * (1 - jumped) * apart**2)
         return likelihood
 
     def state(self) -> dict[str, Floats]:

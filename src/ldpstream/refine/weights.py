@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.arrays import Floats
+from ldpstream.refine.packing import rounded
 
 Classes = NDArray[np.int64]
 """The size class of each label."""
@@ -53,8 +54,8 @@ class Weights:
         evidence = self.evidence * np.exp(log_likelihoods - log_likelihoods.max(axis=0))
         believed = self._pooled_prior(classes) * evidence
         total = believed.sum(axis=0)
-        self.posterior = believed / total
-        self.evidence = evidence / total
+        self.posterior = rounded(believed / total)
+        self.evidence = rounded(evidence / total)
 
     def _pooled_prior(self, classes: Classes) -> Floats:
         labels = self.posterior.shape[1]
