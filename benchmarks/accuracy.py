@@ -1,6 +1,7 @@
 """Measure how accurate LPF is, against the paper's seven mechanisms and against hindsight.
 
-    .venv/bin/python benchmarks/accuracy.py [--quick | --cost | --chosen] [--ours] [--json] [--write]
+    .venv/bin/python benchmarks/accuracy.py [--quick | --cost | --chosen] [--ours] [--json]
+        [--write]
 
 Nothing is set differently between rows. The seven use GRR, the paper's oracle; LPF chooses its own.
 Figures are means over repeats; finished runs are kept in the result cache, so that an interrupted
@@ -48,7 +49,6 @@ from ldpstream.refine.filter import Filter
 from ldpstream.refine.levels import LevelBank
 from ldpstream.streams.stream import Stream
 from ldpstream.streams.synthetic import sin
-
 
 WATCHED = ("lpu", "lsp", "lpa")
 """Of the seven, one that always publishes, one that samples, and one that adapts."""
@@ -171,7 +171,7 @@ def bank_mse(bench: Bench, stream: Stream, epsilon: float, window: int) -> float
 
 
 def coverage(bench: Bench, streams: Iterator[Named]) -> Iterator[Row]:
-    """Measure the share of true frequencies inside their 90 % intervals, for some of the seven and LPF."""
+    """Measure the share of true frequencies inside the intervals of LPF and some of the seven."""
     for named in streams:
         row: Row = {"stream": named.name}
         for name in (*WATCHED, "lpf"):
@@ -199,7 +199,8 @@ def covered(bench: Bench, named: Named, mechanism: str, epsilon: float, window: 
 
 def cost() -> dict[str, float]:
     """Return processor milliseconds for filtering, an interval and the state as JSON at 1,000
-    labels, after 300 timestamps. This is not wall-clock time: other work on the machine must not count.
+    labels, after 300 timestamps. This is not wall-clock time: other work on the machine must not
+    count.
     """
     labels, rng = 1000, generator(0)
     smooth = Filter(labels, Fleet(1_000_000, window=20))

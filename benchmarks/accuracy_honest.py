@@ -1,4 +1,4 @@
-"""Do the intervals hold where it matters: rare labels, jumps, populations that persist?"""
+"""Whether intervals hold where it matters: rare labels, jumps, populations that persist."""
 
 from __future__ import annotations
 

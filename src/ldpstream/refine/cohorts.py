@@ -160,8 +160,7 @@ class Cohorts:
         noise can be (in each wave, their energy is exponentially distributed). While a season
         of that period is followed, nothing is taken off.
         """
-        window = len(self._means)
-        own = abs(period - window) <= SAME_PERIOD * window
+        window, own = len(self._means), self.has_period(period)
         if own and not self._confirmed:
             pattern, rounds = finder.folded(window)
             waves = np.abs(np.fft.rfft(pattern, axis=0)[1 : 1 + HARMONICS]) ** 2 / window
@@ -169,6 +168,11 @@ class Cohorts:
             self._confirmed = bool((waves > EXTREME * usual).any())
         self._confirmed = own and self._confirmed
         return self._confirmed or not own
+
+    def has_period(self, period: float) -> bool:
+        """Whether a period is that of the cohorts."""
+        window = len(self._means)
+        return abs(period - window) <= SAME_PERIOD * window
 
     def hidden(self, sampling: Floats) -> Floats:
         """Return the variance of what of the cohorts is taken for a season of the same period."""

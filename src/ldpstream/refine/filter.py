@@ -231,6 +231,8 @@ class Filter:
             return
         if second is None and slow is not None and slow > APART * first:
             second = slow
+        if self._cohorts and second is not None and self._cohorts.has_period(second):
+            second = None
         self._cycles, known = (first, second), self._cycles
         start = self.estimate, float(self.variance.mean()), self._scale
         if not self._seasons or not _same(known[0], first):
