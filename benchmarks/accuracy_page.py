@@ -92,11 +92,12 @@ Share of true frequencies inside, at epsilon 1 and w = 20 where nothing else is 
 moves, as in `constant`, a filter's error lasts as long as the run, which is then hardly more than
 one trial: so runs are added, from {FEWEST_REPEATS} up to {MOST_REPEATS}, until the standard error
 of a share is below {PRECISE}, if that suffices (from {found["repeats"]} where a run has over
-{SOME:,} intervals, and one where it has over {PLENTY:,}). What is a standard error off a limit cannot be told from it.
+{SOME:,} intervals, and one where it has over {PLENTY:,}). What is a standard error off a limit
+cannot be told from it.
 
 Intervals of the seven (three of them are shown) are those of `simulate --intervals`: that of the
-publication that a release rests on, carried on by how far a filter of all tallies says that the stream went since. Nothing
-tells what a stream does between two samples of LSP, and where that is not a random walk its
+publication that a release rests on, carried on by how far a filter of all tallies says that the
+stream went since. While nothing is reported they only widen. Nothing tells what a stream does between two samples of LSP, and where that is not a random walk its
 intervals cannot be exact: on `sin b=0.1` three samples make a period. MSNBC is over after five
 samples, and between the first two nearly all users change their label. Intervals of LPF rest on all
 reports so far and are far narrower.

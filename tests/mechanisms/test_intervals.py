@@ -106,3 +106,28 @@ def test_a_silent_fleet_leaves_the_last_release_and_ever_less_certainty(mechanis
     assert not silent.fresh
     assert (low.min(), high.max()) == (0, 1)
     assert last.variance.max() < silent.variance.max() <= 1
+
+
+@pytest.mark.parametrize("mechanism", ["lpf", "lpdf", "lpaf"])
+def test_released_values_lie_in_their_intervals(mechanism: str) -> None:
+    """Consistency moves values, and their bounds with them."""
+    (run,) = simulate(awakening(), mechanism, epsilon=1, window=20).runs
+    assert (run.low <= run.released).all()
+    assert (run.released <= run.high).all()
+
+
+def test_silence_only_widens() -> None:
+    """A trend that was seen before is not carried on as if it were known."""
+    settings = Settings(2, 40_000, Epsilon.of(1), window=4)
+    observer = build("lpf", settings)
+    for t, share in enumerate(np.linspace(0.2, 0.6, 60), start=1):
+        last = drive(observer.step(t), partial(rising, share))
+    for t in range(61, 83):
+        if t == 70:
+            observer, saved = build("lpf", settings), observer.save()
+            observer.restore(saved)
+        silent = drive(observer.step(t), lambda _: Tally.empty(2))
+        assert (silent.interval[0] <= last.interval[0]).all()
+        assert (silent.interval[1] >= last.interval[1]).all()
+        last = silent
+    assert (silent.interval[1] - silent.interval[0] > 0.05).all()

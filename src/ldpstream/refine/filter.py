@@ -11,33 +11,20 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.refine.cohorts import Fleet
 from ldpstream.refine.intervals import mixture_interval, mixture_moments, normal_variance, widening
 from ldpstream.refine.levels import PROCESS_NOISES, LevelBank
-from ldpstream.refine.linear import (
-    HARMONICS,
-    RICH,
-    RICH_NOISES,
-    RICH_SECOND,
-    SEASON_NOISES,
-    TREND_NOISES,
-    LinearBank,
-    Model,
-    season,
-    trend,
-)
+from ldpstream.refine.linear import TREND_NOISES, LinearBank, trend
 from ldpstream.refine.movement import SURPRISES, Movement
 from ldpstream.refine.packing import pack, unpack
-from ldpstream.refine.periods import APART, HISTORY, PeriodFinder
+from ldpstream.refine.periods import HISTORY, PeriodFinder
+from ldpstream.refine.seasons import SEASON_PRIOR, Season, is_harmonic, same, seasons
 from ldpstream.refine.weights import Weights
 
 TREND_PRIOR = 0.6
-SEASON_PRIOR, RICH_PRIOR = 0.026, 0.004
 STILL_PRIOR = 0.3
 """Share of the levels' prior weight for the one without process noise: many labels hardly move."""
-SAME_PERIOD = 0.05
 SIZE_CLASSES = (0.01, 0.1)
 """Shares that separate rare, middle and big labels: those of one class learn from each other."""
 SLOW = 8
 """Timestamps that the search for long periods takes together."""
-NEWCOMERS = len(SEASON_NOISES) + len(RICH_NOISES)
 LEAST_NOISE = 0.02
 """The share of a tally's variance that is left when its cohort is known as well as can be."""
 LAYOUT = 4
@@ -70,6 +57,8 @@ class Filter:
         """Variance of the first tally, the unit of all process noises."""
         self._cycles: tuple[float | None, float | None] = None, None
         """The period of the stream, and a second one beside it."""
+        self._candidate: float | None = None
+        """The second period that was found last."""
         self._periods = PeriodFinder(labels)
         self._slow_periods = PeriodFinder(labels, SLOW)
         self._movement = Movement(labels)
@@ -153,22 +142,22 @@ class Filter:
         self._levels = LevelBank(self.estimate, self._start_variance)
         trends = [trend(noise) for noise in TREND_NOISES]
         self._trends = LinearBank(trends, self.estimate, self._start_variance, scale)
-        self._seasons: LinearBank | None = None
-        self._rich: LinearBank | None = None
-        self._weights = Weights(self._priors(), self.labels)
+        self._seasons: list[LinearBank] = []
+        self._kinds: list[Season] = []
+        self._weights = Weights(self._priors([]), self.labels)
         return scale
 
     def _banks(self) -> list[LevelBank | LinearBank]:
-        banks: list[LevelBank | LinearBank] = [self._levels, self._trends]
-        return [*banks, *(bank for bank in (self._seasons, self._rich) if bank)]
+        return [self._levels, self._trends, *self._seasons]
 
-    def _priors(self) -> Floats:
-        """Return the prior weights of all members."""
-        levels = 1 - TREND_PRIOR - SEASON_PRIOR - RICH_PRIOR
+    @staticmethod
+    def _priors(kinds: list[Season]) -> Floats:
+        """Return the prior weights of all members, with these kinds of seasons."""
+        levels = 1 - TREND_PRIOR - SEASON_PRIOR
         wandering = _even(levels * (1 - STILL_PRIOR), len(PROCESS_NOISES) - 1)
         parts = [levels * STILL_PRIOR, *wandering, *_even(TREND_PRIOR, len(TREND_NOISES))]
-        if self._seasons is not None:
-            parts += _even(SEASON_PRIOR, len(SEASON_NOISES)) + _even(RICH_PRIOR, len(RICH_NOISES))
+        for kind in kinds:
+            parts += _even(kind.prior, len(kind.noises))
         priors: Floats = np.array(parts) / sum(parts)
         return priors
 
@@ -223,30 +212,38 @@ class Filter:
 
     def _follow(self, first: float | None) -> None:
         """Use a period that was found: refine the current seasons, or start new ones."""
-        slow = self._slow_period()
-        first, second = (slow, None) if first is None else (first, self._periods.second(first))
+        first = first or self._slow_period()
         if first is None or self._scale is None:
             return
         if self._cohorts and not self._cohorts.allow(first, self._periods, *self._noise):
             return
-        if second is None and slow is not None and slow > APART * first:
-            second = slow
-        if self._cohorts and second is not None and self._cohorts.has_period(second):
-            second = None
-        self._cycles, known = (first, second), self._cycles
-        start = self.estimate, float(self.variance.mean()), self._scale
-        if not self._seasons or not _same(known[0], first):
-            self._seasons = LinearBank(_simple(first), *start)
-            self._rich = LinearBank(_rich(first, second), *start)
-            self._weights.replace_last(self._priors(), len(self._priors()) - NEWCOMERS)
+        self._cycles = first, self._second(first)
+        known, self._kinds = self._kinds, seasons(*self._cycles)
+        kept = 0
+        for bank, old, new in zip(self._seasons, known, self._kinds, strict=False):
+            if not new.continues(old):
+                break
+            bank.set_models(new.models())
+            kept += 1
+        if kept == len(self._kinds):
             return
-        self._seasons.set_models(_simple(first))
-        rich = _rich(first, second)
-        if self._rich and _same(known[1], second) and self._rich.size == len(rich[0].observation):
-            self._rich.set_models(rich)
-            return
-        self._rich = LinearBank(rich, *start)
-        self._weights.replace_last(self._priors(), len(self._priors()) - len(RICH_NOISES))
+        members = len(self._priors(self._kinds[:kept]))
+        self._seasons = self._seasons[:kept] + self._new_seasons(self._kinds[kept:])
+        self._weights.replace_last(self._priors(self._kinds), members)
+
+    def _new_seasons(self, kinds: list[Season]) -> list[LinearBank]:
+        spread, scale = float(self.variance.mean()), self._scale or 0.0
+        return [LinearBank(kind.models(), self.estimate, spread, scale) for kind in kinds]
+
+    def _second(self, first: float) -> float | None:
+        """Return the period beside the first: a new one once it was found twice in a row."""
+        found = self._periods.second(first) or self._slow_period()
+        if found is None or is_harmonic(found, first):
+            return self._cycles[1]
+        if self._cohorts and self._cohorts.has_period(found):
+            return self._cycles[1]
+        again, self._candidate = same(self._candidate, found), found
+        return found if again else self._cycles[1]
 
     def _slow_period(self) -> float | None:
         """Return a period that is too long for the other search."""
@@ -262,6 +259,7 @@ class Filter:
             "layout": LAYOUT,
             "scale": self._scale,
             "cycles": self._cycles,
+            "candidate": self._candidate,
             "periods": [_packed(self._periods.state()), _packed(self._slow_periods.state())],
             "estimate": pack(self.estimate),
             "variance": pack(self.variance),
@@ -293,11 +291,10 @@ class Filter:
             return
         self._begin(saved["scale"])
         first, second = saved["cycles"]
-        self._cycles = first, second
+        self._cycles, self._candidate = (first, second), saved["candidate"]
         if first is not None:
-            start = self.estimate, self._start_variance, saved["scale"]
-            self._seasons = LinearBank(_simple(first), *start)
-            self._rich = LinearBank(_rich(first, second), *start)
+            self._kinds = seasons(first, second)
+            self._seasons = self._new_seasons(self._kinds)
         for bank, state in zip(self._banks(), saved["banks"], strict=True):
             bank.restore(_unpacked(state))
         for finder, state in zip(
@@ -306,7 +303,7 @@ class Filter:
             finder.restore(_unpacked(state))
         self.estimate = unpack(saved["estimate"])
         self.variance = unpack(saved["variance"])
-        self._weights = Weights(self._priors(), self.labels)
+        self._weights = Weights(self._priors(self._kinds), self.labels)
         self._weights.posterior = unpack(saved["weights"])
         self._weights.evidence = unpack(saved["evidence"])
         self._movement.restore(_unpacked(saved["movement"]))
@@ -328,25 +325,3 @@ def _unpacked(saved: dict[str, Any]) -> dict[str, Floats]:
 
 def _even(weight: float, members: int) -> list[float]:
     return [weight / members] * members
-
-
-def _simple(period: float) -> list[Model]:
-    return [season(noise, (period, HARMONICS)) for noise in SEASON_NOISES]
-
-
-def _rich(first: float, second: float | None) -> list[Model]:
-    cycles = [(first, _harmonics(first))]
-    if second is not None:
-        cycles.append((second, RICH_SECOND if second > first else _harmonics(second)))
-    return [season(noise, *cycles) for noise in RICH_NOISES]
-
-
-def _harmonics(period: float | None) -> int:
-    """Return the number of harmonics of a rich season: faster ones cannot be seen."""
-    return min(RICH, int((period or 0.0) / 2))
-
-
-def _same(known: float | None, found: float | None) -> bool:
-    if known is None or found is None:
-        return known is found
-    return abs(found - known) <= SAME_PERIOD * known

@@ -21,9 +21,6 @@ SLOPE_VARIANCE = 3e-3
 SEASON_NOISES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
 """Process noises of the level that a season rides on."""
 HARMONICS = 4
-RICH_NOISES = (1e-3, 0.03, 0.3)
-"""The same for seasons of more shapes: a day of RICH harmonics, and a few of a week."""
-RICH, RICH_SECOND = 8, 3
 HARMONIC_NOISE = 1e-4
 """A season's shape changes slowly, and a few waves describe it only roughly."""
 SHAPE_TO_LEVEL = 1 / 30
@@ -101,11 +98,6 @@ class LinearBank:
         self._transitions = np.stack([model.transition for model in models])
         self._noises = np.stack([model.noise for model in models])
         self._observations = np.stack([model.observation for model in models])
-
-    @property
-    def size(self) -> int:
-        """The number of components of a state."""
-        return int(self._states.shape[1])
 
     @property
     def means(self) -> Floats:
