@@ -97,10 +97,11 @@ cannot be told from it.
 
 Intervals of the seven (three of them are shown) are those of `simulate --intervals`: that of the
 publication that a release rests on, carried on by how far a filter of all tallies says that the
-stream went since. While nothing is reported they only widen. Nothing tells what a stream does between two samples of LSP, and where that is not a random walk its
-intervals cannot be exact: on `sin b=0.1` three samples make a period. MSNBC is over after five
-samples, and between the first two nearly all users change their label. Intervals of LPF rest on all
-reports so far and are far narrower.
+stream went since. While nothing is reported they only widen. Nothing tells what a stream does
+between two samples of LSP, and where that is not a random walk its intervals cannot be exact: on
+`sin b=0.1` three samples make a period. MSNBC is over after five samples, and between the first two
+nearly all users change their label. Intervals of LPF rest on all reports so far and are far
+narrower.
 
 {table(found["coverage"])}
 

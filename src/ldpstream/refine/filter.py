@@ -69,6 +69,8 @@ class Filter:
         """The variances of the last tally: of who was asked, and all of it."""
         self._reading: tuple[Floats, Floats, Floats] | None = None
         """The tally of this timestamp: values, their variances, and the pull to them."""
+        self._seen: tuple[Floats, Floats, Floats] | None = None
+        """What `_truths` returned at this timestamp, unless members have changed since."""
         # Of a single bin, a mean, nothing is known except that it lies in [0, 1].
         self.estimate = np.full(labels, 1 / max(labels, 2))
         self.variance = np.full(labels, self._start_variance)
@@ -164,7 +166,7 @@ class Filter:
     def _mix(self) -> None:
         """Set the estimate to the mean over members, and its variance to that of the mixture."""
         weights = self._weights.posterior
-        means, variances, left = self._truths()
+        self._seen = means, variances, left = self._truths()
         self.estimate, variance = mixture_moments(weights, means, variances)
         self.variance = variance + np.sum(weights * left, axis=0) * self._moved()
 
@@ -200,7 +202,7 @@ class Filter:
         if self._scale is None:
             return np.zeros(self.labels), np.ones(self.labels)
         weights = self._weights.posterior
-        means, variances, left = self._truths()
+        means, variances, left = self._seen or self._truths()
         low, high = mixture_interval(weights, means, variances)
         share = np.sum(weights * left, axis=0)
         surprises = np.array(SURPRISES)[:, None] * self._scale
@@ -230,6 +232,7 @@ class Filter:
         members = len(self._priors(self._kinds[:kept]))
         self._seasons = self._seasons[:kept] + self._new_seasons(self._kinds[kept:])
         self._weights.replace_last(self._priors(self._kinds), members)
+        self._seen = None
 
     def _new_seasons(self, kinds: list[Season]) -> list[LinearBank]:
         spread, scale = float(self.variance.mean()), self._scale or 0.0

@@ -12,7 +12,7 @@ LEVEL = 0.9
 """The probability with which an interval is meant to cover the truth."""
 QUANTILE = 1.6448536269514722
 """The quantile of the standard normal distribution at (1 + LEVEL) / 2."""
-NEWTON_STEPS = 5
+NEWTON_STEPS = 4
 WEIGHTIEST = 6
 
 
@@ -93,8 +93,9 @@ def _weightiest(weights: Floats, *others: Floats) -> tuple[Floats, ...]:
     if len(weights) <= WEIGHTIEST:
         return weights, *others
     chosen = np.argpartition(weights, -WEIGHTIEST, axis=0)[-WEIGHTIEST:]
-    kept = np.take_along_axis(weights, chosen, axis=0)
-    return kept / kept.sum(axis=0), *(np.take_along_axis(x, chosen, axis=0) for x in others)
+    places = chosen * weights.shape[1] + np.arange(weights.shape[1])
+    kept = np.take(weights, places)
+    return kept / kept.sum(axis=0), *(np.take(x, places) for x in others)
 
 
 def _normal(x: Floats) -> tuple[Floats, Floats]:

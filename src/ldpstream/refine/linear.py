@@ -98,6 +98,9 @@ class LinearBank:
         self._transitions = np.stack([model.transition for model in models])
         self._noises = np.stack([model.noise for model in models])
         self._observations = np.stack([model.observation for model in models])
+        one, other = np.arange(1, self._transitions.shape[1], 2), slice(2, None, 2)
+        self._cosines = self._transitions[:, one, one, None]
+        self._sines = self._transitions[:, 1::2, other].diagonal(axis1=1, axis2=2)[..., None]
 
     @property
     def means(self) -> Floats:
@@ -121,15 +124,13 @@ class LinearBank:
 
         Waves turn two by two, which costs far less than a product with all of the transitions.
         """
-        size = self._states.shape[1]
-        if size == 2:
+        if self._states.shape[1] == 2:
             return self._transitions @ self._states
-        one, other = np.arange(1, size, 2), np.arange(2, size, 2)
-        cosines = self._transitions[:, one, one, None]
-        sines = self._transitions[:, one, other, None]
-        moved = self._states.copy()
-        moved[:, one] = cosines * self._states[:, one] + sines * self._states[:, other]
-        moved[:, other] = cosines * self._states[:, other] - sines * self._states[:, one]
+        one, other = self._states[:, 1::2], self._states[:, 2::2]
+        moved = np.empty_like(self._states)
+        moved[:, 0] = self._states[:, 0]
+        moved[:, 1::2] = self._cosines * one + self._sines * other
+        moved[:, 2::2] = self._cosines * other - self._sines * one
         return moved
 
     def update(self, measured: Floats, variance: Floats) -> Floats:

@@ -96,12 +96,15 @@ class Movement:
             "white_evidence": self._white.evidence,
             "surprise": self._surprise.posterior,
             "surprise_evidence": self._surprise.evidence,
-            "sizes": self._sizes,
+            "sizes": self._sizes[:, :1],
+            "kin": self._sizes[-1:],
         } | self._kin.state()
 
     def restore(self, state: dict[str, Floats]) -> None:
         self._white.posterior, self._white.evidence = state["white"], state["white_evidence"]
         self._surprise.posterior = state["surprise"]
         self._surprise.evidence = state["surprise_evidence"]
-        self._sizes = state["sizes"]
+        own = np.repeat(state["sizes"][: len(WHITE)], state["kin"].shape[1], axis=1)
+        kin = np.outer(KIN, state["kin"][0] / KIN[-1])
+        self._sizes = rounded(np.concatenate([own, kin]))
         self._kin.restore(state)
