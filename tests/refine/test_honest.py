@@ -37,8 +37,8 @@ def covered(truth: Floats, noise: float = NOISE, seed: int = 1, burn: int = 0) -
 def test_white_movement_on_a_season_is_seen() -> None:
     """A daily cycle of 20 labels that also jitter by half a tally's standard error.
 
-    20 x 300 intervals, nearly independent: a standard error below 0.01 around 0.9 (measured 0.90;
-    0.64 before the truth had a movement of its own).
+    20 x 300 intervals, nearly independent: a standard error below 0.01 around 0.89 (measured; 0.76
+    before the truth had a movement of its own).
     """
     rng = np.random.default_rng(3)
     wave = 0.01 * np.sin(2 * np.pi * np.arange(500)[:, None] / 24 + rng.uniform(0, 6, 20))
@@ -47,15 +47,16 @@ def test_white_movement_on_a_season_is_seen() -> None:
 
 
 def test_intervals_hold_soon_after_a_jump() -> None:
-    """5 standard errors in 12 of 40 labels at a time: a standard error of 0.03 (measured 0.92)."""
+    """By 4 standard errors, in 12 of 40 labels at a time. 164 intervals in pairs: a standard error
+    below 0.03 (measured 0.98; 0.84 without surprises, and 0.91 to 0.95 at all times)."""
     rng = np.random.default_rng(5)
-    truth = np.full((400, 40), 0.02)
-    for t in range(100, 400, 50):
-        truth[t:, rng.permutation(40)[:12]] = rng.choice([0.02, 0.07, 0.12])
+    truth = np.full((600, 40), 0.02)
+    for t in range(100, 600, 50):
+        truth[t:, rng.permutation(40)[:12]] = rng.choice([0.02, 0.06, 0.1])
     moved = np.zeros_like(truth, np.bool_)
     moved[1:] = np.abs(np.diff(truth, axis=0)) > 0.02
     after = np.roll(moved, 1, axis=0) | np.roll(moved, 2, axis=0)
-    assert covered(truth)[after].mean() > 0.8
+    assert covered(truth)[after].mean() > 0.87
 
 
 def test_rare_labels_are_expected_to_move_as_large_ones_do() -> None:
@@ -75,16 +76,18 @@ def fleet(persistence: float, epsilon: float) -> Run:
 
 
 def test_cohorts_are_no_season() -> None:
-    """Users who never change: 5.3e-5 and 0.70 where their offsets were taken for a season."""
+    """Users who never change. Where their offsets were taken for a season the error of the second
+    half was 8.3e-5, and 0.77 were covered; now it is 6e-8 and 1.0 (over five runs, 6.6e-7 and
+    0.92)."""
     persistent = fleet(1.0, 3)
-    assert persistent.metrics.mse < 8e-6
+    assert persistent.metrics.mse < 2e-5
     assert persistent.metrics.coverage > 0.8
-    assert ((persistent.truth - persistent.released)[200:] ** 2).mean() < 3e-6
+    assert ((persistent.truth - persistent.released)[200:] ** 2).mean() < 5e-6
 
 
 def test_users_who_draw_afresh_lose_nothing() -> None:
-    """The figure of a filter without cohorts is 5.0e-6 over five runs, and varies by a third."""
-    assert fleet(0.0, 3).metrics.mse < 1.2e-5
+    """Over five runs it is 5.2e-6, and 5.0e-6 for a filter without cohorts; it varies by half."""
+    assert fleet(0.0, 3).metrics.mse < 2e-5
 
 
 def test_a_season_as_long_as_the_window_is_told_from_cohorts_by_its_size() -> None:
@@ -96,8 +99,8 @@ def test_a_season_as_long_as_the_window_is_told_from_cohorts_by_its_size() -> No
 
 
 def test_a_truth_that_jitters_with_its_users_is_covered() -> None:
-    """The share of users who draw afresh moves by f(1-f)/N: 0.46 were covered. 400 nearly
-    independent shares: a standard error of 0.015 around 0.91 (measured)."""
+    """The share of users who draw afresh moves by f(1-f)/N: 0.53 were covered. 400 nearly
+    independent shares: a standard error of 0.015 around 0.90 (measured)."""
     ones = np.random.default_rng(3).binomial(N, 0.3, 400)
     stream = CountsStream("afresh", Domain.numbered(2), np.column_stack([N - ones, ones]))
     run = simulate(stream, "lpf", epsilon=3, window=WINDOW).runs[0]
