@@ -1,6 +1,7 @@
 """Measure how accurate LPF is, against the paper's seven mechanisms and against hindsight.
 
-    .venv/bin/python benchmarks/accuracy.py [--quick | --cost] [--ours] [--json] [--write]
+    .venv/bin/python benchmarks/accuracy.py [--quick | --cost | --chosen] [--ours] [--json]
+        [--write]
 
 Nothing is set differently between rows. The seven use GRR, the paper's oracle; LPF chooses its own.
 Figures are means over repeats; finished runs are kept in the result cache, so that an interrupted
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from accuracy_hindsight import against_hindsight, generator
+from accuracy_honest import CHOSEN, SHOWN, by_persistence, by_size, on_generated
 from accuracy_page import (
     FEWEST_REPEATS,
     MOST_REPEATS,
@@ -41,11 +43,15 @@ from ldpstream.mechanisms.filtered import Filtered
 from ldpstream.mechanisms.queries import HISTOGRAM
 from ldpstream.mechanisms.registry import PAPER, build
 from ldpstream.mechanisms.settings import RunOptions
+from ldpstream.refine.cohorts import Fleet
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.filter import Filter
 from ldpstream.refine.levels import LevelBank
 from ldpstream.streams.stream import Stream
 from ldpstream.streams.synthetic import sin
+
+WATCHED = ("lpu", "lsp", "lpa")
+"""Of the seven, one that always publishes, one that samples, and one that adapts."""
 
 
 class Bench:
@@ -148,7 +154,7 @@ class PlainFilter(Filter):
         self._levels = LevelBank(self.estimate, self._start_variance, hazard=1e-300)
         return scale
 
-    def _follow(self, period: float | None) -> None:
+    def _follow(self, first: float | None) -> None:
         pass
 
 
@@ -165,10 +171,10 @@ def bank_mse(bench: Bench, stream: Stream, epsilon: float, window: int) -> float
 
 
 def coverage(bench: Bench, streams: Iterator[Named]) -> Iterator[Row]:
-    """Measure the share of true frequencies inside their 90 % intervals, for the seven and LPF."""
+    """Measure the share of true frequencies inside the intervals of LPF and some of the seven."""
     for named in streams:
         row: Row = {"stream": named.name}
-        for name in (*PAPER, "lpf"):
+        for name in (*WATCHED, "lpf"):
             row[name] = covered(bench, named, name, *GRID[0])
         for epsilon, window in GRID[1:]:
             row[f"lpf ({epsilon}, {window})"] = covered(bench, named, "lpf", epsilon, window)
@@ -192,21 +198,28 @@ def covered(bench: Bench, named: Named, mechanism: str, epsilon: float, window: 
 
 
 def cost() -> dict[str, float]:
-    """Return processor milliseconds for filtering and an interval at 1,000 labels, after 300
-    timestamps. This is not wall-clock time: other work on the machine must not count.
+    """Return processor milliseconds for filtering, an interval and the state as JSON at 1,000
+    labels, after 300 timestamps. This is not wall-clock time: other work on the machine must not
+    count.
     """
     labels, rng = 1000, generator(0)
-    smooth = Filter(labels)
+    smooth = Filter(labels, Fleet(1_000_000, window=20))
     wave = np.sin(2 * np.pi * np.arange(400) / 24)
     spent = []
     for height in wave:
         tally = rng.normal(1 / labels * (1 + 0.5 * height), 0.005, labels)
         started = time.process_time()
-        smooth.update(tally, np.full(labels, 2.5e-5))
+        smooth.update(tally, np.full(labels, 2.5e-5), 2e-5)
         smooth.interval()
+        state = json.dumps(smooth.save())
         spent.append(time.process_time() - started)
     late = 1e3 * np.array(spent[300:])
-    return {"labels": labels, "median_ms": float(np.median(late)), "worst_ms": float(late.max())}
+    return {
+        "labels": labels,
+        "median_ms": float(np.median(late)),
+        "worst_ms": float(late.max()),
+        "state_bytes": len(state),
+    }
 
 
 def measure(repeats: int, *, quick: bool, ours: bool = False) -> dict[str, Any]:
@@ -224,6 +237,9 @@ def measure(repeats: int, *, quick: bool, ours: bool = False) -> dict[str, Any]:
         "coverage": list(coverage(bench, iter((*SMOOTH, *MOVING, WIDE, NUMBER)))),
         "coverage_real": list(coverage(bench, real_sets())),
         "unseen": list(on_unseen_streams(bench)),
+        "sizes": list(by_size(repeats)),
+        "generated": on_generated(SHOWN),
+        "persistence": list(by_persistence(2 * repeats)),
         "cost": cost(),
     }
 
@@ -233,12 +249,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one small stream")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cost", action="store_true", help="only what a release costs")
+    parser.add_argument(
+        "--chosen", action="store_true", help="streams that constants are chosen on"
+    )
     parser.add_argument("--ours", action="store_true", help="only what rests on the filter")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     options = parser.parse_args()
     if options.cost:
         print(json.dumps(cost(), indent=1))
+        return
+    if options.chosen:
+        print(table(on_generated(CHOSEN)))
         return
     found = measure(options.repeats, quick=options.quick, ours=options.ours)
     if options.json:

@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ldpstream.arrays import Floats
 from ldpstream.domain import Domain
 from ldpstream.lab.simulation import Run, simulate
 from ldpstream.mechanisms.mechanism import drive
@@ -15,9 +14,6 @@ from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.refine.carried import Carried
-from ldpstream.refine.filter import Filter
-from ldpstream.refine.intervals import normal_variance
 from ldpstream.streams.stream import CountsStream
 from ldpstream.streams.synthetic import lns
 
@@ -87,14 +83,6 @@ def test_they_hold_between_samples_of_a_fast_stream() -> None:
     assert 0.73 < covered_by_sampling(RESTLESS) < 0.99
 
 
-def test_a_filter_alone_would_cling_to_what_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    def alone(_: Carried, smooth: Filter) -> tuple[Floats, Floats]:
-        return smooth.estimate, normal_variance(*smooth.interval())
-
-    monkeypatch.setattr(Carried, "now", alone)
-    assert covered_by_sampling(awakening()) < 0.8
-
-
 def covered_by_sampling(stream: CountsStream) -> float:
     (run,) = simulate(stream, "lsp", epsilon=1, window=20, oracle="grr", intervals=True).runs
     return run.metrics.covered
@@ -118,3 +106,28 @@ def test_a_silent_fleet_leaves_the_last_release_and_ever_less_certainty(mechanis
     assert not silent.fresh
     assert (low.min(), high.max()) == (0, 1)
     assert last.variance.max() < silent.variance.max() <= 1
+
+
+@pytest.mark.parametrize("mechanism", ["lpf", "lpdf", "lpaf"])
+def test_released_values_lie_in_their_intervals(mechanism: str) -> None:
+    """Consistency moves values, and their bounds with them."""
+    (run,) = simulate(awakening(), mechanism, epsilon=1, window=20).runs
+    assert (run.low <= run.released).all()
+    assert (run.released <= run.high).all()
+
+
+def test_silence_only_widens() -> None:
+    """A trend that was seen before is not carried on as if it were known."""
+    settings = Settings(2, 40_000, Epsilon.of(1), window=4)
+    observer = build("lpf", settings)
+    for t, share in enumerate(np.linspace(0.2, 0.6, 60), start=1):
+        last = drive(observer.step(t), partial(rising, share))
+    for t in range(61, 83):
+        if t == 70:
+            observer, saved = build("lpf", settings), observer.save()
+            observer.restore(saved)
+        silent = drive(observer.step(t), lambda _: Tally.empty(2))
+        assert (silent.interval[0] <= last.interval[0]).all()
+        assert (silent.interval[1] >= last.interval[1]).all()
+        last = silent
+    assert (silent.interval[1] - silent.interval[0] > 0.05).all()

@@ -11,10 +11,13 @@ import numpy as np
 from ldpstream.arrays import Floats
 from ldpstream.mechanisms.mechanism import Mechanism, Publication, Step
 from ldpstream.mechanisms.messages import Ask, Release, Tally, pooled_tally
+from ldpstream.oracles.collector_half import sampling
 from ldpstream.refine.carried import Carried
+from ldpstream.refine.cohorts import Fleet
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.filter import Filter
-from ldpstream.refine.intervals import normal_interval
+from ldpstream.refine.intervals import hull, normal_interval
+from ldpstream.refine.packing import pack, unpack
 
 
 class Observed(Mechanism):
@@ -25,10 +28,13 @@ class Observed(Mechanism):
     (`Carried`). This is post-processing of what was reported anyway: it costs no privacy.
     """
 
-    def __init__(self, inner: Mechanism, consistency: Consistency) -> None:
+    def __init__(
+        self, inner: Mechanism, consistency: Consistency, reshuffle: int | None = None
+    ) -> None:
         super().__init__(inner.division, inner.noise, pool=inner.pool, consistency=consistency)
         self.inner = inner
-        self.filter = Filter(inner.noise.labels)
+        fleet = Fleet(inner.noise.population, inner.returns_after, reshuffle)
+        self.filter = Filter(inner.noise.labels, fleet)
         self.carried: Carried | None = None
         """The last publication."""
 
@@ -39,10 +45,16 @@ class Observed(Mechanism):
         if heard:
             self.filter.pass_time(elapsed - 1)
             measured = pooled_tally(heard)
-            self.filter.update(measured.estimate, measured.variance)
+            sampled = sampling(measured.reports, self.noise.population)
+            self.filter.update(measured.estimate, measured.variance, sampled)
         else:
             self.filter.pass_time(elapsed)
-        return self.judge(release, heard)
+        judged = self.judge(release, heard)
+        last = self.state.release.bounds
+        # Silence only widens: a slope that was seen before it is no knowledge of what came after.
+        if heard or last is None or judged.bounds is None:
+            return judged
+        return replace(judged, bounds=hull(last, judged.bounds))
 
     def judge(self, release: Release, heard: Sequence[Tally]) -> Release:
         """Return the same values, with their error by now and an interval for the truth.
@@ -86,10 +98,12 @@ class Observed(Mechanism):
         return self.inner.publications
 
     def save(self) -> dict[str, Any]:
+        bounds = self.state.release.bounds
         return super().save() | {
             "inner": self.inner.save(),
             "filter": self.filter.save(),
             "carried": self.carried and self.carried.save(),
+            "bounds": bounds and [pack(end) for end in bounds],
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -98,6 +112,10 @@ class Observed(Mechanism):
         self.filter.restore(saved["filter"])
         carried = saved.get("carried")
         self.carried = Carried.restored(carried) if carried else None
+        if saved.get("bounds"):
+            low, high = map(unpack, saved["bounds"])
+            release = replace(self.state.release, bounds=(low, high))
+            self.state = replace(self.state, release=release)
 
 
 class Filtered(Observed):

@@ -71,6 +71,11 @@ class Mechanism(ABC):
         """
         return None
 
+    @property
+    def returns_after(self) -> int | None:
+        """The timestamps after which the same users are asked again; None if nobody can say."""
+        return None
+
     def step(self, t: int) -> Step:
         """Run one timestamp. Timestamps may be missed; none may be repeated.
 
@@ -81,8 +86,7 @@ class Mechanism(ABC):
         self.state = replace(self.state, t=t)
         release = yield from self.decide(t)
         self.state = replace(self.state, release=release)
-        shown = consistent(release.values, release.variance, self.consistency)
-        return replace(release, values=shown)
+        return release.showing(consistent(release.values, release.variance, self.consistency))
 
     @abstractmethod
     def decide(self, t: int) -> Step:

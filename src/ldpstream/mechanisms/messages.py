@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from ldpstream.arrays import Floats
 from ldpstream.oracles.collector_half import Pure, Support
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.refine.intervals import normal_interval
+from ldpstream.refine.intervals import hull, normal_interval
 
 
 class Purpose(StrEnum):
@@ -96,6 +96,12 @@ class Release:
     def interval(self) -> tuple[Floats, Floats]:
         """The ends, by bin, of the interval that contains the truth with probability 0.9."""
         return self.bounds or normal_interval(self.values, self.variance)
+
+    def showing(self, values: Floats) -> Release:
+        """Return the release with other values, which its interval contains if they can be."""
+        possible = np.clip(values, 0.0, 1.0)
+        bounds = self.bounds and hull(self.bounds, (possible, possible))
+        return replace(self, values=values, bounds=bounds)
 
     @classmethod
     def unknown(cls, bins: int) -> Release:

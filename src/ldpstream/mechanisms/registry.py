@@ -54,7 +54,8 @@ class Recipe:
         if not self.filtered and not settings.intervals:
             return self.allocation(division, noise, pool=settings.pool, consistency=consistency)
         listener = Filtered if self.filtered else Observed
-        return listener(self.allocation(division, noise, pool=settings.pool), consistency)
+        inner = self.allocation(division, noise, pool=settings.pool)
+        return listener(inner, consistency, settings.reshuffle)
 
     @property
     def _usual_consistency(self) -> Consistency:

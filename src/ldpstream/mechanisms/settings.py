@@ -90,6 +90,8 @@ class Settings(RunOptions):
     users: int
     epsilon: Epsilon
     window: int
+    reshuffle: int | None = None
+    """The timestamps after which users are dealt into other groups, if the selection does so."""
 
     def __post_init__(self) -> None:
         check_labels(self.labels)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ldpstream.mechanisms.division import PopulationDivision
 from ldpstream.mechanisms.mechanism import Mechanism, Step
 
 
@@ -11,6 +12,10 @@ class Uniform(Mechanism):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.division.share(self.window)
+
+    @property
+    def returns_after(self) -> int | None:
+        return self.window if isinstance(self.division, PopulationDivision) else None
 
     def decide(self, t: int) -> Step:
         # Shares differ by at most one unit, and any w consecutive ones sum to the total exactly.

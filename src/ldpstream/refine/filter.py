@@ -8,26 +8,26 @@ import numpy as np
 
 from ldpstream.arrays import Floats
 from ldpstream.errors import Mistake, Problem
-from ldpstream.refine.intervals import mixture_interval
+from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.intervals import mixture_interval, mixture_moments, normal_variance, widening
 from ldpstream.refine.levels import PROCESS_NOISES, LevelBank
-from ldpstream.refine.linear import (
-    SEASON_NOISES,
-    TREND_NOISES,
-    LinearBank,
-    Model,
-    season,
-    trend,
-)
+from ldpstream.refine.linear import TREND_NOISES, LinearBank, trend
+from ldpstream.refine.movement import SURPRISES, Movement
 from ldpstream.refine.packing import pack, unpack
-from ldpstream.refine.periods import PeriodFinder
+from ldpstream.refine.periods import HISTORY, PeriodFinder
+from ldpstream.refine.seasons import SEASON_PRIOR, Season, is_harmonic, same, seasons
 from ldpstream.refine.weights import Weights
 
 TREND_PRIOR = 0.6
-SEASON_PRIOR = 0.03
 STILL_PRIOR = 0.3
 """Share of the levels' prior weight for the one without process noise: many labels hardly move."""
-SAME_PERIOD = 0.05
-LAYOUT = 3
+SIZE_CLASSES = (0.01, 0.1)
+"""Shares that separate rare, middle and big labels: those of one class learn from each other."""
+SLOW = 8
+"""Timestamps that the search for long periods takes together."""
+LEAST_NOISE = 0.02
+"""The share of a tally's variance that is left when its cohort is known as well as can be."""
+LAYOUT = 4
 """Version of a saved state: raised whenever members or what is saved of them change."""
 
 
@@ -45,8 +45,9 @@ class Filter:
     ([0.7, 0.3], True)
     """
 
-    def __init__(self, labels: int) -> None:
+    def __init__(self, labels: int, fleet: Fleet | None = None) -> None:
         self.labels = labels
+        self._fleet = fleet or Fleet()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -54,8 +55,22 @@ class Filter:
         labels = self.labels
         self._scale: float | None = None
         """Variance of the first tally, the unit of all process noises."""
-        self._period: float | None = None
+        self._cycles: tuple[float | None, float | None] = None, None
+        """The period of the stream, and a second one beside it."""
+        self._candidate: float | None = None
+        """The second period that was found last."""
         self._periods = PeriodFinder(labels)
+        self._slow_periods = PeriodFinder(labels, SLOW)
+        self._movement = Movement(labels)
+        self._cohorts = self._fleet.cohorts(labels)
+        self._hidden = np.zeros(labels)
+        """The variance of cohorts that cannot be told from a season."""
+        self._noise = np.zeros(labels), np.zeros(labels)
+        """The variances of the last tally: of who was asked, and all of it."""
+        self._reading: tuple[Floats, Floats, Floats] | None = None
+        """The tally of this timestamp: values, their variances, and the pull to them."""
+        self._seen: tuple[Floats, Floats, Floats] | None = None
+        """What `_truths` returned at this timestamp, unless members have changed since."""
         # Of a single bin, a mean, nothing is known except that it lies in [0, 1].
         self.estimate = np.full(labels, 1 / max(labels, 2))
         self.variance = np.full(labels, self._start_variance)
@@ -72,103 +87,192 @@ class Filter:
 
     def pass_time(self, timestamps: int = 1) -> None:
         """Let time pass without a measurement."""
+        if self._cohorts:
+            self._cohorts.pass_time(timestamps)
         if self._scale is None or timestamps == 0:
             return
         for _ in range(timestamps):
             self._predict(self._scale)
+        self._reading = None
         self._mix()
 
     def _predict(self, scale: float) -> None:
         self._weights.pass_time()
+        self._movement.pass_time()
         for bank in self._banks():
             bank.predict(scale)
 
-    def update(self, measured: Floats, variance: Floats) -> None:
-        """Take in one timestamp's measurement: unbiased frequencies and their variances."""
+    def update(self, measured: Floats, variance: Floats, sampled: float = 0.0) -> None:
+        """Take in one timestamp's measurement: unbiased frequencies and their variances.
+
+        Of the variance of a frequency f, `sampled` f(1-f) is due to who was asked.
+        """
         scale = self._scale or self._begin(float(variance.mean()))
         self._predict(scale)
+        expected, spread = mixture_moments(self._weights.posterior, *self._members())
+        measured, variance = self._without_cohort(measured, variance, expected, spread, sampled)
+        classes = np.digitize(expected, SIZE_CLASSES).astype(np.int64)
         likelihoods = np.concatenate([bank.update(measured, variance) for bank in self._banks()])
-        self._weights.learn(likelihoods)
+        self._weights.learn(likelihoods, np.zeros_like(classes))
+        innovation = measured - expected
+        self._movement.learn(innovation, spread, variance, expected, scale, classes)
+        self._reading = measured, variance, self._movement.pull(spread + variance)
         self._mix()
         self._periods.add(measured)
+        self._slow_periods.add(measured)
         if self._periods.due():
             self._follow(self._periods.period())
+
+    def _without_cohort(
+        self, measured: Floats, variance: Floats, expected: Floats, spread: Floats, sampled: float
+    ) -> tuple[Floats, Floats]:
+        """Return a measurement, and its variance, less what is known of the cohort it is from."""
+        if self._cohorts is None:
+            return measured, variance
+        self._cohorts.pass_time()
+        shares = np.clip(expected, 0.0, 1.0)
+        sampling = sampled * shares * (1 - shares)
+        total = variance + spread + self._movement.variance
+        offset, explained = self._cohorts.expected(sampling, variance, total)
+        self._cohorts.learn(measured - expected, sampling, variance, total)
+        self._hidden = self._cohorts.hidden(sampling)
+        self._noise = sampling, variance
+        return measured - offset, np.maximum(variance - explained, LEAST_NOISE * variance)
 
     def _begin(self, scale: float) -> float:
         self._scale = scale
         self._levels = LevelBank(self.estimate, self._start_variance)
         trends = [trend(noise) for noise in TREND_NOISES]
         self._trends = LinearBank(trends, self.estimate, self._start_variance, scale)
-        self._seasons: LinearBank | None = None
-        self._weights = Weights(self._priors(), self.labels)
+        self._seasons: list[LinearBank] = []
+        self._kinds: list[Season] = []
+        self._weights = Weights(self._priors([]), self.labels)
         return scale
 
     def _banks(self) -> list[LevelBank | LinearBank]:
-        banks: list[LevelBank | LinearBank] = [self._levels, self._trends]
-        return banks if self._seasons is None else [*banks, self._seasons]
+        return [self._levels, self._trends, *self._seasons]
 
-    def _priors(self) -> Floats:
-        """Return the prior weights of all members."""
+    @staticmethod
+    def _priors(kinds: list[Season]) -> Floats:
+        """Return the prior weights of all members, with these kinds of seasons."""
         levels = 1 - TREND_PRIOR - SEASON_PRIOR
         wandering = _even(levels * (1 - STILL_PRIOR), len(PROCESS_NOISES) - 1)
         parts = [levels * STILL_PRIOR, *wandering, *_even(TREND_PRIOR, len(TREND_NOISES))]
-        if self._seasons is not None:
-            parts += _even(SEASON_PRIOR, len(SEASON_NOISES))
+        for kind in kinds:
+            parts += _even(kind.prior, len(kind.noises))
         priors: Floats = np.array(parts) / sum(parts)
         return priors
 
     def _mix(self) -> None:
         """Set the estimate to the mean over members, and its variance to that of the mixture."""
-        means, variances = self._members()
         weights = self._weights.posterior
-        self.estimate = np.sum(weights * means, axis=0)
-        apart = (means - self.estimate) ** 2
-        self.variance = np.sum(weights * (variances + apart), axis=0)
+        self._seen = means, variances, left = self._truths()
+        self.estimate, variance = mixture_moments(weights, means, variances)
+        self.variance = variance + np.sum(weights * left, axis=0) * self._moved()
 
     def _members(self) -> tuple[Floats, Floats]:
         means = np.concatenate([bank.means for bank in self._banks()])
         return means, np.concatenate([bank.variances for bank in self._banks()])
 
+    def _truths(self) -> tuple[Floats, Floats, Floats]:
+        """Return where each member sees the truth, if it had no white movement, and how much of
+        one is left in the error of that (docs/lpf.md).
+
+        A share `pull` of what the update has left of a deviation is taken for movement.
+        """
+        means, variances = self._members()
+        if self._reading is None:
+            return means, variances, np.ones_like(means)
+        measured, noise, pull = self._reading
+        gain = np.minimum(variances / noise, 1.0)
+        left = (1 - pull) ** 2
+        means = means + pull * (measured - means)
+        variances = left * variances + pull * (pull + 2 * (1 - pull) * gain) * noise
+        return means, variances, left * (1 - gain) ** 2
+
+    def _moved(self) -> Floats:
+        """Return the variance of the white movement, and of users who draw their values afresh."""
+        shares = np.clip(self.estimate, 0.0, 1.0)
+        afresh = 1 - self._cohorts.settled if self._cohorts else 1.0
+        jitter: Floats = afresh * shares * (1 - shares) / self._fleet.users
+        return self._movement.variance + self._hidden + jitter
+
     def interval(self) -> tuple[Floats, Floats]:
         """Return the interval that contains each frequency with probability `intervals.LEVEL`."""
         if self._scale is None:
             return np.zeros(self.labels), np.ones(self.labels)
-        return mixture_interval(self._weights.posterior, *self._members())
+        weights = self._weights.posterior
+        means, variances, left = self._seen or self._truths()
+        low, high = mixture_interval(weights, means, variances)
+        share = np.sum(weights * left, axis=0)
+        surprises = np.array(SURPRISES)[:, None] * self._scale
+        variance = normal_variance(low, high)
+        added = share * (self._moved() + surprises)
+        wider = widening(variance, self._movement.surprise, added)
+        here = self.estimate
+        return here - wider * (here - low), here + wider * (high - here)
 
-    def _follow(self, period: float | None) -> None:
+    def _follow(self, first: float | None) -> None:
         """Use a period that was found: refine the current seasons, or start new ones."""
-        if period is None or self._scale is None:
+        first = first or self._slow_period()
+        if first is None or self._scale is None:
             return
-        models = _seasons(period)
-        known = self._period
-        self._period = period
-        if self._seasons and known and abs(period - known) <= SAME_PERIOD * known:
-            self._seasons.set_models(models)
+        if self._cohorts and not self._cohorts.allow(first, self._periods, *self._noise):
             return
-        spread = float(self.variance.mean())
-        self._seasons = LinearBank(models, self.estimate, spread, self._scale)
-        others = len(self._levels.means) + len(self._trends.means)
-        self._weights.replace_last(self._priors(), others)
+        self._cycles = first, self._second(first)
+        known, self._kinds = self._kinds, seasons(*self._cycles)
+        kept = 0
+        for bank, old, new in zip(self._seasons, known, self._kinds, strict=False):
+            if not new.continues(old):
+                break
+            bank.set_models(new.models())
+            kept += 1
+        if kept == len(self._kinds):
+            return
+        members = len(self._priors(self._kinds[:kept]))
+        self._seasons = self._seasons[:kept] + self._new_seasons(self._kinds[kept:])
+        self._weights.replace_last(self._priors(self._kinds), members)
+        self._seen = None
+
+    def _new_seasons(self, kinds: list[Season]) -> list[LinearBank]:
+        spread, scale = float(self.variance.mean()), self._scale or 0.0
+        return [LinearBank(kind.models(), self.estimate, spread, scale) for kind in kinds]
+
+    def _second(self, first: float) -> float | None:
+        """Return the period beside the first: a new one once it was found twice in a row."""
+        found = self._periods.second(first) or self._slow_period()
+        if found is None or is_harmonic(found, first):
+            return self._cycles[1]
+        if self._cohorts and self._cohorts.has_period(found):
+            return self._cycles[1]
+        again, self._candidate = same(self._candidate, found), found
+        return found if again else self._cycles[1]
+
+    def _slow_period(self) -> float | None:
+        """Return a period that is too long for the other search."""
+        slow = self._slow_periods.period() if self._slow_periods.has_enough else None
+        return slow if slow is not None and slow > HISTORY / 2 else None
 
     def save(self) -> dict[str, Any]:
         """Return the whole state as JSON, which restores exactly."""
+        begun = {"labels": self.labels, "clock": self._cohorts.clock if self._cohorts else 0}
         if self._scale is None:
-            return {"labels": self.labels}
-        return {
+            return begun
+        return begun | {
             "layout": LAYOUT,
-            "labels": self.labels,
             "scale": self._scale,
-            "period": self._period,
-            "seen": self._periods.seen,
-            "history": pack(self._periods.history),
+            "cycles": self._cycles,
+            "candidate": self._candidate,
+            "periods": [_packed(self._periods.state()), _packed(self._slow_periods.state())],
             "estimate": pack(self.estimate),
             "variance": pack(self.variance),
             "weights": pack(self._weights.posterior),
             "evidence": pack(self._weights.evidence),
-            "banks": [
-                {name: pack(array) for name, array in bank.state().items()}
-                for bank in self._banks()
-            ],
+            "movement": _packed(self._movement.state()),
+            "cohorts": self._cohorts and _packed(self._cohorts.state()),
+            "hidden": pack(self._hidden),
+            "reading": self._reading and [pack(part) for part in self._reading],
+            "banks": [_packed(bank.state()) for bank in self._banks()],
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -184,27 +288,43 @@ class Filter:
                 expected=f"labels {self.labels}",
             )
         self._begin_anew()
+        if self._cohorts:
+            self._cohorts.clock = saved.get("clock", 0)
         if saved.get("layout") != LAYOUT:
             return
         self._begin(saved["scale"])
-        self._period = saved["period"]
-        if len(saved["banks"]) > len(self._banks()):
-            models = _seasons(saved["period"])
-            self._seasons = LinearBank(models, self.estimate, self._start_variance, saved["scale"])
+        first, second = saved["cycles"]
+        self._cycles, self._candidate = (first, second), saved["candidate"]
+        if first is not None:
+            self._kinds = seasons(first, second)
+            self._seasons = self._new_seasons(self._kinds)
         for bank, state in zip(self._banks(), saved["banks"], strict=True):
-            bank.restore({name: unpack(text) for name, text in state.items()})
-        self._periods.seen = saved["seen"]
-        self._periods.history = unpack(saved["history"])
+            bank.restore(_unpacked(state))
+        for finder, state in zip(
+            (self._periods, self._slow_periods), saved["periods"], strict=True
+        ):
+            finder.restore(_unpacked(state))
         self.estimate = unpack(saved["estimate"])
         self.variance = unpack(saved["variance"])
-        self._weights = Weights(self._priors(), self.labels)
+        self._weights = Weights(self._priors(self._kinds), self.labels)
         self._weights.posterior = unpack(saved["weights"])
         self._weights.evidence = unpack(saved["evidence"])
+        self._movement.restore(_unpacked(saved["movement"]))
+        if self._cohorts and saved["cohorts"]:
+            self._cohorts.restore(_unpacked(saved["cohorts"]))
+        self._hidden = unpack(saved["hidden"])
+        if saved["reading"]:
+            measured, variance, pull = map(unpack, saved["reading"])
+            self._reading = measured, variance, pull
+
+
+def _packed(state: dict[str, Floats]) -> dict[str, Any]:
+    return {name: pack(array) for name, array in state.items()}
+
+
+def _unpacked(saved: dict[str, Any]) -> dict[str, Floats]:
+    return {name: unpack(packed) for name, packed in saved.items()}
 
 
 def _even(weight: float, members: int) -> list[float]:
     return [weight / members] * members
-
-
-def _seasons(period: float) -> list[Model]:
-    return [season(noise, period) for noise in SEASON_NOISES]

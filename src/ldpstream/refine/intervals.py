@@ -6,15 +6,17 @@ import numpy as np
 
 from ldpstream.arrays import Floats
 
+Interval = tuple[Floats, Floats]
+"""The lower and the upper ends, bin by bin."""
 LEVEL = 0.9
 """The probability with which an interval is meant to cover the truth."""
 QUANTILE = 1.6448536269514722
 """The quantile of the standard normal distribution at (1 + LEVEL) / 2."""
-NEWTON_STEPS = 5
+NEWTON_STEPS = 4
 WEIGHTIEST = 6
 
 
-def normal_interval(values: Floats, variance: Floats) -> tuple[Floats, Floats]:
+def normal_interval(values: Floats, variance: Floats) -> Interval:
     """Return the interval of a normal estimate.
 
     >>> low, high = normal_interval(np.array([0.5]), np.array([0.01]))
@@ -31,7 +33,23 @@ def normal_variance(low: Floats, high: Floats) -> Floats:
     return variance
 
 
-def mixture_interval(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, Floats]:
+def hull(one: Interval, other: Interval) -> Interval:
+    """Return the least interval that contains both.
+
+    >>> low, high = hull((np.array([0.1]), np.array([0.2])), (np.array([0.15]), np.array([0.3])))
+    >>> float(low[0]), float(high[0])
+    (0.1, 0.3)
+    """
+    return np.minimum(one[0], other[0]), np.maximum(one[1], other[1])
+
+
+def mixture_moments(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, Floats]:
+    """Return the mean and the variance of a mixture, with a column for each label."""
+    mean = np.sum(weights * means, axis=0)
+    return mean, np.sum(weights * (variances + (means - mean) ** 2), axis=0)
+
+
+def mixture_interval(weights: Floats, means: Floats, variances: Floats) -> Interval:
     """Return the central interval of a mixture of normals, with a column for each label.
 
     A mixture has heavier tails than a normal of the same variance, so that normal's interval would
@@ -39,8 +57,8 @@ def mixture_interval(weights: Floats, means: Floats, variances: Floats) -> tuple
     function of the weightiest members.
     """
     weights, means, variances = _weightiest(weights, means, variances)
-    centre = np.sum(weights * means, axis=0)
-    spread = np.sqrt(np.sum(weights * (variances + (means - centre) ** 2), axis=0))
+    centre, variance = mixture_moments(weights, means, variances)
+    spread = np.sqrt(variance)
     scales = np.sqrt(variances)
     ends = []
     for side in (-1.0, 1.0):
@@ -56,13 +74,28 @@ def mixture_interval(weights: Floats, means: Floats, variances: Floats) -> tuple
     return ends[0], ends[1]
 
 
+def widening(variance: Floats, weights: Floats, added: Floats) -> Floats:
+    """Return how much wider a normal's interval gets if a variance of several possible is added."""
+    total = variance + added
+    scales = np.sqrt(total)
+    end = QUANTILE * np.sqrt(np.sum(weights * total, axis=0))
+    for _ in range(NEWTON_STEPS):
+        share, density = _normal(end / scales)
+        excess = np.sum(weights * share, axis=0) - (1 + LEVEL) / 2
+        slope = np.sum(weights * density / scales, axis=0)
+        end = end - np.clip(excess / np.maximum(slope, 1e-300), -end / 2, end / 2)
+    wider: Floats = end / (QUANTILE * np.sqrt(variance))
+    return wider
+
+
 def _weightiest(weights: Floats, *others: Floats) -> tuple[Floats, ...]:
     """Return the members of most weight at each label, with weights that sum to 1."""
     if len(weights) <= WEIGHTIEST:
         return weights, *others
     chosen = np.argpartition(weights, -WEIGHTIEST, axis=0)[-WEIGHTIEST:]
-    kept = np.take_along_axis(weights, chosen, axis=0)
-    return kept / kept.sum(axis=0), *(np.take_along_axis(x, chosen, axis=0) for x in others)
+    places = chosen * weights.shape[1] + np.arange(weights.shape[1])
+    kept = np.take(weights, places)
+    return kept / kept.sum(axis=0), *(np.take(x, places) for x in others)
 
 
 def _normal(x: Floats) -> tuple[Floats, Floats]:

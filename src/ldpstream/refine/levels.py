@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ldpstream.arrays import Floats
+from ldpstream.refine.packing import rounded
 
 PROCESS_NOISES = (0.0, 1e-6, 1e-5, *np.logspace(-4, 3, 12).tolist())
 """Variance of a level's move in one timestamp, in units of a tally's variance.
@@ -48,8 +49,8 @@ class LevelBank:
         spread_jump = spread_stay + JUMP_VARIANCE
         stayed = self._elapsed * np.log1p(-self._hazard)
         self._elapsed = 0
-        stay = stayed + log_density(error, spread_stay)
-        jump = np.log(-np.expm1(stayed)) + log_density(error, spread_jump)
+        stay = stayed + log_density(error**2, spread_stay)
+        jump = np.log(-np.expm1(stayed)) + log_density(error**2, spread_jump)
         likelihood: Floats = np.logaddexp(stay, jump)
         jumped = np.exp(jump - likelihood)
         jumped[jumped < NEGLIGIBLE] = 0.0
@@ -57,8 +58,8 @@ class LevelBank:
         gain_jump = (self.variances + JUMP_VARIANCE) / spread_jump
         gain = gain_stay + jumped * (gain_jump - gain_stay)
         apart = (gain_jump - gain_stay) * error
-        self.means = self.means + gain * error
-        self.variances = variance * gain + jumped * (1 - jumped) * apart**2
+        self.means = rounded(self.means + gain * error)
+        self.variances = rounded(variance * gain + jumped * (1 - jumped) * apart**2)
         return likelihood
 
     def state(self) -> dict[str, Floats]:
@@ -70,7 +71,7 @@ class LevelBank:
         self._elapsed = int(state["elapsed"][0])
 
 
-def log_density(error: Floats, variance: Floats) -> Floats:
-    """Return the logarithm of a normal density, less a constant that all members share."""
-    density: Floats = -0.5 * (error**2 / variance + np.log(variance))
+def log_density(square: Floats, variance: Floats) -> Floats:
+    """Return the log-density of a normal at a squared deviation, less a constant that all share."""
+    density: Floats = -0.5 * (square / variance + np.log(variance))
     return density

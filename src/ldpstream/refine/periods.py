@@ -11,6 +11,8 @@ HISTORY = 768
 SHORTEST = 4
 CHECK_EVERY = 16
 LEAST_HISTORY = 32
+APART = 1.5
+"""Two periods of one stream differ by at least this factor."""
 DIP = 0.8
 """At a period, D(p) is less than this share of the mean of D(p/2) and D(3p/2)."""
 
@@ -29,7 +31,10 @@ class PeriodFinder:
     24
     """
 
-    def __init__(self, labels: int) -> None:
+    def __init__(self, labels: int, step: int = 1) -> None:
+        self._step = step
+        """Timestamps that are averaged, so that a history of the same length reaches further."""
+        self._partial = np.zeros(min(labels, SKETCHES))
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (SKETCHES, labels))
         self._projection = np.eye(labels) if labels <= SKETCHES else signs / np.sqrt(labels)
         self.history = np.empty((0, len(self._projection)))
@@ -37,17 +42,59 @@ class PeriodFinder:
 
     def add(self, values: Floats) -> None:
         self.seen += 1
-        sketch = self._projection @ values
-        self.history = np.vstack([self.history[1 - HISTORY :], sketch])
+        self._partial = self._partial + self._projection @ values / self._step
+        if self.seen % self._step == 0:
+            self.history = np.vstack([self.history[1 - HISTORY :], self._partial])
+            self._partial = np.zeros_like(self._partial)
+
+    def projected(self, variances: Floats) -> Floats:
+        """Return the variances of the sketches of independent values with these variances."""
+        projected: Floats = self._projection**2 @ variances
+        return projected
+
+    def folded(self, period: int) -> tuple[Floats, float]:
+        """Return the mean over all whole periods of the past, and their number."""
+        rounds = len(self.history) // period
+        past = self.history[len(self.history) - rounds * period :]
+        return past.reshape(rounds, period, -1).mean(axis=0), float(rounds)
 
     def due(self) -> bool:
         """Whether it is time to search again, which costs more than a timestamp's filtering."""
-        return self.seen % CHECK_EVERY == 0 and len(self.history) >= LEAST_HISTORY
+        return self.seen % CHECK_EVERY == 0 and self.has_enough
+
+    @property
+    def has_enough(self) -> bool:
+        return len(self.history) >= LEAST_HISTORY
+
+    def state(self) -> dict[str, Floats]:
+        counted = np.array([float(self.seen)])
+        return {"history": self.history, "partial": self._partial, "seen": counted}
+
+    def restore(self, state: dict[str, Floats]) -> None:
+        self.history, self._partial = state["history"], state["partial"]
+        self.seen = int(state["seen"][0])
 
     def period(self) -> float | None:
         """Return the shortest of the clearest periods, in timestamps; None if there is none."""
-        apart = self._differences()
-        candidates = np.arange(SHORTEST, len(self.history) // 2 + 1)
+        return self._found(self.history, SHORTEST)
+
+    def second(self, first: float) -> float | None:
+        """Return a period beside the first: a clear one that is shorter, or what is left of the
+        past, once it is taken off, that repeats more slowly.
+        """
+        shorter = self._found(self.history, SHORTEST, round(first / APART))
+        if shorter is not None:
+            return shorter
+        lag = round(first / self._step)
+        rest = self.history[lag:] - self.history[:-lag]
+        return self._found(rest, round(APART * lag)) if len(rest) >= LEAST_HISTORY else None
+
+    def _found(self, values: Floats, shortest: int, longest: int | None = None) -> float | None:
+        apart = _differences(values)
+        longest = min(len(values) // 2, longest or len(values))
+        candidates = np.arange(shortest, longest + 1)
+        if len(candidates) < 3:
+            return None
         halves = (apart[candidates // 2] + apart[(candidates + 1) // 2]) / 2
         dips = 2 * apart[candidates] / (halves + apart[3 * candidates // 2])
         bottoms = 1 + np.flatnonzero(
@@ -57,19 +104,7 @@ class PeriodFinder:
             return None
         deepest = dips[bottoms].min()
         clear = bottoms[dips[bottoms] < deepest + 0.1 * (1 - deepest)]
-        return self._refined(apart, float(candidates[clear[0]]))
-
-    def _differences(self) -> Floats:
-        """Return D(p) for p = 0 .. 3/4 of the history, by FFT: (x - y)^2 = x^2 + y^2 - 2xy."""
-        values = self.history - self.history.mean(axis=0)
-        length, sketches = values.shape
-        lags = np.arange(3 * length // 4 + 1)
-        spectrum = np.fft.rfft(values, 2 * length, axis=0)
-        products = np.fft.irfft(np.abs(spectrum) ** 2, axis=0).sum(axis=1)[lags]
-        squares = np.concatenate([[0.0], np.cumsum(np.sum(values**2, axis=1))])
-        early, late = squares[length - lags], squares[length] - squares[lags]
-        apart: Floats = (early + late - 2 * products) / (sketches * (length - lags))
-        return apart
+        return self._step * self._refined(apart, float(candidates[clear[0]]))
 
     @staticmethod
     def _refined(apart: Floats, period: float) -> float:
@@ -86,3 +121,16 @@ class PeriodFinder:
             period = (lowest + offset) / times
             times *= 2
         return period
+
+
+def _differences(history: Floats) -> Floats:
+    """Return D(p) for p = 0 .. 3/4 of the history, by FFT: (x - y)^2 = x^2 + y^2 - 2xy."""
+    values = history - history.mean(axis=0)
+    length, sketches = values.shape
+    lags = np.arange(3 * length // 4 + 1)
+    spectrum = np.fft.rfft(values, 2 * length, axis=0)
+    products = np.fft.irfft(np.abs(spectrum) ** 2, axis=0).sum(axis=1)[lags]
+    squares = np.concatenate([[0.0], np.cumsum(np.sum(values**2, axis=1))])
+    early, late = squares[length - lags], squares[length] - squares[lags]
+    apart: Floats = (early + late - 2 * products) / (sketches * (length - lags))
+    return apart

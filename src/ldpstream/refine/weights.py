@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldpstream.arrays import Floats
+from ldpstream.refine.packing import rounded
+
+Classes = NDArray[np.int64]
+"""The size class of each label."""
 
 SHARE = 5e-4
 """Share of the evidence that is reset at each timestamp, so that no member is ever lost (the fixed
@@ -24,39 +29,46 @@ class Weights:
     >>> weights = Weights(np.array([0.5, 0.5]), labels=100)
     >>> hint = np.full((2, 100), np.log([[1.0], [1.1]]))
     >>> for _ in range(20):
-    ...     weights.learn(hint)
+    ...     weights.learn(hint, np.zeros(100, np.int64))
     >>> alone = 1.1**20 / (1 + 1.1**20)
     >>> bool(weights.posterior[1, 0] > alone)
     True
     """
 
-    def __init__(self, prior: Floats, labels: int) -> None:
+    def __init__(self, prior: Floats, labels: int, share: float = SHARE) -> None:
         self._prior = prior[:, None]
+        self._share = share
         self.evidence = np.ones((len(prior), labels))
         """Likelihood of all measurements, relative to the one that the posterior gave them."""
         self.posterior = np.repeat(self._prior, labels, axis=1)
 
     def pass_time(self) -> None:
         """Let one timestamp pass: earlier evidence counts a little less."""
-        self.evidence = (1 - SHARE) * self.evidence + SHARE
+        self.evidence = (1 - self._share) * self.evidence + self._share
 
-    def learn(self, log_likelihoods: Floats) -> None:
-        """Take in the log-likelihood that each member gave a measurement in advance."""
+    def learn(self, log_likelihoods: Floats, classes: Classes) -> None:
+        """Take in the log-likelihood that each member gave a measurement in advance.
+
+        Labels learn from those of the same class.
+        """
         evidence = self.evidence * np.exp(log_likelihoods - log_likelihoods.max(axis=0))
-        believed = self._pooled_prior() * evidence
+        believed = self._pooled_prior(classes) * evidence
         total = believed.sum(axis=0)
-        self.posterior = believed / total
-        self.evidence = evidence / total
+        self.posterior = rounded(believed / total)
+        self.evidence = rounded(evidence / total)
 
-    def _pooled_prior(self) -> Floats:
-        pooled: Floats
+    def _pooled_prior(self, classes: Classes) -> Floats:
         labels = self.posterior.shape[1]
         if labels <= 2:
             return self._prior
-        others = self.posterior.sum(axis=1, keepdims=True) - self.posterior
-        speaking = labels - 2
-        pooled = PRIOR_LABELS * self._prior + others * (speaking / (labels - 1))
-        pooled /= PRIOR_LABELS + speaking
+        member_of = np.eye(classes.max() + 1)[classes]
+        together = (self.posterior @ member_of)[:, classes]
+        others = member_of.sum(axis=0)[classes] - 1
+        # Frequencies sum to 1: of all d labels together only d - 1 speak for themselves.
+        speaking = others - (others == labels - 1)
+        known = PRIOR_LABELS * self._prior
+        learnt = (together - self.posterior) * (speaking / np.maximum(others, 1))
+        pooled: Floats = (known + learnt) / (PRIOR_LABELS + speaking)
         return pooled
 
     def replace_last(self, prior: Floats, members: int) -> None:
