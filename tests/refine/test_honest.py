@@ -149,7 +149,7 @@ def test_a_long_period_is_found_in_a_coarse_history() -> None:
 def test_a_peaked_day_is_learnt() -> None:
     """Six harmonics: with four of them the error was 1.25e-4, now it is 1.07e-5."""
     angle = 2 * np.pi * np.arange(720) / 24
-    truth = 0.3 + 0.06 * sum(np.cos(k * angle) / 2 for k in range(1, 7))
+    truth = 0.3 + 0.03 * np.sum([np.cos(k * angle) for k in range(1, 7)], axis=0)
     rng, smooth, errors = np.random.default_rng(1), Filter(labels=2), []
     for share in truth:
         tally = share + rng.normal(0, np.sqrt(NOISE))
