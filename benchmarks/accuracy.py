@@ -1,7 +1,7 @@
 """Measure how accurate LPF is, against the paper's seven mechanisms and against hindsight.
 
     .venv/bin/python benchmarks/accuracy.py [--quick | --cost | --chosen] [--ours] [--json]
-        [--write]
+        [--write] [--resume FILE]
 
 Nothing is set differently between rows. The seven use GRR, the paper's oracle; LPF chooses its own.
 Figures are means over repeats; finished runs are kept in the result cache, so that an interrupted
@@ -15,7 +15,8 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -222,26 +223,35 @@ def cost() -> dict[str, float]:
     }
 
 
-def measure(repeats: int, *, quick: bool, ours: bool = False) -> dict[str, Any]:
+def measure(
+    repeats: int, *, quick: bool, ours: bool = False, resume: Path | None = None
+) -> dict[str, Any]:
+    """Measure all sections of the page; those that `resume` has already are not run again."""
     bench = Bench(repeats, rows_of(PAGE.read_text()) if ours else None)
     if quick:
         streams = [Named("sin", sin(users=50_000, timestamps=200))]
         return {"paper": list(against_the_paper(bench, iter(streams))), "cost": cost()}
-    return {
-        "repeats": repeats,
-        "ours": ours,
-        "paper": list(against_the_paper(bench, iter(SMOOTH + MOVING + (WIDE,)))),
-        "real": list(against_the_paper(bench, real_sets())),
-        "lpu": list(never_worse_than_lpu(bench)),
-        "hindsight": list(against_hindsight()),
-        "coverage": list(coverage(bench, iter((*SMOOTH, *MOVING, WIDE, NUMBER)))),
-        "coverage_real": list(coverage(bench, real_sets())),
-        "unseen": list(on_unseen_streams(bench)),
-        "sizes": list(by_size(repeats)),
-        "generated": on_generated(SHOWN),
-        "persistence": list(by_persistence(2 * repeats)),
-        "cost": cost(),
+    sections: dict[str, Callable[[], Any]] = {
+        "generated": lambda: on_generated(SHOWN),
+        "persistence": lambda: list(by_persistence(2 * repeats)),
+        "sizes": lambda: list(by_size(repeats)),
+        "paper": lambda: list(against_the_paper(bench, iter((*SMOOTH, *MOVING, WIDE)))),
+        "real": lambda: list(against_the_paper(bench, real_sets())),
+        "hindsight": lambda: list(against_hindsight()),
+        "unseen": lambda: list(on_unseen_streams(bench)),
+        "lpu": lambda: list(never_worse_than_lpu(bench)),
+        "coverage": lambda: list(coverage(bench, iter((*SMOOTH, *MOVING, WIDE, NUMBER)))),
+        "coverage_real": lambda: list(coverage(bench, real_sets())),
+        "cost": cost,
     }
+    found = json.loads(resume.read_text()) if resume and resume.exists() else {}
+    found |= {"repeats": repeats, "ours": ours}
+    for name, run_section in sections.items():
+        if name not in found:
+            found[name] = run_section()
+        if resume:
+            resume.write_text(json.dumps(found))
+    return found
 
 
 def main() -> None:
@@ -253,6 +263,7 @@ def main() -> None:
         "--chosen", action="store_true", help="streams that constants are chosen on"
     )
     parser.add_argument("--ours", action="store_true", help="only what rests on the filter")
+    parser.add_argument("--resume", type=Path, help="a file that keeps finished sections")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     options = parser.parse_args()
@@ -262,7 +273,8 @@ def main() -> None:
     if options.chosen:
         print(table(on_generated(CHOSEN)))
         return
-    found = measure(options.repeats, quick=options.quick, ours=options.ours)
+    how = {"quick": options.quick, "ours": options.ours, "resume": options.resume}
+    found = measure(options.repeats, **how)
     if options.json:
         print(json.dumps(found, indent=1))
     elif options.quick:
