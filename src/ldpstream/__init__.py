@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ldpstream.streams.stream import CountsStream
     from ldpstream.streams.synthetic import constant, lns, log, meter, sin, step, zipf
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 _HOMES = {
     "CountsStream": "ldpstream.streams.stream",
