@@ -155,6 +155,7 @@ class StoreContract:
         assert found.terms == TERMS
 
     def test_devices_are_numbered_as_they_enrol(self, store: Store) -> None:
+        assert store.enrolled("a") == 0
         assert [store.enrol("a", device_of(n)) for n in (7, 5, 7, 6)] == [0, 1, 0, 2]
         store = self.reopened()
         assert store.roster("a") == device_of(7) + device_of(5) + device_of(6)
@@ -170,6 +171,7 @@ class StoreContract:
             store.leave("a", device_of(device))
         store = self.reopened()
         assert (store.left("a").tolist(), store.left("b").tolist()) == ([1, 2], [])
+        assert (store.enrolled("a"), store.enrolled("b")) == (1, 3)
         assert store.roster("a") == device_of(7) + device_of(5) + device_of(6)
         assert [store.enrol("a", device_of(number)) for number in (8, 5)] == [3, 1]
         assert store.left("a").tolist() == [1, 2], "who comes back as the same stays away"

@@ -54,7 +54,10 @@ def test_releases_are_those_of_the_mechanism_on_the_same_tallies(
             return again.noise.tally(ask.epsilon, stored.support)
 
         expected = drive(again.step(release.t), answer)
-        assert release.content == expected.to_json()
+        devices = release.content["devices"]
+        assert release.content == expected.to_json() | {"devices": devices}
+        if selection == "roster":  # else these devices keep no budget
+            assert 0 < devices["heard"] <= devices["enrolled"] == len(world.devices)
         assert not release.missed
 
 

@@ -25,6 +25,7 @@ _GAUGES = {
     "long_polls_waiting": "Requests that wait for the next round.",
     "last_timestamp": "The last timestamp released.",
     "seconds_since_release": "Since the last release.",
+    "devices_heard": "At least how many distinct devices reported in the last window.",
     "suspect_rounds": "Rounds of the last release that do not look like honest devices' work.",
 }
 _FREQUENCIES = {
@@ -90,6 +91,8 @@ class ServiceState(Collector):
             past = self._service.clock.now_ms() - latest.at_ms
             numbers["seconds_since_release"] = max(past, 0) / 1000
             numbers["suspect_rounds"] = len(latest.content.get("suspect", ()))
+            if "devices" in latest.content:
+                numbers["devices_heard"] = latest.content["devices"]["heard"]
         return numbers
 
     def _reports(self) -> Metric:

@@ -23,6 +23,7 @@ from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.announcement import Announcement, OpenRound
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.loading import open_round_of, selection_of, terms_of
+from ldpstream.collector.rounds.participation import Participation
 from ldpstream.collector.rounds.selection import Asked, remember_all
 from ldpstream.collector.rounds.suspicion import Suspects
 from ldpstream.collector.store.contract import NewRound, Release, Round, RoundState, Store
@@ -37,6 +38,8 @@ from ldpstream.protocol.terms import Terms
 
 MOST_CARRIED = 10_000
 """Timestamps that get a release after an absence, the last ones: all would get the same one."""
+MOMENTARY = frozenset({"suspect", "devices"})
+"""What is said of one timestamp only, and not repeated for those that were missed after it."""
 COUNTING_MS = 50
 """How often an engine is asked whether it has counted a round."""
 
@@ -74,9 +77,10 @@ class Coordinator:
         rounds = store.rounds(config.name, stored.last_t - config.window)
         self.selection = selection_of(self.config, self.terms, store)
         remember_all(self.selection, rounds)
+        self._participation = Participation(self.terms.epsilon_nano, self.terms.window)
         for one in rounds:
             if one.support is not None:
-                self.selection.heard(one.name, one.support.reports)
+                self._heard(one, one.support.reports)
         self._suspects = Suspects(config.suspicion, config.name, store)
         self._unanswered = deque(one for one in rounds if one.t > stored.last_t)
         """Rounds that the mechanism has not come to: of before a crash, or with slots."""
@@ -285,18 +289,23 @@ class Coordinator:
             self._listener.changed(stored, RoundState.TALLIED)
         assert self._now is not None
         self._now.received += support.reports
-        self.selection.heard(stored.name, support.reports)
+        self._heard(stored, support.reports)
         if self._suspects.discarded(stored.name):
             return Tally.empty(self._mechanism.noise.labels)
         return self._mechanism.noise.tally(epsilon, support)
 
+    def _heard(self, stored: NewRound, reports: int) -> None:
+        self.selection.heard(stored.name, reports)
+        self._participation.add(stored, reports)
+
     def _release(self, now: _Timestamp, released: Released) -> None:
         shown = self.config.query.shown(released, self._mechanism.noise)
         suspect = self._suspects.among(now.rounds)
+        devices = {"heard": self._participation.at(now.t)} | self._whole_fleet()
         release = Release(
             now.t,
             self._clock.now_ms(),
-            shown.to_json() | ({"suspect": suspect} if suspect else {}),
+            shown.to_json() | ({"suspect": suspect} if suspect else {}) | {"devices": devices},
             asked=now.asked,
             received=now.received,
             missed=False,
@@ -306,13 +315,19 @@ class Coordinator:
         self._committed([release])
         self._now = None
 
+    def _whole_fleet(self) -> dict[str, int]:
+        """How many devices there are: who is enrolled is known with a roster only."""
+        if self.config.selection is Kind.ROSTER:
+            return {"enrolled": self._store.enrolled(self.config.name)}
+        return {"expected": self.config.population}
+
     def _carry_over(self, t: int, now_ms: int) -> None:
         """Release the timestamps before t that the collector missed: nobody was asked in them."""
         missed = range(max(self.last_t + 1, t - MOST_CARRIED), t)
         last = self._store.releases(self.config.name, self.last_t, 1) if missed else []
         if not last:
             return
-        content = {key: part for key, part in last[0].content.items() if key != "suspect"}
+        content = {key: part for key, part in last[0].content.items() if key not in MOMENTARY}
         content |= {"fresh": False}
         carried = replace(last[0], at_ms=now_ms, content=content, asked=0, received=0, missed=True)
         state = self._mechanism.save()

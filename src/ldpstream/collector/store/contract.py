@@ -230,6 +230,10 @@ class Store(ABC):
         """The numbers of the devices that have left."""
 
     @abstractmethod
+    def enrolled(self, stream: str) -> int:
+        """How many devices have enrolled and not left."""
+
+    @abstractmethod
     def rests(self, stream: str) -> Rests:
         """The devices that have not answered when they were asked last."""
 

@@ -25,6 +25,10 @@ import { withUnit } from "./unit.js";
  * @property {import("./unit.js").Unit} unit
  */
 /**
+ * Distinct devices that reported in the last window, at least, and how many there are.
+ * @typedef {{heard: number, enrolled?: number, expected?: number}} Devices
+ */
+/**
  * @typedef {object} Release
  * @property {number} t
  * @property {number} at_ms
@@ -36,6 +40,7 @@ import { withUnit } from "./unit.js";
  * @property {boolean} missed
  * @property {number} asked
  * @property {number} received
+ * @property {Devices} [devices]
  */
 
 /** The collector said no, or nothing (status 0). */

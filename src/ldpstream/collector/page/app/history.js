@@ -10,6 +10,7 @@
  * @property {boolean} missed
  * @property {number} asked
  * @property {number} received
+ * @property {import("./api.js").Devices} [devices]
  * @property {Float32Array} data
  */
 
@@ -84,8 +85,8 @@ function rowOf(release) {
     data[labels + label] = release.low?.[label] ?? value - reach;
     data[2 * labels + label] = release.high?.[label] ?? value + reach;
   }
-  const { t, at_ms: atMs, fresh, missed, asked, received } = release;
-  return { t, atMs, fresh, missed, asked, received, data };
+  const { t, at_ms: atMs, fresh, missed, asked, received, devices } = release;
+  return { t, atMs, fresh, missed, asked, received, devices, data };
 }
 
 /**

@@ -63,6 +63,7 @@ export class Privacy {
         last ? `${grouped(last.received)} of ${grouped(last.asked)} asked` : "–",
       ),
       ...fact("Devices expected", grouped(population)),
+      ...fact("Devices heard in the last window", heardOf(last?.devices)),
     );
     this.#drawAsked();
   }
@@ -141,4 +142,16 @@ function used(mechanism, asked, population) {
   // With a population that is divided, who is asked spends all of epsilon, once a window.
   if (/^lp/.test(mechanism)) return percent(Math.min(1, asked / population), 0);
   return "up to 100 %, in small shares";
+}
+
+/**
+ * Devices that were not heard bias a figure, and its interval does not know it.
+ * @param {import("./api.js").Devices | undefined} devices
+ */
+function heardOf(devices) {
+  if (!devices) return "–";
+  const { heard, enrolled, expected } = devices;
+  return enrolled === undefined
+    ? `${grouped(heard)} of ${grouped(expected ?? 0)} expected`
+    : `${grouped(heard)} of ${grouped(enrolled)} enrolled`;
 }

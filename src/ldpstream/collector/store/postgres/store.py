@@ -191,6 +191,15 @@ class PostgresStore(Store):
         )
         return np.array(rows, np.int64).reshape(-1)
 
+    def enrolled(self, stream: str) -> int:
+        # Numbers are dense, so this reads the ends of two indexes and not the whole roster.
+        rows = self._rows(
+            "SELECT coalesce(max(number) + 1, 0) FROM device"
+            " WHERE stream = (SELECT id FROM stream WHERE name = %s)",
+            stream,
+        )
+        return int(rows[0][0]) - len(self.left(stream))
+
     def rests(self, stream: str) -> Rests:
         rows = self._rows(
             "SELECT number, unanswered, rests_until FROM device"

@@ -186,6 +186,16 @@ class SqliteStore(Store):
     def left(self, stream: str) -> Places:
         return self._of_roster("number", "has_left = 1", stream).reshape(-1)
 
+    def enrolled(self, stream: str) -> int:
+        # Numbers are dense, so this reads the ends of two indexes and not the whole roster.
+        with self._readers.use() as connection:
+            (last,) = connection.execute(
+                "SELECT max(number) FROM device"
+                " WHERE stream = (SELECT id FROM stream WHERE name = ?)",
+                (stream,),
+            ).fetchone()
+        return 0 if last is None else last + 1 - len(self.left(stream))
+
     def rests(self, stream: str) -> Rests:
         return self._of_roster("number, unanswered, rests_until", "unanswered > 0", stream)
 
