@@ -52,6 +52,8 @@ def test_it_goes_on_by_itself(page: Page, watched: Watched, scene: Scene) -> Non
     expect(page.locator(".promise")).to_contain_text("6 timestamps (3 seconds)")
     expect(page.locator(".doing")).to_contain_text(re.compile("[Ww]aiting|[Ww]orking"))
     expect(page.locator(".limit:visible")).to_have_count(1)
+    heard = re.compile(r"Devices heard in the last window\s*[1-9]\d* of \d+ (expected|enrolled)")
+    expect(page.locator(".facts").last).to_contain_text(heard)
 
 
 def test_a_restart_leaves_no_gap(page: Page, watched: Watched, tmp_path: Path) -> None:
