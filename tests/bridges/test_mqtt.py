@@ -79,7 +79,7 @@ def bridge(
 
 def finished(bridging: subprocess.Popen[str]) -> str:
     bridging.send_signal(signal.SIGTERM)
-    return bridging.communicate(timeout=20)[0]
+    return bridging.communicate(timeout=120)[0]
 
 
 def ask(collector: str, path: str, token: str = "") -> dict[str, Any]:
@@ -236,7 +236,7 @@ def test_without_the_token_a_bridge_is_told_so_in_one_line(tmp_path: Path, broke
     with serving(tmp_path, table) as collector:
         for token in ("", token_of(tmp_path, "another")):
             bridging = bridge(collector, broker, token=token)
-            _, said = bridging.communicate(timeout=20)
+            _, said = bridging.communicate(timeout=120)
             assert bridging.returncode == 2
             assert "stream 's' is unknown, or private and needs a token" in said
             assert said.count("\n") == 1
@@ -272,7 +272,7 @@ def test_a_roster_is_refused_in_one_line(tmp_path: Path, broker: str) -> None:
     table = stream_table("s", datetime.now(UTC), selection='"roster"')
     with serving(tmp_path, table) as collector:
         bridging = bridge(collector, broker)
-        _, said = bridging.communicate(timeout=20)
+        _, said = bridging.communicate(timeout=120)
         assert bridging.returncode == 2
         assert "open selection" in said
 

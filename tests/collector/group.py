@@ -73,7 +73,7 @@ class Collector:
     def reading(self, path: str, **headers: str) -> Iterator[http.client.HTTPResponse]:
         """Open a response that may have no end, such as a feed."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as line:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as line:
             line.request("GET", path, headers=named)
             yield line.getresponse()
 

@@ -251,7 +251,7 @@ def test_asking_waits_for_a_round_and_not_for_any_announcement(api: Api) -> None
         waiting = pool.submit(api.asking)
         eventually(lambda: hub.waiting == 1 or waiting.done())
         api.pass_time(1000)
-        assert waiting.result(timeout=20).name == "2-publication"
+        assert waiting.result(timeout=60).name == "2-publication"
 
 
 def test_whoever_meets_a_collector_that_lost_its_lease_is_told_to_try_again() -> None:

@@ -37,7 +37,7 @@ class Ward:
         self.port = int(url.rpartition(":")[2])
 
     def get(self, path: str, token: str = "") -> tuple[int, Any]:
-        with closing(HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
+        with closing(HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
             bearer = {"Authorization": f"Bearer {token}"} if token else {}
             connection.request("GET", f"/v1/streams/ward{path}", headers=bearer)
             answer = connection.getresponse()

@@ -18,7 +18,7 @@ from ldpstream.collector.store.database import Database
 from tests.jetstream import NatsServer
 
 MASTER = "local-cluster[2,1,1024]"
-SECONDS = 300.0
+SECONDS = 1200.0
 """Far more than anything here takes."""
 ENGINE = [sys.executable, "-c", "from ldpstream.cli import main; main()", "engine"]
 CONFIG = """\

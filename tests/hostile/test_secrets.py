@@ -63,7 +63,7 @@ def test_nothing_that_a_collector_says_holds_a_secret(served: CollectorProcess) 
     url = f"{served.url}/v1/streams/roster/devices"
     headers = {"Authorization": f"Bearer {TOKENS['LDPSTREAM_ENROLMENT_TOKEN']}"}
     body: dict[str, Any] = {"secret": SHOWN, "version": 2}
-    enrolled = requests.post(url, json=body, headers=headers, timeout=10).json()
+    enrolled = requests.post(url, json=body, headers=headers, timeout=60).json()
     secrets = [
         *TOKENS.values(),
         SHOWN,
@@ -82,7 +82,7 @@ def test_nothing_that_a_collector_says_holds_a_secret(served: CollectorProcess) 
 
 def test_no_secret_is_asked_for_in_an_address(served: CollectorProcess) -> None:
     """Addresses end up in logs, histories and proxies: tokens travel in a header only."""
-    described = requests.get(f"{served.url}/openapi.json", timeout=10).json()
+    described = requests.get(f"{served.url}/openapi.json", timeout=60).json()
     names = {
         parameter["name"].lower()
         for operations in described["paths"].values()

@@ -78,7 +78,7 @@ class Scene:
         return next(one for one in load(self.collector.file).streams if one.name == name)
 
     def releases(self, stream: str) -> list[dict[str, Any]]:
-        answer = httpx.get(f"{self.url}/v1/streams/{stream}/releases?limit=10000", timeout=30)
+        answer = httpx.get(f"{self.url}/v1/streams/{stream}/releases?limit=10000", timeout=120)
         releases: list[dict[str, Any]] = answer.json()["releases"]
         return releases
 
@@ -139,7 +139,7 @@ class Crowd:
         serial = 0
         while not self._stopping.is_set():
             try:
-                with httpx.Client(timeout=10) as client:
+                with httpx.Client(timeout=60) as client:
                     while not self._stopping.is_set():
                         serial = self._listen(client, serial)
             except (httpx.HTTPError, KeyError, ValueError):
