@@ -227,6 +227,10 @@ class Problem(Enum):
         "the terms offered have the pin {given}, and those agreed to have {expected}",
         "nothing was sent; if the change is meant, enrol with a new ledger file",
     )
+    LEVEL_UNKNOWN = (
+        "the stream {stream} has no level {given}; its levels: {known}",
+        "take one of these, or none for the stream's own epsilon and window",
+    )
     ANSWER_MALFORMED = (
         "the collector's answer ({what}) is {given}",
         "check that the address is that of an ldpstream collector",

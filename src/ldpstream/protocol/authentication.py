@@ -8,15 +8,17 @@ from __future__ import annotations
 import hmac
 
 from ldpstream.protocol.limits import MAC_BYTES, VERSION
-from ldpstream.protocol.messages import devices_path, reports_path, rounds_path
+from ldpstream.protocol.messages import devices_path, reports_path, rounds_path, terms_path
 
 
-def key_prefix(stream: str) -> bytes:
+def key_prefix(stream: str, level: str = "") -> bytes:
     """Return what precedes a device's number, in hexadecimal digits, in the derivation of its key.
 
-    The key is the HMAC-SHA256 of prefix and number under the collector's master secret.
+    The key is the HMAC-SHA256 of prefix and number under the collector's master secret. It is
+    another one at each level, so that one enrolment never counts at two of them.
     """
-    return f"ldpstream device key {VERSION}\n{stream}\n".encode()
+    at_level = f"{level}\n" if level else ""
+    return f"ldpstream device key {VERSION}\n{stream}\n{at_level}".encode()
 
 
 def key_prefix_1(stream: str) -> bytes:
@@ -24,18 +26,18 @@ def key_prefix_1(stream: str) -> bytes:
     return f"ldpstream device key 1\n{stream}\n".encode()
 
 
-def device_key(master: bytes, stream: str, number: bytes) -> bytes:
-    """Return the key of a device."""
-    return hmac.digest(master, key_prefix(stream) + number.hex().encode(), "sha256")
+def device_key(master: bytes, stream: str, number: bytes, level: str = "") -> bytes:
+    """Return the key of a device at a level of privacy."""
+    return hmac.digest(master, key_prefix(stream, level) + number.hex().encode(), "sha256")
 
 
-def report_prefix(stream: str, pin: str, round_name: str) -> bytes:
+def report_prefix(stream: str, pin: str, round_name: str, level: str = "") -> bytes:
     """Return what precedes a report's bytes in the message that its MAC authenticates.
 
     The three lines at its end are the level of privacy, the attributes and the group of a device:
-    all of them are empty.
+    the last two are empty.
     """
-    return f"ldpstream report {VERSION}\n{stream}\n{pin}\n{round_name}\n\n\n\n".encode()
+    return f"ldpstream report {VERSION}\n{stream}\n{pin}\n{round_name}\n{level}\n\n\n".encode()
 
 
 def report_prefix_1(stream: str, round_name: str) -> bytes:
@@ -66,6 +68,26 @@ def leave_message(stream: str) -> bytes:
 def leave_mac(key: bytes, stream: str) -> bytes:
     """Return the MAC by which a device leaves a stream."""
     return message_mac(key, leave_message(stream))
+
+
+def terms_message(stream: str, pin: str) -> bytes:
+    """Return the message under the MAC by which a device fetches the terms with this pin."""
+    return f"ldpstream terms {VERSION}\n{terms_path(stream, pin)}\n".encode()
+
+
+def terms_mac(key: bytes, stream: str, pin: str) -> bytes:
+    """Return the MAC that lets a device fetch terms of a private stream."""
+    return message_mac(key, terms_message(stream, pin))
+
+
+def renew_message(stream: str) -> bytes:
+    """Return the message under the MAC, by its old key, by which a device asks for a new one."""
+    return f"ldpstream renew {VERSION}\n{devices_path(stream)}\n".encode()
+
+
+def renew_mac(key: bytes, stream: str) -> bytes:
+    """Return the MAC by which a device renews its key."""
+    return message_mac(key, renew_message(stream))
 
 
 def message_mac(key: bytes, message: bytes) -> bytes:

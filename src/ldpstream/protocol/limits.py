@@ -4,6 +4,9 @@ from __future__ import annotations
 
 VERSION = 2
 """The version of enrolment and of a report's authentication; devices with another are refused."""
+TERMS_FORMAT = 3
+"""The newest format of terms (`terms.py`). Format 2 is still written for terms that have no levels
+and follow no others, so that devices of release 0.2.0 read them."""
 
 DEVICE_BYTES = 16
 """The length of a device's number."""

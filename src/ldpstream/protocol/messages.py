@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ldpstream.protocol.limits import VERSION
+from ldpstream.protocol.limits import TERMS_FORMAT, VERSION
 
 PREFIX = "/v1"
 """The prefix of every path."""
@@ -22,6 +22,7 @@ ROUNDS = f"{STREAM}/rounds"
 REPORTS = f"{ROUNDS}/{{round}}/reports"
 BATCH = f"{ROUNDS}/{{round}}/batch"
 RELEASES = f"{STREAM}/releases"
+TERMS = f"{STREAM}/terms/{{pin}}"
 """Routes, without the prefix."""
 
 DEVICE_HEADER = "Ldp-Device"
@@ -43,6 +44,11 @@ def devices_path(stream: str) -> str:
 def rounds_path(stream: str) -> str:
     """Return the path at which the rounds of a stream are listed."""
     return PREFIX + ROUNDS.format(stream=stream)
+
+
+def terms_path(stream: str, pin: str) -> str:
+    """Return the path of one version of a stream's terms."""
+    return PREFIX + TERMS.format(stream=stream, pin=pin)
 
 
 def releases_path(stream: str) -> str:
@@ -115,13 +121,51 @@ class Enrol:
     token: str = field(repr=False)
     secret: bytes = field(repr=False)
     """The `enrolment_secret` of the device, which determines its number."""
+    level: str = ""
+    """The level of privacy that the person has chosen; empty: the stream's own."""
 
     @property
     def http(self) -> HttpForm:
         authorised = TokenProof(self.token).headers if self.token else {}
-        body = json.dumps({"secret": self.secret.hex(), "version": VERSION}).encode()
-        headers = authorised | {"Content-Type": "application/json"}
-        return HttpForm("POST", devices_path(self.stream), headers, body)
+        return _enrolment(self.stream, self.secret, self.level, authorised)
+
+
+@dataclass(frozen=True)
+class RenewKey:
+    """A request for a key of the new master secret, signed by the old key with `renew_mac`.
+
+    The `enrolment_secret` is shown again, so that a master secret that was stolen renews no key.
+    """
+
+    stream: str
+    secret: bytes = field(repr=False)
+    level: str
+    proof: DeviceProof
+
+    @property
+    def http(self) -> HttpForm:
+        return _enrolment(self.stream, self.secret, self.level, self.proof.headers)
+
+
+def _enrolment(stream: str, secret: bytes, level: str, authorised: dict[str, str]) -> HttpForm:
+    """Return the form of an enrolment. Collectors of 0.2.0 overlook `terms` and `level`."""
+    content = {"secret": secret.hex(), "version": VERSION, "terms": TERMS_FORMAT}
+    body = json.dumps(content | ({"level": level} if level else {})).encode()
+    headers = authorised | {"Content-Type": "application/json"}
+    return HttpForm("POST", devices_path(stream), headers, body)
+
+
+@dataclass(frozen=True)
+class FetchTerms:
+    """A request for one version of the terms; with the `terms_mac` of a device."""
+
+    stream: str
+    pin: str
+    proof: DeviceProof
+
+    @property
+    def http(self) -> HttpForm:
+        return HttpForm("GET", terms_path(self.stream, self.pin), self.proof.headers)
 
 
 @dataclass(frozen=True)
@@ -146,10 +190,14 @@ class ListRounds:
     """Seconds that the answer may be held back."""
     proof: Proof | None = None
     """Needed where the stream is private; a device's, with the MAC of `after`, by a roster too."""
+    terms_version: int = 1
+    """The version of the stream's terms under which the device reports."""
 
     @property
     def http(self) -> HttpForm:
         path = f"{rounds_path(self.stream)}?after={self.after}&wait={self.wait}"
+        if self.terms_version > 1:
+            path += f"&version={self.terms_version}"
         return HttpForm("GET", path, {} if self.proof is None else self.proof.headers)
 
 
@@ -199,4 +247,4 @@ class SubmitBatch:
         return HttpForm("POST", path, {"Content-Type": BATCH_TYPE} | proven, self.records)
 
 
-Message = Enrol | Leave | ListRounds | SubmitReport | SubmitBatch
+Message = Enrol | RenewKey | FetchTerms | Leave | ListRounds | SubmitReport | SubmitBatch

@@ -20,7 +20,7 @@ from typing import Any
 EPOCH_WINDOWS = 16
 """The length of an epoch, in windows."""
 
-_ROUND = re.compile("([1-9][0-9]{0,15})-publication")
+_ROUND = re.compile("([1-9][0-9]{0,15})-publication(-v[0-9]{1,10})?(-[a-z][a-z0-9]{0,15})?")
 
 
 def epoch_of(t: int, window: int) -> int:
@@ -31,7 +31,8 @@ def epoch_of(t: int, window: int) -> int:
 def slot_message(epoch: int) -> bytes:
     """Return the message whose HMAC under a device's key determines its slot.
 
-    The 1 is the version of the stream's terms, and the empty line the level of privacy.
+    Neither the version of the terms nor the level has a part in it: a device keeps its rhythm when
+    its stream gets new terms, and at each level it has another key.
     """
     return f"ldpstream slot 2\n1\n\n{epoch}".encode()
 
@@ -90,13 +91,13 @@ def moment_ms(key: bytes, stream: str, deadline_ms: int) -> int:
     return deadline_ms * ((1 << 64) + 10 * drawn) >> 68
 
 
-def round_name(t: int) -> str:
-    """Return the name of the round of timestamp t: with slots every timestamp has exactly one.
+def round_name(t: int, suffix: str = "") -> str:
+    """Return the name of the round of timestamp t: with slots each stratum has exactly one.
 
-    >>> round_name(7), timestamp_of(round_name(7)), timestamp_of("7-dissimilarity")
+    >>> round_name(7), timestamp_of(round_name(7, "-v2-careful")), timestamp_of("7-dissimilarity")
     ('7-publication', 7, None)
     """
-    return f"{t}-publication"
+    return f"{t}-publication{suffix}"
 
 
 def timestamp_of(name: str) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, NoReturn
@@ -17,12 +17,18 @@ from ldpstream.oracles import Oracle
 from ldpstream.oracles.device_half import Randomiser
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Promise
-from ldpstream.protocol.limits import LATEST_MS
+from ldpstream.protocol.limits import LATEST_MS, TERMS_FORMAT
 from ldpstream.protocol.names import is_stream_name, shown, whole
+from ldpstream.protocol.strata import (
+    MOST_LEVELS,
+    Level,
+    Succession,
+    is_level_name,
+    stratum_suffix,
+)
 
-VERSION = 2
-"""The version of the format of terms. It is pinned with them."""
-FIRST_VERSION = 1
+PLAIN_FORMAT = 2
+FIRST_FORMAT = 1
 """That of release 0.1.0, which did not say how users are selected. It is still read."""
 LONGEST_WINDOW = 1 << 31
 LONGEST_INTERVAL_MS = 1 << 41
@@ -53,7 +59,7 @@ class TermsRefused(LdpStreamError):
 
 @dataclass(frozen=True)
 class Terms:
-    """The public terms of a stream; they never change.
+    """One version of the public terms of a stream; it never changes.
 
     >>> terms = Terms.read({
     ...     "version": 2, "stream": "regions", "query": "histogram", "labels": ["north", "süd"],
@@ -77,6 +83,14 @@ class Terms:
     """How devices are reached; None in terms of the first version, which do not say."""
     deadline_ms: int | None = None
     """With slots: how long after its start a timestamp takes reports."""
+    levels: tuple[Level, ...] = ()
+    """The levels of privacy that a person may choose in place of this epsilon and window."""
+    succeeds: Succession | None = None
+    """Which terms these follow; None for the first terms of a stream."""
+    level: str = ""
+    """The level at which these terms are seen (`at_level`); it is not pinned."""
+    whole_terms: Terms | None = None
+    """The terms as they are pinned, if these are seen at a level."""
 
     @classmethod
     def read(cls, sent: object) -> Terms:
@@ -85,7 +99,8 @@ class Terms:
             _malformed("the keys", sent)
         query = str(sent.get("query"))
         own_keys, optional = _OWN_KEYS.get(query), _OPTIONAL_KEYS.get(query, frozenset())
-        if own_keys is None or sent.keys() - optional - _SELECTION_KEYS != _COMMON_KEYS | own_keys:
+        optional |= _SELECTION_KEYS | _STRATA_KEYS
+        if own_keys is None or sent.keys() - optional != _COMMON_KEYS | own_keys:
             _malformed("the keys", sorted(map(str, sent)))
         _check("stream", sent, is_stream_name(sent["stream"]))
         _check("window", sent, whole(sent["window"], 1, LONGEST_WINDOW))
@@ -109,25 +124,80 @@ class Terms:
             oracle,
             _other(sent, values),
             *_selection(sent),
+            _levels(sent, oracle),
+            _succeeds(sent, values),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form that `read` parses."""
+        """Return the form that `read` parses, at whatever level these terms are seen."""
+        if self.whole_terms is not None:
+            return self.whole_terms.to_json()
         if isinstance(self.values, Range):
-            query: dict[str, Any] = {"query": MEAN, **self.values.to_json()}
+            values: dict[str, Any] = self.values.to_json()
         else:
-            query = {"query": "histogram", "labels": list(self.values.labels)}
+            values = {"labels": list(self.values.labels)}
         return {
-            "version": FIRST_VERSION if self.selection is None else VERSION,
+            "version": self.format,
             "stream": self.stream,
-            **query,
+            "query": self.query,
+            **values,
             "epsilon_nano": self.epsilon.nano,
             "window": self.window,
             "interval_ms": self.interval_ms,
             "start_ms": self.start_ms,
             "oracle": self.oracle.value,
-            **_given(other=self.other, selection=self.selection, deadline_ms=self.deadline_ms),
+            **_given(
+                other=self.other,
+                selection=self.selection,
+                deadline_ms=self.deadline_ms,
+                levels=[level.to_json() for level in self.levels] or None,
+                succeeds=self.succeeds.to_json() if self.succeeds else None,
+            ),
         }
+
+    @property
+    def format(self) -> int:
+        """The format of the JSON: the oldest one that can say all of this."""
+        if self.levels or self.succeeds is not None:
+            return TERMS_FORMAT
+        return FIRST_FORMAT if self.selection is None else PLAIN_FORMAT
+
+    @property
+    def version(self) -> int:
+        """The number of these terms among those of the stream, from 1."""
+        return 1 if self.succeeds is None else self.succeeds.version
+
+    def has_level(self, name: str) -> bool:
+        """Return whether a device may choose this level; the empty name is the stream's own."""
+        return not name or any(level.name == name for level in self.levels)
+
+    def at_level(self, name: str) -> Terms:
+        """Return these terms as they bind a device at a level: its epsilon, window and oracle."""
+        pinned = self.whole_terms or self
+        if not name:
+            return pinned
+        level = next((one for one in pinned.levels if one.name == name), None)
+        if level is None:
+            known = ", ".join(one.name for one in pinned.levels) or "none"
+            raise Mistake(Problem.LEVEL_UNKNOWN, given=shown(name), stream=self.stream, known=known)
+        return replace(
+            pinned,
+            epsilon=level.epsilon,
+            window=level.window,
+            oracle=level.oracle,
+            level=name,
+            whole_terms=pinned,
+        )
+
+    @property
+    def strata(self) -> tuple[Terms, ...]:
+        """These terms at each of their levels, the stream's own first."""
+        return tuple(self.at_level(name) for name in ("", *(one.name for one in self.levels)))
+
+    @property
+    def suffix(self) -> str:
+        """The end of the names of the rounds under these terms, at this level."""
+        return stratum_suffix(self.version, self.level)
 
     @cached_property
     def canonical(self) -> str:
@@ -144,6 +214,15 @@ class Terms:
     def pin(self) -> str:
         """The SHA-256 of the canonical form, to which a device holds the collector."""
         return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+    @property
+    def query(self) -> str:
+        return MEAN if isinstance(self.values, Range) else "histogram"
+
+    @property
+    def domain(self) -> Domain | None:
+        """The labels; None in a stream of numbers."""
+        return None if isinstance(self.values, Range) else self.values
 
     @property
     def epsilon_nano(self) -> int:
@@ -204,6 +283,8 @@ _OWN_KEYS = {
 }
 _OPTIONAL_KEYS = {"histogram": frozenset({"other"})}
 _SELECTION_KEYS = frozenset({"selection", "deadline_ms"})
+_STRATA_KEYS = frozenset({"levels", "succeeds"})
+_LEVEL_KEYS = frozenset({"name", "epsilon_nano", "window", "oracle"})
 
 
 def _given(**members: object) -> dict[str, object]:
@@ -214,15 +295,69 @@ def _given(**members: object) -> dict[str, object]:
 def _selection(sent: dict[str, Any]) -> tuple[Selection | None, int | None]:
     """Read how devices are reached, and the deadline of slots; check the version by them."""
     selection = sent.get("selection")
-    version = FIRST_VERSION if "selection" not in sent else VERSION
-    _check("version", sent, type(sent["version"]) is int and sent["version"] == version)
-    if version == VERSION:
+    form = FIRST_FORMAT if "selection" not in sent else PLAIN_FORMAT
+    if form == PLAIN_FORMAT and sent.keys() & _STRATA_KEYS:
+        form = TERMS_FORMAT
+    _check("version", sent, type(sent["version"]) is int and sent["version"] == form)
+    if form == FIRST_FORMAT:
+        if sent.keys() & _STRATA_KEYS:
+            _malformed("the keys", sorted(sent))
+    else:
         _check("selection", sent, isinstance(selection, str) and selection in set(Selection))
     if ("deadline_ms" in sent) != (selection == Selection.SLOTS):
         _malformed("the keys", sorted(sent))
     if "deadline_ms" in sent:
         _check("deadline_ms", sent, whole(sent["deadline_ms"], 1, sent["interval_ms"]))
     return (None if selection is None else Selection(selection)), sent.get("deadline_ms")
+
+
+def _levels(sent: dict[str, Any], oracle: Oracle | Numeric) -> tuple[Level, ...]:
+    """Read the levels of privacy; only with slots has each device a window of its own."""
+    if "levels" not in sent:
+        return ()
+    given = sent["levels"]
+    _check("levels", sent, isinstance(given, list) and 1 <= len(given) <= MOST_LEVELS)
+    _check("levels", sent, sent.get("selection") == Selection.SLOTS)
+    _check("levels", sent, all(_is_level(one, sent) for one in given))
+    _check("levels", sent, len({one["name"] for one in given}) == len(given))
+    try:
+        return tuple(
+            Level(
+                one["name"],
+                Epsilon(one["epsilon_nano"]),
+                one["window"],
+                type(oracle)(one["oracle"]),
+            )
+            for one in given
+        )
+    except (Mistake, ValueError) as error:
+        raise TermsRefused(Problem.TERMS_MALFORMED, what=shown(str(error))) from None
+
+
+def _is_level(given: object, sent: dict[str, Any]) -> bool:
+    return (
+        isinstance(given, dict)
+        and given.keys() == _LEVEL_KEYS
+        and is_level_name(given["name"])
+        and type(given["epsilon_nano"]) is int
+        and isinstance(given["oracle"], str)
+        and whole(given["window"], 1, LONGEST_WINDOW)
+        and given["window"] * sent["interval_ms"] <= LATEST_MS
+    )
+
+
+def _succeeds(sent: dict[str, Any], values: Domain | Range) -> Succession | None:
+    if "succeeds" not in sent:
+        return None
+    read = Succession.read(sent["succeeds"])
+    known = frozenset() if isinstance(values, Range) else frozenset(values.labels)
+    if (
+        read is None
+        or (read.labels is None) != isinstance(values, Range)
+        or not known.issuperset(read.labels or ())
+    ):
+        _malformed("succeeds", sent["succeeds"])
+    return read
 
 
 def _labels(sent: dict[str, Any]) -> tuple[Domain, Oracle]:
