@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ldpstream.lab.figures.charts import FALSE_ALARMS, Axis, Chart, Panel, Point
+from ldpstream.lab.reproduction.analysis.exhibit import Analysis, Comparison, Formula
+from ldpstream.lab.reproduction.claims import Exhibit
 from ldpstream.lab.reproduction.studies import CFPU, HITS, MRE
 from ldpstream.lab.reproduction.table2 import Cell, Table2, paper_figures
 
@@ -87,8 +89,34 @@ def table2() -> Table2:
     return Table2(tuple(Cell(*key, y, 0.0, 3, y) for key, y in paper_figures().items()))
 
 
-def exhibits() -> dict[str, Chart | Table2]:
+def analysis() -> Analysis:
+    """Formulas that hold to the letter; ratios of LBU to LPU are 2."""
+    at = ("lpa", "sin", 1.0, 20)
+    return Analysis(
+        (
+            *(
+                Comparison(formula, *at, None, 0.0, 0.0, 0.001)
+                for formula in (Formula.DISSIMILARITY, Formula.CORRECTED)
+            ),
+            *(
+                Comparison(formula, *at, None, 1.0, 2.0)
+                for formula in (Formula.UNIFORM, Formula.UNIFORM_SAMPLED)
+            ),
+            *(
+                Comparison(formula, *at, 4.0, 0.5, 0.5)
+                for formula in (
+                    Formula.WINDOW_MSE,
+                    Formula.WINDOW_MSE_AS_USED,
+                    Formula.COMMUNICATION,
+                )
+            ),
+        )
+    )
+
+
+def exhibits() -> dict[str, Exhibit]:
     return {
+        "analysis": analysis(),
         "table2": table2(),
         "fig-epsilon": by_stream("fig-epsilon", lambda name: 0.8),
         "fig-window": by_stream("fig-window", lambda name: GROWTH.get(name, 1.3)),
@@ -99,8 +127,15 @@ def exhibits() -> dict[str, Chart | Table2]:
     }
 
 
-def turned_over(exhibit: Chart | Table2) -> Chart | Table2:
-    """The same with every order reversed: y becomes 1/y, or 1-y for a rate."""
+def turned_over(exhibit: Exhibit) -> Exhibit:
+    """The same with every order reversed: y becomes 1/y, or 1-y for a rate or a bias."""
+    if isinstance(exhibit, Analysis):
+        return Analysis(
+            tuple(
+                replace(one, measured=1 / one.measured if one.measured else 1.0)
+                for one in exhibit.comparisons
+            )
+        )
     if isinstance(exhibit, Table2):
         return Table2(tuple(replace(cell, ours=1 / cell.ours) for cell in exhibit.cells))
     rate = exhibit.y is HITS

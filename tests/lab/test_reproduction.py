@@ -11,6 +11,7 @@ from ldpstream.errors import Mistake
 from ldpstream.lab.cache import ResultCache
 from ldpstream.lab.engines import InProcess
 from ldpstream.lab.figures.charts import Chart
+from ldpstream.lab.reproduction.claims import Exhibit
 from ldpstream.lab.reproduction.run import NAMES, Plan, Reproduction, chosen
 from ldpstream.lab.reproduction.studies import FIGURES, MONITORS, SEVEN, TRUSTED, Scope
 from ldpstream.lab.reproduction.table2 import Table2
@@ -96,20 +97,18 @@ def test_table2_stands_beside_the_paper(small: Reproduction) -> None:
 
 def test_a_csv_reads_back(small: Reproduction) -> None:
     for exhibit in (*small.exhibits.values(), *exhibits().values()):
-        if isinstance(exhibit, Chart):
-            assert exhibit.with_points_of(exhibit.to_csv()) == exhibit
-        else:
-            assert Table2.from_csv(exhibit.to_csv()) == exhibit
+        assert read_back(exhibit) == exhibit
+
+
+def read_back(exhibit: Exhibit) -> Exhibit:
+    if isinstance(exhibit, Chart):
+        return exhibit.with_points_of(exhibit.to_csv())
+    return type(exhibit).from_csv(exhibit.to_csv())
 
 
 def test_claims_can_be_judged_from_csvs_alone(small: Reproduction, tmp_path: Path) -> None:
     before = [one.verdict for one in small.judged()]
-    read: dict[str, Chart | Table2] = {
-        name: exhibit.with_points_of(exhibit.to_csv())
-        if isinstance(exhibit, Chart)
-        else Table2.from_csv(exhibit.to_csv())
-        for name, exhibit in small.exhibits.items()
-    }
+    read = {name: read_back(exhibit) for name, exhibit in small.exhibits.items()}
     again = Reproduction(read, small.timings, small.streams, small.repeats)
     assert [one.verdict for one in again.judged()] == before
 

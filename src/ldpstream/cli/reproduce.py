@@ -22,8 +22,8 @@ def command(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="all, table2, fig-epsilon, fig-window, fig-population, fig-fluctuation, fig-roc "
-            "or fig-communication"
+            help="all, table2, fig-epsilon, fig-window, fig-population, fig-fluctuation, fig-roc, "
+            "fig-communication or analysis"
         ),
     ],
     out: Annotated[Path, typer.Option(help="folder for figures, CSVs and report.html")],
@@ -45,7 +45,10 @@ def command(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Reproduce the paper's figures and table on Sin, Log, LNS and every prepared data set."""
+    """Reproduce the paper's figures and table on Sin, Log, LNS and every prepared data set.
+
+    `analysis` compares the formulas of its analysis with simulations.
+    """
     from ldpstream.extras import need
     from ldpstream.lab.engines import engine_named
     from ldpstream.lab.experiment import ResultCache
@@ -84,10 +87,15 @@ def _prepared() -> list[EventsStream]:
 
 
 def _say(result: Reproduction, report: Path, *, as_json: bool) -> None:
+    from ldpstream.lab.reproduction.analysis.exhibit import Analysis
+
     claims = [one.row() for one in result.judged()]
     if as_json:
         timings = [vars(timing) for timing in result.timings]
-        print(json.dumps({"claims": claims, "timings": timings, "report": str(report)}, indent=1))
+        told = {"claims": claims, "timings": timings, "report": str(report)}
+        if isinstance(analysis := result.exhibits.get("analysis"), Analysis):
+            told["analysis"] = [one.row() for one in analysis.comparisons]
+        print(json.dumps(told, indent=1))
         return
     shown = ("verdict", "rests_on", "claim")
     print_rows([{name: claim[name] for name in shown} for claim in claims], as_json=False)

@@ -10,8 +10,9 @@ from ldpstream.lab.figures import Chart
 from ldpstream.lab.files import write_whole
 from ldpstream.lab.report import content
 from ldpstream.lab.report.grid import Grid
+from ldpstream.lab.reproduction.analysis.exhibit import Analysis
+from ldpstream.lab.reproduction.claims import Exhibit
 from ldpstream.lab.reproduction.run import Reproduction
-from ldpstream.lab.reproduction.table2 import Table2
 
 
 def write_markdown(result: Reproduction, folder: Path, command: str, path: Path) -> Path:
@@ -58,9 +59,12 @@ def table(grid: Grid) -> str:
     return "\n".join([first, rule, *rest])
 
 
-def _exhibit(name: str, exhibit: Chart | Table2, place: str) -> str:
+def _exhibit(name: str, exhibit: Exhibit, place: str) -> str:
     if isinstance(exhibit, Chart):
         title, caption, more = exhibit.title, exhibit.caption, []
+    elif isinstance(exhibit, Analysis):
+        title, caption = content.ANALYSIS_TITLE, content.ANALYSIS_CAPTION
+        more = [table(content.analysis_grid(exhibit))]
     else:
         title, caption = content.TABLE2_TITLE, content.TABLE2_CAPTION
         more = [table(content.table2_grid(exhibit))]

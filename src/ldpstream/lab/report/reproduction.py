@@ -7,15 +7,16 @@ from pathlib import Path
 
 from ldpstream import __version__
 from ldpstream.lab.figures import Chart, draw
+from ldpstream.lab.figures.comparisons import Pair, draw_comparisons
 from ldpstream.lab.figures.deviations import draw_deviations
 from ldpstream.lab.files import write_whole
 from ldpstream.lab.report import content
 from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.page import Html, Section, figure, made_by, page, paragraph, table
-from ldpstream.lab.reproduction.claims import Judged
+from ldpstream.lab.reproduction.analysis.exhibit import LBU_LPU, Analysis
+from ldpstream.lab.reproduction.claims import Exhibit, Judged
 from ldpstream.lab.reproduction.judges.communication import NEAR
 from ldpstream.lab.reproduction.run import Reproduction
-from ldpstream.lab.reproduction.table2 import Table2
 
 
 def write_exhibits(result: Reproduction, folder: Path) -> list[Path]:
@@ -25,6 +26,8 @@ def write_exhibits(result: Reproduction, folder: Path) -> list[Path]:
         paths.append(write_whole(folder / f"{name}.csv", exhibit.to_csv()))
         if isinstance(exhibit, Chart):
             paths += draw(exhibit, folder)
+        elif isinstance(exhibit, Analysis):
+            paths += draw_comparisons(_panels(exhibit), folder / name)
         else:
             paths += draw_deviations(exhibit.deviations(), NEAR, folder / name)
     return paths
@@ -65,9 +68,26 @@ def _claims(judged: Sequence[Judged]) -> Html:
     return table(Grid(columns, rows), "claims")
 
 
-def _exhibit(name: str, exhibit: Chart | Table2, folder: Path) -> Section:
+def _panels(analysis: Analysis) -> dict[str, list[Pair]]:
+    """Return what the figure shows; a formula without m has a row for each setting."""
+    panels: dict[str, list[Pair]] = {}
+    for one in analysis.comparisons:
+        name = one.mechanism
+        if one.m is None:
+            mechanisms = "" if name == LBU_LPU else f"{content.mechanisms(name)}, "
+            name = mechanisms + one.stream.partition(" (")[0]
+        pair = (name, one.predicted, one.measured, one.error)
+        panels.setdefault(one.formula.value, []).append(pair)
+    return panels
+
+
+def _exhibit(name: str, exhibit: Exhibit, folder: Path) -> Section:
     svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
     if isinstance(exhibit, Chart):
         return Section(name, exhibit.title, (figure(svg, name, exhibit.caption),))
+    if isinstance(exhibit, Analysis):
+        compared = table(content.analysis_grid(exhibit))
+        parts = (figure(svg, name, content.ANALYSIS_CAPTION), compared)
+        return Section(name, content.ANALYSIS_TITLE, parts)
     parts = (figure(svg, name, content.TABLE2_CAPTION), table(content.table2_grid(exhibit)))
     return Section(name, content.TABLE2_TITLE, parts)

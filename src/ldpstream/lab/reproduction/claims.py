@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ldpstream.lab.figures.charts import Chart
-from ldpstream.lab.reproduction.judges import communication, error, events
+from ldpstream.lab.reproduction.analysis.exhibit import Analysis
+from ldpstream.lab.reproduction.judges import analysis, communication, error, events
 from ldpstream.lab.reproduction.judges.predicates import (
     BUDGET,
     POPULATION,
@@ -20,6 +21,9 @@ from ldpstream.lab.reproduction.judges.predicates import (
 )
 from ldpstream.lab.reproduction.studies import SEVEN
 from ldpstream.lab.reproduction.table2 import Table2
+
+Exhibit = Chart | Table2 | Analysis
+"""What a claim rests on: a figure, the table, or the analysis beside simulations."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Judged:
         }
 
 
-def judge(exhibits: Mapping[str, Chart | Table2]) -> list[Judged]:
+def judge(exhibits: Mapping[str, Exhibit]) -> list[Judged]:
     """Judge every claim that rests on one of the exhibits."""
     return [
         Judged(claim, claim.judge(exhibits[claim.rests_on]))
@@ -62,7 +66,7 @@ def judge(exhibits: Mapping[str, Chart | Table2]) -> list[Judged]:
     ]
 
 
-def _is_synthetic(exhibit: Chart | Table2) -> bool:
+def _is_synthetic(exhibit: Exhibit) -> bool:
     return isinstance(exhibit, Chart) and not on_real(exhibit).panels
 
 
@@ -226,5 +230,52 @@ CLAIMS = (
         "On every stream population division sends far less, LPD and LPA the least.",
         "table2",
         communication.population_sends_less,
+    ),
+    Claim(
+        "The dissimilarity is an unbiased estimate (Theorem 2).",
+        "analysis",
+        analysis.dissimilarity_is_unbiased,
+        "The proof counts the noise of reports. In population division, who is asked is drawn as "
+        "well, and that variance is not taken off.",
+    ),
+    Claim(
+        "With the variance of sampling taken off, as we do, it is unbiased in population division.",
+        "analysis",
+        analysis.corrected_dissimilarity_is_unbiased,
+    ),
+    Claim(
+        "LPU has less noise than LBU, for every oracle, d, ε and w (Lemma 1).",
+        "analysis",
+        analysis.population_has_less_noise,
+        "The proof is for GRR and OUE. BLH and Hadamard response tell one bit, however large ε is: "
+        "at ε = 4 half of it tells nearly as much, and twice as many reports more.",
+    ),
+    Claim(
+        "LPU errs less than LBU for every oracle, d, ε and w, if the error of sampling counts too.",
+        "analysis",
+        analysis.population_errs_less,
+        "With w = 2 and ε = 4 noise is small, and asking half of the users costs more than half of "
+        "ε does.",
+    ),
+    Claim(
+        "The error in a window with m publications is that of sections 5.4 and 6.3.",
+        "analysis",
+        analysis.window_error_is_as_predicted,
+        "The analysis recycles no budget from earlier windows, so that the m-th publication of LBD "
+        "and LPD has a share of 2^-(m+1); in runs budget returns all the time. LBA and LPA do not "
+        "publish at equal distances.",
+    ),
+    Claim(
+        "It is what the publications' real shares of ε or of the users give.",
+        "analysis",
+        analysis.window_error_is_as_used,
+        "It is less: a publication that has come out badly is noticed as dissimilar, and replaced "
+        "sooner than a good one.",
+    ),
+    Claim(
+        "Communication with m publications is 1 + m/w, 1/w - 1/(w 2^(m+1)), or "
+        "1/(2w) + (w+m)/(4w²).",
+        "analysis",
+        analysis.communication_is_as_predicted,
     ),
 )

@@ -11,7 +11,9 @@ from ldpstream.lab.cache import ResultCache
 from ldpstream.lab.engines import Engine
 from ldpstream.lab.experiment import Experiment
 from ldpstream.lab.figures.charts import Chart, Row
-from ldpstream.lab.reproduction.claims import Judged, judge
+from ldpstream.lab.reproduction.analysis.exhibit import analyse
+from ldpstream.lab.reproduction.analysis.exhibit import size as analysis_size
+from ldpstream.lab.reproduction.claims import Exhibit, Judged, judge
 from ldpstream.lab.reproduction.studies import FIGURES, SEVEN, Scope, Study
 from ldpstream.lab.reproduction.table2 import SETTINGS, Table2
 from ldpstream.mechanisms.noise import VarianceRule
@@ -20,7 +22,8 @@ from ldpstream.oracles import Oracle
 from ldpstream.streams.stream import Stream
 
 TABLE2 = "table2"
-NAMES = (TABLE2, *FIGURES)
+ANALYSIS = "analysis"
+NAMES = (TABLE2, *FIGURES, ANALYSIS)
 ALL = "all"
 AS_PRINTED = RunOptions(oracle=Oracle.GRR, variance=VarianceRule.PAPER)
 """The options of the paper's own evaluation."""
@@ -42,7 +45,7 @@ class Timing:
 class Reproduction:
     """The exhibits that were made, from which streams, and how long it took."""
 
-    exhibits: Mapping[str, Chart | Table2]
+    exhibits: Mapping[str, Exhibit]
     timings: tuple[Timing, ...]
     streams: tuple[Stream, ...]
     repeats: int
@@ -62,11 +65,12 @@ class Plan:
 
     def size(self) -> int:
         """Return the number of runs; shared ones are counted wherever they are used."""
-        grids = [grid for name in self.names for grid in self._grids(name)]
-        return sum(
+        grids = [grid for name in self.names if name != ANALYSIS for grid in self._grids(name)]
+        runs = sum(
             len(g.streams) * len(g.mechanisms) * len(g.epsilons) * len(g.windows) * g.repeats
             for g in grids
         )
+        return runs + (analysis_size(self.repeats) if ANALYSIS in self.names else 0)
 
     def run(
         self,
@@ -74,10 +78,15 @@ class Plan:
         cache: ResultCache | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Reproduction:
-        exhibits: dict[str, Chart | Table2] = {}
+        exhibits: dict[str, Exhibit] = {}
         timings = []
         for name in self.names:
             started = time.perf_counter()
+            if name == ANALYSIS:
+                exhibits[name] = analyse(self.scope, self.repeats, self.seed, progress)
+                wall = time.perf_counter() - started
+                timings.append(Timing(name, analysis_size(self.repeats), wall, wall))
+                continue
             runs = [
                 row
                 for grid in self._grids(name)

@@ -1,0 +1,1 @@
+"""The paper's analysis: its formulas, and what simulations give in their place."""
