@@ -8,8 +8,9 @@ from dataclasses import replace
 from ldpstream.lab.figures.charts import FALSE_ALARMS, Axis, Chart, Panel, Point
 from ldpstream.lab.reproduction.analysis.exhibit import Analysis, Comparison, Formula
 from ldpstream.lab.reproduction.claims import Exhibit
-from ldpstream.lab.reproduction.studies import CFPU, HITS, MRE
+from ldpstream.lab.reproduction.studies import CFPU, CLASSIC_BUDGET, HITS, MRE
 from ldpstream.lab.reproduction.table2 import Cell, Table2, paper_figures
+from ldpstream.mechanisms.registry import CLASSIC
 
 X = Axis("x", "anything")
 Lines = dict[str, list[float]]
@@ -84,6 +85,12 @@ def communication() -> Chart:
     )
 
 
+def remark_3() -> Chart:
+    """Population division at half of the error of budget division."""
+    lines = {name: [0.1] * 5 for name in CLASSIC} | {name: [0.2] * 5 for name in CLASSIC_BUDGET}
+    return chart("fig-remark3", panel("LNS", lines))
+
+
 def table2() -> Table2:
     """The paper's own."""
     return Table2(tuple(Cell(*key, y, 0.0, 3, y) for key, y in paper_figures().items()))
@@ -124,6 +131,7 @@ def exhibits() -> dict[str, Exhibit]:
         "fig-fluctuation": fluctuation(),
         "fig-roc": monitoring(),
         "fig-communication": communication(),
+        "fig-remark3": remark_3(),
     }
 
 

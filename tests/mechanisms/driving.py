@@ -60,11 +60,20 @@ class Case:
         return build(self.name, self.settings)
 
 
+PARTS = {"pegasus": 5, "spas": 4}
+"""Parts of a timestamp's share, of at least a unit each, where they are not two."""
+
+
+def least_units(name: str, window: int) -> int:
+    """The units, users or nano-epsilon, that a window must have for this mechanism."""
+    return PARTS.get(name.removesuffix("-budget"), 2) * window
+
+
 @st.composite
 def cases(draw: st.DrawFn, name: str) -> Case:
     """Small fleets and short windows, epsilon from one nano a slot upwards."""
     window = draw(st.integers(1, 8))
-    least = 2 * window
+    least = least_units(name, window)
     return Case(
         name,
         labels=draw(st.integers(2, 5)),

@@ -24,6 +24,7 @@ from tests.mechanisms.driving import (
     asked_per_timestamp,
     cases,
     jumping_at,
+    least_units,
     live,
     live_on,
     lives,
@@ -238,7 +239,8 @@ def test_estimates_are_released_raw(name: str) -> None:
 def test_epsilon_of_one_nano_a_slot_gives_finite_releases(
     name: str, rule: VarianceRule, pool: bool
 ) -> None:
-    case = Case(name, users=40, nano=20, window=10, variance=rule, pool=pool)
+    least = least_units(name, 10)
+    case = Case(name, users=2 * least, nano=least, window=10, variance=rule, pool=pool)
     for moment in live(case, steady(40), noisy_answers(case, seed=1)):
         assert moment.release is not None
         assert np.isfinite(moment.release.values).all()

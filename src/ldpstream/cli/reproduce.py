@@ -23,7 +23,7 @@ def command(
         str,
         typer.Argument(
             help="all, table2, fig-epsilon, fig-window, fig-population, fig-fluctuation, fig-roc, "
-            "fig-communication or analysis"
+            "fig-communication, fig-remark3 or analysis"
         ),
     ],
     out: Annotated[Path, typer.Option(help="folder for figures, CSVs and report.html")],

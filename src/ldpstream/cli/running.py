@@ -56,11 +56,12 @@ def check_positive(option: str, given: float) -> None:
 
 def mechanisms_named(text: str) -> tuple[str, ...]:
     """Return the mechanisms of a list with commas, each once; or every mechanism, for "all"."""
+    from ldpstream.mechanisms.parameters import split_names
     from ldpstream.mechanisms.registry import names
 
     if text == "all":
         return names()
-    return tuple(dict.fromkeys(name.strip().lower() for name in text.split(",")))
+    return tuple(dict.fromkeys(name.lower() for name in split_names(text)))
 
 
 def check_picture(option: str, path: Path) -> None:

@@ -28,6 +28,7 @@ COUNTS_FOR_RESULTS = (
     "protocol/limits.py",
     "protocol/names.py",
     "protocol/slots.py",
+    "protocol/strata.py",
     "protocol/terms.py",
     "streams/stream.py",
     "streams/events.py",

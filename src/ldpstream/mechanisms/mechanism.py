@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.division import Division
@@ -46,6 +46,9 @@ class Mechanism(ABC):
     A subclass is an *allocation*: `decide` says how much of the division's resource to use when.
     """
 
+    default_parameters: ClassVar[Any] = None
+    """Those of a subclass that has any: a frozen dataclass of numbers (`parameters.py`)."""
+
     def __init__(
         self,
         division: Division,
@@ -53,7 +56,9 @@ class Mechanism(ABC):
         *,
         pool: bool = False,
         consistency: Consistency = Consistency.NONE,
+        parameters: Any = None,
     ) -> None:
+        self.parameters = self.default_parameters if parameters is None else parameters
         self.division = division
         self.noise = noise
         self.window = division.window

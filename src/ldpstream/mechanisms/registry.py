@@ -11,14 +11,21 @@ True
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.absorption import Absorption
+from ldpstream.mechanisms.classic.fast import Fast
+from ldpstream.mechanisms.classic.pegasus import Pegasus
+from ldpstream.mechanisms.classic.rescuedp import RescueDp
+from ldpstream.mechanisms.classic.spas import Spas
 from ldpstream.mechanisms.distribution import Distribution
 from ldpstream.mechanisms.division import BudgetDivision, Division, PopulationDivision
 from ldpstream.mechanisms.filtered import Filtered, Observed
 from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.parameters import read_parameters, split_name
 from ldpstream.mechanisms.sampling import Sampling
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.uniform import Uniform
@@ -35,6 +42,8 @@ class Recipe:
     division: type[Division]
     filtered: bool = False
     """Whether it releases what a filter makes of all tallies so far."""
+    parameters: Any = None
+    """Those of the allocation, if they are not its defaults."""
 
     @property
     def takes_slots(self) -> bool:
@@ -51,10 +60,13 @@ class Recipe:
         division = self.division(settings.epsilon, settings.users, settings.window)
         noise = settings.query.noise(settings, _even_share(settings, division))
         consistency = settings.query.consistency(settings.consistency or self._usual_consistency)
+        allocated = partial(
+            self.allocation, division, noise, pool=settings.pool, parameters=self.parameters
+        )
         if not self.filtered and not settings.intervals:
-            return self.allocation(division, noise, pool=settings.pool, consistency=consistency)
+            return allocated(consistency=consistency)
         listener = Filtered if self.filtered else Observed
-        inner = self.allocation(division, noise, pool=settings.pool)
+        inner = allocated()
         return listener(inner, consistency, settings.reshuffle)
 
     @property
@@ -74,10 +86,20 @@ _RECIPES: dict[str, Recipe] = {
     "lpf": Recipe(Uniform, PopulationDivision, filtered=True),
     "lpdf": Recipe(Distribution, PopulationDivision, filtered=True),
     "lpaf": Recipe(Absorption, PopulationDivision, filtered=True),
+    "fast": Recipe(Fast, PopulationDivision),
+    "pegasus": Recipe(Pegasus, PopulationDivision),
+    "rescuedp": Recipe(RescueDp, PopulationDivision),
+    "spas": Recipe(Spas, PopulationDivision),
+    "fast-budget": Recipe(Fast, BudgetDivision),
+    "pegasus-budget": Recipe(Pegasus, BudgetDivision),
+    "rescuedp-budget": Recipe(RescueDp, BudgetDivision),
+    "spas-budget": Recipe(Spas, BudgetDivision),
 }
 
 PAPER = ("lbu", "lsp", "lbd", "lba", "lpu", "lpd", "lpa")
 """The seven of LDP-IDS. LPF is ours; LPDF and LPAF put its filter on two of them."""
+CLASSIC = ("fast", "pegasus", "rescuedp", "spas")
+"""Mechanisms of others, under population division; with `-budget` under budget division."""
 
 
 def names() -> tuple[str, ...]:
@@ -104,7 +126,7 @@ def unregister(name: str) -> None:
 
 
 def build(name: str, settings: Settings) -> Mechanism:
-    """Return the mechanism of that name, at t = 0.
+    """Return the mechanism of that name, at t = 0; parameters may follow: `fast(theta=5)`.
 
     >>> lpa = build("lpa", Settings(labels=2, users=1000, epsilon=Epsilon.of(1), window=10))
     >>> next(lpa.step(1)).users
@@ -113,12 +135,19 @@ def build(name: str, settings: Settings) -> Mechanism:
     return recipe(name).build(settings)
 
 
-def recipe(name: str) -> Recipe:
-    """Return what the mechanism of that name is made of."""
+def recipe(text: str) -> Recipe:
+    """Return what the mechanism of that name is made of, with the parameters that are written.
+
+    >>> recipe("fast(theta=2)").parameters.theta
+    2.0
+    """
+    name, written = split_name(text)
     try:
-        return _RECIPES[name.lower()]
+        found = _RECIPES[name]
     except KeyError:
         raise Mistake(Problem.MECHANISM_UNKNOWN, given=name, known=", ".join(names())) from None
+    parameters = read_parameters(name, written, found.allocation.default_parameters)
+    return replace(found, parameters=parameters)
 
 
 def takes_slots(name: str) -> bool:

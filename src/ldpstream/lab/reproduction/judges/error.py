@@ -15,6 +15,7 @@ from ldpstream.lab.reproduction.judges.predicates import (
     usually_below,
 )
 from ldpstream.lab.reproduction.studies import SEVEN
+from ldpstream.mechanisms.registry import CLASSIC
 
 
 def adaptive_beats_uniform(chart: Chart) -> Verdict:
@@ -113,3 +114,8 @@ def sampling_is_best_slow_and_worst_fast(chart: Chart) -> Verdict:
 def _mean_ratio(panel: Panel, left: str, right: str) -> float:
     lefts, rights = panel.values(left), panel.values(right)
     return geometric_mean([lefts[x] / rights[x] for x in lefts.keys() & rights.keys()])
+
+
+def population_suits_others(chart: Chart) -> Verdict:
+    """Judge whether mechanisms of others usually err less under population division."""
+    return all_of(*(usually_below(chart, name, f"{name}-budget") for name in CLASSIC))

@@ -1,0 +1,94 @@
+"""FAST: a controller decides when to sample, and a Kalman filter what to release.
+
+Fan and Xiong, "An Adaptive Approach to Real-Time Aggregate Monitoring with Differential Privacy",
+TKDE 2014. The constants are those of a public benchmark (VLDB 2023).
+
+Assumed, since the original has a trusted server and a finite stream: a window allows `samples` of
+its timestamps to be sampled, each with an equal share; the noise of a sample is that of the tally;
+the feedback error of a histogram is the sum of its bins' changes, which is their relative error
+weighted by their shares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil, exp
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ldpstream.arrays import Floats
+from ldpstream.mechanisms.classic.kalman import corrected, drifted
+from ldpstream.mechanisms.mechanism import Mechanism, Step
+
+ERRORS = 5
+"""Feedback errors that the integral term averages."""
+LARGEST_EXPONENT = 50.0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the controller remembers."""
+
+    interval: float = 1.0
+    """Timestamps until the next sample."""
+    errors: Floats = field(default_factory=lambda: np.zeros(ERRORS))
+    """Feedback errors, the newest last."""
+    noise: float = 0.0
+    """The mean variance of the last sample."""
+
+
+class Fast(Mechanism):
+    """PID control of the sampling interval, and a random walk that is measured at the samples."""
+
+    @dataclass(frozen=True)
+    class Parameters:
+        """The constants of FAST."""
+
+        theta: float = 5.0
+        """How strongly the interval follows the controller, in timestamps."""
+        xi: float = 0.1
+        """The feedback error that leaves the interval as it is."""
+        proportional: float = 0.9
+        integral: float = 0.1
+        derivative: float = 0.0
+        samples: float = 0.25
+        """The share of a window's timestamps that may be sampled."""
+        drift: float = 0.1
+        """The variance of a step of the walk, in units of a sample's."""
+
+    parameters: Parameters
+    default_parameters: ClassVar[Parameters] = Parameters()
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        samples = min(ceil(self.parameters.samples * self.window), self.window)
+        self.amount = self.division.share(max(1, samples))
+
+    def first_memory(self) -> Memory:
+        return Memory()
+
+    def decide(self, t: int) -> Step:
+        elapsed = t - self.last_publication.t
+        memory: Memory = self.memory
+        predicted = drifted(self.state.release, self.parameters.drift * memory.noise, t)
+        waits = self.publications and elapsed < memory.interval
+        if waits or self.spent_before(t) + self.amount > self.division.total:
+            return predicted
+        tally = yield self.ask_publication(t, self.amount)
+        if not tally:
+            return predicted
+        release = corrected(predicted, tally.estimate, tally.variance, t)
+        error = float(np.abs(release.values - predicted.values).sum())
+        self.memory = self._controlled(memory, min(error, 1.0), elapsed, tally.variance.mean())
+        return release
+
+    def _controlled(self, memory: Memory, error: float, elapsed: int, noise: float) -> Memory:
+        """Return the memory with the next interval, which grows while predictions hold."""
+        constants = self.parameters
+        errors = np.append(memory.errors[1:], error)
+        signal = constants.proportional * error + constants.integral * float(errors.mean())
+        signal += constants.derivative * (error - memory.errors[-1]) / max(elapsed, 1)
+        exponent = min((signal - constants.xi) / max(constants.xi, 1e-9), LARGEST_EXPONENT)
+        interval = memory.interval + constants.theta * (1 - exp(exponent))
+        return Memory(min(max(interval, 1.0), float(self.window)), errors, float(noise))

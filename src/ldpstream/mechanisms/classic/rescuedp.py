@@ -1,0 +1,100 @@
+"""RescueDP: adaptive sampling and budgets, and small bins are measured together.
+
+Wang et al., "RescueDP: Real-time Spatio-temporal Crowd-sourced Data Publishing with Differential
+Privacy", INFOCOM 2016. The constants are those of a public benchmark (VLDB 2023), which takes the
+process noise from the true stream; here it is a share of a sample's noise, since nobody knows more.
+
+Assumed: a report tells of all bins, so that they are sampled together; bins are alike if their last
+values were below the noise of a sample, which is also the reference error lambda_r.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log1p
+from typing import ClassVar
+
+import numpy as np
+
+from ldpstream.arrays import Floats
+from ldpstream.mechanisms.classic.kalman import corrected, drifted
+from ldpstream.mechanisms.mechanism import Mechanism, Step
+from ldpstream.mechanisms.messages import Tally
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the sampler remembers."""
+
+    interval: float = 1.0
+    noise: float = 0.0
+    """The mean variance of the last sample."""
+
+
+class RescueDp(Mechanism):
+    """A sample takes a share of what is left of the window, the larger the longer none was made."""
+
+    @dataclass(frozen=True)
+    class Parameters:
+        """The constants of RescueDP."""
+
+        theta: float = 10.0
+        """How strongly the interval follows the error, in timestamps."""
+        share: float = 0.2
+        """A sample takes share * ln(interval + 1) of what is left of the window,"""
+        most_left: float = 0.6
+        """at most this share of what is left,"""
+        most: float = 0.2
+        """and at most this share of the whole."""
+        drift: float = 0.1
+        """The variance of a step of the walk, in units of a sample's."""
+
+    parameters: Parameters
+    default_parameters: ClassVar[Parameters] = Parameters()
+
+    def first_memory(self) -> Memory:
+        return Memory()
+
+    def decide(self, t: int) -> Step:
+        memory: Memory = self.memory
+        predicted = drifted(self.state.release, self.parameters.drift * memory.noise, t)
+        amount = self._amount(t, memory.interval)
+        waits = self.publications and t - self.last_publication.t < memory.interval
+        if waits or amount < 1:
+            return predicted
+        tally = yield self.ask_publication(t, amount)
+        if not tally:
+            return predicted
+        noise = float(tally.variance.mean())
+        measured, variance = tally.estimate, tally.variance
+        if memory.noise:  # else nothing is known yet
+            measured, variance = grouped(tally, predicted.values, noise**0.5)
+        release = corrected(predicted, measured, variance, t)
+        error = float(np.mean((release.values - predicted.values) ** 2))
+        interval = memory.interval + self.parameters.theta * (1 - error / max(noise, 1e-12))
+        self.memory = Memory(min(max(interval, 1.0), float(self.window)), noise)
+        return release
+
+    def _amount(self, t: int, interval: float) -> int:
+        constants, total = self.parameters, self.division.total
+        left = total - self.spent_before(t)
+        share = min(constants.share * log1p(interval), constants.most_left, 1.0)
+        return min(int(share * left), int(min(constants.most, 1.0) * total))
+
+
+def grouped(tally: Tally, known: Floats, width: float) -> tuple[Floats, Floats]:
+    """Return a tally in which the small bins have their mean, and its variance.
+
+    Small is what was below `width`, the noise of a sample, and is not three of them above it now.
+
+    >>> tally = Tally(np.array([0.1, 0.2, 0.7]), np.full(3, 0.01), reports=9)
+    >>> values, variance = grouped(tally, np.array([0.05, 0.02, 0.93]), width=0.1)
+    >>> values.round(2).tolist(), variance.round(3).tolist()
+    ([0.15, 0.15, 0.7], [0.005, 0.005, 0.01])
+    """
+    small = (known < width) & (tally.estimate < 4 * width)
+    values, variance = tally.estimate.copy(), tally.variance.copy()
+    if small.any():
+        values[small] = values[small].mean()
+        variance[small] = variance[small].mean() / small.sum()
+    return values, variance
