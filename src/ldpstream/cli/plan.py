@@ -249,13 +249,14 @@ def _say(plan: Plan, text: str, out: Path | None, *, as_json: bool) -> None:
             "labels": plan.settings.labels,
             "timestamps": round(plan.advice.windows * plan.settings.window),
             "target": target and target.row(),
+            "shuffled": plan.shuffled.row(),
             "outcomes": plan.rows(),
             "stream_toml": text,
         }
         print(json.dumps(said, indent=1))
         return
     print_rows(plan.table(), as_json=False)
-    for sentence in plan.advice.sentences():
+    for sentence in (*plan.advice.sentences(), plan.shuffled.sentence()):
         console(as_json=False).print(sentence, highlight=False)
     if out is not None:
         console(as_json=False).print(f"wrote {out}; check it: ldpstream serve --check {out}")

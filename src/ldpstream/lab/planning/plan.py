@@ -9,6 +9,7 @@ from typing import Any
 from ldpstream.lab.planning.advice import Advice, best_mechanism, best_oracle
 from ldpstream.lab.planning.costs import Cost
 from ldpstream.lab.planning.outcome import Outcome
+from ldpstream.lab.planning.shuffling import Shuffled
 from ldpstream.lab.planning.target import (
     Judge,
     Target,
@@ -17,8 +18,9 @@ from ldpstream.lab.planning.target import (
     enough_users,
     unreachable,
 )
+from ldpstream.mechanisms.division import BudgetDivision
 from ldpstream.mechanisms.queries import MeanQuery, Query
-from ldpstream.mechanisms.registry import PAPER
+from ldpstream.mechanisms.registry import PAPER, recipe, report_epsilon
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
@@ -71,6 +73,14 @@ class Plan:
     typical: float
     outcomes: Sequence[Outcome]
     advice: Advice
+
+    @property
+    def shuffled(self) -> Shuffled:
+        """What a round of the chosen mechanism would promise behind a shuffler."""
+        name, settings = self.advice.chosen.mechanism, self.settings
+        everyone = recipe(name).division is BudgetDivision
+        reports = settings.users if everyone else settings.users // settings.window
+        return Shuffled(float(report_epsilon(name, settings)), reports)
 
     def rows(self) -> list[dict[str, Any]]:
         return [self._row(one) for one in self.outcomes]
