@@ -56,7 +56,7 @@ class Recipe:
     def build(self, settings: Settings) -> Mechanism:
         """Return the mechanism, at t = 0."""
         if settings.selection is Selection.SLOTS and not self.takes_slots:
-            raise Mistake(Problem.SLOTS_MECHANISM)
+            raise Mistake(Problem.LEVELS_MECHANISM if settings.levels else Problem.SLOTS_MECHANISM)
         division = self.division(settings.epsilon, settings.users, settings.window)
         noise = settings.query.noise(settings, _even_share(settings, division))
         consistency = settings.query.consistency(settings.consistency or self._usual_consistency)
@@ -66,8 +66,7 @@ class Recipe:
         if not self.filtered and not settings.intervals:
             return allocated(consistency=consistency)
         listener = Filtered if self.filtered else Observed
-        inner = allocated()
-        return listener(inner, consistency, settings.reshuffle)
+        return listener(allocated(), consistency, settings.reshuffle, settings.returns_after)
 
     @property
     def _usual_consistency(self) -> Consistency:
