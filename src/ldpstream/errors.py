@@ -227,6 +227,14 @@ class Problem(Enum):
         "the terms offered have the pin {given}, and those agreed to have {expected}",
         "nothing was sent; if the change is meant, enrol with a new ledger file",
     )
+    TERMS_ENDED = (
+        "reports under version {version} of the stream's terms were counted until t={t}",
+        "fetch the terms that follow them, and accept them; or enrol again",
+    )
+    TERMS_UNKNOWN = (
+        "the stream {stream} has no terms with this pin",
+        "give the pin that a notice names as the successor, or that of an enrolment",
+    )
     LEVEL_UNKNOWN = (
         "the stream {stream} has no level {given}; its levels: {known}",
         "take one of these, or none for the stream's own epsilon and window",

@@ -7,6 +7,7 @@ unknown name, after the same work: proofs are checked against every name that is
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterable
 from math import ceil
 
 from starlette.requests import Request
@@ -33,6 +34,8 @@ from ldpstream.protocol.limits import DEVICE_BYTES, LARGEST_REPORT, LARGEST_SERI
 from ldpstream.protocol.messages import DEVICE_HEADER, MAC_HEADER
 from ldpstream.protocol.names import device_number
 from ldpstream.protocol.slots import timestamp_of
+from ldpstream.protocol.strata import stratum_in
+from ldpstream.protocol.terms import Terms
 
 HOLD_SECONDS = 10.0
 """How long a report waits for its round, if the collector is late in opening it."""
@@ -84,8 +87,10 @@ async def reported_stream(
     except Mistake:
         raise _unknown(request.app.state.service, name) from None
     known = request.app.state.service.streams.get(name)
-    pin = _NO_PIN if known is None else known.terms.pin
-    signed = _is_signed(request, name, report_prefix(name, pin, round_name) + body)
+    pin = _NO_PIN if known is None else _stratum(known, round_name).pin
+    _, level = stratum_in(round_name) or (1, "")
+    prefix = report_prefix(name, pin, round_name, level)
+    signed = _is_signed(request, name, prefix + body, [level])
     found = _private(request, name, signed | _has_token(request, name))
 
     async def receive_again() -> Message:
@@ -98,13 +103,19 @@ def check_mac(
     stream: StreamService, round_name: str, number: bytes, mac: bytes, report: bytes
 ) -> None:
     """Refuse a report that its device has not signed; tell one of release 0.1.0 so."""
-    name, keys = stream.config.name, stream.intake.keys
-    prefix = report_prefix(name, stream.terms.pin, round_name)
+    terms = _stratum(stream, round_name)
+    name, keys = stream.config.name, stream.intake.keys.at_level(terms.level)
+    prefix = report_prefix(name, terms.pin, round_name, terms.level)
     if hmac.compare_digest(report_mac(keys.of(number), prefix, report), mac):
         return
-    key, prefix = keys.of_release_1.of(number), report_prefix_1(name, round_name)
+    key, prefix = stream.intake.keys.of_release_1.of(number), report_prefix_1(name, round_name)
     outdated = hmac.compare_digest(report_mac(key, prefix, report), mac)
     raise Mistake(Problem.DEVICE_VERSION if outdated else Problem.REPORT_MAC)
+
+
+def _stratum(stream: StreamService, round_name: str) -> Terms:
+    """Return the terms that a report of this round is signed under; the first, if of none."""
+    return stream.history.stratum(round_name) or stream.history.first
 
 
 def may_read(request: Request, name: str) -> bool:
@@ -139,15 +150,25 @@ def _has_token(request: Request, name: str) -> bool:
     return has_token(request, reader) | has_token(request, admin)
 
 
-def _is_signed(request: Request, name: str, message: bytes) -> bool:
-    """Return whether the message has the MAC of the device that the request names."""
+def _is_signed(
+    request: Request, name: str, message: bytes, levels: Iterable[str] | None = None
+) -> bool:
+    """Return whether the message has the MAC of the device that the request names.
+
+    Which of these levels it has chosen does not matter; None: which of all that any stream has, so
+    that names are not told apart by how long this takes.
+    """
     try:
         number = device_number(request.headers.get(DEVICE_HEADER))
         mac = bytes.fromhex(request.headers.get(MAC_HEADER, ""))
     except ValueError:
         number, mac = bytes(DEVICE_BYTES), b""
-    key = device_key(request.app.state.service.secrets.master, name, number)
-    return hmac.compare_digest(message_mac(key, message), mac)
+    service: Service = request.app.state.service
+    master, signed = service.secrets.master, False
+    for level in service.levels if levels is None else levels:
+        key = device_key(master, name, number, level)
+        signed |= hmac.compare_digest(message_mac(key, message), mac)
+    return signed
 
 
 async def find_round(service: Service, stream: StreamService, name: str) -> OpenRound:
@@ -160,6 +181,9 @@ async def find_round(service: Service, stream: StreamService, name: str) -> Open
         return found
     if isinstance(stream.intake.selection, SlotSelection):
         return await _slot_round(service, stream, name)
+    stratum = stream.history.stratum(name)
+    if stratum is not None:
+        _check_counted(stream, stratum, int(name.partition("-")[0]), name)
     asked = ticks()
     found = await stream.hub.opened(name, stream.news_seconds)
     if found is not None:
@@ -171,14 +195,24 @@ async def find_round(service: Service, stream: StreamService, name: str) -> Open
     raise Mistake(Problem.ROUND_UNKNOWN, given=name)
 
 
+def _check_counted(stream: StreamService, stratum: Terms, t: int, name: str) -> None:
+    """Refuse a round of terms that are not counted at its timestamp, and say so if they ended."""
+    last_t = stream.history.last_t(stratum)
+    if last_t is not None and t > last_t:
+        raise Mistake(Problem.TERMS_ENDED, version=stratum.version, t=last_t)
+    if not stream.history.is_counted(stratum, t):
+        raise Mistake(Problem.ROUND_UNKNOWN, given=name)
+
+
 async def _slot_round(service: Service, stream: StreamService, name: str) -> OpenRound:
     """Return the round of that name; with slots the clock says whether it has begun, or is over."""
-    t, now = timestamp_of(name), service.clock.now_ms()
-    if t is None:
+    t, now, stratum = timestamp_of(name), service.clock.now_ms(), stream.history.stratum(name)
+    if t is None or stratum is None:
         raise Mistake(Problem.ROUND_UNKNOWN, given=name)
     early_ms, left_ms = stream.terms.start_of(t) - now, stream.terms.deadline_of(t) - now
     if early_ms > 0:
         raise Mistake(Problem.ROUND_EARLY, given=name, seconds=ceil(early_ms / 1000))
+    _check_counted(stream, stratum, t, name)
     if left_ms > 0 and t > stream.hub.last_t:  # a clock that was ahead may have released it
         found = await stream.hub.opened(name, min(HOLD_SECONDS, left_ms / 1000))
         if found is not None:

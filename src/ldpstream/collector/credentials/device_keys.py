@@ -60,6 +60,15 @@ class DeviceKeys:
         self._outer = absorb(INITIAL, as_words(block) ^ _OUTER)[:, 0]
 
     @cached_property
+    def at_level(self) -> Callable[[str], DeviceKeys]:
+        """Returns the keys at another level of privacy."""
+
+        def keys(level: str) -> DeviceKeys:
+            return DeviceKeys(self._master, self._stream, key_prefix(self._stream, level))
+
+        return cache(keys)
+
+    @cached_property
     def of_release_1(self) -> DeviceKeys:
         """The keys of devices of release 0.1.0, which are refused."""
         return DeviceKeys(self._master, self._stream, key_prefix_1(self._stream))

@@ -27,7 +27,7 @@ def validate(
     has reported before is for the store to say.
     """
     verdicts = all_of(Verdict.ACCEPTED, len(records))
-    signers = Signers(keys, records.devices)
+    signers = Signers(keys.at_level(asking.terms.level), records.devices)
     signed = signers.authentic(asking.prefix, records.macs, records.reports)
     if not signed.all():
         unsigned = np.flatnonzero(~signed)
@@ -52,7 +52,7 @@ def _asked(
 ) -> Flags | None:
     """Which records are of devices that the round asks, or whose slot it is; None: of all."""
     if isinstance(selection, SlotSelection):
-        return signers.are_due(selection.window, asking.stored.t)
+        return signers.are_due(asking.terms.window, asking.stored.t)
     if not isinstance(selection, RosterSelection):
         return None
     numbers, mask = selection.numbers_of(records.devices), asking.asked_mask
