@@ -30,11 +30,16 @@ class Observed(Mechanism):
     """
 
     def __init__(
-        self, inner: Mechanism, consistency: Consistency, reshuffle: int | None = None
+        self,
+        inner: Mechanism,
+        consistency: Consistency,
+        reshuffle: int | None = None,
+        returns_after: int | None = None,
     ) -> None:
         super().__init__(inner.division, inner.noise, pool=inner.pool, consistency=consistency)
         self.inner = inner
-        fleet = Fleet(inner.noise.population, inner.returns_after, reshuffle)
+        returns_after = returns_after or inner.returns_after
+        fleet = Fleet(inner.noise.population, returns_after, reshuffle)
         self.filter = Filter(inner.noise.labels, fleet)
         self.carried: Carried | None = None
         """The last publication."""
@@ -46,7 +51,9 @@ class Observed(Mechanism):
         if heard:
             self.filter.pass_time(elapsed - 1)
             measured = pooled_tally(heard)
-            sampled = sampling(measured.reports, self.noise.population)
+            sampled = measured.sampled
+            if sampled is None:
+                sampled = sampling(measured.reports, self.noise.population)
             self.filter.update(measured.estimate, measured.variance, sampled)
         else:
             self.filter.pass_time(elapsed)
@@ -89,8 +96,10 @@ class Observed(Mechanism):
         """Return the tally with its variance at the frequencies known so far.
 
         The tally's own variance rests on its own estimate: a bin that came out low by chance would
-        seem more certain than it is.
+        seem more certain than it is. That of combined strata is computed so already.
         """
+        if tally.sampled is not None:
+            return tally
         variance = self.noise.bin_variance(ask.epsilon, tally, self.filter.estimate)
         return Tally(tally.estimate, variance, tally.reports)
 

@@ -39,6 +39,10 @@ class Tally:
     estimate: Floats
     variance: Floats
     reports: int
+    sampled: float | None = None
+    """Of the variance at a frequency f, `sampled` f(1-f) is due to who was asked. It is set where a
+    tally combines strata (`strata.py`), whose variance holds as it stands; None means that all
+    reports are one sample of the fleet, of one epsilon."""
 
     @classmethod
     def of(cls, collector: Pure, support: Support, population: int) -> Tally:
@@ -69,6 +73,8 @@ def pooled_tally(tallies: Sequence[Tally]) -> Tally:
     The weights are the same for all bins: a bin's own variance is known only through its estimate,
     and weighting by that would favour low estimates.
     """
+    if len(tallies) == 1:
+        return tallies[0]
     weights = np.array([1 / tally.variance.mean() for tally in tallies])
     weights /= weights.sum()
     return Tally(

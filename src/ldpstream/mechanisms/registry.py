@@ -55,7 +55,7 @@ class Recipe:
             return self.allocation(division, noise, pool=settings.pool, consistency=consistency)
         listener = Filtered if self.filtered else Observed
         inner = self.allocation(division, noise, pool=settings.pool)
-        return listener(inner, consistency, settings.reshuffle)
+        return listener(inner, consistency, settings.reshuffle, settings.returns_after)
 
     @property
     def _usual_consistency(self) -> Consistency:

@@ -93,6 +93,10 @@ class Settings(RunOptions):
     reshuffle: int | None = None
     """The timestamps after which users are dealt into other groups, if the selection does so."""
 
+    returns_after: int | None = None
+    """The timestamps after which the same users report again, where it is not the window but
+    follows from several (`strata.return_period`)."""
+
     def __post_init__(self) -> None:
         check_labels(self.labels)
         if self.window < 1:

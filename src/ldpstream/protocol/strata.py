@@ -24,6 +24,9 @@ LEVEL_NAME = "1 to 16 of a-z and 0-9, the first of them a letter, and no v with 
 
 _LEVEL = re.compile(r"(?!v[0-9]+$)[a-z][a-z0-9]{0,15}")
 _PIN = re.compile(r"[0-9a-f]{64}")
+_ROUND = re.compile(
+    r"[0-9]+-[a-z]+(?:-[0-9]+)?(?:-v([2-9]|[1-9][0-9]{1,9}))?(?:-([a-z][a-z0-9]{0,15}))?"
+)
 
 
 def is_level_name(name: object) -> bool:
@@ -43,6 +46,16 @@ def is_pin(pin: object) -> bool:
 def stratum_suffix(version: int, level: str) -> str:
     """Return the end of the names of a stratum's rounds; it is empty for the first terms."""
     return (f"-v{version}" if version > 1 else "") + (f"-{level}" if level else "")
+
+
+def stratum_in(round_name: str) -> tuple[int, str] | None:
+    """Return the version of the terms and the level that a round is for; None if it has no name.
+
+    >>> stratum_in("7-publication"), stratum_in("7-publication-v2-careful")
+    ((1, ''), (2, 'careful'))
+    """
+    found = _ROUND.fullmatch(round_name)
+    return None if found is None else (int(found[1] or 1), found[2] or "")
 
 
 @dataclass(frozen=True)
