@@ -300,6 +300,10 @@ class Problem(Enum):
         "give a larger --target-error, a shorter window or fewer labels",
     )
     SLOTS_MECHANISM = ("selection slots is for lpu and lpf", "use open or roster")
+    LEVELS_MECHANISM = (
+        "levels of privacy are for lpu and lpf",
+        "use one of these or, in the laboratory, compare plpd, plpa, plpd+ and plpa+",
+    )
     OPTION = ("{option} is {given}", "give {expected}")
 
     def __init__(self, message: str, remedy: str) -> None:
