@@ -12,7 +12,14 @@ SCHEMA = "ldpstream"
 """The schema of all tables, so that the database may hold other things, too."""
 STEPS = tuple(
     files(__package__).joinpath(name).read_text()
-    for name in ("schema.sql", "log_counts.sql", "indexes.sql", "chain.sql", "roster.sql")
+    for name in (
+        "schema.sql",
+        "log_counts.sql",
+        "indexes.sql",
+        "chain.sql",
+        "roster.sql",
+        "keys.sql",
+    )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
 CHAINED = 4
