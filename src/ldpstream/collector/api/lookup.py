@@ -6,15 +6,16 @@ unknown name, after the same work: proofs are checked against every name that is
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterable
 from math import ceil
 
+import numpy as np
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from ldpstream.collector.api.limits import announced, has_token, is_number, read_body
 from ldpstream.collector.clock import ticks
+from ldpstream.collector.credentials.device_keys import Standing
 from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.intake.queue import RETRY_SECONDS
 from ldpstream.collector.rounds.announcement import OpenRound
@@ -22,10 +23,8 @@ from ldpstream.collector.rounds.selection import SlotSelection
 from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.authentication import (
-    device_key,
     leave_message,
-    message_mac,
-    report_mac,
+    renew_message,
     report_prefix,
     report_prefix_1,
     rounds_message,
@@ -72,6 +71,15 @@ def left_stream(request: Request, name: str) -> StreamService:
     return _private(request, name, signed)
 
 
+def renewed_stream(request: Request, name: str, level: str) -> StreamService:
+    """Return the stream for which a device renews its key, if it has signed that."""
+    signed = _is_signed(request, name, renew_message(name), [level], ever=True)
+    found = _private(request, name, signed | (_public(request, name) is not None))
+    if not _is_signed(request, name, renew_message(name), [level]):
+        raise Mistake(Problem.KEY_ENDED if signed else Problem.REPORT_MAC)
+    return found
+
+
 async def reported_stream(
     request: Request, receive: Receive, name: str, round_name: str
 ) -> tuple[StreamService, Receive]:
@@ -90,7 +98,7 @@ async def reported_stream(
     pin = _NO_PIN if known is None else _stratum(known, round_name).pin
     _, level = stratum_in(round_name) or (1, "")
     prefix = report_prefix(name, pin, round_name, level)
-    signed = _is_signed(request, name, prefix + body, [level])
+    signed = _is_signed(request, name, prefix + body, [level], ever=True)
     found = _private(request, name, signed | _has_token(request, name))
 
     async def receive_again() -> Message:
@@ -101,16 +109,29 @@ async def reported_stream(
 
 def check_mac(
     stream: StreamService, round_name: str, number: bytes, mac: bytes, report: bytes
-) -> None:
-    """Refuse a report that its device has not signed; tell one of release 0.1.0 so."""
-    terms = _stratum(stream, round_name)
-    name, keys = stream.config.name, stream.intake.keys.at_level(terms.level)
+) -> bool:
+    """Refuse a report that its device has not signed, and say so if its key was good before.
+
+    Return whether the device is to renew its key.
+    """
+    terms, name = _stratum(stream, round_name), stream.config.name
+    keys = stream.intake.keys.at_level(terms.level)
+    columns = (np.frombuffer(one, np.uint8).reshape(1, -1) for one in (number, mac, report))
     prefix = report_prefix(name, terms.pin, round_name, terms.level)
-    if hmac.compare_digest(report_mac(keys.of(number), prefix, report), mac):
-        return
-    key, prefix = stream.intake.keys.of_release_1.of(number), report_prefix_1(name, round_name)
-    outdated = hmac.compare_digest(report_mac(key, prefix, report), mac)
-    raise Mistake(Problem.DEVICE_VERSION if outdated else Problem.REPORT_MAC)
+    signatures = keys.signatures(*columns, prefix, report_prefix_1(name, round_name))
+    standing = Standing(int(signatures.standings[0]))
+    if standing is Standing.NONE and keys.ring.is_behind:
+        raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
+    if standing in _REFUSALS:
+        raise Mistake(_REFUSALS[standing])
+    return standing is Standing.EARLIER and keys.ring.renews
+
+
+_REFUSALS = {
+    Standing.ENDED: Problem.KEY_ENDED,
+    Standing.RELEASE_1: Problem.DEVICE_VERSION,
+    Standing.NONE: Problem.REPORT_MAC,
+}
 
 
 def _stratum(stream: StreamService, round_name: str) -> Terms:
@@ -151,12 +172,18 @@ def _has_token(request: Request, name: str) -> bool:
 
 
 def _is_signed(
-    request: Request, name: str, message: bytes, levels: Iterable[str] | None = None
+    request: Request,
+    name: str,
+    message: bytes,
+    levels: Iterable[str] | None = None,
+    *,
+    ever: bool = False,
 ) -> bool:
     """Return whether the message has the MAC of the device that the request names.
 
     Which of these levels it has chosen does not matter; None: which of all that any stream has, so
-    that names are not told apart by how long this takes.
+    that names are not told apart by how long this takes. With `ever` a key will do that is no
+    longer good, so that its device can be told so.
     """
     try:
         number = device_number(request.headers.get(DEVICE_HEADER))
@@ -164,10 +191,9 @@ def _is_signed(
     except ValueError:
         number, mac = bytes(DEVICE_BYTES), b""
     service: Service = request.app.state.service
-    master, signed = service.secrets.master, False
+    signed = False
     for level in service.levels if levels is None else levels:
-        key = device_key(master, name, number, level)
-        signed |= hmac.compare_digest(message_mac(key, message), mac)
+        signed |= service.ring.has_signed(name, level, number, message, mac, ever=ever)
     return signed
 
 
