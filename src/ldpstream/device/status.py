@@ -99,7 +99,7 @@ def _stream(memory: Memory, enrolment: Enrolment, own_ms: int, wall_ms: int) -> 
         t,
         budget.left(own_ms),
         None if full_ms is None else max(0, full_ms - own_ms),
-        in_force and _spent(memory.debits_of(enrolment), own_ms - in_force.span),
+        None if in_force is None else _spent(memory.debits_of(enrolment), own_ms - in_force.span),
         enrolment.reserve_nano,
     )
 

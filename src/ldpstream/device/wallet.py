@@ -270,8 +270,10 @@ class Wallet:
                 raise _too_small(wanted, reserved)
             if now is not None and not _implies(wanted, now):
                 change.end(replace(now, until=own_ms + 1 + now.span))
-            made = wanted and Made(wanted.epsilon_nano, wanted.span, None, LIMIT, own_ms)
-            change.set_limit(made)
+            if wanted is None:
+                change.set_limit(None)
+            else:
+                change.set_limit(Made(wanted.epsilon_nano, wanted.span, None, LIMIT, own_ms))
 
     def set_reserve(self, enrolment: Enrolment, nano: int) -> None:
         """Keep so much of the limit free for one stream."""
