@@ -314,7 +314,9 @@ def test_leaving_one_stream_keeps_the_others_identity(town: Town) -> None:
     one, two = town.build("a", window=1), town.build("b", TWO, window=1)
     device = town.create()
     enrolled(town, device, one, two)
-    before = {e.terms.stream: (e.number, e.key, e.secret) for e in Store(town.path).load().enrolments}
+    before = {
+        e.terms.stream: (e.number, e.key, e.secret) for e in Store(town.path).load().enrolments
+    }
     device.leave("a")
     (kept,) = Store(town.path).load().enrolments
     assert (kept.number, kept.key, kept.secret) == before["b"]
