@@ -159,21 +159,20 @@ class Line:
 
     def _is_on_disk(self, key: Key, report: bytes) -> bool:
         """Read the file as another process would."""
-        return report_on_disk(self._path, key) == report
+        return is_on_disk(self._path, key, report)
 
 
-def report_on_disk(path: Path, key: Key) -> bytes | None:
-    """Return the report that the file holds for this round; None if there is none."""
+def is_on_disk(path: Path, key: Key, report: bytes) -> bool:
+    """Return whether the file holds this report of this round, in any stream."""
     try:
         with reading(path) as connection:
             found = connection.execute(
-                "SELECT report FROM ledger WHERE t = ? AND round = ? AND report IS NOT NULL"
-                " ORDER BY own_ms DESC",
+                "SELECT report FROM ledger WHERE t = ? AND round = ?",
                 (key[0], key[1].rpartition(" ")[2]),
-            ).fetchone()
+            ).fetchall()
     except (sqlite3.Error, OSError, ValueError):  # damaged or gone
-        return None
-    return found[0] if found else None
+        return False
+    return (report,) in found
 
 
 def _json(answer: object, status: int = 200) -> Response:
