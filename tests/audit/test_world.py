@@ -144,7 +144,7 @@ def test_a_world_is_repeatable() -> None:
 
 
 @pytest.mark.parametrize(
-    "drill", (*drills.ALL, *wallet_drills.ALL), ids=lambda drill: drill.__name__
+    "drill", [*drills.ALL, *wallet_drills.ALL], ids=lambda drill: drill.__name__
 )
 def test_a_device_keeps_its_promise_in_every_drill(memory: Path, drill: Drill) -> None:
     assert drill(memory) == []

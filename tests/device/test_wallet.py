@@ -61,7 +61,7 @@ def test_with_several_streams_a_call_without_a_name_says_what_to_do(town: Town) 
     device = town.create()
     enrolled(town, device, town.build("regions"), town.build("regions", TWO, window=5))
     for call in (lambda: device.observe("south"), lambda: device.stream("regions"), device.leave):
-        with pytest.raises(Mistake, match="regions at https://two.invalid"):
+        with pytest.raises(Mistake, match=r"regions at https://two\.invalid"):
             call()
     with pytest.raises(Mistake, match="not enrolled in birds"):
         device.stream("birds")
