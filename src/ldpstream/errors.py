@@ -260,6 +260,18 @@ class Problem(Enum):
         "the terms offered have the pin {given}, and those agreed to have {expected}",
         "nothing was sent; if the change is meant, enrol with a new ledger file",
     )
+    TERMS_ENDED = (
+        "reports under version {version} of the stream's terms were counted until t={t}",
+        "fetch the terms that follow them, and accept them; or enrol again",
+    )
+    TERMS_FORMAT = (
+        "the stream's terms have format {needed}, and the device reads up to {given}",
+        "update the program on the device, then enrol again",
+    )
+    TERMS_UNKNOWN = (
+        "the stream {stream} has no terms with this pin",
+        "give the pin that a notice names as the successor, or that of an enrolment",
+    )
     LEVEL_UNKNOWN = (
         "the stream {stream} has no level {given}; its levels: {known}",
         "take one of these, or none for the stream's own epsilon and window",
@@ -325,6 +337,10 @@ class Problem(Enum):
         "give a larger --target-error, a shorter window or fewer labels",
     )
     SLOTS_MECHANISM = ("selection slots is for lpu and lpf", "use open or roster")
+    LEVELS_MECHANISM = (
+        "levels of privacy are for lpu and lpf",
+        "use one of these or, in the laboratory, compare plpd, plpa, plpd+ and plpa+",
+    )
     OPTION = ("{option} is {given}", "give {expected}")
 
     def __init__(self, message: str, remedy: str) -> None:

@@ -36,6 +36,7 @@ from ldpstream.device.answers import read_key, read_object, refusal_in, retry_af
 from ldpstream.device.exchange import Address, Response
 from ldpstream.device.http1 import AnswerReader, BadAnswer
 from ldpstream.device.rounds import Announcement, Refused
+from ldpstream.domain import Domain
 from ldpstream.errors import MalformedReport, Mistake
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.numeric import Numeric
@@ -138,12 +139,15 @@ def numbers(numeric: Numeric) -> Target:
     return check
 
 
+TERMS = Terms("a", Domain.numbered(LABELS), EPSILON, 4, 10_000, 0, Oracle.GRR)
+
+
 @cache
 def _asking(oracle: Oracle) -> tuple[OpenRound, StreamKeys, OpenSelection]:
     collector = oracle.collector(LABELS, EPSILON)
     stored = new_round(report_bytes=collector.device.report_bytes)
     keys = StreamKeys.of_master(b"master secret of the tests", "a")
-    return OpenRound("a", "0" * 64, stored, collector, None), keys, OpenSelection(EPSILON, 4, 40)
+    return OpenRound(TERMS, stored, collector, None), keys, OpenSelection(EPSILON, 4, 40)
 
 
 def batches(data: st.DataObject) -> None:

@@ -6,10 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
+from ldpstream.collector.config.levels import LevelConfig, read_levels
+from ldpstream.collector.config.successor import SuccessorConfig, read_successor
 from ldpstream.collector.config.table import Table
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
@@ -75,6 +78,10 @@ class StreamConfig:
     """Of pages whose scripts may use the stream's routes for devices and readers; "*": of all."""
     selection_given: bool = True
     """Whether the file says how devices are reached; else it is what suits the mechanism."""
+    levels: tuple[LevelConfig, ...] = ()
+    """The levels of privacy that a person may choose in place of this epsilon and window."""
+    successor: SuccessorConfig | None = None
+    """How these terms follow those that the store has, if they differ."""
 
     @property
     def slot_deadline_ms(self) -> int | None:
@@ -110,6 +117,13 @@ class StreamConfig:
             query=self.query,
         )
 
+    def oracle_at(self, level: LevelConfig | None = None) -> Oracle | Numeric:
+        """Return the oracle of the stream, or of a level: the one that is named, or the best."""
+        at = self.settings
+        if level is not None:
+            at = replace(at, epsilon=level.epsilon, window=level.window, oracle=level.oracle)
+        return self.query.noise(at, report_epsilon(self.mechanism, at)).oracle
+
 
 def read_stream(table: Table) -> StreamConfig:
     name = table.text("name")
@@ -140,7 +154,16 @@ def read_stream(table: Table) -> StreamConfig:
         selection_given="selection" in table,
     )
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
-    stream = replace(stream, selection=_selection(table, mechanism))
+    selection = _selection(table, mechanism)
+    stream = replace(
+        stream,
+        selection=selection,
+        levels=read_levels(table.tables("level"), selection, partial(_level_oracle, table, values)),
+        successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
+    )
+    for level, given in zip(stream.levels, table.tables("level"), strict=True):
+        longest = replace(stream.settings, window=level.window)
+        given.attempt("window", lambda at=longest: build(mechanism, at))
     return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
 
 
@@ -188,11 +211,26 @@ def _oracle(table: Table, values: Domain | Range) -> Oracle | Numeric | None:
     return oracle
 
 
-def _robust(table: Table, stream: StreamConfig) -> StreamConfig:
-    """The stream with the oracle that fake devices can distort least."""
-    if isinstance(stream.values, Range):
+def _level_oracle(
+    stream: Table, values: Domain | Range, table: Table, epsilon: Epsilon
+) -> Oracle | Numeric | None:
+    """Read the oracle of a level, for reports of all of its epsilon."""
+    usual = ROBUST if stream.text("oracle", BEST) == ROBUST else BEST
+    if table.text("oracle", usual) != ROBUST:
+        return _oracle(table, values)
+    _refuse_robust_numbers(table, values)
+    return choose_robust(len(values), epsilon)
+
+
+def _refuse_robust_numbers(table: Table, values: Domain | Range) -> None:
+    if isinstance(values, Range):
         fix = "name one, or leave it to auto"
         table.refuse("oracle", "there is no robust oracle for numbers", fix)
+
+
+def _robust(table: Table, stream: StreamConfig) -> StreamConfig:
+    """The stream with the oracle that fake devices can distort least."""
+    _refuse_robust_numbers(table, stream.values)
     share = report_epsilon(stream.mechanism, stream.settings)
     return replace(stream, oracle=choose_robust(len(stream.values), share))
 

@@ -39,7 +39,7 @@ def validate(
     The MAC is checked first: nothing else is said of a record that nobody signed. Whether a device
     has reported before is for the store to say.
     """
-    signed = keys.signatures(
+    signed = keys.at_level(asking.terms.level).signatures(
         records.devices, records.macs, records.reports, asking.prefix, asking.prefix_1
     )
     verdicts = _OF_STANDING[signed.standings]
@@ -56,7 +56,7 @@ def _asked(
 ) -> Flags | None:
     """Which records are of devices that the round asks, or whose slot it is; None: of all."""
     if isinstance(selection, SlotSelection):
-        return signers.are_due(selection.window, asking.stored.t)
+        return signers.are_due(asking.terms.window, asking.stored.t)
     if not isinstance(selection, RosterSelection):
         return None
     numbers, mask = selection.numbers_of(records.devices), asking.asked_mask

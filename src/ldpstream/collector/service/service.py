@@ -34,6 +34,8 @@ from ldpstream.collector.service.timekeeping import clock_of
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.errors import Problem
+from ldpstream.protocol.history import TermsHistory
+from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.terms import Terms
 
 LEASES_OF_SILENCE = 3
@@ -45,9 +47,9 @@ class StreamService:
     """One stream, as the API sees it."""
 
     config: StreamConfig
-    terms: Terms
     hub: NotificationHub
     intake: StreamIntake
+    clock: Clock
     news_seconds: float
     """How long it may take until a round that another collector opened is known here."""
     refused: Counter[Problem] = field(default_factory=Counter)
@@ -64,6 +66,24 @@ class StreamService:
         if self.terms.start_of(last_t + 1 - window) < since_ms:
             return None
         return self.intake.earlier_since(last_t - window)
+
+    @property
+    def history(self) -> TermsHistory:
+        """All versions of its terms."""
+        return self.hub.history
+
+    @property
+    def terms(self) -> Terms:
+        """The terms that are in force now."""
+        history = self.history
+        return history.at(history.first.timestamp_at(self.clock.now_ms()))
+
+    def notice(self, terms: Terms | None, *, renew: bool = False) -> Notice:
+        """Return what a device under these terms is told in every answer; None: under any."""
+        now_ms = self.clock.now_ms()
+        if terms is None:
+            return Notice(now_ms, renew=renew)
+        return self.history.notice(terms, now_ms, renew=renew)
 
     @property
     def roster(self) -> RosterSelection | None:
@@ -170,13 +190,14 @@ class Service:
     def _serve(self, role: Role, listener: StreamListener) -> Role:
         """Let the API see what a coordinator or follower has found in the store."""
         config, name, hub = role.config, role.config.name, listener.hub
+        hub.history = role.history
         latest = self.store.releases(name, role.last_t, 1)
         if name not in self.streams:
             keys = StreamKeys(self.ring, name)
             denied = partial(self.administration.denied, name)
             intake = StreamIntake(keys, role.selection, Counter(), denied)
             delay = 3 * POLL_MS / 1000 if self.store.shared else 0.0
-            self.streams[name] = StreamService(config, role.terms, hub, intake, delay)
+            self.streams[name] = StreamService(config, hub, intake, self.clock, delay)
             recent = self.store.rounds(name, role.last_t - config.window)
             hub.remember(one.name for one in recent if one.state is not RoundState.OPEN)
             if latest:
@@ -185,6 +206,16 @@ class Service:
             listener.released(latest[0])
         self.streams[name].intake.selection = role.selection
         return role
+
+    @property
+    def levels(self) -> frozenset[str]:
+        """The names of the levels of privacy of any stream."""
+        return frozenset(
+            one.level
+            for stream in self.streams.values()
+            for terms in stream.history.versions
+            for one in terms.strata
+        )
 
     def held(self, stream: str) -> Store | None:
         """The store under the stream's lease, if this collector leads the stream."""

@@ -58,6 +58,7 @@ class Ends:
     """The part of a stream's row that is sealed: both ends of its chain, and what goes on."""
 
     terms: bytes
+    """Those of all versions, a line each."""
     mechanism: bytes | None
     checkpoint_t: int
     """Releases up to here were pruned; 0: none."""
@@ -112,6 +113,11 @@ class Chain:
         """Return the row of a stream that has released nothing yet."""
         start = self._start(stream)
         return self._sealed(stream, Ends(terms, None, 0, start, 0, start))
+
+    def succeeded(self, stream: str, ends: Ends, terms: bytes) -> Ends:
+        """Return the stream's row when its terms are followed by these."""
+        self._refuse_broken_seal(stream, ends)
+        return self._sealed(stream, replace(ends, terms=ends.terms + b"\n" + terms))
 
     def extended(
         self, stream: str, ends: Ends, rows: Sequence[Row], mechanism: bytes

@@ -130,12 +130,20 @@ class Stream:
     """A stream as it is stored."""
 
     terms: dict[str, Any]
+    """The first ones."""
     serial: int
     """Grows whenever the set of open rounds changes; long polls of devices wait for that."""
     last_t: int
     """The last timestamp released; 0 before the first."""
     mechanism: dict[str, Any] | None
     """The mechanism's state after `last_t`."""
+    successors: tuple[dict[str, Any], ...] = ()
+    """The terms that followed the first ones, in order."""
+
+    @property
+    def versions(self) -> tuple[dict[str, Any], ...]:
+        """The terms of all versions, the first ones first."""
+        return (self.terms, *self.successors)
 
 
 @dataclass(frozen=True)
@@ -218,6 +226,17 @@ class Store(ABC):
         """Create a stream, with terms that never change."""
 
     @abstractmethod
+    def succeed(self, stream: str, terms: dict[str, Any]) -> int:
+        """Add terms that follow the latest ones of a stream; return the stream's new serial.
+
+        Any collector may do so, without a lease; it fails if that version is there already.
+        """
+
+    @abstractmethod
+    def versions(self, stream: str) -> list[dict[str, Any]]:
+        """The terms of all versions of a stream, the first ones first; none if it is unknown."""
+
+    @abstractmethod
     def enrol(self, stream: str, device: bytes) -> int:
         """Add a device to the roster and return its number, from 0. Idempotent."""
 
@@ -242,8 +261,11 @@ class Store(ABC):
         """The devices that have not answered when they were asked last."""
 
     @abstractmethod
-    def open_round(self, stream: str, new: NewRound) -> int:
-        """Add a round that takes reports from now on; return the stream's new serial."""
+    def open_round(self, stream: str, *new: NewRound) -> int:
+        """Add rounds that take reports from now on, all or none; return the stream's new serial.
+
+        There are several if the devices of a stream report under different terms.
+        """
 
     @abstractmethod
     def accept(self, stream: str, round_name: str, records: Records) -> Verdicts:
@@ -339,7 +361,11 @@ class Archive(ABC):
 
     @abstractmethod
     def terms(self) -> dict[str, dict[str, Any]]:
-        """The terms of each stream."""
+        """The first terms of each stream."""
+
+    @abstractmethod
+    def versions(self, stream: str) -> list[dict[str, Any]]:
+        """The terms of all versions of a stream, the first ones first; none if it is unknown."""
 
     @abstractmethod
     def releases(self, stream: str, since: int) -> list[Release]:

@@ -15,7 +15,11 @@ from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import chained
 from ldpstream.collector.store.postgres.connections import connect, in_a_line
 from ldpstream.collector.store.postgres.migrations import CHAINED
-from ldpstream.collector.store.postgres.reading import select_releases, select_rounds
+from ldpstream.collector.store.postgres.reading import (
+    select_releases,
+    select_rounds,
+    select_versions,
+)
 from ldpstream.errors import Mistake, Problem
 
 
@@ -28,6 +32,9 @@ class PostgresArchive(Archive):
 
     def terms(self) -> dict[str, dict[str, Any]]:
         return dict(self.connection.execute("SELECT name, terms FROM stream").fetchall())
+
+    def versions(self, stream: str) -> list[dict[str, Any]]:
+        return select_versions(self.connection, stream=stream)
 
     def releases(self, stream: str, since: int) -> list[Release]:
         return select_releases(self.connection, stream, since, None)

@@ -1,4 +1,4 @@
--- Version 6, keys. Enrolment tokens, the deny list, and the log of what administrators did (store/admin_tables.py).
+-- Version 7, keys. Enrolment tokens, the deny list, and the log of what administrators did (store/admin_tables.py).
 
 CREATE TABLE enrolment_token (
     name       text PRIMARY KEY,                                        -- as the log calls it: never given twice

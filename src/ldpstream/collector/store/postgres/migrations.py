@@ -18,12 +18,15 @@ STEPS = tuple(
         "indexes.sql",
         "chain.sql",
         "roster.sql",
+        "successors.sql",
         "keys.sql",
     )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
 CHAINED = 4
 """The first version in which releases are chained."""
+SUCCEEDED = 6
+"""The first version in which terms may have successors."""
 
 _LOCK = 0x6C64707374726561
 """The advisory lock ("ldpstrea") of a migration: collectors may start at the same time."""

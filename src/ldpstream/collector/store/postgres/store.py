@@ -43,12 +43,14 @@ from ldpstream.collector.store.postgres.reading import (
     select_releases,
     select_reports,
     select_rounds,
+    select_versions,
 )
 from ldpstream.collector.store.postgres.running import PostgresTables
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
 CREATE_STREAM = Transaction("create_stream", again=False)
+SUCCEED = Transaction("succeed", again=False)
 ENROL = Transaction("enrol", again=True)
 LEAVE = Transaction("leave", again=True)
 OPEN_ROUND = Transaction("open_round", again=False)
@@ -124,7 +126,10 @@ class PostgresStore(Store):
         rows = self._rows(
             "SELECT terms, serial, last_t, mechanism FROM stream WHERE name = %s", name
         )
-        return Stream(*rows[0]) if rows else None
+        return Stream(*rows[0], tuple(self.versions(name)[1:])) if rows else None
+
+    def versions(self, stream: str) -> list[dict[str, Any]]:
+        return self._connections.read(partial(select_versions, stream=stream))
 
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
         def work(connection: psycopg.Connection) -> None:
@@ -138,6 +143,23 @@ class PostgresStore(Store):
 
         self._connections.do(CREATE_STREAM, work)
         return Stream(terms, 0, 0, None)
+
+    @observed
+    def succeed(self, stream: str, terms: dict[str, Any]) -> int:
+        def work(connection: psycopg.Connection) -> int:
+            found = chained.read_ends(connection, stream, change=True)
+            assert found is not None
+            key, ends = found
+            text = stored_text(terms)
+            connection.execute(
+                "INSERT INTO successor VALUES (%s, %s, %s)",
+                (key, terms["succeeds"]["version"], text),
+            )
+            after = self._chain.succeeded(stream, ends, text.encode())
+            chained.write_ends(connection, key, after)
+            return _next_serial(connection, key)
+
+        return self._connections.do(SUCCEED, work)
 
     @observed
     def enrol(self, stream: str, device: bytes) -> int:
@@ -215,18 +237,17 @@ class PostgresStore(Store):
     # Rounds
 
     @observed
-    def open_round(self, stream: str, new: NewRound) -> int:
+    def open_round(self, stream: str, *new: NewRound) -> int:
         def work(connection: psycopg.Connection) -> int:
-            given = vars(new) | {"rate_share": new.rate[0], "rate_whole": new.rate[1]}
             names = NEW_ROUND_COLUMNS.split(", ")
             key = _stream_id(connection, stream)
-            connection.execute(
-                sql.SQL("INSERT INTO round (stream, {}) VALUES ({})").format(
-                    sql.SQL(NEW_ROUND_COLUMNS),
-                    sql.SQL(", ").join([sql.Placeholder()] * (len(names) + 1)),
-                ),
-                (key, *(given[name] for name in names)),
+            insert = sql.SQL("INSERT INTO round (stream, {}) VALUES ({})").format(
+                sql.SQL(NEW_ROUND_COLUMNS),
+                sql.SQL(", ").join([sql.Placeholder()] * (len(names) + 1)),
             )
+            for one in new:
+                given = vars(one) | {"rate_share": one.rate[0], "rate_whole": one.rate[1]}
+                connection.execute(insert, (key, *(given[name] for name in names)))
             return _next_serial(connection, key)
 
         return self._as_leader(OPEN_ROUND, stream, work)

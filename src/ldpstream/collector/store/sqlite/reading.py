@@ -35,6 +35,15 @@ def select_releases(
     ]
 
 
+def select_versions(connection: sqlite3.Connection, stream: str) -> list[dict[str, Any]]:
+    """The terms of all versions of a stream, the first ones first; none if it is unknown."""
+    row = connection.execute("SELECT id, terms FROM stream WHERE name = ?", (stream,)).fetchone()
+    if row is None:
+        return []
+    key, first = row
+    return [json.loads(terms) for terms in (first, *chained.successors(connection, key))]
+
+
 @dataclass(frozen=True)
 class SqliteArchive(Archive):
     """The releases in a file."""
@@ -46,6 +55,9 @@ class SqliteArchive(Archive):
     def terms(self) -> dict[str, dict[str, Any]]:
         rows = self.connection.execute("SELECT name, terms FROM stream").fetchall()
         return {name: json.loads(terms) for name, terms in rows}
+
+    def versions(self, stream: str) -> list[dict[str, Any]]:
+        return select_versions(self.connection, stream)
 
     def releases(self, stream: str, since: int) -> list[Release]:
         return select_releases(self.connection, stream, since, -1)

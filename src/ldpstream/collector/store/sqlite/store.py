@@ -40,7 +40,7 @@ from ldpstream.collector.store.sqlite import chained
 from ldpstream.collector.store.sqlite.identity import Lengths, OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
-from ldpstream.collector.store.sqlite.reading import select_releases
+from ldpstream.collector.store.sqlite.reading import select_releases, select_versions
 from ldpstream.collector.store.sqlite.running import SqliteTables
 from ldpstream.collector.store.sqlite.soundness import check_content, find_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
@@ -124,13 +124,18 @@ class SqliteStore(Store):
     def stream(self, name: str) -> Stream | None:
         with self._readers.use() as connection:
             row = connection.execute(
-                "SELECT terms, serial, last_t, mechanism FROM stream WHERE name = ?", (name,)
+                "SELECT serial, last_t, mechanism FROM stream WHERE name = ?", (name,)
             ).fetchone()
+            versions = select_versions(connection, name)
         if row is None:
             return None
-        terms, serial, last_t, mechanism = row
+        serial, last_t, mechanism = row
         state = None if mechanism is None else json.loads(mechanism)
-        return Stream(json.loads(terms), serial, last_t, state)
+        return Stream(versions[0], serial, last_t, state, tuple(versions[1:]))
+
+    def versions(self, stream: str) -> list[dict[str, Any]]:
+        with self._readers.use() as connection:
+            return select_versions(connection, stream)
 
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
         def work(connection: sqlite3.Connection) -> None:
@@ -146,6 +151,22 @@ class SqliteStore(Store):
 
         self._writer.do(work)
         return Stream(terms, 0, 0, None)
+
+    @observed
+    def succeed(self, stream: str, terms: dict[str, Any]) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            found = chained.read_ends(connection, stream)
+            assert found is not None
+            key, ends = found
+            text = stored_text(terms)
+            connection.execute(
+                "INSERT INTO successor VALUES (?, ?, ?)", (key, terms["succeeds"]["version"], text)
+            )
+            after = self._chain.succeeded(stream, ends, text.encode())
+            chained.write_ends(connection, key, after)
+            return _next_serial(connection, key)
+
+        return self._writer.do(work)
 
     @observed
     def enrol(self, stream: str, device: bytes) -> int:
@@ -215,17 +236,18 @@ class SqliteStore(Store):
     # Rounds
 
     @observed
-    def open_round(self, stream: str, new: NewRound) -> int:
+    def open_round(self, stream: str, *new: NewRound) -> int:
         def work(connection: sqlite3.Connection) -> int:
             key = _stream_id(connection, stream)
-            given = vars(new) | {"rate_share": new.rate[0], "rate_whole": new.rate[1]}
             names = _NEW_ROUND_COLUMNS.split(", ")
-            done = connection.execute(
-                f"INSERT INTO round (stream, {_NEW_ROUND_COLUMNS})"  # nosec B608 # noqa: S608
-                f" VALUES (?{', ?' * len(names)})",
-                (key, *(given[name] for name in names)),
-            )
-            self._open_rounds[stream, new.name] = _OpenRound(int(done.lastrowid or 0))
+            for one in new:
+                given = vars(one) | {"rate_share": one.rate[0], "rate_whole": one.rate[1]}
+                done = connection.execute(
+                    f"INSERT INTO round (stream, {_NEW_ROUND_COLUMNS})"  # nosec B608 # noqa: S608
+                    f" VALUES (?{', ?' * len(names)})",
+                    (key, *(given[name] for name in names)),
+                )
+                self._open_rounds[stream, one.name] = _OpenRound(int(done.lastrowid or 0))
             return _next_serial(connection, key)
 
         return self._writer.do(work)
