@@ -29,7 +29,7 @@ DAMAGE = {
     "details": (2, """UPDATE admin_log SET details = '{"name":"y"}' WHERE id = 2"""),
     "who": (1, "UPDATE admin_log SET who = 'another' WHERE id = 1"),
     "a time": (3, "UPDATE admin_log SET at_ms = 1 WHERE id = 3"),
-    "the first removed": (1, "DELETE FROM admin_log WHERE id = 1"),
+    "the first removed": (2, "DELETE FROM admin_log WHERE id = 1"),
     "the last removed": (3, "DELETE FROM admin_log WHERE id = 3"),
     "all removed": (1, "DELETE FROM admin_log"),
     "its end removed": (4, "DELETE FROM property WHERE name = 'admin-log'"),
@@ -92,6 +92,9 @@ class AdminContract:
         with pytest.raises(Mistake, match="admin log was changed") as refused:
             store.admin.record(entry())
         assert refused.value.problem is Problem.CHAIN_BROKEN
+        store.admin.accept_log(entry("accept"))
+        assert store.admin.check_log().damage is None
+        assert [one.action for one in self.reopened().admin.log(0, 9)] == ["test", "test", "accept"]
 
     # Master secrets
 

@@ -29,6 +29,7 @@ from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.service import administration
 from ldpstream.collector.service.opening import load_secrets
 from ldpstream.collector.service.service import Service
+from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.database import Database
 from ldpstream.errors import Mistake
 from ldpstream.protocol.authentication import (
@@ -221,13 +222,14 @@ def test_a_crash_leaves_a_master_secret_that_opens_the_store(
 ) -> None:
     with serving(settings) as api:
         device, before = KeyHolder(api, 1), api.service.ring.masters
-        tables = type(api.service.store.admin)
-        step = (MasterSource, "settle") if committed else (tables, "replace_masters")
 
         def crash(*_: object) -> None:
             raise Crash
 
-        monkeypatch.setattr(*step, crash)
+        if committed:
+            monkeypatch.setattr(MasterSource, "settle", crash)
+        else:
+            monkeypatch.setattr(AdminTables, "replace_masters", crash)
         assert api.admin("rotate").status_code == 500
         new = api.service.secrets.source.new
         monkeypatch.undo()
@@ -334,7 +336,9 @@ def test_a_batch_is_checked_with_one_more_key_for_who_needs_it(
 def test_a_device_of_a_private_stream_renews_without_a_token(tmp_path: Path) -> None:
     with serving(config(tmp_path, mechanism="lbu", public=False)) as api:
         device = KeyHolder(api, 1)
-        (asking,) = api.service.streams["a"].hub.open.values()
+        hub = api.service.streams["a"].hub
+        eventually(lambda: bool(hub.open))
+        (asking,) = hub.open.values()
         api.rotate()
         assert renewal(device.report(asking))
         stranger = device.renew(key=bytes(32))

@@ -35,8 +35,8 @@ class AdminClient:
             place = file_of("admin", config.folder)
             raise Mistake(Problem.SECRET_FILE, file=place, what=what, fix=fix)
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # noqa: S104
-        place = f"[{host}]" if ":" in host else host
-        return cls(url.rstrip("/") or f"http://{place}:{config.port}", token.decode())
+        own = f"http://[{host}]" if ":" in host else f"http://{host}"
+        return cls(url.rstrip("/") or f"{own}:{config.port}", token.decode())
 
     def get(self, path: str) -> dict[str, Any]:
         return self._call("GET", path)
