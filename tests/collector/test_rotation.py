@@ -250,6 +250,20 @@ def test_a_crash_leaves_a_master_secret_that_opens_the_store(
     assert load_secrets(settings).master == new
 
 
+def test_a_secret_whose_file_is_lost_is_rotated_by_the_collector_that_has_it(
+    settings: Config,
+) -> None:
+    secret = settings.folder / "master.secret"
+    with serving(settings) as api:
+        device = KeyHolder(api, 1)
+        secret.unlink()
+        api.rotate()
+    with serving(settings) as api:
+        device.api = api
+        assert secret.read_bytes().strip() == api.service.ring.masters.current
+        assert renewal(device.report(api.asking()))
+
+
 def test_a_secret_from_the_environment_is_rotated_by_another_one(tmp_path: Path) -> None:
     settings = config(tmp_path)
     given = {"LDPSTREAM_MASTER_SECRET": "the first master secret"}
