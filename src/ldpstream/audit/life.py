@@ -109,8 +109,7 @@ class Life:
     def become_a_twin(self) -> None:
         """Take the number and the secret that all twins have, and start again."""
         with closing(sqlite3.connect(self.path)) as connection:
-            connection.execute("UPDATE device SET secret = zeroblob(32)")
-            connection.execute("UPDATE enrolment SET number = zeroblob(16)")
+            connection.execute("UPDATE enrolment SET secret = zeroblob(32), number = zeroblob(16)")
             connection.commit()
         self.start()
 

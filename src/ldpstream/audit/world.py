@@ -102,7 +102,7 @@ class Target:
         self.watch = Watch(self.transcript, source)
         store = Store(path, clock=machine)
         store.create(first_install=True)
-        self.session = Session(store, self.watch)
+        self.session = Session.of(store, self.watch)
 
     def consider(self, pin: str, asked: Round) -> tuple[Outcome, int | None]:
         """Return the outcome of a round and, if bytes are sent, when their value was read."""
