@@ -13,7 +13,7 @@ import json
 import queue
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from ldpstream.protocol.messages import (
     rounds_topic,
 )
 from ldpstream.protocol.names import is_round_name
+from ldpstream.protocol.notice import Notice
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
@@ -64,6 +65,8 @@ class MqttBridge:
         self._stopping = threading.Event()
         self._waiting: queue.SimpleQueue[MQTTMessage] = queue.SimpleQueue()
         self.passed = Passed()
+        self._renew = False
+        """Whether a device whose report was passed on last is to renew its key."""
 
     def stop(self) -> None:
         """Let `run` return; reports that are not forwarded yet stay with the broker."""
@@ -110,15 +113,15 @@ class MqttBridge:
                 response = self._ask_rounds(transport, serial, LONGEST_POLL)
                 if response.status != 200:
                     raise refusal_in(response, "to list rounds")
-                announcement = Announcement.read(read_object(response, "rounds"))
-                serial = announcement.serial
+                told = read_object(response, "rounds")
+                serial = Announcement.read(told).serial
             except (Unreachable, Refused):
                 failures += 1
                 self._stopping.wait(_pause(failures))
                 continue
             failures = 0
             client.publish(rounds_topic(self._stream), response.body, AT_LEAST_ONCE, retain=True)
-            notice = json.dumps({"now_ms": announcement.now_ms})
+            notice = json.dumps(replace(Notice.read(told), renew=self._renew).to_json())
             client.publish(notice_topic(self._stream), notice, AT_LEAST_ONCE, retain=True)
 
     def _ask_rounds(self, transport: HttpTransport, after: int, wait: int) -> Response:
@@ -171,6 +174,7 @@ class MqttBridge:
             self.passed.refused[str(code)] += reports
             return
         answer: dict[str, Any] = read_object(response, "batch")
+        self._renew = Notice.read(answer).renew
         self.passed.accepted += int(answer["accepted"])
         self.passed.repeated += int(answer["repeated"])
         self.passed.refused.update(answer["refused"])

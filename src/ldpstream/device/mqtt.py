@@ -15,7 +15,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -30,9 +30,10 @@ from ldpstream.device.exchange import (
 from ldpstream.device.patience import Patience
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
-from ldpstream.protocol.limits import LARGEST_SERIAL, LATEST_MS
+from ldpstream.protocol.limits import LARGEST_SERIAL
 from ldpstream.protocol.messages import ListRounds, SubmitReport, notice_topic, rounds_topic
 from ldpstream.protocol.names import whole
+from ldpstream.protocol.notice import Notice
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
@@ -164,8 +165,8 @@ class MqttTransport:
         self._news = threading.Condition()
         self._announcement = self._undated = b""
         self._serial = -1
-        self._notice: tuple[int, float] | None = None
-        """The collector's time in the last live notice, and when that came (monotonic seconds)."""
+        self._notice, self._noticed = Notice(), 0.0
+        """The last notice, and when it came (monotonic seconds); of a retained one not the time."""
 
     def send(self, url: str, request: Request) -> Response:
         patience = Patience(request.patience, request.stop)
@@ -207,10 +208,9 @@ class MqttTransport:
 
     def _answer(self) -> bytes:
         """Return what the collector would have answered: the notice, with the time of now."""
-        if self._notice is None:
-            return b""
-        said_ms, heard = self._notice
-        return json.dumps({"now_ms": said_ms + int(1000 * (time.monotonic() - heard))}).encode()
+        notice, past_ms = self._notice, int(1000 * (time.monotonic() - self._noticed))
+        now_ms = None if notice.now_ms is None else notice.now_ms + past_ms
+        return json.dumps(replace(notice, now_ms=now_ms).to_json()).encode()
 
     def _connected(self, topic: str, patience: Patience) -> Client:
         """Return a client that is connected and has subscribed to this topic."""
@@ -252,9 +252,12 @@ class MqttTransport:
                 self._undated, self._serial = undated, serial
                 self._news.notify_all()
 
-    def _take_notice(self, notice: dict[str, Any], retained: bool) -> None:
-        if not retained and whole(notice["now_ms"], 0, LATEST_MS):
-            self._notice = notice["now_ms"], time.monotonic()
+    def _take_notice(self, notice: object, retained: bool) -> None:
+        heard = Notice.read(notice)
+        if retained or heard.now_ms is None:
+            self._notice = replace(heard, now_ms=self._notice.now_ms)
+        else:
+            self._notice, self._noticed = heard, time.monotonic()
 
     def close(self) -> None:
         self._http.close()
