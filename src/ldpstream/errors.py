@@ -165,7 +165,7 @@ class Problem(Enum):
         "nothing to do: see ldpstream keys status FILE",
     )
     DEVICES_LEFT = (
-        "{number} reports of the last window came with keys of the earlier master secret",
+        "devices may still use keys of the earlier master secret: {what}",
         "wait until there are none, or drop it anyway: those devices must enrol again",
     )
     CHAIN_BROKEN = (

@@ -379,6 +379,10 @@ class Archive(ABC):
     def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
         """Follow the chain of a stream's releases, and say where it first breaks."""
 
+    @abstractmethod
+    def check_log(self, chain: Chain) -> Checked:
+        """Follow the chain of the admin log, and say where it first breaks."""
+
     def labels(self, stream: str) -> list[str]:
         """The names of the values that a stream releases; an unknown stream is a mistake."""
         terms = self.terms()
