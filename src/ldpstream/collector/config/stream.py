@@ -95,9 +95,13 @@ class StreamConfig:
         """The names of what is released, in order."""
         return names_of(self.values)
 
-    def alert_rule(self, given: dict[str, Any]) -> Rule:
-        """Read a rule that the API was given, with the keys of the file."""
-        return read_request(given, self.name, list(self.labels))
+    def alert_rule(self, given: dict[str, Any], *, kept: bool = False) -> Rule:
+        """Read a rule that the API is given, with the keys of the file.
+
+        One that is kept from before may be about a label that is gone.
+        """
+        gone = [str(given["label"])] if kept else []
+        return read_request(given, self.name, [*self.labels, *gone])
 
     @property
     def query(self) -> Query:

@@ -25,7 +25,6 @@ from ldpstream.collector.reports.verdicts import Verdicts
 from ldpstream.collector.store.chain import Chain, Checked, Progress, Row, ignore, stored_text
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
-from ldpstream.protocol.terms import Terms
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -101,6 +100,11 @@ class Release:
         if self.missed:
             return "missed"
         return "fresh" if self.content["fresh"] else "carried"
+
+    @property
+    def terms_version(self) -> int:
+        """The version of the terms that it was released under."""
+        return int(self.content.get("terms_version", 1))
 
     @cached_property
     def line(self) -> str:
@@ -375,9 +379,10 @@ class Archive(ABC):
     def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
         """Follow the chain of a stream's releases, and say where it first breaks."""
 
-    def labels(self, stream: str) -> list[str]:
-        """The names of the values that a stream releases; an unknown stream is a mistake."""
-        terms = self.terms()
-        if stream not in terms:
-            raise Mistake(Problem.SOURCE_UNKNOWN, given=stream, known=", ".join(terms))
-        return list(Terms.read(terms[stream]).names)
+    def known_versions(self, stream: str) -> list[dict[str, Any]]:
+        """Return the terms of all versions of a stream; an unknown stream is a mistake."""
+        versions = self.versions(stream)
+        if not versions:
+            known = ", ".join(self.terms())
+            raise Mistake(Problem.SOURCE_UNKNOWN, given=stream, known=known)
+        return versions
