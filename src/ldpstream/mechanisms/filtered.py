@@ -54,7 +54,8 @@ class Observed(Mechanism):
             sampled = measured.sampled
             if sampled is None:
                 sampled = sampling(measured.reports, self.noise.population)
-            self.filter.update(measured.estimate, measured.variance, sampled)
+            lasting = measured.lasting
+            self.filter.update(measured.estimate, measured.variance - lasting, sampled, lasting)
         else:
             self.filter.pass_time(elapsed)
         judged = self.judge(release, heard)

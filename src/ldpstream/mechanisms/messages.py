@@ -43,6 +43,8 @@ class Tally:
     """Of the variance at a frequency f, `sampled` f(1-f) is due to who was asked. It is set where a
     tally combines strata (`strata.py`), whose variance holds as it stands; None means that all
     reports are one sample of the fleet, of one epsilon."""
+    lasting: Floats | float = 0.0
+    """The part of the variance that the next tallies will share: no filter averages it out."""
 
     @classmethod
     def of(cls, collector: Pure, support: Support, population: int) -> Tally:

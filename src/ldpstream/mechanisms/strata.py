@@ -4,9 +4,11 @@ A stratum is a level of privacy, or the devices that still have earlier terms: i
 epsilon, a window, an oracle and a set of labels, and report in slots to rounds of their own. A
 mechanism does not notice. It asks once, and is sent one `Tally` of the whole fleet.
 
-With N_k devices in stratum k, N in all and W_k = N_k / N, the estimate is sum_k W_k f_k: each
-device counts the same, so that it is unbiased for the fleet even if careful people hold other
-values. docs/levels.md derives the formulas.
+With N_k devices in stratum k, N in all and W_k = N_k / N, the figure of the fleet is sum_k W_k f_k:
+each device counts the same, so that it is unbiased even if careful people hold other values. It is
+estimated by sum_k a_k (f_k - d_k). Here d_k is how far the stratum usually is off the fleet
+(`refine/offsets.py`), sum_k W_k d_k = 0, and the weights a_k go from W_k, while little is known of
+the offsets, towards inverse variances, if these last. docs/levels.md derives the formulas.
 """
 
 from __future__ import annotations
@@ -24,10 +26,17 @@ from ldpstream.mechanisms.noise import Noise
 from ldpstream.oracles.collector_half import Support, sampling
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.slots import turn_share
+from ldpstream.refine.offsets import UNKNOWN, Drift, Offset, best_weights
 from ldpstream.refine.packing import pack, unpack
 
+OFFSETS_OVER = 4.0
+"""The longest windows that offsets are averaged over."""
+DRIFT_OVER = 0.5
+"""The longest windows that offsets are averaged over to see whether they drift."""
 GONE = 1e-3
 """Devices that a stratum must be thought to have; one with fewer is left out."""
+LEAST_CONTRAST = 1e-9
+"""The difference of weights below which nothing is compared: there is one stratum only."""
 SURE = 20.0
 """Reports that must be expected for none at all to be an outage, not chance (e^-20 = 2e-9)."""
 
@@ -71,8 +80,6 @@ class Heard:
     """The sum of the shares of its devices whose turn it was: close to 1 after a few windows."""
     values: Floats
     """The sum of n times the estimate, bin by bin."""
-    spread: Floats
-    """The sum of n^2 times the variance of the estimate, with squared weights."""
 
     @property
     def size(self) -> float:
@@ -84,32 +91,13 @@ class Heard:
         """At most so much, since counts scatter no more than a Poisson variable does."""
         return self.reports / self.turns**2
 
-    @property
-    def mean(self) -> Floats:
-        """The frequencies of about the last window."""
-        mean: Floats = self.values / self.reports
-        return mean
-
-    @property
-    def mean_variance(self) -> Floats:
-        """The variance of `mean`, as an estimate of the mean truth in that time."""
-        variance: Floats = self.spread / self.reports**2
-        return variance
-
     def to_json(self) -> dict[str, Any]:
-        return {
-            "t": self.t,
-            "reported": self.reported,
-            "reports": self.reports,
-            "turns": self.turns,
-            "values": pack(self.values),
-            "spread": pack(self.spread),
-        }
+        names = ("t", "reported", "reports", "turns")
+        return {name: getattr(self, name) for name in names} | {"values": pack(self.values)}
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Heard:
-        arrays = {name: unpack(saved[name]) for name in ("values", "spread")}
-        return cls(saved["t"], saved["reported"], saved["reports"], saved["turns"], **arrays)
+        return cls(**saved | {"values": unpack(saved["values"])})
 
 
 @dataclass(frozen=True)
@@ -117,14 +105,32 @@ class StrataMemory:
     """What is remembered of all strata, by name. It is a value: to replay t, combine again."""
 
     heard: Mapping[str, Heard] = field(default_factory=dict)
+    offsets: Mapping[str, Offset] = field(default_factory=dict)
+    drift: Drift | None = None
+    t: int = 0
+    """The last timestamp that had reports."""
+
+    def relabelled(self) -> StrataMemory:
+        """Return the memory for other labels of the fleet: sizes are kept, offsets are not."""
+        return StrataMemory(self.heard)
 
     def to_json(self) -> dict[str, Any]:
         """Return the memory as JSON, which restores exactly."""
-        return {name: heard.to_json() for name, heard in self.heard.items()}
+        return {
+            "heard": {name: heard.to_json() for name, heard in self.heard.items()},
+            "offsets": {name: offset.to_json() for name, offset in self.offsets.items()},
+            "drift": self.drift and self.drift.to_json(),
+            "t": self.t,
+        }
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> StrataMemory:
-        return cls({name: Heard.from_json(one) for name, one in saved.items()})
+        return cls(
+            {name: Heard.from_json(one) for name, one in saved["heard"].items()},
+            {name: Offset.from_json(one) for name, one in saved["offsets"].items()},
+            saved["drift"] and Drift.from_json(saved["drift"]),
+            saved["t"],
+        )
 
 
 def combine(
@@ -155,15 +161,14 @@ def combine(
     >>> tally.estimate.round(2).tolist(), tally.reports
     ([0.67, 0.33], 200)
     """
-    parts = [
-        _taken_in(t, one, supports.get(one.name), memory.heard.get(one.name)) for one in strata
-    ]
-    heard = StrataMemory({one.name: part.heard for one, part in zip(strata, parts, strict=True)})
-    known = [part.shown(bins) for part in parts if part.heard.size > GONE]
-    present = [part for part in known if part.tally]
-    if not present:
-        return Tally.empty(bins), heard
-    return _combined(t, known), heard
+    if memory.drift is not None and len(memory.drift.evidence) != bins:
+        memory = memory.relabelled()
+    parts = [_taken_in(t, one, supports.get(one.name), memory, bins) for one in strata]
+    heard = {part.stratum.name: part.heard for part in parts}
+    known = [part for part in parts if part.heard.size > GONE]
+    if not any(part.tally for part in known):
+        return Tally.empty(bins), replace(memory, heard=heard)
+    return _Combination(t, known, memory, bins).result(heard)
 
 
 def return_period(windows: Sequence[int]) -> int:
@@ -177,109 +182,145 @@ def return_period(windows: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class _Part:
-    """One stratum at t, in bins of its own or, after `shown`, of the fleet."""
+    """One stratum at t, in the bins of the fleet."""
 
     stratum: Stratum
     heard: Heard
     tally: Tally
-    mean: Floats
-    mean_variance: Floats
+    frequencies: Floats
+    """Those of about the last window."""
     drawn: Floats
     """The part of the tally's variance that is due to who was asked."""
-
-    def shown(self, bins: int) -> _Part:
-        """Return the part in the bins of the fleet.
-
-        Bins that become one have variances that add up: their errors are not positively correlated,
-        neither by an oracle's noise nor by sampling.
-        """
-
-        def show(values: Floats) -> Floats:
-            return self.stratum.shown(values, bins)
-
-        tally = Tally(show(self.tally.estimate), show(self.tally.variance), self.tally.reports)
-        means = show(self.mean), show(self.mean_variance)
-        return _Part(self.stratum, self.heard, tally, *means, show(self.drawn))
+    offset: Offset
 
 
-def _taken_in(t: int, stratum: Stratum, support: Support | None, before: Heard | None) -> _Part:
+def _taken_in(
+    t: int, stratum: Stratum, support: Support | None, memory: StrataMemory, bins: int
+) -> _Part:
     """Return the stratum with the reports of t counted in.
 
     Its variance is that at the frequencies known from before: its own estimate would make a bin
-    that came out low by chance look more certain than it is.
+    that came out low by chance look more certain than it is. Bins that become one have variances
+    that add up: neither an oracle's noise nor sampling correlates their errors positively.
     """
     zeros = np.zeros(stratum.noise.labels)
-    before = before or Heard(t - 1, t - 1, 0.0, 0.0, zeros, zeros)
-    reports = 0 if support is None else support.reports
-    if not reports and _is_outage(t, stratum, before):
-        heard = replace(before, t=t)
-        return _Part(
-            stratum, heard, Tally.empty(len(zeros)), heard.mean, heard.mean_variance, zeros
-        )
-    fades = (1 - 1 / stratum.window) ** (t - before.t)
-    counted = fades * before.reports + reports
-    turns = fades * before.turns + turn_share(stratum.window, t)
-    tally, drawn = Tally.empty(len(zeros)), zeros
-    if support is not None and reports:
-        noise = stratum.noise.among(max(round(counted / turns), reports))
-        tally = noise.tally(stratum.epsilon, support)
-        known = before.mean if before.reports else tally.estimate
-        variance = noise.bin_variance(stratum.epsilon, tally, known)
-        tally = Tally(tally.estimate, variance, reports)
-        shares = np.clip(known, 0.0, 1.0)
-        drawn = sampling(reports, noise.population) * shares * (1 - shares)
-    heard = Heard(
-        t,
-        t if reports else before.reported,
-        counted,
-        turns,
-        fades * before.values + reports * tally.estimate,
-        fades**2 * before.spread + reports**2 * tally.variance,
-    )
-    if not counted:
-        return _Part(stratum, heard, tally, zeros, zeros, drawn)
-    return _Part(stratum, heard, tally, heard.mean, heard.mean_variance, drawn)
+    before = memory.heard.get(stratum.name, Heard(t - 1, t - 1, 0.0, 0.0, zeros))
+    offset = memory.offsets.get(stratum.name, Offset.unknown(bins))
+    if support is None or not support.reports:
+        heard = _after_silence(t, stratum, before)
+        tally, drawn = Tally.empty(bins), np.zeros(bins)
+    else:
+        heard, own, drawn = _after_reports(t, stratum, before, support)
+        shown = stratum.shown(own.estimate, bins), stratum.shown(own.variance, bins)
+        tally, drawn = Tally(*shown, own.reports), stratum.shown(drawn, bins)
+    frequencies = stratum.shown(heard.values, bins) / max(heard.reports, 1e-300)
+    return _Part(stratum, heard, tally, np.clip(frequencies, 0.0, 1.0), drawn, offset)
 
 
-def _is_outage(t: int, stratum: Stratum, before: Heard) -> bool:
-    """Whether silence says nothing of a stratum's size: for up to a window, where many are missing.
+def _after_reports(
+    t: int, stratum: Stratum, before: Heard, support: Support
+) -> tuple[Heard, Tally, Floats]:
+    """Return what is remembered, the tally, and the variance that is due to who was asked."""
+    heard = _faded(t, stratum, before)
+    heard = replace(heard, reported=t, reports=heard.reports + support.reports)
+    noise = stratum.noise.among(max(round(heard.size), support.reports))
+    tally = noise.tally(stratum.epsilon, support)
+    known = before.values / before.reports if before.reports else tally.estimate
+    tally = replace(tally, variance=noise.bin_variance(stratum.epsilon, tally, known))
+    shares = np.clip(known, 0.0, 1.0)
+    drawn = sampling(support.reports, noise.population) * shares * (1 - shares)
+    values = heard.values + support.reports * tally.estimate
+    return replace(heard, values=values), tally, drawn
 
-    Devices that are silent for longer are gone.
+
+def _after_silence(t: int, stratum: Stratum, before: Heard) -> Heard:
+    """Return what is remembered of a stratum without reports at t.
+
+    Where many are missing, it is an outage, which for up to a window says nothing of the stratum's
+    size. Devices that are silent for longer are gone.
     """
     recent = t - before.reported <= stratum.window
-    return recent and before.reports * turn_share(stratum.window, t) > SURE * before.turns
+    if recent and before.reports * turn_share(stratum.window, t) > SURE * before.turns:
+        return replace(before, t=t)
+    return _faded(t, stratum, before)
 
 
-def _combined(t: int, parts: Sequence[_Part]) -> Tally:
-    """Combine strata of which some have reports.
+def _faded(t: int, stratum: Stratum, before: Heard) -> Heard:
+    """Return what is remembered at t, before any reports of t."""
+    kept = (1 - 1 / stratum.window) ** (t - before.t)
+    turns = kept * before.turns + turn_share(stratum.window, t)
+    return Heard(t, before.reported, kept * before.reports, turns, kept * before.values)
 
-    A stratum k without reports at t keeps the offset that it had from the others, d_k = m_k - M, of
-    which nobody knows how it moved since: as a random walk, by d_k in a window.
-    """
-    total = sum(part.heard.size for part in parts)
-    weight = np.array([part.heard.size / total for part in parts])
-    answered = np.array([bool(part.tally) for part in parts])
-    shared = np.where(answered, weight, 0.0) / weight[answered].sum()
-    absent = np.where(answered, 0.0, weight)
 
-    estimates = np.array([part.tally.estimate for part in parts])
-    variances = np.array([part.tally.variance for part in parts])
-    means = np.array([part.mean for part in parts])
-    mean_variances = np.array([part.mean_variance for part in parts])
-    offsets = means - shared @ means
-    ages = np.array([(t - part.heard.reported) / part.stratum.window for part in parts])
-    doubt = np.array([part.heard.size_variance for part in parts]) / total**2
+class _Combination:
+    """The strata of one timestamp as arrays: a row for each of them and a column for each bin."""
 
-    variance = shared**2 @ variances
-    variance = variance + (absent**2 + (absent.sum() * shared) ** 2) @ mean_variances
-    variance = variance + (absent**2 * ages) @ offsets**2
-    variance = variance + doubt @ (means - weight @ means) ** 2
-    centre = np.clip(weight @ means, 0.0, 1.0)
-    most = float(np.sum(centre * (1 - centre)))
-    drawn = float(np.sum(shared**2 @ np.array([part.drawn for part in parts])))
-    return Tally(
-        shared @ estimates + absent @ offsets,
-        variance,
-        sum(part.tally.reports for part in parts),
-        sampled=drawn / most if most else 0.0,
-    )
+    def __init__(self, t: int, parts: Sequence[_Part], memory: StrataMemory, bins: int) -> None:
+        self._t, self._parts, self._memory = t, parts, memory
+        sizes = np.array([part.heard.size for part in parts])
+        self._total = float(sizes.sum())
+        self._shares = sizes / self._total
+        self._answered = np.array([bool(part.tally) for part in parts])
+        self._estimates = np.array([part.tally.estimate for part in parts])
+        self._variances = np.array([part.tally.variance for part in parts])
+        self._frequencies = np.array([part.frequencies for part in parts])
+        means = np.array([part.offset.mean for part in parts])
+        self._offsets = means - self._shares @ means
+        self._doubts = np.array([part.offset.variance for part in parts])
+        longest = max(part.stratum.window for part in parts)
+        elapsed = t - memory.t if memory.t else 1
+        self._kept = (1 - 1 / (OFFSETS_OVER * longest)) ** elapsed
+        self._recent = max(1 - 1 / (DRIFT_OVER * longest), 0.0) ** elapsed
+        self._drift = memory.drift or Drift.unknown(bins)
+        self._weights = self._best_weights()
+
+    def _best_weights(self) -> Floats:
+        noise = np.where(self._answered, self._variances.mean(axis=1), np.inf)
+        doubt = np.minimum(self._doubts.mean(axis=1) + self._drift.suspected(self._recent), UNKNOWN)
+        return best_weights(self._shares, noise, doubt)
+
+    def result(self, heard: Mapping[str, Heard]) -> tuple[Tally, StrataMemory]:
+        estimate = self._weights @ (self._estimates - self._offsets)
+        lasting = self._lasting()
+        variance = self._weights**2 @ self._variances + lasting
+        reports = sum(part.tally.reports for part in self._parts)
+        tally = Tally(estimate, variance, reports, self._sampled(), lasting)
+        offsets = {part.stratum.name: self._learnt(part, estimate) for part in self._parts}
+        return tally, StrataMemory(heard, offsets, self._contrasted(), self._t)
+
+    def _lasting(self) -> Floats:
+        """Return the variance of what is wrong with all tallies of some time: offsets and sizes.
+
+        Of a stratum without reports nobody knows how its offset has moved since: as a random walk,
+        by itself in a window.
+        """
+        foreign = (self._weights - self._shares) ** 2
+        ages = np.array([(self._t - p.heard.reported) / p.stratum.window for p in self._parts])
+        doubts = np.array([part.heard.size_variance for part in self._parts]) / self._total**2
+        moved = foreign.sum() * self._drift.variance + (foreign * ages) @ self._offsets**2
+        apart = self._frequencies - self._shares @ self._frequencies
+        lasting: Floats = foreign @ self._doubts + moved + doubts @ apart**2
+        return lasting
+
+    def _sampled(self) -> float:
+        """Return the factor of f(1-f) in the variance that is due to who was asked."""
+        shares = self._shares @ self._frequencies
+        drawn = self._weights**2 @ np.array([part.drawn for part in self._parts])
+        most = float(np.sum(shares * (1 - shares)))
+        return float(drawn.sum()) / most if most else 0.0
+
+    def _learnt(self, part: _Part, estimate: Floats) -> Offset:
+        distance = part.tally.estimate - estimate if part.tally else None
+        return part.offset.learnt(distance, part.tally.variance, self._kept)
+
+    def _contrasted(self) -> Drift:
+        """Return the drift after comparing the figure with that of equal weights by device."""
+        answered = np.where(self._answered, self._shares, 0.0)
+        contrast = answered / answered.sum() - self._weights
+        size = float(np.sqrt(np.sum(contrast**2)))
+        if size < LEAST_CONTRAST:
+            return self._drift
+        contrast = contrast / size
+        found = contrast @ (self._estimates - self._offsets)
+        noise = contrast**2 @ (self._variances + self._doubts)
+        return self._drift.learnt(found, noise, self._recent, self._kept)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.strata import stratum_in
 from ldpstream.protocol.terms import Terms
 
@@ -52,6 +53,10 @@ class TermsHistory:
             None if successor is None or successor.succeeds is None else successor.succeeds.until_t
         )
 
+    def next_change(self, t: int) -> int | None:
+        """Return the first timestamp after t at which other terms come into force."""
+        return next((_first_t(one) for one in self.versions if _first_t(one) > t), None)
+
     def is_counted(self, terms: Terms, t: int) -> bool:
         """Return whether reports under these terms count at t."""
         last_t = self.last_t(terms)
@@ -80,6 +85,11 @@ class TermsHistory:
             called = dict(zip(before.labels, one.succeeds.labels or (), strict=True))
             names = tuple(called[name] for name in names)
         return tuple(new.domain.index(name) for name in names)
+
+    def notice(self, terms: Terms, now_ms: int, *, renew: bool = False) -> Notice:
+        """Return what a device under these terms is to know, whatever it has asked or sent."""
+        successor = self.successor_of(terms)
+        return Notice(now_ms, None if successor is None else successor.pin, renew)
 
 
 def _first_t(terms: Terms) -> int:

@@ -18,6 +18,8 @@ from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.names import whole
 
+STANDARD = "standard"
+"""What people read in place of the empty name of a stream's own level."""
 MOST_LEVELS = 16
 LATEST_VERSION = 1 << 31
 LEVEL_NAME = "1 to 16 of a-z and 0-9, the first of them a letter, and no v with digits only"
@@ -25,7 +27,7 @@ LEVEL_NAME = "1 to 16 of a-z and 0-9, the first of them a letter, and no v with 
 _LEVEL = re.compile(r"(?!v[0-9]+$)[a-z][a-z0-9]{0,15}")
 _PIN = re.compile(r"[0-9a-f]{64}")
 _ROUND = re.compile(
-    r"[0-9]+-[a-z]+(?:-[0-9]+)?(?:-v([2-9]|[1-9][0-9]{1,9}))?(?:-([a-z][a-z0-9]{0,15}))?"
+    r"[0-9]{1,16}-[a-z]+(?:-[0-9]+)?(?:-v([2-9]|[1-9][0-9]{1,9}))?(?:-([a-z][a-z0-9]{0,15}))?"
 )
 
 
@@ -56,6 +58,15 @@ def stratum_in(round_name: str) -> tuple[int, str] | None:
     """
     found = _ROUND.fullmatch(round_name)
     return None if found is None else (int(found[1] or 1), found[2] or "")
+
+
+def ask_name(round_name: str) -> str:
+    """Return the name of a round without its stratum: all rounds of one ask share it.
+
+    >>> ask_name("7-publication-v2-careful")
+    '7-publication'
+    """
+    return round_name.removesuffix(stratum_suffix(*(stratum_in(round_name) or (1, ""))))
 
 
 @dataclass(frozen=True)

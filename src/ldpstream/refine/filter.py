@@ -66,6 +66,8 @@ class Filter:
         self._cohorts = self._fleet.cohorts(labels)
         self._hidden = np.zeros(labels)
         """The variance of cohorts that cannot be told from a season."""
+        self._lasting = np.zeros(labels)
+        """The variance of an error of all measurements."""
         self._noise = np.zeros(labels), np.zeros(labels)
         """The variances of the last tally: of who was asked, and all of it."""
         self._reading: tuple[Floats, Floats, Floats] | None = None
@@ -102,11 +104,19 @@ class Filter:
         for bank in self._banks():
             bank.predict(scale)
 
-    def update(self, measured: Floats, variance: Floats, sampled: float = 0.0) -> None:
+    def update(
+        self,
+        measured: Floats,
+        variance: Floats,
+        sampled: float = 0.0,
+        lasting: Floats | float = 0.0,
+    ) -> None:
         """Take in one timestamp's measurement: unbiased frequencies and their variances.
 
-        Of the variance of a frequency f, `sampled` f(1-f) is due to who was asked.
+        Of the variance of a frequency f, `sampled` f(1-f) is due to who was asked. Besides it there
+        is `lasting`, the variance of an error that measurements have in common.
         """
+        self._lasting = np.zeros(self.labels) + lasting
         scale = self._scale or self._begin(float(variance.mean()))
         self._predict(scale)
         expected, spread = mixture_moments(self._weights.posterior, *self._members())
@@ -168,7 +178,8 @@ class Filter:
         weights = self._weights.posterior
         self._seen = means, variances, left = self._truths()
         self.estimate, variance = mixture_moments(weights, means, variances)
-        self.variance = variance + np.sum(weights * left, axis=0) * self._moved()
+        moved = np.sum(weights * left, axis=0) * self._moved()
+        self.variance = variance + moved + self._lasting
 
     def _members(self) -> tuple[Floats, Floats]:
         means = np.concatenate([bank.means for bank in self._banks()])
@@ -207,7 +218,7 @@ class Filter:
         share = np.sum(weights * left, axis=0)
         surprises = np.array(SURPRISES)[:, None] * self._scale
         variance = normal_variance(low, high)
-        added = share * (self._moved() + surprises)
+        added = share * (self._moved() + surprises) + self._lasting
         wider = widening(variance, self._movement.surprise, added)
         here = self.estimate
         return here - wider * (here - low), here + wider * (high - here)
@@ -271,6 +282,7 @@ class Filter:
             "movement": _packed(self._movement.state()),
             "cohorts": self._cohorts and _packed(self._cohorts.state()),
             "hidden": pack(self._hidden),
+            "lasting": pack(self._lasting),
             "reading": self._reading and [pack(part) for part in self._reading],
             "banks": [_packed(bank.state()) for bank in self._banks()],
         }
@@ -313,6 +325,8 @@ class Filter:
         if self._cohorts and saved["cohorts"]:
             self._cohorts.restore(_unpacked(saved["cohorts"]))
         self._hidden = unpack(saved["hidden"])
+        if "lasting" in saved:
+            self._lasting = unpack(saved["lasting"])
         if saved["reading"]:
             measured, variance, pull = map(unpack, saved["reading"])
             self._reading = measured, variance, pull

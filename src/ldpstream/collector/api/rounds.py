@@ -17,8 +17,14 @@ from ldpstream.collector.api.limits import (
     is_number,
     read_json,
 )
-from ldpstream.collector.api.lookup import find_stream, joined_stream, left_stream
-from ldpstream.collector.service.service import Service
+from ldpstream.collector.api.lookup import (
+    find_stream,
+    joined_stream,
+    left_stream,
+    renewed_stream,
+)
+from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken
+from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL, LONGEST_WAIT, VERSION
@@ -54,25 +60,68 @@ def enrolment(service: Service) -> APIRouter:
     bucket = TokenBucket(limits.enrolments_per_second, clock)
     visitors = AddressBuckets(limits.public_enrolments_per_minute, clock, period_ms=60_000)
 
-    def authorise(stream: str, request: Request) -> None:
-        """Let in who has the token; or a visitor, where the stream lets anyone take part."""
+    renewals = TokenBucket(limits.enrolments_per_second, clock)
+    administration = service.administration
+
+    def authorise(stream: str, request: Request) -> EnrolmentToken | None:
+        """Let in who has a token; or a visitor, where the stream lets anyone take part.
+
+        Return the token if its uses are counted.
+        """
         if has_token(request, service.secrets.enrolment):
-            return
+            return None
         found = service.streams.get(stream)
         sent = request.headers.get("authorization")
+        counted = administration.find_token((sent or "").removeprefix("Bearer "), stream)
+        if counted is not None:
+            return counted
         if sent is not None or found is None or not found.config.public_enrolment:
             raise Mistake(Problem.TOKEN, kind="enrolment")
         if not visitors.take(request.client.host if request.client else ""):
             raise Mistake(Problem.RATE_LIMITED, what="enrolments from one address", seconds=60)
+        return None
+
+    def refuse_denied(stream: str, number: bytes) -> None:
+        if number in administration.denied(stream):
+            raise Mistake(Problem.DEVICE_DENIED)
+
+    def answer(found: StreamService, number: bytes, level: str = "") -> dict[str, Any]:
+        return {
+            "terms": found.terms.to_json(),
+            "pin": found.terms.pin,
+            "device": number.hex(),
+            **found.intake.keys.at_level(level).issued(number),
+            "now_ms": service.clock.now_ms(),
+        }
+
+    async def renew(stream: str, request: Request) -> dict[str, Any]:
+        """Give a device a key of the current master secret, for one that is still good.
+
+        It shows its secret again: who has stolen a master secret knows keys, but not that.
+        """
+        given = await read_json(request)
+        level = given.get("level", "")
+        found = renewed_stream(request, stream, level if type(level) is str else "")
+        number = number_of(shown_secret(given.get("secret")))
+        if number.hex() != request.headers.get(DEVICE_HEADER, "").lower():
+            raise Mistake(Problem.REPORT_MAC)
+        refuse_denied(stream, number)
+        if not renewals.take():
+            raise Mistake(Problem.RATE_LIMITED, what="renewals", seconds=1)
+        found.renewed += 1
+        return answer(found, number, level)
 
     @router.post(DEVICES, status_code=201, tags=["devices"], openapi_extra=_TAKES_A_DEVICE)
     async def enrol(stream: str, request: Request) -> dict[str, Any]:
         """Enrol a device: the stream's terms, their pin, the device's number, and its key.
 
-        Needs the enrolment token, unless the stream has public enrolment. `version` is that of the
-        protocol, 2. Enrolling again gives the same answer.
+        Needs an enrolment token, unless the stream has public enrolment. `version` is that of the
+        protocol, 2. Enrolling again gives the same answer. With its number and a MAC in place of a
+        token, a device renews its key; `slot_key` is there if slots come from another key.
         """
-        authorise(stream, request)
+        if "authorization" not in request.headers and DEVICE_HEADER in request.headers:
+            return await renew(stream, request)
+        token = authorise(stream, request)
         if not bucket.take():
             raise Mistake(Problem.RATE_LIMITED, what="enrolments", seconds=1)
         found = find_stream(service, stream)
@@ -81,15 +130,12 @@ def enrolment(service: Service) -> APIRouter:
         if type(version) is not int or version != VERSION:
             raise Mistake(Problem.DEVICE_VERSION)
         number = number_of(shown_secret(given.get("secret")))
+        refuse_denied(stream, number)
+        if token is not None:
+            await run_in_threadpool(administration.use_token, token, stream, number)
         if found.roster is not None:
             await run_in_threadpool(service.store.enrol, stream, number)
-        return {
-            "terms": found.terms.to_json(),
-            "pin": found.terms.pin,
-            "device": number.hex(),
-            "key": found.intake.keys.of(number).hex(),
-            "now_ms": service.clock.now_ms(),
-        }
+        return answer(found, number)
 
     @router.delete(DEVICES, tags=["devices"])
     async def leave(stream: str, request: Request) -> dict[str, str]:

@@ -9,7 +9,7 @@ from ldpstream.collector.config.table import Table
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.protocol.strata import LEVEL_NAME, MOST_LEVELS, is_level_name
+from ldpstream.protocol.strata import LEVEL_NAME, MOST_LEVELS, STANDARD, is_level_name
 from ldpstream.protocol.terms import Selection
 
 ReadOracle = Callable[[Table, Epsilon], Oracle | Numeric | None]
@@ -41,6 +41,9 @@ def read_levels(
         name = table.text("name")
         if not is_level_name(name):
             table.refuse("name", f"name is {name!r}", f"give {LEVEL_NAME}")
+        if name == STANDARD:
+            fix = "that is what the stream's own epsilon and window are called: choose another"
+            table.refuse("name", f"name is {name!r}", fix)
         if name in {one.name for one in levels}:
             table.refuse("name", f"level {name!r} stands twice", "give it another name")
         epsilon = table.attempt("epsilon", lambda table=table: Epsilon.of(table.number("epsilon")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ldpstream.collector.clock import Clock
@@ -16,38 +17,62 @@ from ldpstream.collector.rounds.selection import (
     Selection,
     SlotSelection,
 )
+from ldpstream.collector.rounds.succession import Difference, levels_of, make_successor
 from ldpstream.collector.store.contract import NewRound, Store, Stream
 from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.strata import return_period
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.history import TermsHistory
+from ldpstream.protocol.strata import Level
 from ldpstream.protocol.terms import Terms
 
 
 def terms_of(
     config: StreamConfig, store: Store, clock: Clock
-) -> tuple[StreamConfig, Terms, Stream]:
-    """Return a stream as it is stored, its terms, and the configuration as they settle it.
+) -> tuple[StreamConfig, TermsHistory, Stream]:
+    """Return a stream as it is stored, all of its terms, and the configuration as they settle it.
 
-    The configuration must not contradict the terms.
+    The configuration must not contradict the latest terms, unless it says how it follows them: then
+    the terms that it describes are stored, once.
     """
     stored = store.stream(config.name) or _created(config, store, clock)
-    terms = Terms.read(stored.terms)
+    history = TermsHistory.read(stored.versions)
+    config = _without_slots(config) if history.latest.selection is None else config
+    different = next(differences(config, history.latest), None)
+    if different is None:
+        return config, history, stored
+    opened = [one.t for one in store.rounds(config.name, stored.last_t)]
+    begun_t = max([stored.last_t, *opened])
+    successor = make_successor(config, history.latest, different, clock.now_ms(), begun_t)
+    return config, _succeeded(config, store, successor), stored
+
+
+def differences(config: StreamConfig, terms: Terms) -> Iterator[Difference]:
+    """Yield what the configuration says otherwise than the terms do."""
     for name in ("values", "epsilon", "window", "interval_ms", "start_ms", "oracle"):
-        if (given := getattr(config, name)) is not None:
-            _compare(config, name, getattr(terms, name), given)
-    _compare(config, "other", _said(terms.other), _said(config.other))
+        if (given := getattr(config, name)) is not None and given != getattr(terms, name):
+            yield Difference(name, getattr(terms, name), given)
+    if terms.other != config.other:
+        yield Difference("other", _said(terms.other), _said(config.other))
     if terms.selection is None:
-        return _without_slots(config), terms, stored
-    _compare(config, "selection", terms.selection, config.selection)
-    _compare(config, "deadline_ms", terms.deadline_ms, config.slot_deadline_ms)
-    return config, terms, stored
+        return
+    if terms.selection != config.selection:
+        yield Difference("selection", terms.selection, config.selection)
+    if terms.deadline_ms != config.slot_deadline_ms:
+        yield Difference("deadline_ms", terms.deadline_ms, config.slot_deadline_ms)
+    if (given := levels_of(config, terms)) != terms.levels:
+        yield Difference("levels", _listed(terms.levels), _listed(given))
 
 
-def _compare(config: StreamConfig, name: str, stored: object, given: object) -> None:
-    if given != stored:
-        raise Mistake(
-            Problem.TERMS_CHANGED, stream=config.name, name=name, stored=stored, given=given
-        )
+def _said(label: str | None) -> str:
+    return "nothing" if label is None else repr(label)
+
+
+def _listed(levels: tuple[Level, ...]) -> str:
+    told = (f"{one.name} {one.epsilon} in {one.window} by {one.oracle}" for one in levels)
+    return ", ".join(told) or "nothing"
 
 
 def _without_slots(config: StreamConfig) -> StreamConfig:
@@ -59,12 +84,7 @@ def _without_slots(config: StreamConfig) -> StreamConfig:
     return replace(config, selection=Kind.OPEN)
 
 
-def _said(label: str | None) -> str:
-    return "nothing" if label is None else repr(label)
-
-
 def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
-    mechanism = build(config.mechanism, config.settings)
     terms = Terms(
         config.name,
         config.values,
@@ -72,10 +92,11 @@ def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
         config.window,
         config.interval_ms,
         clock.now_ms() if config.start_ms is None else config.start_ms,
-        mechanism.noise.oracle,
+        config.oracle_at(),
         config.other,
         config.selection,
         config.slot_deadline_ms,
+        levels_of(config),
     )
     try:
         return store.create_stream(config.name, terms.to_json())
@@ -86,6 +107,32 @@ def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
         return first
 
 
+def _succeeded(config: StreamConfig, store: Store, successor: Terms) -> TermsHistory:
+    """Store new terms, and return all; those of another collector that was faster will do."""
+    try:
+        store.succeed(config.name, successor.to_json())
+    except Exception:
+        found = TermsHistory.read(store.versions(config.name))
+        if next(differences(config, found.latest), None) is not None:
+            raise
+        return found
+    return TermsHistory.read(store.versions(config.name))
+
+
+def mechanism_of(config: StreamConfig, terms: Terms) -> Mechanism:
+    """Return the mechanism under these terms: it asks as the strictest of their levels does."""
+    windows = [one.window for one in terms.strata]
+    settings = replace(
+        config.settings,
+        labels=len(terms.values),
+        epsilon=min(one.epsilon for one in terms.strata),
+        window=max(windows),
+        oracle=terms.oracle,
+        returns_after=return_period(windows) if terms.levels else None,
+    )
+    return build(config.mechanism, settings)
+
+
 def selection_of(config: StreamConfig, terms: Terms, store: Store) -> Selection:
     if config.selection is Kind.SLOTS:
         return SlotSelection(terms.epsilon, terms.window, config.population)
@@ -94,11 +141,12 @@ def selection_of(config: StreamConfig, terms: Terms, store: Store) -> Selection:
     return RosterSelection(terms.epsilon, terms.window, config.population, store, config.name)
 
 
-def open_round_of(config: StreamConfig, terms: Terms, stored: NewRound) -> OpenRound:
+def open_round_of(config: StreamConfig, history: TermsHistory, stored: NewRound) -> OpenRound:
     """A stored round, with all that is needed to validate its reports."""
+    terms = history.stratum(stored.name)
+    assert terms is not None
     return OpenRound(
-        config.name,
-        terms.pin,
+        terms,
         stored,
         half_of(terms, Epsilon(stored.epsilon_nano)),
         Asked.of(stored) if config.selection is Kind.ROSTER else None,

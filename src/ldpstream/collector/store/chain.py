@@ -204,6 +204,22 @@ class Chain:
             return Checked(EVERY)
         return Checked(EVERY, damage=Damage(None, "a stream was removed, added or renamed"))
 
+    def log_link(
+        self, previous: bytes, number: int, at_ms: int, who: str, action: str, details: str
+    ) -> bytes:
+        """Return the link of an entry of the admin log."""
+        entry = json.dumps([number, at_ms, who, action, details]).encode()
+        return self._digest(b"ldpstream admin log 1\n" + previous + entry)
+
+    def seal_log(self, number: int, link: bytes) -> str:
+        """Authenticate the end of the admin log, of which the last entries could be removed."""
+        return self._digest(b"ldpstream admin log end 1\n%d\n" % number + link).hex()
+
+    def holds_log(self, number: int, link: bytes, seal: str | None) -> bool:
+        """Return whether this is the end of the admin log that was sealed."""
+        expected = self.seal_log(number, link).encode()
+        return hmac.compare_digest((seal or "").encode(), expected)
+
     def _link_after(self, stream: str) -> Callable[..., bytes]:
         """Return what computes a link from the one before it and the columns of a release."""
         key, pack, digest = self._key, self._NUMBERS.pack, hmac.digest

@@ -22,6 +22,7 @@ from ldpstream.collector.clock import ticks
 from ldpstream.collector.reports.halves import Half
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
+from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import Chain, Checked, Progress, Row, ignore, stored_text
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
@@ -186,6 +187,9 @@ class Store(ABC):
 
     shared = False
     """Whether several collectors may use it at once."""
+
+    admin: AdminTables
+    """What administrators change: master secrets, enrolment tokens, the deny list, their log."""
 
     def trouble(self) -> str | None:
         """Say why nothing that is stored now would be found again; None if it would."""

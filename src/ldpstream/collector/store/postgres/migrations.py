@@ -19,6 +19,7 @@ STEPS = tuple(
         "chain.sql",
         "roster.sql",
         "successors.sql",
+        "keys.sql",
     )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""

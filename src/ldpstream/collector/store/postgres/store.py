@@ -13,6 +13,7 @@ from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
+from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
     NO_RESTS,
@@ -44,6 +45,7 @@ from ldpstream.collector.store.postgres.reading import (
     select_rounds,
     select_versions,
 )
+from ldpstream.collector.store.postgres.running import PostgresTables
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
@@ -80,6 +82,7 @@ class PostgresStore(Store):
         except BaseException:
             self._connections.close()
             raise
+        self.admin = AdminTables(PostgresTables(self._connections), self._chain)
 
     def close(self) -> None:
         self._connections.close()

@@ -17,6 +17,7 @@ STEPS = tuple(
         "chain.sql",
         "roster.sql",
         "successors.sql",
+        "keys.sql",
     )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
@@ -42,7 +43,7 @@ def migrate(connection: sqlite3.Connection, version: int, chain: Callable[[], ob
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, 0, lambda: None)
     >>> version_of(connection, "memory")
-    6
+    7
     """
     if version == len(STEPS):
         return

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
+from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
     NO_RESTS,
@@ -40,6 +41,7 @@ from ldpstream.collector.store.sqlite.identity import Lengths, OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import select_releases, select_versions
+from ldpstream.collector.store.sqlite.running import SqliteTables
 from ldpstream.collector.store.sqlite.soundness import check_content, find_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.errors import Mistake, Problem
@@ -91,6 +93,7 @@ class SqliteStore(Store):
         self._writer = Writer(
             writing, begin=self._check_files, undone=self._recall, done=self._lengths.remember
         )
+        self.admin = AdminTables(SqliteTables(self._writer, self._readers), self._chain)
 
     def close(self) -> None:
         self._writer.close()
