@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ldpstream.collector.alerts.evidence import Evidence
@@ -22,6 +22,7 @@ from ldpstream.collector.alerts.message import Change, message
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.state import Alert, State
 from ldpstream.collector.store.contract import Release, Store
+from ldpstream.collector.store.names import StoredNames
 
 NOTE = "alerts"
 HISTORY_NOTE = "alert-history"
@@ -43,7 +44,6 @@ class AlertEvaluator:
         *,
         sends: bool,
         external_url: str = "",
-        names: Callable[[Release], Sequence[str]],
         news: Callable[[], None] = lambda: None,
         page: int = PAGE,
     ) -> None:
@@ -54,8 +54,7 @@ class AlertEvaluator:
         self._page = page
         """Releases that are evaluated at once."""
         self._external_url = external_url
-        self._names = names
-        """Returns the names of a release's figures, by its own terms."""
+        self._names = StoredNames(store, stream)
         self._news = news
         """Called when there is something new to show."""
         self._lock = threading.Lock()
@@ -167,7 +166,7 @@ class AlertEvaluator:
         return Change(rule, after, self._evidence(last[0]))
 
     def _evidence(self, release: Release) -> Evidence:
-        return Evidence(release, self._names(release))
+        return Evidence(release, self._names.at(release))
 
     def _recorded(self, changes: list[Change]) -> list[Change]:
         """Store changes for the webhook and the page; return them."""

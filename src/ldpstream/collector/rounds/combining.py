@@ -33,7 +33,8 @@ class StrataTally:
 
     def __init__(self, config: StreamConfig, saved: Mapping[str, Any] | None) -> None:
         self._config = config
-        self._memory = StrataMemory.from_json((saved or {}).get(MEMORY, {}))
+        known = (saved or {}).get(MEMORY)
+        self._memory = StrataMemory() if known is None else StrataMemory.from_json(known)
 
     def save(self) -> dict[str, Any]:
         """Return what belongs to the mechanism's state: nothing while there is one stratum."""
@@ -41,16 +42,12 @@ class StrataTally:
 
     def go_over(self, move: Relabelling | None) -> None:
         """Carry what is remembered to the labels of new terms."""
-        if move is not None:
+        if move is not None and not move.is_same:
             heard = {
-                name: replace(
-                    one,
-                    values=move.summed(one.values),
-                    spread=move.summed(one.spread, one.reports**2),
-                )
+                name: replace(one, values=move.summed(one.values))
                 for name, one in self._memory.heard.items()
             }
-            self._memory = StrataMemory(heard)
+            self._memory = replace(self._memory, heard=heard).relabelled()
 
     def tally(
         self,

@@ -15,6 +15,7 @@ round of its own, all of which open and close together, and their counts become 
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -56,6 +57,8 @@ MOMENTARY = frozenset({"suspect", "devices"})
 COUNTING_MS = 50
 """How often an engine is asked whether it has counted a round."""
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass
 class _Timestamp:
@@ -87,7 +90,9 @@ class Coordinator:
         """The terms that the mechanism is at: those of the last release."""
         self._mechanism = mechanism_of(self.config, self.terms)
         if stored.mechanism is not None:
-            self._mechanism.restore(stored.mechanism)
+            # Mechanism and population are the file's, and may have changed since.
+            for part in self._mechanism.adopt(stored.mechanism):
+                _log.warning("begins anew: %s", part, extra={"stream": config.name})
         self._strata = StrataTally(self.config, stored.mechanism)
         self.last_t = stored.last_t
         groups = grouped(store.rounds(config.name, stored.last_t - self._longest_window))
@@ -296,8 +301,8 @@ class Coordinator:
         found: tuple[object, ...] = (stored.t, stored.purpose)
         expected: tuple[object, ...] = (now.t, ask.purpose)
         if not self._slots:  # with slots nobody was asked, and each level has its own epsilon
-            found += (stored.epsilon_nano, stored.users)
-            expected += (ask.epsilon.nano, ask.users)
+            found += (stored.epsilon_nano,)
+            expected += (ask.epsilon.nano,)
         if found != expected:
             raise Mistake(Problem.STATE_MISMATCH, found=found, expected=expected)
         return group

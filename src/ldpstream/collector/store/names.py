@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.contract import Release, Store
 from ldpstream.protocol.terms import Terms
 
 
@@ -49,3 +49,23 @@ class ReleasedNames:
     def most(self) -> int:
         """The most figures that a release may have."""
         return max(map(len, self.versions))
+
+
+class StoredNames:
+    """The names of a stream's releases, looked up in the store when there are new terms."""
+
+    def __init__(self, store: Store, stream: str) -> None:
+        self._store = store
+        self._stream = stream
+        self._known = ReleasedNames(())
+
+    def of(self, releases: Sequence[Release]) -> ReleasedNames:
+        """Return names that these releases can be read by."""
+        newest = max((one.terms_version for one in releases), default=1)
+        if newest > len(self._known.versions):
+            self._known = ReleasedNames.read(self._store.versions(self._stream))
+        return self._known
+
+    def at(self, release: Release) -> tuple[str, ...]:
+        """Return the names of a release's figures, in order."""
+        return self.of([release]).at(release)
