@@ -264,6 +264,10 @@ class Problem(Enum):
         "reports under version {version} of the stream's terms were counted until t={t}",
         "fetch the terms that follow them, and accept them; or enrol again",
     )
+    TERMS_FORMAT = (
+        "the stream's terms have format {needed}, and the device reads up to {given}",
+        "update the program on the device, then enrol again",
+    )
     TERMS_UNKNOWN = (
         "the stream {stream} has no terms with this pin",
         "give the pin that a notice names as the successor, or that of an enrolment",

@@ -116,9 +116,14 @@ class Signer:
 
 def report_of(asking: OpenRound, number: int) -> bytes:
     """What a device reports in a round: random, but the same at each call."""
-    random_of_round = random.Random(f"{asking.name} {number}")
     device = asking.collector.device
-    return device.encode(device.perturb(number % device.labels, _Source(random_of_round)))
+    source = source_of(f"{asking.name} {number}")
+    return device.encode(device.perturb(number % device.labels, source))
+
+
+def source_of(seed: str) -> _Source:
+    """Randomness that is the same for the same seed."""
+    return _Source(random.Random(seed))
 
 
 class _Source:

@@ -13,6 +13,9 @@ from ldpstream.mechanisms.noise import Evidence, Noise, Sampler
 from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 
+UNKNOWN = 1.0
+"""The variance of a label that earlier terms do not have: their devices may hold it unsaid."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -26,12 +29,13 @@ class Part:
     to: tuple[int, ...] | None
     """The bin of now for each of its own, if its labels are older ones."""
 
-    def shown(self, values: Floats, bins: int) -> Floats:
-        """Return values of its own bins, summed up in the bins of now."""
+    def shown(self, values: Floats, bins: int, new: float = 0.0) -> Floats:
+        """Return values of its own bins, summed up in the bins of now; `new` for new ones."""
         if self.to is None:
             return values
-        summed = np.zeros(bins)
-        np.add.at(summed, list(self.to), values)
+        places = np.array(self.to)
+        summed = np.where(np.bincount(places, minlength=bins) > 0, 0.0, new)
+        np.add.at(summed, places, values)
         return summed
 
     def known(self, values: Floats) -> Floats:
@@ -77,7 +81,7 @@ class MixedNoise:
         for part, weight, noise in self._weighed():
             tally = noise.tally(part.epsilon, part.support)
             estimate += weight * part.shown(tally.estimate, self.labels)
-            variance += weight**2 * part.shown(tally.variance, self.labels)
+            variance += weight**2 * part.shown(tally.variance, self.labels, UNKNOWN)
         return Tally(estimate, variance, support.reports)
 
     def bin_variance(self, epsilon: Epsilon, tally: Tally, known: Floats) -> Floats:
@@ -85,7 +89,7 @@ class MixedNoise:
         for part, weight, noise in self._weighed():
             own = noise.tally(part.epsilon, part.support)
             spread = noise.bin_variance(part.epsilon, own, part.known(known))
-            variance += weight**2 * part.shown(spread, self.labels)
+            variance += weight**2 * part.shown(spread, self.labels, UNKNOWN)
         return variance
 
     def _weighed(self) -> list[tuple[Part, float, Noise]]:

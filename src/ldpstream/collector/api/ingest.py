@@ -29,7 +29,6 @@ from ldpstream.oracles.device_half import WIRE_VERSION
 from ldpstream.protocol.limits import LARGEST_REPORT, MAC_BYTES
 from ldpstream.protocol.messages import DEVICE_HEADER, MAC_HEADER
 from ldpstream.protocol.names import device_number
-from ldpstream.protocol.notice import Notice
 
 _DEVICE_HEADER, _MAC_HEADER = (name.lower().encode() for name in (DEVICE_HEADER, MAC_HEADER))
 _JSON = (b"content-type", b"application/json")
@@ -71,7 +70,7 @@ class SingleReport:
         verdict, scope[RENEW] = Verdict(int(verdicts[0])), bool(renew[0])
         if verdict.refusal is not None:
             raise _refusal(verdict, asking.name, body)
-        notice = Notice(self._service.clock.now_ms(), renew=scope[RENEW])
+        notice = stream.notice(asking.terms, renew=scope[RENEW])
         await _answer(send, 202, {"status": verdict.name.lower()} | notice.to_json())
 
     def _submit(
@@ -104,7 +103,7 @@ class Batch:
                 expected=f"{asking.record_bytes} each, with device and code",
             )
         judged = await self._service.intake.submit(asking, body, number, sender_of(scope))
-        notice = Notice(self._service.clock.now_ms(), renew=bool(judged.renew.any()))
+        notice = stream.notice(asking.terms, renew=bool(judged.renew.any()))
         await _answer(send, 200, summary(count(judged.verdicts)) | notice.to_json())
 
 

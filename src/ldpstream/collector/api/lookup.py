@@ -28,6 +28,7 @@ from ldpstream.protocol.authentication import (
     report_prefix,
     report_prefix_1,
     rounds_message,
+    terms_message,
 )
 from ldpstream.protocol.limits import DEVICE_BYTES, LARGEST_REPORT, LARGEST_SERIAL
 from ldpstream.protocol.messages import DEVICE_HEADER, MAC_HEADER
@@ -60,6 +61,14 @@ def joined_stream(request: Request, name: str, after: str = "0") -> StreamServic
         return found
     serial = int(after) if is_number(after, LARGEST_SERIAL) else 0
     signed = _is_signed(request, name, rounds_message(name, serial))
+    return _private(request, name, signed | _has_token(request, name))
+
+
+def described_stream(request: Request, name: str, pin: str) -> StreamService:
+    """Return the stream if it is public, or if a token or a device's MAC of a pin opens it."""
+    if (found := _public(request, name)) is not None:
+        return found
+    signed = _is_signed(request, name, terms_message(name, pin))
     return _private(request, name, signed | _has_token(request, name))
 
 

@@ -27,7 +27,9 @@ STATUSES = {
     Problem.NOT_FOUND: 404,
     Problem.METHOD: 405,
     Problem.EXTRA_MISSING: 406,
+    Problem.TERMS_UNKNOWN: 404,
     Problem.ROUND_CLOSED: 410,
+    Problem.TERMS_ENDED: 410,
     Problem.ROUND_EARLY: 425,
     Problem.REPORT_CONFLICT: 409,
     Problem.ALERT_RULE_EXISTS: 409,
@@ -35,6 +37,7 @@ STATUSES = {
     Problem.REPORT_MAC: 401,
     Problem.REPORT_NOT_ASKED: 403,
     Problem.DEVICE_VERSION: 403,
+    Problem.TERMS_FORMAT: 403,
     Problem.DEVICE_DENIED: 403,
     Problem.KEY_ENDED: 401,
     Problem.TOKEN: 401,
@@ -101,15 +104,16 @@ async def on_error(request: Request, error: Exception) -> Response:
 
 
 def refusal_of(request: Request, error: LdpStreamError) -> Response:
-    """Return the answer to a request that is refused; to a report it tells the time.
+    """Return the answer to a request that is refused; to a report it carries a notice.
 
     Not where there is no stream, or a private one: those answers are the same to the byte.
     """
-    tells = "round" in request.path_params and error.problem is not Problem.STREAM_UNKNOWN
-    if not tells:
+    round_name, stream = request.path_params.get("round"), request.path_params.get("stream")
+    found = request.app.state.service.streams.get(stream)
+    if round_name is None or found is None or error.problem is Problem.STREAM_UNKNOWN:
         return problem_response(error)
-    now_ms = request.app.state.service.clock.now_ms()
-    return problem_response(error, Notice(now_ms, renew=request.scope.get(RENEW, False)))
+    terms = found.history.stratum(round_name)
+    return problem_response(error, found.notice(terms, renew=request.scope.get(RENEW, False)))
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
