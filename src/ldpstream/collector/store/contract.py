@@ -372,6 +372,14 @@ class Archive(ABC):
         """The terms of all versions of a stream, the first ones first; none if it is unknown."""
 
     @abstractmethod
+    def stream(self, name: str) -> Stream | None:
+        """A stream as it is stored; None if it is unknown."""
+
+    @abstractmethod
+    def note(self, stream: str, name: str) -> dict[str, Any] | None:
+        """The content that was last written under that name, or None."""
+
+    @abstractmethod
     def releases(self, stream: str, since: int) -> list[Release]:
         """All releases with t >= since, in order of t."""
 
