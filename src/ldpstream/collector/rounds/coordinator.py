@@ -47,6 +47,7 @@ from ldpstream.mechanisms.messages import Release as Released
 from ldpstream.oracles.collector_half import Support
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.slots import round_name
+from ldpstream.protocol.strata import STANDARD
 from ldpstream.protocol.terms import Terms
 from ldpstream.refine.relabelling import Relabelling
 
@@ -396,7 +397,9 @@ class Coordinator:
     def _release(self, now: _Timestamp, released: Released) -> None:
         shown = self.config.query.shown(released, self._mechanism.noise)
         suspect = self._suspects.among(now.rounds)
-        devices = {"heard": self._participation.at(now.t)} | self._whole_fleet()
+        devices = (
+            {"heard": self._participation.at(now.t)} | self._whole_fleet() | self._levels(now.t)
+        )
         release = Release(
             now.t,
             self._clock.now_ms(),
@@ -427,6 +430,14 @@ class Coordinator:
         if self.config.selection is Kind.ROSTER:
             return {"enrolled": self._store.enrolled(self.config.name)}
         return {"expected": self.config.population}
+
+    def _levels(self, t: int) -> dict[str, dict[str, int]]:
+        """How many devices were heard of each level of privacy, if there are several."""
+        if not self.terms.levels:
+            return {}
+        heard = self._participation.by_level(t)
+        names = (one.level for one in self.terms.strata)
+        return {"levels": {name or STANDARD: heard.get(name, 0) for name in names}}
 
     def _carry_over(self, t: int, now_ms: int) -> None:
         """Release the timestamps before t that the collector missed: nobody was asked in them."""
