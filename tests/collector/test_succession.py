@@ -195,7 +195,7 @@ def test_both_versions_are_asked_alike(selection: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"labels": ["x", "y"]}, "stored with values ="),
+        ({"labels": ["x", "y"]}, "stored with labels ="),
         (
             {"labels": ["x", "y"], "successor": {"version": 2}},
             "label 'z' of version 1 is gone, and nothing says where to; say what it is now:",
