@@ -18,6 +18,7 @@ from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.filter import Filter
 from ldpstream.refine.intervals import hull, normal_interval
 from ldpstream.refine.packing import pack, unpack
+from ldpstream.refine.relabelling import Relabelling
 
 
 class Observed(Mechanism):
@@ -126,6 +127,22 @@ class Observed(Mechanism):
             low, high = map(unpack, saved["bounds"])
             release = replace(self.state.release, bounds=(low, high))
             self.state = replace(self.state, release=release)
+
+    def _adopt(self, saved: dict[str, Any], move: Relabelling) -> list[str]:
+        anew = self._adopt_state(saved, move) + self.inner._adopt(saved, move)
+        known = saved.get("filter", {"labels": len(move.targets)})
+        self.filter.adopt(known | {"clock": saved["t"]}, move)
+        if "filter" not in saved:
+            return [*anew, "the filter: the mechanism of before had none"]
+        carried = saved.get("carried")
+        self.carried = Carried.restored(carried).relabelled(move, self.filter) if carried else None
+        if saved.get("bounds"):
+            low, high = map(unpack, saved["bounds"])
+            wide = replace(Release.from_json(saved["release"]), bounds=(low, high))
+            self.state = replace(self.state, release=wide.relabelled(move))
+        if saved["window"] != self.window and self.inner.returns_after:
+            return [*anew, f"the cohorts: window {saved['window']} became {self.window}"]
+        return anew
 
 
 class Filtered(Observed):

@@ -13,6 +13,7 @@ from ldpstream.arrays import Floats
 from ldpstream.oracles.collector_half import Pure, Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.intervals import hull, normal_interval
+from ldpstream.refine.relabelling import Relabelling
 
 
 class Purpose(StrEnum):
@@ -115,6 +116,15 @@ class Release:
     def unknown(cls, bins: int) -> Release:
         """Return r_0 of the algorithms: zeros, before anything was published."""
         return cls(0, np.zeros(bins), np.ones(bins), fresh=False)
+
+    def relabelled(self, move: Relabelling) -> Release:
+        """Return the release by other labels; of new ones it says that nothing is known."""
+        bounds = self.bounds and (
+            move.summed(self.bounds[0]),
+            np.minimum(move.summed(self.bounds[1], 1.0), 1.0),
+        )
+        values, variance = move.summed(self.values), move.summed(self.variance, 1.0)
+        return replace(self, values=values, variance=variance, bounds=bounds)
 
     def to_json(self) -> dict[str, Any]:
         low, high = self.interval

@@ -15,6 +15,7 @@ from ldpstream.refine.linear import TREND_NOISES, LinearBank, trend
 from ldpstream.refine.movement import SURPRISES, Movement
 from ldpstream.refine.packing import pack, unpack
 from ldpstream.refine.periods import HISTORY, PeriodFinder
+from ldpstream.refine.relabelling import Relabelling
 from ldpstream.refine.seasons import SEASON_PRIOR, Season, is_harmonic, same, seasons
 from ldpstream.refine.weights import Weights
 
@@ -73,8 +74,7 @@ class Filter:
         """The tally of this timestamp: values, their variances, and the pull to them."""
         self._seen: tuple[Floats, Floats, Floats] | None = None
         """What `_truths` returned at this timestamp, unless members have changed since."""
-        # Of a single bin, a mean, nothing is known except that it lies in [0, 1].
-        self.estimate = np.full(labels, 1 / max(labels, 2))
+        self.estimate = np.full(labels, _even_share(labels))
         self.variance = np.full(labels, self._start_variance)
 
     @property
@@ -331,6 +331,39 @@ class Filter:
             measured, variance, pull = map(unpack, saved["reading"])
             self._reading = measured, variance, pull
 
+    def adopt(self, saved: dict[str, Any], move: Relabelling) -> None:
+        """Restore a state that was saved under other labels, or of a fleet with another window."""
+        labels, self.labels = self.labels, len(move.targets)
+        try:
+            self.restore(saved)
+        finally:
+            self.labels = labels
+        if not move.is_same:
+            self._relabel(move)
+
+    def _relabel(self, move: Relabelling) -> None:
+        """Carry all that is known to other labels."""
+        cohorts = self._cohorts
+        if self._scale is None or move.new.all():
+            self._begin_anew()
+        else:
+            start, spread = _even_share(self.labels), self._start_variance
+            for bank in self._banks():
+                bank.relabel(move, start, spread)
+            for finder in (self._periods, self._slow_periods):
+                finder.relabel(move, self.estimate)
+            self._weights.relabel(move)
+            self._movement.relabel(move)
+            self._hidden = move.summed(self._hidden)
+            self._reading = self._seen = None
+            self.estimate = move.summed(self.estimate, start)
+            self.variance = move.summed(self.variance, spread)
+        self._cohorts = self._fleet.cohorts(self.labels)
+        if self._cohorts and cohorts:
+            cohorts.relabel(move)
+            self._cohorts.clock = cohorts.clock
+            self._cohorts.restore(cohorts.state())
+
 
 def _packed(state: dict[str, Floats]) -> dict[str, Any]:
     return {name: pack(array) for name, array in state.items()}
@@ -338,6 +371,14 @@ def _packed(state: dict[str, Floats]) -> dict[str, Any]:
 
 def _unpacked(saved: dict[str, Any]) -> dict[str, Floats]:
     return {name: unpack(packed) for name, packed in saved.items()}
+
+
+def _even_share(labels: int) -> float:
+    """Return the frequency to expect of one of `labels` labels.
+
+    Of a single bin, a mean, nothing is known except that it lies in [0, 1].
+    """
+    return 1 / max(labels, 2)
 
 
 def _even(weight: float, members: int) -> list[float]:
