@@ -135,7 +135,7 @@ test("the system's source is uniform over a bound that is no power of two", () =
 });
 
 test("terms: canonical JSON, pin, time", async () => {
-  for (const { sent, canonical, pin, other, span, timestamps, ends, deadlines } of vectors.terms) {
+  for (const { sent, canonical, pin, other, span, timestamps, ends, deadlines, strata: strataOf } of vectors.terms) {
     const terms = await sdk.Terms.read(sent);
     assert.equal(terms.canonical, canonical);
     assert.equal(terms.pin, pin);
@@ -145,7 +145,36 @@ test("terms: canonical JSON, pin, time", async () => {
     for (const [t, ms] of ends) assert.equal(terms.endOf(t), ms);
     for (const [t, ms] of deadlines) assert.equal(terms.deadlineOf(t), ms);
     assert.equal(terms.selection, sent.selection ?? null);
+    assert.equal(terms.format, sent.version);
+    const strata = ["", ...terms.levels.map(({ name }) => name)].map((name) => terms.atLevel(name));
+    const seen = strata.map((one) => ({
+      level: one.level,
+      version: one.version,
+      round: sdk.roundName(7, one.suffix),
+      epsilon_nano: one.epsilonNano,
+      span: one.promise.span,
+      oracle: one.oracle,
+    }));
+    assert.deepEqual(seen, strataOf);
+    for (const one of strata) assert.deepEqual([one.pin, one.canonical], [pin, canonical]);
+    assert.throws(() => terms.atLevel("bold"), { code: "level-unknown" });
   }
+});
+
+test("a successor is refused, and agreed to, for the same reasons", async () => {
+  const floors = { accept: "not-looser", leastEpsilon: 0.95, longestWindow: 20 };
+  for (const { old, new: next, level, objection, agreed } of vectors.successors) {
+    const [before, after] = [(await sdk.Terms.read(old)).atLevel(level), await sdk.Terms.read(next)];
+    assert.equal(sdk.objection(before, after), objection, JSON.stringify(next));
+    const policies = [...sdk.ACCEPTANCES, { pins: [after.pin] }, floors].map((one) => new sdk.Policy(one));
+    if (agreed) assert.deepEqual(policies.map((one) => one.agrees(before, after)), agreed);
+  }
+  const policies = [{ accept: "always" }, { pins: ["x"] }, { leastEpsilon: -1 }, { longestWindow: 0.5 }];
+  for (const one of policies) assert.throws(() => new sdk.Policy(one), { code: "option" });
+});
+
+test("a notice is read with suspicion", () => {
+  for (const [sent, notice] of vectors.notices) assert.deepEqual(sdk.readNotice(sent), notice);
 });
 
 test("malformed terms are refused", async () => {
@@ -161,11 +190,14 @@ test("coins and codes", async () => {
   for (const { secret, t, name, rate, heads } of vectors.coins) {
     assert.equal(await sdk.selects(fromHex(secret), { t, name, rate }), heads);
   }
-  for (const { key: digits, path, pin, round, report, mac, leave } of vectors.macs) {
+  for (const { key: digits, path, pin, round, report, level, ...codes } of vectors.macs) {
     const key = fromHex(digits);
     assert.equal(sdk.reportsPath("regions", round), path);
-    assert.equal(toHex(await sdk.reportMac(key, "regions", pin, round, fromHex(report))), mac);
-    assert.equal(toHex(await sdk.leaveMac(key, "regions")), leave);
+    assert.equal(sdk.termsPath("regions", pin), codes.terms_path);
+    assert.equal(toHex(await sdk.reportMac(key, "regions", pin, round, fromHex(report), level)), codes.mac);
+    assert.equal(toHex(await sdk.leaveMac(key, "regions")), codes.leave);
+    assert.equal(toHex(await sdk.renewMac(key, "regions")), codes.renew);
+    assert.equal(toHex(await sdk.termsMac(key, "regions", pin)), codes.terms);
   }
 });
 

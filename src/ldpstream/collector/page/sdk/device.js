@@ -19,7 +19,8 @@ import { SystemSource } from "./randomness.js";
 import { readAnnouncement } from "./rounds.js";
 import { Silence } from "./rules.js";
 import { newMemory } from "./store.js";
-import { LATEST_MS, Terms, isStreamName, whole } from "./terms.js";
+import { Terms, isStreamName } from "./terms.js";
+import { LATEST_MS, whole } from "./wholes.js";
 import { HeldValue, unheeded } from "./values.js";
 
 /** @typedef {import("./rounds.js").Round} Round */

@@ -2,7 +2,7 @@
 
 import { fromHex } from "./bytes.js";
 import { Refused, Unreachable, shown } from "./problems.js";
-import { LATEST_MS, isObject, whole } from "./terms.js";
+import { LATEST_MS, isObject, whole } from "./wholes.js";
 
 /** Bytes of an answer that are read at most: the terms of 65,536 labels fit. */
 export const LARGEST_ANSWER = 8 << 20;

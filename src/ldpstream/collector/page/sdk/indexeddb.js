@@ -10,7 +10,7 @@
 import { pageClock } from "./clock.js";
 import { DeviceError, LedgerUnusable } from "./problems.js";
 import { Change, FORMAT, existing } from "./store.js";
-import { whole } from "./terms.js";
+import { whole } from "./wholes.js";
 
 /** @typedef {import("./store.js").Memory} Memory */
 /** @typedef {import("./store.js").Store} Store */

@@ -10,6 +10,10 @@ export const PROBLEMS = Object.freeze({
     "the terms offered have the pin {given}, and those agreed to have {expected}",
     "nothing was sent; if the change is meant, enrol with a new ledger file",
   ],
+  "level-unknown": [
+    "the stream {stream} has no level {given}; its levels: {known}",
+    "take one of these, or none for the stream's own epsilon and window",
+  ],
   "answer-malformed": [
     "the collector's answer ({what}) is {given}",
     "check that the address is that of an ldpstream collector",

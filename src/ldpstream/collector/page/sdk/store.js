@@ -9,7 +9,7 @@ import { randomBytes } from "./bytes.js";
 import { newMark, pageClock } from "./clock.js";
 import { LARGEST_NANO } from "./odds.js";
 import { DeviceError, LedgerUnusable } from "./problems.js";
-import { LATEST_MS, whole } from "./terms.js";
+import { LATEST_MS, whole } from "./wholes.js";
 
 export const FORMAT = 3;
 

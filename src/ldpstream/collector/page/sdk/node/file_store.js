@@ -15,7 +15,7 @@ import { basename, dirname, join } from "node:path";
 import { fromHex, toHex } from "../bytes.js";
 import { DeviceError, LedgerUnusable } from "../problems.js";
 import { Change, existing } from "../store.js";
-import { isObject } from "../terms.js";
+import { isObject } from "../wholes.js";
 import { bootClock } from "./boot_clock.js";
 import { lockFile } from "./file_lock.js";
 
