@@ -166,11 +166,11 @@ test("a successor is refused, and agreed to, for the same reasons", async () => 
   for (const { old, new: next, level, objection, agreed } of vectors.successors) {
     const [before, after] = [(await sdk.Terms.read(old)).atLevel(level), await sdk.Terms.read(next)];
     assert.equal(sdk.objection(before, after), objection, JSON.stringify(next));
-    const policies = [...sdk.ACCEPTANCES, { pins: [after.pin] }, floors].map((one) => new sdk.Policy(one));
+    const policies = [...sdk.ACCEPTANCES, { pins: [after.pin] }, floors].map((one) => sdk.Policy.read(one));
     if (agreed) assert.deepEqual(policies.map((one) => one.agrees(before, after)), agreed);
   }
   const policies = [{ accept: "always" }, { pins: ["x"] }, { leastEpsilon: -1 }, { longestWindow: 0.5 }];
-  for (const one of policies) assert.throws(() => new sdk.Policy(one), { code: "option" });
+  for (const one of policies) assert.throws(() => sdk.Policy.read(one), { code: "option" });
 });
 
 test("a notice is read with suspicion", () => {

@@ -54,6 +54,22 @@ function sameValues(one, other) {
   return one.labels.length === labels.length && one.labels.every((label, at) => label === labels[at]);
 }
 
+/**
+ * Return what labels of all terms before `next` are called in it, given what they were called in those that
+ * it follows. A label that it has keeps its own name.
+ * @param {Terms} old @param {Terms} next @param {Record<string, string>} renamed
+ * @returns {Record<string, string>}
+ */
+export function renamedBy(old, next, renamed) {
+  const names = next.succeeds?.labels;
+  if (!old.labels || !next.labels || !names) return renamed;
+  const called = new Map(old.labels.map((label, at) => [label, names[at]]));
+  const kept = new Set(next.labels);
+  const earlier = Object.entries(renamed).map(([label, now]) => [label, called.get(now) ?? now]);
+  const all = /** @type {[string, string][]} */ ([...earlier, ...called]);
+  return Object.fromEntries(all.filter(([label]) => !kept.has(label)));
+}
+
 /** How far an application lets its device go over to new terms by itself. */
 export const ACCEPTANCES = Object.freeze(["never", "same-labels", "not-looser"]);
 
@@ -63,26 +79,41 @@ export const ACCEPTANCES = Object.freeze(["never", "same-labels", "not-looser"])
  * none could be taken back.
  * @typedef {object} Agreement
  * @property {"never" | "same-labels" | "not-looser"} [accept]
- * @property {Iterable<string>} [pins] of terms that the application has agreed to, whatever `accept` says
+ * @property {readonly string[]} [pins] of terms that the application has agreed to, whatever `accept` says
  * @property {number} [leastEpsilon]
  * @property {number} [longestWindow] in timestamps
  */
+/**
+ * The same as it is stored.
+ * @typedef {{accept: string, pins: string[], leastEpsilonNano: number, longestWindow: number}} Agreed
+ */
+
+/** @type {Readonly<Agreed>} */
+export const NO_POLICY = Object.freeze({
+  accept: "never",
+  pins: [],
+  leastEpsilonNano: 0,
+  longestWindow: LONGEST_WINDOW,
+});
 
 export class Policy {
-  /** @param {Agreement | string} [given] or the value of `accept` alone */
-  constructor(given = {}) {
-    const agreement = typeof given === "string" ? { accept: given } : given;
+  /** @param {Readonly<Agreed>} [agreed] */
+  constructor(agreed = NO_POLICY) {
+    this.agreed = agreed;
+  }
+
+  /** @param {Agreement | string} given by the application; or the value of `accept` alone */
+  static read(given) {
+    const agreement = /** @type {Agreement} */ (typeof given === "string" ? { accept: given } : given);
     const { accept = "never", pins = [], leastEpsilon = 0, longestWindow = LONGEST_WINDOW } = agreement;
-    this.accept = accept;
-    this.pins = new Set(pins);
-    this.leastEpsilonNano = Math.ceil(leastEpsilon * NANO);
-    this.longestWindow = longestWindow;
+    const leastEpsilonNano = Math.ceil(leastEpsilon * NANO - 1e-6);
     refuseUnless(ACCEPTANCES.includes(accept), "accept", accept, `one of ${ACCEPTANCES.join(", ")}`);
-    refuseUnless([...this.pins].every(isPin), "pins", [...this.pins], "pins of 64 hex digits");
-    const [least, longest] = [this.leastEpsilonNano, this.longestWindow];
-    refuseUnless(whole(least, 0, LARGEST_NANO), "leastEpsilon", leastEpsilon, "a number from 0 to 32");
-    refuseUnless(whole(longest, 1, LONGEST_WINDOW), "longestWindow", longest, "a number of timestamps");
-    Object.freeze(this);
+    refuseUnless(pins.every(isPin), "pins", pins, "pins of 64 hex digits");
+    const expected = "a number from 0 to 32";
+    refuseUnless(whole(leastEpsilonNano, 0, LARGEST_NANO), "leastEpsilon", leastEpsilon, expected);
+    const isWindow = whole(longestWindow, 1, LONGEST_WINDOW);
+    refuseUnless(isWindow, "longestWindow", longestWindow, "a number of timestamps");
+    return new Policy({ accept, pins: [...pins], leastEpsilonNano, longestWindow });
   }
 
   /**
@@ -90,11 +121,12 @@ export class Policy {
    * @param {Terms} old @param {Terms} next
    */
   agrees(old, next) {
-    if (this.pins.has(next.pin)) return true;
+    const { accept, pins, leastEpsilonNano, longestWindow } = this.agreed;
+    if (pins.includes(next.pin)) return true;
     const { epsilonNano, window } = next.atLevel(old.level);
-    if (epsilonNano < this.leastEpsilonNano || window > this.longestWindow) return false;
-    if (this.accept === "same-labels") return sameValues(old, next) && next.other === old.other;
-    return this.accept === "not-looser";
+    if (epsilonNano < leastEpsilonNano || window > longestWindow) return false;
+    if (accept === "same-labels") return sameValues(old, next) && next.other === old.other;
+    return accept === "not-looser";
   }
 }
 

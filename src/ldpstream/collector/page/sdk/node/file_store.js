@@ -19,7 +19,7 @@ import { isObject } from "../wholes.js";
 import { bootClock } from "./boot_clock.js";
 import { lockFile } from "./file_lock.js";
 
-/** @typedef {import("../store.js").Memory} Memory */
+/** @typedef {import("../memory.js").Memory} Memory */
 /** @typedef {import("node:fs").BigIntStats} Stats */
 /** What is stored with each commit. @typedef {{atNs: string, inode: string, device: string, boot: string | null}} Stamp */
 
