@@ -85,15 +85,10 @@ export class Device {
 
   /** @param {number} id */
   #streamOf(id) {
-    if (this.#first.account.id === id) return this.#first;
-    const made = this.#streams.get(id) ?? this.#made(id);
-    this.#streams.set(id, made);
-    return made;
-  }
-
-  /** @param {number} id */
-  #made(id) {
-    return new Stream(new Account(this.wallet, id), new HeldValue(this.warn), this.io);
+    const known = this.#streams.get(id) ?? (this.#first.account.id === id ? this.#first : null);
+    const found = known ?? new Stream(new Account(this.wallet, id), new HeldValue(this.warn), this.io);
+    this.#streams.set(id, found);
+    return found;
   }
 
   #names() {
@@ -182,14 +177,36 @@ export class Device {
     return this.#only.leave(options);
   }
 
-  /** @returns {Promise<number | null>} */
-  async dueInMs() {
-    return this.#only.dueInMs();
+  // --- all streams -----------------------------------------------------------------------------------
+
+  /** @returns {readonly Stream[]} all streams; without any, the one that is still to come */
+  get #all() {
+    const { streams } = this;
+    return streams.length ? streams : [this.#first];
   }
 
-  /** @param {number} [wait] @param {AbortSignal} [signal] @returns {Promise<Heard>} */
+  /** @returns {Promise<number | null>} ms until the next report of any stream; null: one must be listened to */
+  async dueInMs() {
+    await this.wallet.load();
+    const due = await Promise.all(this.#all.map((stream) => stream.dueInMs()));
+    return due.reduce((one, other) => (one === null || other === null ? null : Math.min(one, other)));
+  }
+
+  /**
+   * Poll all streams of this device (`Stream.poll`), side by side: none waits for another's collector.
+   * @param {number} [wait] @param {AbortSignal} [signal] @returns {Promise<Heard>} what came of all of them
+   */
   async poll(wait, signal) {
-    return this.#only.poll(wait, signal);
+    await this.wallet.load();
+    const outcomes = await Promise.allSettled(this.#all.map((stream) => stream.poll(wait, signal)));
+    return outcomes.map(heardIn).reduce((one, other) => ({
+      stream: `${one.stream} ${other.stream}`,
+      serial: Math.max(one.serial, other.serial),
+      delivered: [...one.delivered, ...other.delivered],
+      undelivered: [...one.undelivered, ...other.undelivered],
+      refusals: [...one.refusals, ...other.refusals],
+      silences: [...one.silences, ...other.silences],
+    }));
   }
 
   /**
@@ -198,9 +215,7 @@ export class Device {
    * @param {(fault: DeviceError, stream: string) => unknown} [complain]
    */
   async run(signal, tell, complain) {
-    const { streams } = this;
-    const all = streams.length ? streams : [this.#first];
-    await Promise.all(all.map((stream) => stream.run(signal, tell, complain)));
+    await Promise.all(this.#all.map((stream) => stream.run(signal, tell, complain)));
   }
 
   /** Put on disk what can be, counts of refusals and how far own time has come; let go of the store. */
@@ -209,4 +224,10 @@ export class Device {
     for (const stream of all) await stream.account.close();
     await this.wallet.store.close();
   }
+}
+
+/** @param {PromiseSettledResult<Heard>} outcome */
+function heardIn(outcome) {
+  if (outcome.status === "rejected") throw outcome.reason;
+  return outcome.value;
 }
