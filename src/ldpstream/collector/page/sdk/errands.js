@@ -15,13 +15,15 @@ import { Terms } from "./terms.js";
 /** @typedef {import("./account.js").Account} Account */
 /** @typedef {import("./notice.js").Notice} Notice */
 
-/** For the request of an errand, on which no report may have to wait for long. */
-const PATIENCE_MS = 5000;
+/** For the request of an errand, on which no report may have to wait: ... */
+const LONGEST_PATIENCE_MS = 5000;
+/** ... and no longer than this part of a window, which begins with a report. */
+const PATIENCE_PER_SPAN = 1 / 4;
 /** How many pins that were declined are remembered: a collector may name any number. */
 const MOST_DECLINED = 16;
 
 export class Errands {
-  /** @type {string | null} */ #wanted = null;
+  /** @type {string | null} the successor that was named last */ #named = null;
   #renew = false;
   /** @type {string[]} */ #declined = [];
   #attempts = 0;
@@ -35,18 +37,17 @@ export class Errands {
 
   /** @param {Notice} notice what the answer to a report asks for */
   hear({ successor, renew }) {
-    this.#renew = renew;
-    this.#wanted = successor !== null && this.#isNews(successor) ? successor : null;
-    if (!this.#renew && this.#wanted === null) [this.#attempts, this.#notBeforeMs] = [0, -Infinity];
+    [this.#named, this.#renew] = [successor, renew];
+    if (!renew && successor === null) [this.#attempts, this.#notBeforeMs] = [0, -Infinity];
   }
 
-  /** @param {string} pin */
-  #isNews(pin) {
-    const { account } = this;
-    if (!account.id || this.#declined.includes(pin)) return false;
+  /** The pin of the successor that is to be fetched, if there is one, and it may be accepted. */
+  get #wanted() {
+    const [pin, { account }] = [this.#named, this];
+    if (pin === null || !account.id || this.#declined.includes(pin)) return null;
     const { policy, successor } = account.enrolment;
     const willing = policy.accept !== "never" || policy.pins.includes(pin);
-    return willing && !successor && pin !== account.enrolled.pin;
+    return willing && !successor && pin !== account.enrolled.pin ? pin : null;
   }
 
   /** Whether there is something to do, now. */
@@ -65,7 +66,8 @@ export class Errands {
     this.#attempts += 1;
     try {
       if (this.#renew) await this.#renewKey(signal);
-      if (this.#wanted !== null) await this.#fetch(this.#wanted, signal);
+      const pin = this.#wanted;
+      if (pin !== null) await this.#fetch(pin, signal);
     } catch (fault) {
       if (!(fault instanceof DeviceError)) throw fault;
       if (!signal?.aborted) await account.note(fault);
@@ -87,7 +89,7 @@ export class Errands {
 
   /** @param {string} pin @param {AbortSignal} [signal] */
   async #fetch(pin, signal) {
-    this.#wanted = null; // the next notice names it again
+    this.#named = null; // the next notice names it again
     const { account } = this;
     const path = termsPath(account.enrolled.stream, pin);
     const headers = await account.termsProof(pin);
@@ -106,8 +108,9 @@ export class Errands {
 
   /** @param {string} path @param {RequestInit} request @param {string} what @param {AbortSignal} [signal] */
   async #ask(path, request, what, signal) {
-    const { url } = this.account.enrolment;
-    const answer = await exchange(this.io.fetcher, url, path, request, PATIENCE_MS, signal);
+    const { enrolment, enrolled } = this.account;
+    const patienceMs = Math.min(LONGEST_PATIENCE_MS, enrolled.promise.span * PATIENCE_PER_SPAN);
+    const answer = await exchange(this.io.fetcher, enrolment.url, path, request, patienceMs, signal);
     if (answer.status !== 200 && answer.status !== 201) throw refusalIn(answer, what);
     return answer;
   }
