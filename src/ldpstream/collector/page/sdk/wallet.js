@@ -41,7 +41,7 @@ export class Wallet {
   /** @type {Memory} */ #memory = /** @type {any} */ (null);
   /** How often the memory was read, or written. */
   revision = 0;
-  /** @type {Map<string, Terms>} terms that were read, by their canonical JSON and level */
+  /** @type {Map<string, Map<string, Terms>>} terms that were read, by their canonical JSON and level */
   #terms = new Map();
 
   /** @param {import("./store.js").Store} store @param {import("./clock.js").Clock} clock @param {Source} source */
@@ -64,31 +64,43 @@ export class Wallet {
   /** Read the memory as it is now, and the terms in it: their pin is an asynchronous hash. */
   async load() {
     const { memory } = current(await this.store.load(), lookAt(this.clock));
-    for (const [canonical, level] of agreed(memory)) await this.#read(canonical, level);
+    for (const { terms, successor, level } of memory.enrolments) {
+      if (!this.#known(terms, level)) await this.#read(terms, level);
+      if (successor && !this.#known(successor.terms, level)) await this.#read(successor.terms, level);
+    }
     this.#recall(memory);
   }
 
   /** @param {string} canonical @param {string} level that the terms may not have */
   async #read(canonical, level) {
-    const key = keyOf(canonical, level);
-    if (this.#terms.has(key)) return;
     const terms = await Terms.read(JSON.parse(canonical));
-    if (terms.hasLevel(level)) this.#terms.set(key, terms.atLevel(level));
+    if (terms.hasLevel(level)) this.learn(terms.atLevel(level));
   }
 
   /** @param {Terms} terms that may be agreed on, at a level */
   learn(terms) {
-    this.#terms.set(keyOf(terms.canonical, terms.level), terms);
+    const levels = this.#terms.get(terms.canonical) ?? new Map();
+    this.#terms.set(terms.canonical, levels.set(terms.level, terms));
+  }
+
+  /** @param {string} canonical @param {string} level */
+  #known(canonical, level) {
+    return this.#terms.get(canonical)?.get(level);
+  }
+
+  /** @param {Enrolment} enrolment */
+  #isRead({ terms, successor, level }) {
+    return this.#known(terms, level) && (!successor || this.#known(successor.terms, level));
   }
 
   /** @param {Enrolment} enrolment @returns {Terms} at its level */
   termsOf({ terms, level }) {
-    return /** @type {Terms} */ (this.#terms.get(keyOf(terms, level)));
+    return /** @type {Terms} */ (this.#known(terms, level));
   }
 
   /** @param {Enrolment} enrolment @returns {Terms | null} those that the device has accepted, at its level */
   successorOf({ successor, level }) {
-    return successor && /** @type {Terms} */ (this.#terms.get(keyOf(successor.terms, level)));
+    return successor && /** @type {Terms} */ (this.#known(successor.terms, level));
   }
 
   /**
@@ -104,7 +116,7 @@ export class Wallet {
         if (memory !== change.memory) [change.memory, change.made] = [memory, true];
         if (!sound) change.vouchedFor = false;
         // Another page may have enrolled, or left, since: its terms must be read first.
-        if (!agreed(memory).every(([terms, level]) => this.#terms.has(keyOf(terms, level)))) {
+        if (!memory.enrolments.every((one) => this.#isRead(one))) {
           change.made = false;
           return null;
         }
@@ -303,7 +315,7 @@ export class Wallet {
     this.learn(terms);
     for (const { terms: canonical } of this.#memory.enrolments) {
       // Another level of terms that are known: of those of before, or of those that follow.
-      if (canonical !== terms.canonical) await this.#read(canonical, terms.level);
+      if (!this.#known(canonical, terms.level)) await this.#read(canonical, terms.level);
     }
     return this.change((change) => {
       const { memory } = change;
@@ -509,14 +521,6 @@ export class Wallet {
   }
 }
 
-/** @param {Memory} memory @returns {[string, string][]} all terms in it, with the level at which they bind */
-const agreed = ({ enrolments }) =>
-  enrolments.flatMap(({ terms, level, successor }) => {
-    /** @type {[string, string][]} */ const all = [[terms, level]];
-    if (successor) all.push([successor.terms, level]);
-    return all;
-  });
-
 /** @param {Memory} memory @returns {import("./ledger.js").Promised | undefined} the limit over all streams */
 export const inForce = ({ limits }) => limits.find(({ until }) => until === undefined);
 
@@ -525,9 +529,6 @@ const reservedIn = ({ enrolments }) => enrolments.reduce((sum, { reserveNano }) 
 
 /** @param {import("./memory.js").Entry} entry @returns {import("./ledger.js").Debit} */
 const debitOf = ({ ownMs, nano }) => [ownMs, nano];
-
-/** @param {string} canonical @param {string} level */
-const keyOf = (canonical, level) => `${level}\n${canonical}`;
 
 /** @param {Look} look by how much the wall clock is ahead of the steady one */
 const apart = ({ wallMs, steadyMs }) => wallMs - steadyMs;
