@@ -103,8 +103,9 @@ class Problem(Enum):
         "run it by hand to see why: ldpstream serve FILE",
     )
     TERMS_CHANGED = (
-        "stream {stream} is stored with {name} = {stored}, and the file says {given}",
-        "restore the old value, or give the stream a new name: devices have pinned its terms",
+        "{file}, line {line}: stream {stream} is stored with {name} = {stored}, and the file says"
+        " {given}{why}",
+        "restore the old value, which devices have pinned, or {fix}",
     )
     SLOTS_TOO_LATE = (
         "stream {stream} was begun without slots, by an earlier release",
@@ -152,6 +153,22 @@ class Problem(Enum):
         "{where} is there, and its master secret is not, in {file} or LDPSTREAM_MASTER_SECRET",
         "put the secret back there: without it every device must enrol anew, at a new store",
     )
+    MASTER_IN_ENVIRONMENT = (
+        "the master secret comes from LDPSTREAM_MASTER_SECRET, so no new one can be written",
+        "start every collector with another one in LDPSTREAM_NEW_MASTER_SECRET, then rotate",
+    )
+    ROTATION_UNDER_WAY = (
+        "keys of the master secret before this one are still good",
+        "end them first: ldpstream keys drop FILE",
+    )
+    NOTHING_TO_DROP = (
+        "there is no earlier master secret whose keys are good",
+        "nothing to do: see ldpstream keys status FILE",
+    )
+    DEVICES_LEFT = (
+        "devices may still use keys of the earlier master secret: {what}",
+        "wait until there are none, or drop it anyway: those devices must enrol again",
+    )
     CHAIN_BROKEN = (
         "stream {stream} is not as it was released: {what}",
         "restore a backup, or see all damage by: ldpstream audit store FILE "
@@ -177,6 +194,14 @@ class Problem(Enum):
         "send the same report again in {seconds} s",
     )
     REPORT_MAC = ("the MAC is wrong", "sign with the key received at enrolment")
+    KEY_ENDED = (
+        "the device's key is of a master secret that is no longer good",
+        "enrol the device again: its file and its ledger stay",
+    )
+    DEVICE_DENIED = (
+        "this device is on the stream's deny list",
+        "ask whoever runs the collector",
+    )
     REPORT_CONFLICT = (
         "this device has already sent a different report in this round",
         "retry with the same bytes only",
@@ -196,6 +221,15 @@ class Problem(Enum):
         "give the 64 hex digits of docs/protocol.md",
     )
     TOKEN = ("the {kind} token is missing or wrong", "send it as Authorization: Bearer <token>")
+    TOKEN_ENDED = (
+        "the enrolment token {name!r} {what}",
+        "ask whoever runs the collector for another one",
+    )
+    TOKEN_EXISTS = ("there is, or was, an enrolment token {name!r}", "give another name")
+    TOKEN_UNKNOWN = (
+        "there is no enrolment token {given!r} that can be revoked",
+        "list them: ldpstream tokens list FILE",
+    )
     RATE_LIMITED = ("{what} come too fast", "try again in {seconds} s")
     HTTP_SYNTAX = ("the request is not HTTP/1.1", "send a well-formed request")
     HEAD_TOO_LARGE = (
@@ -226,6 +260,18 @@ class Problem(Enum):
     TERMS_DIFFER = (
         "the terms offered have the pin {given}, and those agreed to have {expected}",
         "nothing was sent; if the change is meant, enrol with a new ledger file",
+    )
+    TERMS_ENDED = (
+        "reports under version {version} of the stream's terms were counted until t={t}",
+        "fetch the terms that follow them, and accept them; or enrol again",
+    )
+    TERMS_FORMAT = (
+        "the stream's terms have format {needed}, and the device reads up to {given}",
+        "update the program on the device, then enrol again",
+    )
+    TERMS_UNKNOWN = (
+        "the stream {stream} has no terms with this pin",
+        "give the pin that a notice names as the successor, or that of an enrolment",
     )
     LEVEL_UNKNOWN = (
         "the stream {stream} has no level {given}; its levels: {known}",
@@ -314,6 +360,10 @@ class Problem(Enum):
         "give a larger --target-error, a shorter window or fewer labels",
     )
     SLOTS_MECHANISM = ("selection slots is for lpu and lpf", "use open or roster")
+    LEVELS_MECHANISM = (
+        "levels of privacy are for lpu and lpf",
+        "use one of these or, in the laboratory, compare plpd, plpa, plpd+ and plpa+",
+    )
     OPTION = ("{option} is {given}", "give {expected}")
 
     def __init__(self, message: str, remedy: str) -> None:

@@ -27,7 +27,14 @@ class Crash(Exception):
 class DyingStore:
     """A proxy of a store, which raises `Crash` before or after the chosen change."""
 
-    CHANGES: tuple[str, ...] = ("create_stream", "open_round", "close_round", "tally", "release")
+    CHANGES: tuple[str, ...] = (
+        "create_stream",
+        "succeed",
+        "open_round",
+        "close_round",
+        "tally",
+        "release",
+    )
 
     def __init__(self, store: Store, die_at: int | None, *, after: bool) -> None:
         self._store = store

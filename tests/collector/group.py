@@ -26,6 +26,7 @@ from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.loading import open_round_of
 from ldpstream.collector.store.contract import Release, Round, RoundState
 from ldpstream.collector.store.postgres.store import PostgresStore
+from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.messages import reports_path
 from ldpstream.protocol.terms import Terms
 from tests.collector.driving import counts_of
@@ -200,6 +201,7 @@ class Crowd:
         stored = self.store.stream("a")
         assert stored is not None
         self.terms = Terms.read(stored.terms)
+        self.history = TermsHistory((self.terms,))
         self.keys = DeviceKeys(SECRETS.master, "a")
         self.random = random.Random(self.seed)
         self._thread = threading.Thread(target=self._live)
@@ -236,7 +238,7 @@ class Crowd:
                     first = self.asked.setdefault(one.name, one)
                     assert (one.asked, one.roster_size) == (first.asked, first.roster_size), one
                     if one.state is RoundState.OPEN and one.name not in self.counted:
-                        self.answer(open_round_of(self.config, self.terms, one))
+                        self.answer(open_round_of(self.config, self.history, one))
                 self.look()
                 self._stopping.wait(0.02)
         except BaseException as error:
@@ -336,7 +338,7 @@ class Crowd:
         reports = stored.support.reports
         assert len(counted) <= reports <= len(counted) + len(unsure - counted), stored.name
         if counted and not unsure - counted:
-            asking = open_round_of(self.config, self.terms, as_asked)
+            asking = open_round_of(self.config, self.history, as_asked)
             packed = b"".join(
                 Signer(n, self.keys).record(asking, report_of(asking, n)) for n in counted
             )
@@ -347,7 +349,7 @@ class Crowd:
         last = max([0, *(one.t for one in self.asked.values())])
         spent = np.zeros((last + self.config.window, self.size), np.int64)
         for one in self.asked.values():
-            mask = open_round_of(self.config, self.terms, one).asked_mask
+            mask = open_round_of(self.config, self.history, one).asked_mask
             spent[one.t, : len(mask)] += mask * one.epsilon_nano
         windows = [spent[t : t + self.config.window].sum(axis=0) for t in range(last + 1)]
         return int(np.max(windows))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldpstream.collector.config import Config, StreamConfig, parse
-from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.credentials.device_keys import DeviceKeys, StreamKeys
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.announcement import OpenRound
@@ -96,7 +96,7 @@ class Signer:
     """A device as far as the collector sees it: a number and a key."""
 
     number: int
-    keys: DeviceKeys
+    keys: DeviceKeys | StreamKeys
 
     def headers(self, asking: OpenRound, report: bytes) -> dict[str, str]:
         device = device_of(self.number)
@@ -116,9 +116,14 @@ class Signer:
 
 def report_of(asking: OpenRound, number: int) -> bytes:
     """What a device reports in a round: random, but the same at each call."""
-    random_of_round = random.Random(f"{asking.name} {number}")
     device = asking.collector.device
-    return device.encode(device.perturb(number % device.labels, _Source(random_of_round)))
+    source = source_of(f"{asking.name} {number}")
+    return device.encode(device.perturb(number % device.labels, source))
+
+
+def source_of(seed: str) -> _Source:
+    """Randomness that is the same for the same seed."""
+    return _Source(random.Random(seed))
 
 
 class _Source:

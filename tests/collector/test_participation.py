@@ -22,21 +22,21 @@ def round_at(t: int, nano: int, name: str = "publication") -> NewRound:
     ],
 )
 def test_reports_of_a_window_come_from_at_least_so_many_devices(nano: int, heard: int) -> None:
-    participation = Participation(epsilon_nano=12, window=3)
+    participation = Participation()
     for t in range(1, 6):
-        participation.add(round_at(t, nano), reports=100)
+        participation.add(round_at(t, nano), 100, epsilon_nano=12, window=3)
     assert participation.at(5) == heard
 
 
 def test_who_was_heard_before_the_window_is_missing_now() -> None:
-    participation = Participation(epsilon_nano=12, window=3)
-    participation.add(round_at(1, 12), reports=70)
+    participation = Participation()
+    participation.add(round_at(1, 12), 70, epsilon_nano=12, window=3)
     assert [participation.at(t) for t in (1, 3, 4)] == [70, 70, 0]
 
 
 def test_a_round_that_is_counted_again_after_a_crash_counts_once() -> None:
-    participation = Participation(epsilon_nano=12, window=3)
+    participation = Participation()
     for _ in range(2):
-        participation.add(round_at(1, 6, "dissimilarity"), reports=10)
-        participation.add(round_at(1, 6), reports=10)
+        participation.add(round_at(1, 6, "dissimilarity"), 10, epsilon_nano=12, window=3)
+        participation.add(round_at(1, 6), 10, epsilon_nano=12, window=3)
     assert participation.at(1) == 10

@@ -71,6 +71,7 @@ ROUTES = [
     for end in (
         "", "/devices", "/rounds", "/rounds/{round}/reports", "/rounds/{round}/batch", "/releases",
         "/feed", "/status", "/alerts", "/alerts/rules", "/alerts/rules/{rule_id}", "/share",
+        "/terms/{pin}",
     )
 ]  # fmt: skip
 
@@ -104,7 +105,9 @@ class World:
 
     def answer(self, method: str, path: str, name: str, **request: Any) -> tuple[Any, ...]:
         """Return all that a caller sees, with the name of the stream taken out."""
-        at = path.format(stream=name, round=ROUND, rule_id="0" * 16)
+        at = path.format(
+            stream=name, round=ROUND, rule_id="0" * 16, pin=self.service.streams[HIDDEN].terms.pin
+        )
         seen = self.client.request(method, at, follow_redirects=False, **request)
         headers = [(key, value.replace(name, "*")) for key, value in seen.headers.multi_items()]
         return seen.status_code, headers, seen.content.replace(name.encode(), b"*")

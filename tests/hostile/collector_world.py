@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.collector.config import StreamConfig
-from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.credentials.device_keys import StreamKeys
 from ldpstream.collector.intake.queue import IntakeQueue, StreamIntake, Submission
 from ldpstream.collector.reports.verdicts import Verdict
 from ldpstream.collector.rounds.announcement import Announcement, OpenRound
@@ -121,7 +121,7 @@ class World(Listener):
         self.config = config
         self.folder = Path(tempfile.mkdtemp(dir=memory_folder()))
         self.clock = JumpClock()
-        self.keys = DeviceKeys(MASTER, config.name)
+        self.keys = StreamKeys.of_master(MASTER, config.name)
         self.book = Book()
         self.lives = 0
         self.broken_disk = False
@@ -210,7 +210,7 @@ class World(Listener):
         packed = b"".join(one.record for one in messages)
         future: Any = None
         try:
-            verdicts = self.intake._take_in(
+            verdicts, _ = self.intake._take_in(
                 [Submission(asking, packed, len(messages), future, began=0.0, sender="")]
             )
         except Crash:

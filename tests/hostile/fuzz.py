@@ -24,7 +24,7 @@ from ldpstream.collector.alerts.webhook import check_url
 from ldpstream.collector.api.ingest import _mac
 from ldpstream.collector.api.limits import has_token
 from ldpstream.collector.config import parse
-from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.credentials.device_keys import StreamKeys
 from ldpstream.collector.intake.validation import validate
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict
@@ -36,6 +36,7 @@ from ldpstream.device.answers import read_key, read_object, refusal_in, retry_af
 from ldpstream.device.exchange import Address, Response
 from ldpstream.device.http1 import AnswerReader, BadAnswer
 from ldpstream.device.rounds import Announcement, Refused
+from ldpstream.domain import Domain
 from ldpstream.errors import MalformedReport, Mistake
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.numeric import Numeric
@@ -138,12 +139,15 @@ def numbers(numeric: Numeric) -> Target:
     return check
 
 
+TERMS = Terms("a", Domain.numbered(LABELS), EPSILON, 4, 10_000, 0, Oracle.GRR)
+
+
 @cache
-def _asking(oracle: Oracle) -> tuple[OpenRound, DeviceKeys, OpenSelection]:
+def _asking(oracle: Oracle) -> tuple[OpenRound, StreamKeys, OpenSelection]:
     collector = oracle.collector(LABELS, EPSILON)
     stored = new_round(report_bytes=collector.device.report_bytes)
-    keys = DeviceKeys(b"master secret of the tests", "a")
-    return OpenRound("a", "0" * 64, stored, collector, None), keys, OpenSelection(EPSILON, 4, 40)
+    keys = StreamKeys.of_master(b"master secret of the tests", "a")
+    return OpenRound(TERMS, stored, collector, None), keys, OpenSelection(EPSILON, 4, 40)
 
 
 def batches(data: st.DataObject) -> None:
@@ -151,7 +155,7 @@ def batches(data: st.DataObject) -> None:
     asking, keys, selection = _asking(data.draw(st.sampled_from(list(Oracle))))
     width = HEAD_BYTES + asking.stored.report_bytes
     rows = data.draw(st.lists(st.binary(min_size=width, max_size=width), min_size=1, max_size=40))
-    verdicts = validate(
+    verdicts, _ = validate(
         Records.of(b"".join(rows), asking.stored.report_bytes), asking, keys, selection
     )
     assert (verdicts == Verdict.MAC).all(), "nobody has signed this"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 
-from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.credentials.device_keys import StreamKeys
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger, Promise
@@ -25,7 +25,7 @@ class Crowd:
         self._ledgers = [Ledger((Promise(epsilon.nano, window),)) for _ in range(size)]
         self._source = SystemSource()
 
-    def records(self, asking: OpenRound, keys: DeviceKeys, first_place: int) -> Iterator[bytes]:
+    def records(self, asking: OpenRound, keys: StreamKeys, first_place: int) -> Iterator[bytes]:
         """Yield the signed records of those who answer; on a roster they start at `first_place`."""
         t, nano = asking.stored.t, asking.stored.epsilon_nano
         device = asking.collector.device

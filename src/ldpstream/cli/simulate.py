@@ -25,8 +25,20 @@ def command(
     mechanism: Annotated[
         str, typer.Option(help="one or more mechanisms, separated by commas; or all")
     ] = "all",
-    epsilon: Annotated[str, typer.Option(help="privacy budget of any window")] = "1",
-    window: options.Window = 20,
+    epsilon: Annotated[
+        str | None, typer.Option(help="privacy budget of any window; 1, unless there are levels")
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(help="length w of the window, in timestamps; 20, unless there are levels"),
+    ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option(
+            help="levels of privacy, for lpu, lpf and comparators: epsilon:window:share of the "
+            "users, separated by commas; correlated:SHARE at the end ties levels to values"
+        ),
+    ] = None,
     oracle: options.Oracle = "auto",
     variance: options.Variance = "corrected",
     pool: options.Pool = False,
@@ -43,7 +55,13 @@ def command(
         ),
     ] = False,
     persistence: options.Persistence = 0.0,
-    selection: options.Selection = "roster",
+    selection: Annotated[
+        str | None,
+        typer.Option(
+            help="how users come to report: roster (default), open, or slots (lpu and lpf only; "
+            "always with levels)"
+        ),
+    ] = None,
     repeats: options.Repeats = 1,
     seed: options.Seed = 0,
     plot: Annotated[
@@ -61,7 +79,9 @@ def command(
         need("--plot", "figures")
     stream = source.open(labels=labels, users=users, timestamps=timestamps, seed=seed)
     query = queries.query_of(mean, distribution)
-    chosen = mechanisms_named(mechanism)
+    chosen = mechanisms_named(mechanism) if levels is None else _with_levels(mechanism)
+    if levels is None:
+        epsilon, window = epsilon or "1", 20 if window is None else window
     results = []
     total = len(chosen) * repeats * stream.timestamps
     with progress(f"simulating {stream.name}", total) as advance:
@@ -79,6 +99,7 @@ def command(
                 query=query,
                 persistence=persistence,
                 selection=selection,
+                levels=levels,
                 repeats=repeats,
                 seed=seed,
                 progress=advance,
@@ -96,6 +117,16 @@ def command(
         if not intervals:
             said = "coverage: of intervals as of each release"
             print(f"{said}; --intervals gives those that hold now, and their coverage by kind")
+
+
+def _with_levels(text: str) -> tuple[str, ...]:
+    """Return the mechanisms of a list with commas; for "all", those that can have levels."""
+    from ldpstream.lab.personal import PERSONAL
+    from ldpstream.mechanisms.registry import names, takes_slots
+
+    if text == "all":
+        return (*filter(takes_slots, names()), *PERSONAL)
+    return mechanisms_named(text)
 
 
 def _readable(row: dict[str, object], *, intervals: bool) -> dict[str, object]:

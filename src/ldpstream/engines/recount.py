@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Protocol
 
 from ldpstream.collector.report_log.contract import ReportLog
@@ -12,14 +12,15 @@ from ldpstream.collector.report_log.counts import LogCounts, LogTally
 from ldpstream.collector.store.contract import Round
 from ldpstream.engines.counting import ShardCount, scatter
 from ldpstream.oracles.collector_half import Support
+from ldpstream.protocol.strata import ask_name
 
 
 @dataclass(frozen=True)
 class Retained:
     """A round of which the log still holds everything: `after` < sequence <= `end`.
 
-    A round is opened after the end of the one before it is in the log. So all of its reports are
-    between the two ends.
+    The rounds of an ask are opened after the ends of those of the ask before it are in the log. So
+    all of a round's reports are between those ends and its own.
     """
 
     stream: str
@@ -44,8 +45,13 @@ def retained(log: ReportLog, stream: str) -> list[Retained]:
     """Return the rounds that have ended and of which nothing has expired."""
     first = log.extent(stream).first
     ends = sorted(log.ends(stream, 0).items(), key=lambda one: one[1])
-    before = [("", 0), *ends] if first <= 1 else ends
-    return [Retained(stream, name, after, end) for (_, after), (name, end) in pairwise(before)]
+    asks = [list(ask) for _, ask in groupby(ends, key=lambda one: ask_name(one[0]))]
+    before = [[("", 0)], *asks] if first <= 1 else asks
+    return [
+        Retained(stream, name, earlier[-1][1], end)
+        for earlier, ask in pairwise(before)
+        for name, end in ask
+    ]
 
 
 def recount_here(log: ReportLog) -> Recount:

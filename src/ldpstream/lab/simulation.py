@@ -11,7 +11,9 @@ import numpy as np
 
 from ldpstream.arrays import Flags, Floats
 from ldpstream.errors import Mistake, Problem
+from ldpstream.lab.levelled import LevelledFleet, strata_of
 from ldpstream.lab.metrics import Metrics, measure, or_none
+from ldpstream.lab.personal import PERSONAL, PersonalFleet, PersonalNoise, build_personal
 from ldpstream.lab.selection import SELECTORS, Selector
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Tally
@@ -19,11 +21,10 @@ from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import RunOptions, Settings, WrittenOptions
-from ldpstream.numeric import Numeric
-from ldpstream.oracles import Oracle
 from ldpstream.privacy.accountant import Accountant
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Selection
+from ldpstream.streams.correlated import correlated
 from ldpstream.streams.persistent import persistent
 from ldpstream.streams.stream import Snapshot, Stream
 
@@ -140,7 +141,8 @@ class Simulation:
 
     stream: str
     mechanism: str
-    oracle: Oracle | Numeric
+    oracle: str
+    """The oracle of the reports; with levels, the oracles of all of them."""
     settings: Settings
     timestamps: int
     runs: tuple[Run, ...]
@@ -155,9 +157,10 @@ class Simulation:
         return {
             "stream": self.stream,
             "mechanism": self.mechanism,
-            "oracle": self.oracle.value,
+            "oracle": self.oracle,
             "epsilon": float(self.settings.epsilon),
             "window": self.settings.window,
+            **({"levels": str(self.settings.levels)} if self.settings.levels else {}),
             "users": self.settings.users,
             "timestamps": self.timestamps,
             "labels": self.settings.labels,
@@ -168,11 +171,58 @@ class Simulation:
 
 
 def settings_of(
-    stream: Stream, epsilon: Epsilon | float | str, window: int, options: RunOptions
+    stream: Stream,
+    epsilon: Epsilon | float | str | None,
+    window: int | None,
+    options: RunOptions,
 ) -> Settings:
-    """Return the settings of a run on this stream, checked."""
-    persistent(stream, options.persistence)
-    return options.at(len(stream.domain), stream.users, Epsilon.of(epsilon), window)
+    """Return the settings of a run on this stream, checked.
+
+    Without an epsilon or a window, they are those of the strictest level.
+    """
+    for name, given in (("epsilon", epsilon), ("window", window)):
+        if given is None and options.levels is None:
+            raise Mistake(Problem.OPTION, option=name, given=None, expected="one, or levels")
+    if options.levels is not None:
+        epsilon = options.levels.epsilon if epsilon is None else epsilon
+        window = options.levels.window if window is None else window
+    assert epsilon is not None
+    assert window is not None
+    settings = options.at(len(stream.domain), stream.users, Epsilon.of(epsilon), window)
+    population_of(stream, settings)
+    return settings
+
+
+def population_of(stream: Stream, settings: Settings) -> Stream:
+    """Return the stream with users who persist, or whose level goes with their value."""
+    levels = settings.levels
+    if levels is None or not levels.correlation:
+        return persistent(stream, settings.persistence)
+    sizes = tuple(levels.sizes(stream.users).tolist())
+    return correlated(stream, sizes, levels.correlation)
+
+
+def built(mechanism: str, settings: Settings) -> Mechanism:
+    """Return the mechanism of that name, or the comparator of levels, at t = 0."""
+    name = mechanism.lower()
+    return build_personal(name, settings) if name in PERSONAL else build(name, settings)
+
+
+def fleet_of(mechanism: Mechanism, settings: Settings, rng: np.random.Generator) -> Respondents:
+    """Return the fleet that this mechanism was built for, with all that the settings say of it."""
+    if settings.levels is None:
+        return Fleet.of(mechanism, rng, settings.selection)
+    if isinstance(mechanism.noise, PersonalNoise):
+        return PersonalFleet(mechanism.noise, mechanism.window, settings.levels, rng)
+    return LevelledFleet(settings, settings.levels, rng)
+
+
+def oracle_of(mechanism: Mechanism, settings: Settings) -> str:
+    """Return the oracle of a run's reports; those of several levels are joined by a +."""
+    if settings.levels is None or isinstance(mechanism.noise, PersonalNoise):
+        return mechanism.noise.oracle.value
+    oracles = [one.noise.oracle.value for one in strata_of(settings, settings.levels)]
+    return "+".join(dict.fromkeys(oracles))
 
 
 def check_repeats(repeats: int, seed: int) -> None:
@@ -186,8 +236,8 @@ def simulate(
     stream: Stream,
     mechanism: str,
     *,
-    epsilon: Epsilon | float | str,
-    window: int,
+    epsilon: Epsilon | float | str | None = None,
+    window: int | None = None,
     repeats: int = 1,
     seed: int = 0,
     progress: Progress | None = None,
@@ -203,16 +253,16 @@ def simulate(
     settings = settings_of(stream, epsilon, window, RunOptions.read(**options))
     check_repeats(repeats, seed)
     started = time.perf_counter()
-    source, runs = persistent(stream, settings.persistence), []
+    source, runs = population_of(stream, settings), []
     for sequence in np.random.SeedSequence(seed).spawn(repeats):
-        built = build(mechanism, settings)
+        one = built(mechanism, settings)
         rng = np.random.default_rng(sequence)
-        fleet = Fleet.of(built, rng, settings.selection)
-        runs.append(run(source, built, rng, progress, fleet, settings.query))
+        fleet = fleet_of(one, settings, rng)
+        runs.append(run(source, one, rng, progress, fleet, settings.query))
     return Simulation(
         stream.name,
         mechanism,
-        built.noise.oracle,
+        oracle_of(one, settings),
         settings,
         stream.timestamps,
         tuple(runs),

@@ -14,10 +14,11 @@ import numpy as np
 from ldpstream.lab import fingerprint
 from ldpstream.lab.central import CENTRAL, LAPLACE, TrustedFleet, build_central
 from ldpstream.lab.metrics import events, roc
-from ldpstream.lab.simulation import Fleet, Run, run
+from ldpstream.lab.personal import PERSONAL, build_personal
+from ldpstream.lab.simulation import Run, fleet_of, oracle_of, population_of, run
+from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.registry import Recipe, recipe
 from ldpstream.mechanisms.settings import Settings
-from ldpstream.streams.persistent import persistent
 from ldpstream.streams.stream import Stream
 
 Figures: TypeAlias = dict[str, Any]
@@ -32,7 +33,8 @@ class Task:
     """Fingerprint of the stream: of its content, not of its name."""
     mechanism: str
     recipe: Recipe | None
-    """How to build the mechanism, as a worker's registry may not know it; None for CENTRAL."""
+    """How to build the mechanism, as a worker's registry may not know it; None for CENTRAL and
+    PERSONAL."""
     settings: Settings
     seed: int
     repeat: int
@@ -75,10 +77,16 @@ class Task:
 
     def check(self) -> None:
         """Refuse now what would be refused at run time: too few users, too little budget."""
-        if self.recipe is None:
+        if self.mechanism in CENTRAL:
             build_central(self.mechanism, self.settings, self.generator())
         else:
-            self.recipe.build(self.settings)
+            self.build()
+
+    def build(self) -> Mechanism:
+        """Return the mechanism, if it is not one of CENTRAL."""
+        if self.recipe is None:
+            return build_personal(self.mechanism, self.settings)
+        return self.recipe.build(self.settings)
 
 
 def task(
@@ -86,7 +94,7 @@ def task(
 ) -> Task:
     """Return the task of a named mechanism on a stream."""
     name = mechanism.lower()
-    made_of = None if name in CENTRAL else recipe(name)
+    made_of = None if name in CENTRAL or name in PERSONAL else recipe(name)
     return Task(stream.fingerprint, name, made_of, settings, seed, repeat)
 
 
@@ -94,14 +102,14 @@ def perform(task: Task, stream: Stream) -> Figures:
     """Run a task on its stream; return the figures."""
     started = time.perf_counter()
     rng = task.generator()
-    stream = persistent(stream, task.settings.persistence)
-    if task.recipe is None:
+    stream = population_of(stream, task.settings)
+    if task.mechanism in CENTRAL:
         central = build_central(task.mechanism, task.settings, rng)
         oracle, done = LAPLACE, run(stream, central, rng, fleet=TrustedFleet(central.division))
     else:
-        mechanism = task.recipe.build(task.settings)
-        oracle = mechanism.noise.oracle.value
-        fleet = Fleet.of(mechanism, rng, task.settings.selection)
+        mechanism = task.build()
+        oracle = oracle_of(mechanism, task.settings)
+        fleet = fleet_of(mechanism, task.settings, rng)
         done = run(stream, mechanism, rng, fleet=fleet, query=task.settings.query)
     return {
         "oracle": oracle,

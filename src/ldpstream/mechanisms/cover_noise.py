@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -42,6 +42,9 @@ class CoverNoise(PureNoise):
     @property
     def labels(self) -> int:
         return self.cells - 1 + self.width
+
+    def among(self, population: int) -> CoverNoise:
+        return replace(self, population=population)
 
     def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
         """Return V at the covers of the last release less their noise; covers sum to `width`."""

@@ -18,6 +18,7 @@ from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.filter import Filter
 from ldpstream.refine.intervals import hull, normal_interval
 from ldpstream.refine.packing import pack, unpack
+from ldpstream.refine.relabelling import Relabelling
 
 
 class Observed(Mechanism):
@@ -29,11 +30,16 @@ class Observed(Mechanism):
     """
 
     def __init__(
-        self, inner: Mechanism, consistency: Consistency, reshuffle: int | None = None
+        self,
+        inner: Mechanism,
+        consistency: Consistency,
+        reshuffle: int | None = None,
+        returns_after: int | None = None,
     ) -> None:
         super().__init__(inner.division, inner.noise, pool=inner.pool, consistency=consistency)
         self.inner = inner
-        fleet = Fleet(inner.noise.population, inner.returns_after, reshuffle)
+        returns_after = returns_after or inner.returns_after
+        fleet = Fleet(inner.noise.population, returns_after, reshuffle)
         self.filter = Filter(inner.noise.labels, fleet)
         self.carried: Carried | None = None
         """The last publication."""
@@ -45,8 +51,11 @@ class Observed(Mechanism):
         if heard:
             self.filter.pass_time(elapsed - 1)
             measured = pooled_tally(heard)
-            sampled = sampling(measured.reports, self.noise.population)
-            self.filter.update(measured.estimate, measured.variance, sampled)
+            sampled = measured.sampled
+            if sampled is None:
+                sampled = sampling(measured.reports, self.noise.population)
+            lasting = measured.lasting
+            self.filter.update(measured.estimate, measured.variance - lasting, sampled, lasting)
         else:
             self.filter.pass_time(elapsed)
         judged = self.judge(release, heard)
@@ -88,8 +97,10 @@ class Observed(Mechanism):
         """Return the tally with its variance at the frequencies known so far.
 
         The tally's own variance rests on its own estimate: a bin that came out low by chance would
-        seem more certain than it is.
+        seem more certain than it is. That of combined strata is computed so already.
         """
+        if tally.sampled is not None:
+            return tally
         variance = self.noise.bin_variance(ask.epsilon, tally, self.filter.estimate)
         return Tally(tally.estimate, variance, tally.reports)
 
@@ -116,6 +127,22 @@ class Observed(Mechanism):
             low, high = map(unpack, saved["bounds"])
             release = replace(self.state.release, bounds=(low, high))
             self.state = replace(self.state, release=release)
+
+    def _adopt(self, saved: dict[str, Any], move: Relabelling) -> list[str]:
+        anew = self._adopt_state(saved, move) + self.inner._adopt(saved, move)
+        known = saved.get("filter", {"labels": len(move.targets)})
+        self.filter.adopt(known | {"clock": saved["t"]}, move)
+        if "filter" not in saved:
+            return [*anew, "the filter: the mechanism of before had none"]
+        carried = saved.get("carried")
+        self.carried = Carried.restored(carried).relabelled(move, self.filter) if carried else None
+        if saved.get("bounds"):
+            low, high = map(unpack, saved["bounds"])
+            wide = replace(Release.from_json(saved["release"]), bounds=(low, high))
+            self.state = replace(self.state, release=wide.relabelled(move))
+        if saved["window"] != self.window and self.inner.returns_after:
+            return [*anew, f"the cohorts: window {saved['window']} became {self.window}"]
+        return anew
 
 
 class Filtered(Observed):

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +26,9 @@ class MeanNoise:
     population: int
     rule: VarianceRule
     labels: int = 1
+
+    def among(self, population: int) -> MeanNoise:
+        return replace(self, population=population)
 
     def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
         collector = self._collector(epsilon)

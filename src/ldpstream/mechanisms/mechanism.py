@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.division import Division
-from ldpstream.mechanisms.memory import check_pattern, restore_memory, save_memory
+from ldpstream.mechanisms.memory import check_pattern, has_arrays, restore_memory, save_memory
 from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally, pooled_tally
 from ldpstream.mechanisms.noise import Noise
 from ldpstream.refine.consistency import Consistency, consistent
+from ldpstream.refine.relabelling import Relabelling
 
 Step: TypeAlias = Generator[Ask, Tally, Release]
 
@@ -147,7 +148,7 @@ class Mechanism(ABC):
         return {} if pattern is None else {"memory": save_memory(self.memory, pattern)}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Restore a state that `save` returned, here or in another process."""
+        """Restore a state that `save` returned under the same terms, here or elsewhere."""
         expected = self.save()
         for name in ("allocation", "division", "window", "total", "epsilon", "labels"):
             if saved[name] != expected[name]:
@@ -163,6 +164,67 @@ class Mechanism(ABC):
             Release.from_json(saved["release"]),
             tuple(Publication(t, amount) for t, amount in saved["publications"]),
         )
+
+    def adopt(self, saved: dict[str, Any], move: Relabelling | None = None) -> tuple[str, ...]:
+        """Go on from a state that was saved under other terms; return what begins anew, in words.
+
+        Labels may have changed (`move`), and epsilon, window, oracle, population and mechanism too.
+        Timestamps, releases and all that a filter knows go on. So do the publications that were
+        asked for, in whole units, as long as the same resource is divided: whoever reported then
+        has still spent it. Without a change this is `restore`.
+        """
+        before, now = saved["labels"], self.noise.labels
+        if move is None:
+            move = Relabelling.same(now) if before == now else Relabelling.unrelated(before, now)
+        if (len(move.targets), move.labels) != (before, now):
+            raise Mistake(
+                Problem.STATE_MISMATCH,
+                found=f"labels {before}",
+                expected=f"labels {len(move.targets)} that became {now}",
+            )
+        return tuple(dict.fromkeys(self._adopt(saved, move)))
+
+    def _adopt(self, saved: dict[str, Any], move: Relabelling) -> list[str]:
+        saved = saved.get("inner", saved)
+        return self._adopt_state(saved, move) + self._adopt_memory(saved, move)
+
+    def _adopt_state(self, saved: dict[str, Any], move: Relabelling) -> list[str]:
+        division, anew = type(self.division).__name__, []
+        publications = tuple(
+            Publication(t, min(amount, self.division.total)) for t, amount in saved["publications"]
+        )
+        if saved["division"] != division:
+            publications = ()
+            anew.append(f"the publications: {saved['division']} became {division}")
+        if move.new.all():
+            anew.append("the releases: no label is left of those of before")
+        release = Release.from_json(saved["release"]).relabelled(move)
+        self.state = State(saved["t"], release, publications)
+        return anew
+
+    def _adopt_memory(self, saved: dict[str, Any], move: Relabelling) -> list[str]:
+        self.memory = pattern = self.first_memory()
+        if pattern is None:
+            return []
+        if saved["allocation"] == type(self).__name__:
+            carried = self.carry_memory(saved.get("memory"), move)
+            if carried is not None:
+                self.memory = carried
+                return []
+        return [f"the memory of {type(self).__name__}"]
+
+    def carry_memory(self, saved: Any, move: Relabelling) -> Any:
+        """Return what a memory, as it was saved, means under other labels; None: nothing.
+
+        A memory with arrays is carried over if the labels stay: a subclass may know how to do more.
+        """
+        pattern = self.first_memory()
+        if not move.is_same and has_arrays(pattern):
+            return None
+        try:
+            return restore_memory(saved, pattern)
+        except Mistake:
+            return None
 
 
 def drive(step: Step, answer: Callable[[Ask], Tally]) -> Release:

@@ -52,6 +52,11 @@ def restore_memory(saved: Any, pattern: Any) -> Any:
     return replace(pattern, **{name: _fitting(name, saved[name], first[name]) for name in first})
 
 
+def has_arrays(memory: Any) -> bool:
+    """Return whether a memory has arrays, whose meaning depends on the labels."""
+    return any(map(_is_array, _values(memory).values()))
+
+
 def _fitting(name: str, saved: Any, first: Any) -> Any:
     """Return the saved value if it is of the same kind as the first one; refuse any other."""
     if _is_array(first):

@@ -13,6 +13,7 @@ from ldpstream.arrays import Floats
 from ldpstream.oracles.collector_half import Pure, Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.intervals import hull, normal_interval
+from ldpstream.refine.relabelling import Relabelling
 
 
 class Purpose(StrEnum):
@@ -38,6 +39,12 @@ class Tally:
     estimate: Floats
     variance: Floats
     reports: int
+    sampled: float | None = None
+    """Of the variance at a frequency f, `sampled` f(1-f) is due to who was asked. It is set where a
+    tally combines strata (`strata.py`), whose variance holds as it stands; None means that all
+    reports are one sample of the fleet, of one epsilon."""
+    lasting: Floats | float = 0.0
+    """The part of the variance that the next tallies will share: no filter averages it out."""
 
     @classmethod
     def of(cls, collector: Pure, support: Support, population: int) -> Tally:
@@ -68,6 +75,8 @@ def pooled_tally(tallies: Sequence[Tally]) -> Tally:
     The weights are the same for all bins: a bin's own variance is known only through its estimate,
     and weighting by that would favour low estimates.
     """
+    if len(tallies) == 1:
+        return tallies[0]
     weights = np.array([1 / tally.variance.mean() for tally in tallies])
     weights /= weights.sum()
     return Tally(
@@ -107,6 +116,15 @@ class Release:
     def unknown(cls, bins: int) -> Release:
         """Return r_0 of the algorithms: zeros, before anything was published."""
         return cls(0, np.zeros(bins), np.ones(bins), fresh=False)
+
+    def relabelled(self, move: Relabelling) -> Release:
+        """Return the release by other labels; of new ones it says that nothing is known."""
+        bounds = self.bounds and (
+            move.summed(self.bounds[0]),
+            np.minimum(move.summed(self.bounds[1], 1.0), 1.0),
+        )
+        values, variance = move.summed(self.values), move.summed(self.variance, 1.0)
+        return replace(self, values=values, variance=variance, bounds=bounds)
 
     def to_json(self) -> dict[str, Any]:
         low, high = self.interval

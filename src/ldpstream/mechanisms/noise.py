@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -71,6 +71,10 @@ class Noise(Protocol):
     @property
     def population(self) -> int: ...
 
+    def among(self, population: int) -> Noise:
+        """Return the noise of the same reports in a fleet of another size."""
+        ...
+
     def expected(self, epsilon: Epsilon, reports: int, evidence: Evidence) -> float:
         """Return V(epsilon, reports): a tally's expected squared error, averaged over its bins."""
         ...
@@ -120,6 +124,9 @@ class NoiseModel(PureNoise):
     labels: int
     population: int
     rule: VarianceRule
+
+    def among(self, population: int) -> NoiseModel:
+        return replace(self, population=population)
 
     def variance(self, epsilon: Epsilon, reports: int, concentration: float) -> float:
         """Return V for a histogram whose squared frequencies sum to `concentration`."""

@@ -47,7 +47,7 @@ class Recipe:
     def build(self, settings: Settings) -> Mechanism:
         """Return the mechanism, at t = 0."""
         if settings.selection is Selection.SLOTS and not self.takes_slots:
-            raise Mistake(Problem.SLOTS_MECHANISM)
+            raise Mistake(Problem.LEVELS_MECHANISM if settings.levels else Problem.SLOTS_MECHANISM)
         division = self.division(settings.epsilon, settings.users, settings.window)
         noise = settings.query.noise(settings, _even_share(settings, division))
         consistency = settings.query.consistency(settings.consistency or self._usual_consistency)
@@ -55,7 +55,7 @@ class Recipe:
             return self.allocation(division, noise, pool=settings.pool, consistency=consistency)
         listener = Filtered if self.filtered else Observed
         inner = self.allocation(division, noise, pool=settings.pool)
-        return listener(inner, consistency, settings.reshuffle)
+        return listener(inner, consistency, settings.reshuffle, settings.returns_after)
 
     @property
     def _usual_consistency(self) -> Consistency:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TypedDict, Unpack
 
 from ldpstream.domain import check_labels
 from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.levels import Level, Levels
 from ldpstream.mechanisms.noise import VarianceRule
-from ldpstream.mechanisms.queries import HISTOGRAM, Query
+from ldpstream.mechanisms.queries import HISTOGRAM, DistributionQuery, Query
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
@@ -26,7 +27,8 @@ class WrittenOptions(TypedDict, total=False):
     intervals: bool
     query: Query
     persistence: float
-    selection: Selection | str
+    selection: Selection | str | None
+    levels: Levels | str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,8 @@ class RunOptions:
     """The share of the simulated users who keep their values (`streams/persistent.py`)."""
     selection: Selection = Selection.ROSTER
     """How the simulated users come to report (`lab/selection.py`)."""
+    levels: Levels | None = None
+    """The levels of privacy that the simulated users have; None means one for everybody."""
 
     @classmethod
     def read(cls, **written: Unpack[WrittenOptions]) -> RunOptions:
@@ -57,7 +61,8 @@ class RunOptions:
         <Oracle.OUE: 'oue'>
         """
         oracle, query = written.get("oracle", "auto"), written.get("query", HISTOGRAM)
-        consistency = written.get("consistency")
+        consistency, levels = written.get("consistency"), written.get("levels")
+        usual = Selection.ROSTER if levels is None else Selection.SLOTS
         return RunOptions(
             oracle=None if oracle == "auto" else query.oracle(oracle),
             variance=VarianceRule(written.get("variance", VarianceRule.CORRECTED)),
@@ -66,7 +71,8 @@ class RunOptions:
             intervals=written.get("intervals", False),
             query=query,
             persistence=float(written.get("persistence", 0.0)),
-            selection=_selection(written.get("selection", Selection.ROSTER)),
+            selection=_selection(written.get("selection") or usual),
+            levels=None if levels is None else Levels.read(levels),
         )
 
     def columns(self) -> dict[str, object]:
@@ -75,7 +81,9 @@ class RunOptions:
 
     def at(self, labels: int, users: int, epsilon: Epsilon, window: int) -> Settings:
         """Return the settings of a run with these options."""
-        return Settings(labels, users, epsilon, window, **{n: getattr(self, n) for n in OPTIONS})
+        again = None if self.levels is None else self.levels.return_period
+        options = {name: getattr(self, name) for name in OPTIONS}
+        return Settings(labels, users, epsilon, window, returns_after=again, **options)
 
 
 OPTIONS = tuple(field.name for field in fields(RunOptions))
@@ -93,12 +101,42 @@ class Settings(RunOptions):
     reshuffle: int | None = None
     """The timestamps after which users are dealt into other groups, if the selection does so."""
 
+    returns_after: int | None = None
+    """The timestamps after which the same users report again, where it is not the window but
+    follows from several (`strata.return_period`)."""
+
     def __post_init__(self) -> None:
         check_labels(self.labels)
         if self.window < 1:
             raise Mistake(Problem.WINDOW_RANGE, given=self.window)
         if self.users < 1:
             raise Mistake(Problem.TOO_FEW_USERS, users=self.users, window=self.window, needed=1)
+        if self.levels is not None:
+            self._check_levels(self.levels)
+
+    def _check_levels(self, levels: Levels) -> None:
+        levels.sizes(self.users)
+        strictest = f"{levels.epsilon} and {levels.window}"
+        if (self.epsilon, self.window) != (levels.epsilon, levels.window):
+            _refuse_with_levels(
+                "epsilon and window", f"{self.epsilon} and {self.window}", strictest
+            )
+        if self.selection is not Selection.SLOTS:
+            _refuse_with_levels("selection", self.selection, Selection.SLOTS)
+        if isinstance(self.query, DistributionQuery):
+            _refuse_with_levels("the query", self.query, "a histogram or a mean")
+        if levels.correlation and self.persistence:
+            _refuse_with_levels("persistence", self.persistence, "0 if they are correlated")
+
+    def at_level(self, level: Level) -> Settings:
+        """Return the settings of a stream in which everybody has this level."""
+        return replace(
+            self, epsilon=level.epsilon, window=level.window, levels=None, returns_after=None
+        )
+
+
+def _refuse_with_levels(option: str, given: object, expected: str) -> None:
+    raise Mistake(Problem.OPTION, option=f"{option} with levels", given=given, expected=expected)
 
 
 def _selection(written: str) -> Selection:

@@ -68,6 +68,17 @@ def comes_earlier(slot: int, before: Any, window: int) -> Any:
     return (slot - 1) % window < (before - 1) % window
 
 
+def turn_share(window: int, t: int) -> float:
+    """Return the expected share of all devices whose turn timestamp t is.
+
+    >>> turn_share(20, 5), turn_share(20, 16 * 20 + 5)
+    (0.05, 0.0125)
+    """
+    if not begins_epoch(t, window):
+        return 1 / window
+    return ((t - 1) % window + 1) / window**2
+
+
 def next_turn(key: bytes, window: int, t: int) -> int:
     """Return the first timestamp of the device from t on; t is at least 1."""
     while True:

@@ -18,12 +18,17 @@ from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.names import whole
 
+STANDARD = "standard"
+"""What people read in place of the empty name of a stream's own level."""
 MOST_LEVELS = 16
 LATEST_VERSION = 1 << 31
 LEVEL_NAME = "1 to 16 of a-z and 0-9, the first of them a letter, and no v with digits only"
 
 _LEVEL = re.compile(r"(?!v[0-9]+$)[a-z][a-z0-9]{0,15}")
 _PIN = re.compile(r"[0-9a-f]{64}")
+_ROUND = re.compile(
+    r"[0-9]{1,16}-[a-z]+(?:-[0-9]+)?(?:-v([2-9]|[1-9][0-9]{1,9}))?(?:-([a-z][a-z0-9]{0,15}))?"
+)
 
 
 def is_level_name(name: object) -> bool:
@@ -43,6 +48,25 @@ def is_pin(pin: object) -> bool:
 def stratum_suffix(version: int, level: str) -> str:
     """Return the end of the names of a stratum's rounds; it is empty for the first terms."""
     return (f"-v{version}" if version > 1 else "") + (f"-{level}" if level else "")
+
+
+def stratum_in(round_name: str) -> tuple[int, str] | None:
+    """Return the version of the terms and the level that a round is for; None if it has no name.
+
+    >>> stratum_in("7-publication"), stratum_in("7-publication-v2-careful")
+    ((1, ''), (2, 'careful'))
+    """
+    found = _ROUND.fullmatch(round_name)
+    return None if found is None else (int(found[1] or 1), found[2] or "")
+
+
+def ask_name(round_name: str) -> str:
+    """Return the name of a round without its stratum: all rounds of one ask share it.
+
+    >>> ask_name("7-publication-v2-careful")
+    '7-publication'
+    """
+    return round_name.removesuffix(stratum_suffix(*(stratum_in(round_name) or (1, ""))))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from ldpstream.arrays import Floats
 from ldpstream.refine.filter import Filter
 from ldpstream.refine.intervals import normal_variance
 from ldpstream.refine.packing import pack, unpack
+from ldpstream.refine.relabelling import Relabelling
 
 
 @dataclass(frozen=True)
@@ -60,3 +61,12 @@ class Carried:
     @classmethod
     def restored(cls, saved: dict[str, Any]) -> Carried:
         return cls(**{name: unpack(array) for name, array in saved.items()})
+
+    def relabelled(self, move: Relabelling, smooth: Filter) -> Carried:
+        """Return it by other labels, which `smooth` has already; nothing is known of new ones."""
+        return Carried(
+            move.summed(self.values, smooth.estimate),
+            move.summed(self.variance, 1.0),
+            move.summed(self.estimate, smooth.estimate),
+            move.summed(self.spread, 1.0),
+        )

@@ -12,6 +12,7 @@ from ldpstream.refine.levels import log_density
 from ldpstream.refine.linear import HARMONICS
 from ldpstream.refine.packing import rounded
 from ldpstream.refine.periods import PeriodFinder
+from ldpstream.refine.relabelling import Relabelling
 
 SETTLED = np.array([0.0, 0.25, 0.5, 0.75, 1.0])[:, None]
 """Shares of the fleet that may keep their values from one window to the next."""
@@ -73,6 +74,8 @@ class Cohorts:
         self.clock = 0
         self._means = np.zeros((window, labels))
         self._rounds = np.zeros(window)
+        self._since = np.full(labels, -np.inf)
+        """When each label came, by the clock, if it was not there from the start."""
         self._evidence = np.log(SETTLED_PRIOR)
         self._confirmed = False
         """Whether the truth has a season of w timestamps."""
@@ -92,6 +95,12 @@ class Cohorts:
     def turn(self) -> int:
         """The cohort whose turn it is."""
         return self.clock % len(self._means)
+
+    @property
+    def _rounds_before(self) -> Floats:
+        """The rounds in which this cohort could report each label, before this one."""
+        before: Floats = np.floor((self.clock - 1 - self._since) / len(self._means))
+        return before
 
     @property
     def settled(self) -> float:
@@ -122,7 +131,7 @@ class Cohorts:
 
     def _hypotheses(self, sampling: Floats, noise: Floats, spread: Floats) -> tuple[Floats, Floats]:
         """Return offset and explained variance for each share of the fleet that may be settled."""
-        rounds = self._rounds[self.turn]
+        rounds = np.minimum(self._rounds[self.turn], self._rounds_before)
         offset = SETTLED * sampling
         certain = rounds * offset / (rounds * offset + np.maximum(spread - offset, 0) + 1e-300)
         kernel, kept = self._kernel(float(np.mean(1 - noise / spread)))
@@ -192,7 +201,8 @@ class Cohorts:
         self._evidence -= self._evidence.max()
         turn, counts = self.turn, float(np.mean(noise / spread))
         self._rounds[turn] = min(self._rounds[turn] + counts, MOST_ROUNDS)
-        step = (bounded - self._means[turn]) * counts / self._rounds[turn]
+        rounds = np.minimum(self._rounds[turn], self._rounds_before + counts)
+        step = (bounded - self._means[turn]) * counts / rounds
         self._means[turn] = rounded(self._means[turn] + step)
 
     def state(self) -> dict[str, Floats]:
@@ -201,8 +211,20 @@ class Cohorts:
             "rounds": self._rounds,
             "evidence": self._evidence,
             "confirmed": np.array([float(self._confirmed)]),
-        }
+        } | ({} if np.isinf(self._since).all() else {"since": self._since})
 
     def restore(self, state: dict[str, Floats]) -> None:
-        self._means, self._rounds = state["means"], state["rounds"]
-        self._evidence, self._confirmed = state["evidence"], bool(state["confirmed"][0])
+        """Restore what `state` returned; of cohorts of another window, only how settled they are.
+
+        Devices are dealt into other cohorts if the window changes.
+        """
+        self._evidence = state["evidence"]
+        if len(state["means"]) == len(self._means):
+            self._means, self._rounds = state["means"], state["rounds"]
+            self._confirmed = bool(state["confirmed"][0])
+            self._since = state.get("since", self._since)
+
+    def relabel(self, move: Relabelling) -> None:
+        """Go on with other labels, of which the new ones have no offsets yet."""
+        self._means = move.summed(self._means)
+        self._since = move.latest(self._since, float(self.clock))

@@ -15,6 +15,7 @@ from ldpstream.refine.linear import TREND_NOISES, LinearBank, trend
 from ldpstream.refine.movement import SURPRISES, Movement
 from ldpstream.refine.packing import pack, unpack
 from ldpstream.refine.periods import HISTORY, PeriodFinder
+from ldpstream.refine.relabelling import Relabelling
 from ldpstream.refine.seasons import SEASON_PRIOR, Season, is_harmonic, same, seasons
 from ldpstream.refine.weights import Weights
 
@@ -65,14 +66,15 @@ class Filter:
         self._cohorts = self._fleet.cohorts(labels)
         self._hidden = np.zeros(labels)
         """The variance of cohorts that cannot be told from a season."""
+        self._lasting = np.zeros(labels)
+        """The variance of an error of all measurements."""
         self._noise = np.zeros(labels), np.zeros(labels)
         """The variances of the last tally: of who was asked, and all of it."""
         self._reading: tuple[Floats, Floats, Floats] | None = None
         """The tally of this timestamp: values, their variances, and the pull to them."""
         self._seen: tuple[Floats, Floats, Floats] | None = None
         """What `_truths` returned at this timestamp, unless members have changed since."""
-        # Of a single bin, a mean, nothing is known except that it lies in [0, 1].
-        self.estimate = np.full(labels, 1 / max(labels, 2))
+        self.estimate = np.full(labels, _even_share(labels))
         self.variance = np.full(labels, self._start_variance)
 
     @property
@@ -102,11 +104,19 @@ class Filter:
         for bank in self._banks():
             bank.predict(scale)
 
-    def update(self, measured: Floats, variance: Floats, sampled: float = 0.0) -> None:
+    def update(
+        self,
+        measured: Floats,
+        variance: Floats,
+        sampled: float = 0.0,
+        lasting: Floats | float = 0.0,
+    ) -> None:
         """Take in one timestamp's measurement: unbiased frequencies and their variances.
 
-        Of the variance of a frequency f, `sampled` f(1-f) is due to who was asked.
+        Of the variance of a frequency f, `sampled` f(1-f) is due to who was asked. Besides it there
+        is `lasting`, the variance of an error that measurements have in common.
         """
+        self._lasting = np.zeros(self.labels) + lasting
         scale = self._scale or self._begin(float(variance.mean()))
         self._predict(scale)
         expected, spread = mixture_moments(self._weights.posterior, *self._members())
@@ -168,7 +178,8 @@ class Filter:
         weights = self._weights.posterior
         self._seen = means, variances, left = self._truths()
         self.estimate, variance = mixture_moments(weights, means, variances)
-        self.variance = variance + np.sum(weights * left, axis=0) * self._moved()
+        moved = np.sum(weights * left, axis=0) * self._moved()
+        self.variance = variance + moved + self._lasting
 
     def _members(self) -> tuple[Floats, Floats]:
         means = np.concatenate([bank.means for bank in self._banks()])
@@ -207,7 +218,7 @@ class Filter:
         share = np.sum(weights * left, axis=0)
         surprises = np.array(SURPRISES)[:, None] * self._scale
         variance = normal_variance(low, high)
-        added = share * (self._moved() + surprises)
+        added = share * (self._moved() + surprises) + self._lasting
         wider = widening(variance, self._movement.surprise, added)
         here = self.estimate
         return here - wider * (here - low), here + wider * (high - here)
@@ -271,6 +282,7 @@ class Filter:
             "movement": _packed(self._movement.state()),
             "cohorts": self._cohorts and _packed(self._cohorts.state()),
             "hidden": pack(self._hidden),
+            "lasting": pack(self._lasting),
             "reading": self._reading and [pack(part) for part in self._reading],
             "banks": [_packed(bank.state()) for bank in self._banks()],
         }
@@ -313,9 +325,44 @@ class Filter:
         if self._cohorts and saved["cohorts"]:
             self._cohorts.restore(_unpacked(saved["cohorts"]))
         self._hidden = unpack(saved["hidden"])
+        if "lasting" in saved:
+            self._lasting = unpack(saved["lasting"])
         if saved["reading"]:
             measured, variance, pull = map(unpack, saved["reading"])
             self._reading = measured, variance, pull
+
+    def adopt(self, saved: dict[str, Any], move: Relabelling) -> None:
+        """Restore a state that was saved under other labels, or of a fleet with another window."""
+        labels, self.labels = self.labels, len(move.targets)
+        try:
+            self.restore(saved)
+        finally:
+            self.labels = labels
+        if not move.is_same:
+            self._relabel(move)
+
+    def _relabel(self, move: Relabelling) -> None:
+        """Carry all that is known to other labels."""
+        cohorts = self._cohorts
+        if self._scale is None or move.new.all():
+            self._begin_anew()
+        else:
+            start, spread = _even_share(self.labels), self._start_variance
+            for bank in self._banks():
+                bank.relabel(move, start, spread)
+            for finder in (self._periods, self._slow_periods):
+                finder.relabel(move, self.estimate)
+            self._weights.relabel(move)
+            self._movement.relabel(move)
+            self._hidden = move.summed(self._hidden)
+            self._reading = self._seen = None
+            self.estimate = move.summed(self.estimate, start)
+            self.variance = move.summed(self.variance, spread)
+        self._cohorts = self._fleet.cohorts(self.labels)
+        if self._cohorts and cohorts:
+            cohorts.relabel(move)
+            self._cohorts.clock = cohorts.clock
+            self._cohorts.restore(cohorts.state())
 
 
 def _packed(state: dict[str, Floats]) -> dict[str, Any]:
@@ -324,6 +371,14 @@ def _packed(state: dict[str, Floats]) -> dict[str, Any]:
 
 def _unpacked(saved: dict[str, Any]) -> dict[str, Floats]:
     return {name: unpack(packed) for name, packed in saved.items()}
+
+
+def _even_share(labels: int) -> float:
+    """Return the frequency to expect of one of `labels` labels.
+
+    Of a single bin, a mean, nothing is known except that it lies in [0, 1].
+    """
+    return 1 / max(labels, 2)
 
 
 def _even(weight: float, members: int) -> list[float]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ldpstream.arrays import Floats
 from ldpstream.refine.packing import rounded
+from ldpstream.refine.relabelling import Relabelling
 
 MEMORY = 0.995
 SPREAD = 0.25
@@ -23,7 +24,7 @@ class Kin:
     def __init__(self, labels: int) -> None:
         self._tallies = 0
         self._usual = np.zeros(labels)
-        """Long means of the tallies."""
+        """Long means of the tallies; NaN of a label that has none yet."""
         self._followed = np.zeros(labels)
         """How far the predictions of each label moved about them: that much is not missing."""
         self._seen, self._possible = 0.0, 0.0
@@ -39,6 +40,7 @@ class Kin:
     def learn(self, measured: Floats, noise: Floats, shares: Floats) -> None:
         """Take in a tally, its variance and what was predicted."""
         new = max(1 - MEMORY, 1 / (1 + self._tallies))
+        self._usual = np.where(np.isnan(self._usual), measured, self._usual)
         if self._tallies:
             size = _relative(shares)
             weights = (size / (noise + SPREAD * size**2)) ** 2
@@ -58,6 +60,10 @@ class Kin:
         self._usual, self._followed = state["usual"], state["followed"]
         self._tallies = int(state["sums"][0])
         self._seen, self._possible = (float(part) for part in state["sums"][1:])
+
+    def relabel(self, move: Relabelling) -> None:
+        self._usual = move.summed(self._usual, np.nan)
+        self._followed = move.summed(self._followed)
 
 
 def _relative(shares: Floats) -> Floats:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ldpstream.arrays import Floats
 from ldpstream.refine.packing import rounded
+from ldpstream.refine.relabelling import Relabelling
 
 PROCESS_NOISES = (0.0, 1e-6, 1e-5, *np.logspace(-4, 3, 12).tolist())
 """Variance of a level's move in one timestamp, in units of a tally's variance.
@@ -18,6 +19,8 @@ JUMP_VARIANCE = 0.1
 NEGLIGIBLE = 1e-3
 """A jump less likely than this, once the measurement is known, is ignored. Merging it would widen a
 level that stays at every measurement, and its interval would be too wide for ever."""
+STIR = 1000
+"""Timestamps in which a level jumps as likely as when labels come in that take shares from it."""
 
 
 class LevelBank:
@@ -69,6 +72,12 @@ class LevelBank:
     def restore(self, state: dict[str, Floats]) -> None:
         self.means, self.variances = state["means"], state["variances"]
         self._elapsed = int(state["elapsed"][0])
+
+    def relabel(self, move: Relabelling, start: float, start_variance: float) -> None:
+        """Go on with other labels; a new one begins at `start`."""
+        self.means = move.summed(self.means, start)
+        self.variances = move.summed(self.variances, start_variance)
+        self._elapsed += STIR * bool(move.new.any())
 
 
 def log_density(square: Floats, variance: Floats) -> Floats:

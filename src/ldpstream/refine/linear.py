@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldpstream.arrays import Floats
+from ldpstream.arrays import Flags, Floats
 from ldpstream.refine.levels import log_density
+from ldpstream.refine.newcomers import Newcomers
 from ldpstream.refine.packing import rounded
+from ldpstream.refine.relabelling import Relabelling
 
 TREND_NOISES = (1e-6, 3.2e-6, 1e-5, 3.2e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Variance of a slope's change in one timestamp, in units of a tally's variance.
@@ -78,7 +80,8 @@ class LinearBank:
     """Kalman filters of several models of one size, for all labels at once.
 
     All labels are measured at the same times with nearly the same variance, so they share the
-    covariances of a model: a label costs its mean vector only.
+    covariances of a model: a label costs its mean vector only. Labels that came later have a
+    variance of their own beside them, which fades (`Newcomers`).
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class LinearBank:
         self._covariances[:, 0, 0] = start_variance
         rest = np.arange(1, size)
         self._covariances[:, rest, rest] = [model.prior * scale for model in models]
+        self._newcomers: Newcomers | None = None
 
     def set_models(self, models: Sequence[Model]) -> None:
         """Continue with other models of the same size from the same states."""
@@ -109,15 +113,25 @@ class LinearBank:
 
     @property
     def variances(self) -> Floats:
-        observed = np.einsum(
+        shared = np.repeat(self._observed[:, None], self._states.shape[2], axis=1)
+        if self._newcomers is None:
+            return shared
+        return shared + self._newcomers.variances(self._observations)
+
+    @property
+    def _observed(self) -> Floats:
+        """The variance of each model's prediction, for labels that were there from the start."""
+        observed: Floats = np.einsum(
             "mk,mkl,ml->m", self._observations, self._covariances, self._observations
         )
-        return np.repeat(observed[:, None], self._states.shape[2], axis=1)
+        return observed
 
     def predict(self, scale: float) -> None:
         self._states = self._moved()
         turned = self._transitions @ self._covariances @ self._transitions.transpose(0, 2, 1)
         self._covariances = turned + self._noises * scale
+        if self._newcomers is not None:
+            self._newcomers.predict(self._transitions)
 
     def _moved(self) -> Floats:
         """Return the states of the next timestamp.
@@ -138,12 +152,41 @@ class LinearBank:
         direction = np.einsum("mkl,ml->mk", self._covariances, self._observations)
         certainty = np.einsum("mk,mk->m", direction, self._observations)
         gain = direction / (certainty + variance.mean())[:, None]
-        self._states = rounded(self._states + gain[:, :, None] * error[:, None, :])
+        spread, rest = certainty[:, None] + variance, error
+        if self._newcomers is not None:
+            late = self._newcomers.variances(self._observations)
+            self._newcomers.update(gain, self._observations)
+            rest = self._begin_where(late > spread, error, variance, self._newcomers)
+            spread = spread + late
+        self._states = rounded(self._states + gain[:, :, None] * rest[:, None, :])
         self._covariances = self._covariances - gain[:, :, None] * direction[:, None, :]
-        return log_density(error**2, certainty[:, None] + variance)
+        if self._newcomers is not None and self._newcomers.forgotten(self._observed):
+            self._newcomers = None
+        return log_density(error**2, spread)
+
+    def _begin_where(
+        self, unknown: Flags, error: Floats, variance: Floats, newcomers: Newcomers
+    ) -> Floats:
+        """Set the levels of labels of which nothing is known to a tally; return other errors."""
+        self._states[:, 0] += np.where(unknown, error, 0.0)
+        newcomers.begin(unknown, variance, self._observations)
+        return np.where(unknown, 0.0, error)
 
     def state(self) -> dict[str, Floats]:
-        return {"states": self._states, "covariances": self._covariances}
+        known = {"states": self._states, "covariances": self._covariances}
+        if self._newcomers is None:
+            return known
+        return known | {"sizes": self._newcomers.sizes, "fading": self._newcomers.fading}
 
     def restore(self, state: dict[str, Floats]) -> None:
         self._states, self._covariances = state["states"], state["covariances"]
+        self._newcomers = Newcomers(state["sizes"], state["fading"]) if "sizes" in state else None
+
+    def relabel(self, move: Relabelling, start: float, start_variance: float) -> None:
+        """Go on with other labels; a new one begins at `start`."""
+        own = self.variances - self._observed[:, None]
+        merged = np.maximum(move.parts - 1, 0) * self._observed[:, None]
+        self._states = move.summed(self._states)
+        self._states[:, 0, move.new] = start
+        sizes = move.summed(own, start_variance) + merged
+        self._newcomers = Newcomers.of(sizes, self._states.shape[1])

@@ -8,6 +8,7 @@ from ldpstream.arrays import Floats
 from ldpstream.refine.kin import Kin
 from ldpstream.refine.levels import log_density
 from ldpstream.refine.packing import rounded
+from ldpstream.refine.relabelling import Relabelling
 from ldpstream.refine.weights import Classes, Weights
 
 WHITE = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -104,7 +105,17 @@ class Movement:
         self._white.posterior, self._white.evidence = state["white"], state["white_evidence"]
         self._surprise.posterior = state["surprise"]
         self._surprise.evidence = state["surprise_evidence"]
-        own = np.repeat(state["sizes"][: len(WHITE)], state["kin"].shape[1], axis=1)
-        kin = np.outer(KIN, state["kin"][0] / KIN[-1])
-        self._sizes = rounded(np.concatenate([own, kin]))
+        self._set_sizes(state["sizes"], state["kin"][0])
         self._kin.restore(state)
+
+    def relabel(self, move: Relabelling) -> None:
+        """Go on with other labels."""
+        self._white.relabel(move)
+        self._surprise.relabel(move)
+        self._kin.relabel(move)
+        self._set_sizes(self._sizes[:, :1], move.summed(self._sizes[-1]))
+
+    def _set_sizes(self, own: Floats, last: Floats) -> None:
+        """Set all sizes from those of one label, and what each label has of the last of `KIN`."""
+        own = np.repeat(own[: len(WHITE)], len(last), axis=1)
+        self._sizes = rounded(np.concatenate([own, np.outer(KIN, last / KIN[-1])]))

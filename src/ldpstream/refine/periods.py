@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ldpstream.arrays import Floats
+from ldpstream.refine.relabelling import Relabelling
 
 SKETCHES = 4
 HISTORY = 768
@@ -35,8 +36,8 @@ class PeriodFinder:
         self._step = step
         """Timestamps that are averaged, so that a history of the same length reaches further."""
         self._partial = np.zeros(min(labels, SKETCHES))
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (SKETCHES, labels))
-        self._projection = np.eye(labels) if labels <= SKETCHES else signs / np.sqrt(labels)
+        self._projection = np.eye(labels) if labels <= SKETCHES else _signs(SKETCHES, labels)
+        self._relabelled = False
         self.history = np.empty((0, len(self._projection)))
         self.seen = 0
 
@@ -68,11 +69,26 @@ class PeriodFinder:
 
     def state(self) -> dict[str, Floats]:
         counted = np.array([float(self.seen)])
-        return {"history": self.history, "partial": self._partial, "seen": counted}
+        found = {"history": self.history, "partial": self._partial, "seen": counted}
+        return found | ({"projection": self._projection} if self._relabelled else {})
 
     def restore(self, state: dict[str, Floats]) -> None:
         self.history, self._partial = state["history"], state["partial"]
         self.seen = int(state["seen"][0])
+        self._relabelled = "projection" in state
+        self._projection = state.get("projection", self._projection)
+
+    def relabel(self, move: Relabelling, shares: Floats) -> None:
+        """Go on with other labels; `shares` are the frequencies of those of before.
+
+        The sketches go on where they were: the direction of labels that were merged is the mean of
+        theirs, by their shares.
+        """
+        shares = np.maximum(shares, 1e-9)
+        rows = len(self._projection)
+        known = move.summed(self._projection * shares) / move.summed(shares, 1.0)
+        self._projection = np.where(move.new, _signs(rows, move.labels), known)
+        self._relabelled = True
 
     def period(self) -> float | None:
         """Return the shortest of the clearest periods, in timestamps; None if there is none."""
@@ -121,6 +137,12 @@ class PeriodFinder:
             period = (lowest + offset) / times
             times *= 2
         return period
+
+
+def _signs(sketches: int, labels: int) -> Floats:
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (sketches, labels))
+    scaled: Floats = signs / np.sqrt(labels)
+    return scaled
 
 
 def _differences(history: Floats) -> Floats:

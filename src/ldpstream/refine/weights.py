@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ldpstream.arrays import Floats
 from ldpstream.refine.packing import rounded
+from ldpstream.refine.relabelling import Relabelling
 
 Classes = NDArray[np.int64]
 """The size class of each label."""
@@ -80,3 +81,8 @@ class Weights:
         kept = self.posterior[:members] / self.posterior[:members].sum(axis=0)
         self.posterior = np.concatenate([kept * (1 - share.sum()), share * newcomers])
         self.evidence = np.concatenate([self.evidence[:members], newcomers])
+
+    def relabel(self, move: Relabelling) -> None:
+        """Go on with other labels; a new one begins with the prior."""
+        self.posterior = move.mean(self.posterior, self._prior)
+        self.evidence = move.mean(self.evidence, 1.0)

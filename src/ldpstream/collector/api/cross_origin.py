@@ -23,9 +23,20 @@ from ldpstream.protocol.messages import (
     REPORTS,
     ROUNDS,
     STREAM,
+    TERMS,
 )
 
-ROUTES = (STREAM, f"{STREAM}/status", f"{STREAM}/feed", RELEASES, DEVICES, ROUNDS, REPORTS, BATCH)
+ROUTES = (
+    STREAM,
+    f"{STREAM}/status",
+    f"{STREAM}/feed",
+    RELEASES,
+    DEVICES,
+    TERMS,
+    ROUNDS,
+    REPORTS,
+    BATCH,
+)
 REMEMBERED_SECONDS = 86_400
 """How long a browser need not ask again; most remember for two hours at most."""
 

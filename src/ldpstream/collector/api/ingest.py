@@ -20,7 +20,8 @@ from ldpstream.collector.api.lookup import (
     joined_stream,
     reported_stream,
 )
-from ldpstream.collector.reports.verdicts import Verdict, Verdicts, count
+from ldpstream.collector.api.problems import RENEW
+from ldpstream.collector.reports.verdicts import Judged, Verdict, count
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
@@ -33,10 +34,6 @@ _DEVICE_HEADER, _MAC_HEADER = (name.lower().encode() for name in (DEVICE_HEADER,
 _JSON = (b"content-type", b"application/json")
 LONGER = 1024
 """A single report that is longer than it should be by more than this is not read."""
-_SINGLE_BODIES = {
-    Verdict.ACCEPTED: b'{"status":"accepted","now_ms":%d}',
-    Verdict.REPEATED: b'{"status":"repeated","now_ms":%d}',
-}
 
 
 class SingleReport:
@@ -62,21 +59,23 @@ class SingleReport:
         body = await read_body(receive, most, length)
         number, code = device_number(device), _mac(mac)
         if asking is None:
-            check_mac(stream, names["round"], number, code, body)
+            scope[RENEW] = check_mac(stream, names["round"], number, code, body)
             asking = await find_round(self._service, stream, names["round"])
         try:
             answer = self._submit(asking, number + code, body, sender_of(scope))
         except LdpStreamError:
-            check_mac(stream, asking.name, number, code, body)
+            scope[RENEW] = check_mac(stream, asking.name, number, code, body)
             raise
-        verdict = Verdict(int((await answer)[0]))
+        verdicts, renew = await answer
+        verdict, scope[RENEW] = Verdict(int(verdicts[0])), bool(renew[0])
         if verdict.refusal is not None:
             raise _refusal(verdict, asking.name, body)
-        await _answer(send, 202, _SINGLE_BODIES[verdict] % self._service.clock.now_ms())
+        notice = stream.notice(asking.terms, renew=scope[RENEW])
+        await _answer(send, 202, {"status": verdict.name.lower()} | notice.to_json())
 
     def _submit(
         self, asking: OpenRound, head: bytes, body: bytes, sender: str
-    ) -> asyncio.Future[Verdicts]:
+    ) -> asyncio.Future[Judged]:
         expected = asking.stored.report_bytes
         if len(body) != expected:
             raise MalformedReport(Problem.REPORT_LENGTH, given=len(body), expected=expected)
@@ -103,9 +102,9 @@ class Batch:
                 given=len(body),
                 expected=f"{asking.record_bytes} each, with device and code",
             )
-        verdicts = await self._service.intake.submit(asking, body, number, sender_of(scope))
-        told = summary(count(verdicts)) | {"now_ms": self._service.clock.now_ms()}
-        await _answer(send, 200, json.dumps(told).encode())
+        judged = await self._service.intake.submit(asking, body, number, sender_of(scope))
+        notice = stream.notice(asking.terms, renew=bool(judged.renew.any()))
+        await _answer(send, 200, summary(count(judged.verdicts)) | notice.to_json())
 
 
 def summary(outcomes: Mapping[Verdict, int]) -> dict[str, Any]:
@@ -165,7 +164,8 @@ class Refused(Mistake):
     """A refusal that the intake has counted already."""
 
 
-async def _answer(send: Send, status: int, body: bytes) -> None:
+async def _answer(send: Send, status: int, told: dict[str, Any]) -> None:
+    body = json.dumps(told).encode()
     headers = [_JSON, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

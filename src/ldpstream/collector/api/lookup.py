@@ -6,14 +6,17 @@ unknown name, after the same work: proofs are checked against every name that is
 
 from __future__ import annotations
 
-import hmac
+from collections.abc import Iterable
 from math import ceil
 
+import numpy as np
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
+from ldpstream.arrays import Bytes
 from ldpstream.collector.api.limits import announced, has_token, is_number, read_body
 from ldpstream.collector.clock import ticks
+from ldpstream.collector.credentials.device_keys import Standing
 from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.intake.queue import RETRY_SECONDS
 from ldpstream.collector.rounds.announcement import OpenRound
@@ -21,18 +24,19 @@ from ldpstream.collector.rounds.selection import SlotSelection
 from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.authentication import (
-    device_key,
     leave_message,
-    message_mac,
-    report_mac,
+    renew_message,
     report_prefix,
     report_prefix_1,
     rounds_message,
+    terms_message,
 )
 from ldpstream.protocol.limits import DEVICE_BYTES, LARGEST_REPORT, LARGEST_SERIAL
 from ldpstream.protocol.messages import DEVICE_HEADER, MAC_HEADER
 from ldpstream.protocol.names import device_number
 from ldpstream.protocol.slots import timestamp_of
+from ldpstream.protocol.strata import stratum_in
+from ldpstream.protocol.terms import Terms
 
 HOLD_SECONDS = 10.0
 """How long a report waits for its round, if the collector is late in opening it."""
@@ -61,12 +65,29 @@ def joined_stream(request: Request, name: str, after: str = "0") -> StreamServic
     return _private(request, name, signed | _has_token(request, name))
 
 
+def described_stream(request: Request, name: str, pin: str) -> StreamService:
+    """Return the stream if it is public, or if a token or a device's MAC of a pin opens it."""
+    if (found := _public(request, name)) is not None:
+        return found
+    signed = _is_signed(request, name, terms_message(name, pin))
+    return _private(request, name, signed | _has_token(request, name))
+
+
 def left_stream(request: Request, name: str) -> StreamService:
     """Return the stream that a device leaves, if it has signed its farewell."""
     signed = _is_signed(request, name, leave_message(name))
     if not signed and _public(request, name) is not None:
         raise Mistake(Problem.REPORT_MAC)
     return _private(request, name, signed)
+
+
+def renewed_stream(request: Request, name: str, level: str) -> StreamService:
+    """Return the stream for which a device renews its key, if it has signed that."""
+    signed = _is_signed(request, name, renew_message(name), [level], ever=True)
+    found = _private(request, name, signed | (_public(request, name) is not None))
+    if not _is_signed(request, name, renew_message(name), [level]):
+        raise Mistake(Problem.KEY_ENDED if signed else Problem.REPORT_MAC)
+    return found
 
 
 async def reported_stream(
@@ -84,8 +105,10 @@ async def reported_stream(
     except Mistake:
         raise _unknown(request.app.state.service, name) from None
     known = request.app.state.service.streams.get(name)
-    pin = _NO_PIN if known is None else known.terms.pin
-    signed = _is_signed(request, name, report_prefix(name, pin, round_name) + body)
+    pin = _NO_PIN if known is None else _stratum(known, round_name).pin
+    _, level = stratum_in(round_name) or (1, "")
+    prefix = report_prefix(name, pin, round_name, level)
+    signed = _is_signed(request, name, prefix + body, [level], ever=True)
     found = _private(request, name, signed | _has_token(request, name))
 
     async def receive_again() -> Message:
@@ -96,15 +119,38 @@ async def reported_stream(
 
 def check_mac(
     stream: StreamService, round_name: str, number: bytes, mac: bytes, report: bytes
-) -> None:
-    """Refuse a report that its device has not signed; tell one of release 0.1.0 so."""
-    name, keys = stream.config.name, stream.intake.keys
-    prefix = report_prefix(name, stream.terms.pin, round_name)
-    if hmac.compare_digest(report_mac(keys.of(number), prefix, report), mac):
-        return
-    key, prefix = keys.of_release_1.of(number), report_prefix_1(name, round_name)
-    outdated = hmac.compare_digest(report_mac(key, prefix, report), mac)
-    raise Mistake(Problem.DEVICE_VERSION if outdated else Problem.REPORT_MAC)
+) -> bool:
+    """Refuse a report that its device has not signed, and say so if its key was good before.
+
+    Return whether the device is to renew its key.
+    """
+    terms, name = _stratum(stream, round_name), stream.config.name
+    keys = stream.intake.keys.at_level(terms.level)
+    prefix = report_prefix(name, terms.pin, round_name, terms.level)
+    prefix_1 = report_prefix_1(name, round_name)
+    signatures = keys.signatures(_row(number), _row(mac), _row(report), prefix, prefix_1)
+    standing = Standing(int(signatures.standings[0]))
+    if standing is Standing.NONE and keys.ring.is_behind:
+        raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
+    if standing in _REFUSALS:
+        raise Mistake(_REFUSALS[standing])
+    return standing is Standing.EARLIER and keys.ring.renews
+
+
+_REFUSALS = {
+    Standing.ENDED: Problem.KEY_ENDED,
+    Standing.RELEASE_1: Problem.DEVICE_VERSION,
+    Standing.NONE: Problem.REPORT_MAC,
+}
+
+
+def _row(content: bytes) -> Bytes:
+    return np.frombuffer(content, np.uint8).reshape(1, -1)
+
+
+def _stratum(stream: StreamService, round_name: str) -> Terms:
+    """Return the terms that a report of this round is signed under; the first, if of none."""
+    return stream.history.stratum(round_name) or stream.history.first
 
 
 def may_read(request: Request, name: str) -> bool:
@@ -139,15 +185,30 @@ def _has_token(request: Request, name: str) -> bool:
     return has_token(request, reader) | has_token(request, admin)
 
 
-def _is_signed(request: Request, name: str, message: bytes) -> bool:
-    """Return whether the message has the MAC of the device that the request names."""
+def _is_signed(
+    request: Request,
+    name: str,
+    message: bytes,
+    levels: Iterable[str] | None = None,
+    *,
+    ever: bool = False,
+) -> bool:
+    """Return whether the message has the MAC of the device that the request names.
+
+    Which of these levels it has chosen does not matter; None: which of all that any stream has, so
+    that names are not told apart by how long this takes. With `ever` a key will do that is no
+    longer good, so that its device can be told so.
+    """
     try:
         number = device_number(request.headers.get(DEVICE_HEADER))
         mac = bytes.fromhex(request.headers.get(MAC_HEADER, ""))
     except ValueError:
         number, mac = bytes(DEVICE_BYTES), b""
-    key = device_key(request.app.state.service.secrets.master, name, number)
-    return hmac.compare_digest(message_mac(key, message), mac)
+    service: Service = request.app.state.service
+    signed = False
+    for level in service.levels if levels is None else levels:
+        signed |= service.ring.has_signed(name, level, number, message, mac, ever=ever)
+    return signed
 
 
 async def find_round(service: Service, stream: StreamService, name: str) -> OpenRound:
@@ -160,6 +221,9 @@ async def find_round(service: Service, stream: StreamService, name: str) -> Open
         return found
     if isinstance(stream.intake.selection, SlotSelection):
         return await _slot_round(service, stream, name)
+    stratum = stream.history.stratum(name)
+    if stratum is not None:
+        _check_counted(stream, stratum, int(name.partition("-")[0]), name)
     asked = ticks()
     found = await stream.hub.opened(name, stream.news_seconds)
     if found is not None:
@@ -171,14 +235,24 @@ async def find_round(service: Service, stream: StreamService, name: str) -> Open
     raise Mistake(Problem.ROUND_UNKNOWN, given=name)
 
 
+def _check_counted(stream: StreamService, stratum: Terms, t: int, name: str) -> None:
+    """Refuse a round of terms that are not counted at its timestamp, and say so if they ended."""
+    last_t = stream.history.last_t(stratum)
+    if last_t is not None and t > last_t:
+        raise Mistake(Problem.TERMS_ENDED, version=stratum.version, t=last_t)
+    if not stream.history.is_counted(stratum, t):
+        raise Mistake(Problem.ROUND_UNKNOWN, given=name)
+
+
 async def _slot_round(service: Service, stream: StreamService, name: str) -> OpenRound:
     """Return the round of that name; with slots the clock says whether it has begun, or is over."""
-    t, now = timestamp_of(name), service.clock.now_ms()
-    if t is None:
+    t, now, stratum = timestamp_of(name), service.clock.now_ms(), stream.history.stratum(name)
+    if t is None or stratum is None:
         raise Mistake(Problem.ROUND_UNKNOWN, given=name)
     early_ms, left_ms = stream.terms.start_of(t) - now, stream.terms.deadline_of(t) - now
     if early_ms > 0:
         raise Mistake(Problem.ROUND_EARLY, given=name, seconds=ceil(early_ms / 1000))
+    _check_counted(stream, stratum, t, name)
     if left_ms > 0 and t > stream.hub.last_t:  # a clock that was ahead may have released it
         found = await stream.hub.opened(name, min(HOLD_SECONDS, left_ms / 1000))
         if found is not None:

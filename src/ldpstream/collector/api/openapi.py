@@ -72,6 +72,9 @@ PLAIN_PATHS: dict[str, Any] = {
                 _parameter(
                     "wait", "query", "integer", f"seconds to wait, at most {LONGEST_WAIT}", False
                 ),
+                _parameter(
+                    "version", "query", "integer", "that of the device's terms, from 1", False
+                ),
                 _parameter(DEVICE_HEADER, "header", "string", f"{_DEVICE}; with a roster", False),
                 _ROUNDS_MAC,
             ],

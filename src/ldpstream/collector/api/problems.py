@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from ldpstream.collector.intake.queue import RETRY_SECONDS
 from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.protocol.notice import Notice
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:ldpstream:problem:"
@@ -26,7 +27,9 @@ STATUSES = {
     Problem.NOT_FOUND: 404,
     Problem.METHOD: 405,
     Problem.EXTRA_MISSING: 406,
+    Problem.TERMS_UNKNOWN: 404,
     Problem.ROUND_CLOSED: 410,
+    Problem.TERMS_ENDED: 410,
     Problem.ROUND_EARLY: 425,
     Problem.REPORT_CONFLICT: 409,
     Problem.ALERT_RULE_EXISTS: 409,
@@ -34,7 +37,17 @@ STATUSES = {
     Problem.REPORT_MAC: 401,
     Problem.REPORT_NOT_ASKED: 403,
     Problem.DEVICE_VERSION: 403,
+    Problem.TERMS_FORMAT: 403,
+    Problem.DEVICE_DENIED: 403,
+    Problem.KEY_ENDED: 401,
     Problem.TOKEN: 401,
+    Problem.TOKEN_ENDED: 403,
+    Problem.TOKEN_EXISTS: 409,
+    Problem.TOKEN_UNKNOWN: 404,
+    Problem.ROTATION_UNDER_WAY: 409,
+    Problem.NOTHING_TO_DROP: 409,
+    Problem.DEVICES_LEFT: 409,
+    Problem.MASTER_IN_ENVIRONMENT: 409,
     Problem.TOO_LARGE: 413,
     Problem.HEAD_TOO_LARGE: 431,
     Problem.RATE_LIMITED: 429,
@@ -45,10 +58,14 @@ STATUSES = {
 """All others are 400."""
 
 
-def problem_response(error: LdpStreamError, now_ms: int | None = None) -> Response:
+RENEW = "ldpstream.renew"
+"""In the scope of a request: whether its report was signed with a key that is to be renewed."""
+
+
+def problem_response(error: LdpStreamError, notice: Notice = Notice()) -> Response:  # noqa: B008
     """Return the answer to an error: its status, headers and problem body.
 
-    With a time it is the answer to a report, which carries what a device must hear.
+    That to a report carries a notice, which a device must hear.
     """
     problem = error.problem
     status = STATUSES.get(problem, 400)
@@ -57,7 +74,8 @@ def problem_response(error: LdpStreamError, now_ms: int | None = None) -> Respon
         "title": problem.code.replace("-", " "),
         "status": status,
         "detail": str(error),
-    } | ({} if now_ms is None else {"now_ms": now_ms})
+        **notice.to_json(),
+    }
     headers = {}
     if "seconds" in error.facts or status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(error.facts.get("seconds", RETRY_SECONDS))
@@ -86,12 +104,16 @@ async def on_error(request: Request, error: Exception) -> Response:
 
 
 def refusal_of(request: Request, error: LdpStreamError) -> Response:
-    """Return the answer to a request that is refused; to a report it tells the time.
+    """Return the answer to a request that is refused; to a report it carries a notice.
 
     Not where there is no stream, or a private one: those answers are the same to the byte.
     """
-    tells = "round" in request.path_params and error.problem is not Problem.STREAM_UNKNOWN
-    return problem_response(error, request.app.state.service.clock.now_ms() if tells else None)
+    round_name, stream = request.path_params.get("round"), request.path_params.get("stream")
+    found = request.app.state.service.streams.get(stream)
+    if round_name is None or found is None or error.problem is Problem.STREAM_UNKNOWN:
+        return problem_response(error)
+    terms = found.history.stratum(round_name)
+    return problem_response(error, found.notice(terms, renew=request.scope.get(RENEW, False)))
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:

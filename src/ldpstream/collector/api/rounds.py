@@ -17,13 +17,22 @@ from ldpstream.collector.api.limits import (
     is_number,
     read_json,
 )
-from ldpstream.collector.api.lookup import find_stream, joined_stream, left_stream
-from ldpstream.collector.service.service import Service
+from ldpstream.collector.api.lookup import (
+    described_stream,
+    find_stream,
+    joined_stream,
+    left_stream,
+    renewed_stream,
+)
+from ldpstream.collector.api.openapi import problems
+from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken
+from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL, LONGEST_WAIT, VERSION
-from ldpstream.protocol.messages import DEVICE_HEADER, DEVICES, PREFIX
+from ldpstream.protocol.messages import DEVICE_HEADER, DEVICES, PREFIX, TERMS
 from ldpstream.protocol.names import device_number, shown_secret
+from ldpstream.protocol.terms import PLAIN_FORMAT
 
 _TAKES_A_DEVICE: dict[str, Any] = {
     "requestBody": {
@@ -40,6 +49,16 @@ _TAKES_A_DEVICE: dict[str, Any] = {
                             "description": "64 hex digits, from which its number follows",
                         },
                         "version": {"type": "integer", "const": VERSION},
+                        "terms": {
+                            "type": "integer",
+                            "description": "the newest format of terms that the device reads",
+                            "default": PLAIN_FORMAT,
+                        },
+                        "level": {
+                            "type": "string",
+                            "description": "a level of privacy; empty: the stream's own",
+                            "default": "",
+                        },
                     },
                 }
             }
@@ -54,25 +73,70 @@ def enrolment(service: Service) -> APIRouter:
     bucket = TokenBucket(limits.enrolments_per_second, clock)
     visitors = AddressBuckets(limits.public_enrolments_per_minute, clock, period_ms=60_000)
 
-    def authorise(stream: str, request: Request) -> None:
-        """Let in who has the token; or a visitor, where the stream lets anyone take part."""
+    renewals = TokenBucket(limits.enrolments_per_second, clock)
+    administration = service.administration
+
+    def authorise(stream: str, request: Request) -> EnrolmentToken | None:
+        """Let in who has a token; or a visitor, where the stream lets anyone take part.
+
+        Return the token if its uses are counted.
+        """
         if has_token(request, service.secrets.enrolment):
-            return
+            return None
         found = service.streams.get(stream)
         sent = request.headers.get("authorization")
+        counted = administration.find_token((sent or "").removeprefix("Bearer "), stream)
+        if counted is not None:
+            return counted
         if sent is not None or found is None or not found.config.public_enrolment:
             raise Mistake(Problem.TOKEN, kind="enrolment")
         if not visitors.take(request.client.host if request.client else ""):
             raise Mistake(Problem.RATE_LIMITED, what="enrolments from one address", seconds=60)
+        return None
+
+    def refuse_denied(stream: str, number: bytes) -> None:
+        if number in administration.denied(stream):
+            raise Mistake(Problem.DEVICE_DENIED)
+
+    def answer(found: StreamService, number: bytes, level: str) -> dict[str, Any]:
+        terms = found.terms
+        return {
+            "terms": terms.to_json(),
+            "pin": terms.pin,
+            "device": number.hex(),
+            **found.intake.keys.at_level(level).issued(number),
+            **found.notice(terms).to_json(),
+        }
+
+    async def renew(stream: str, request: Request) -> dict[str, Any]:
+        """Give a device a key of the current master secret, for one that is still good.
+
+        It shows its secret again: who has stolen a master secret knows keys, but not that.
+        """
+        given = await read_json(request)
+        level = given.get("level", "")
+        found = renewed_stream(request, stream, level if type(level) is str else "")
+        number = number_of(shown_secret(given.get("secret")))
+        if number.hex() != request.headers.get(DEVICE_HEADER, "").lower():
+            raise Mistake(Problem.REPORT_MAC)
+        refuse_denied(stream, number)
+        if not renewals.take():
+            raise Mistake(Problem.RATE_LIMITED, what="renewals", seconds=1)
+        found.renewed += 1
+        return answer(found, number, level)
 
     @router.post(DEVICES, status_code=201, tags=["devices"], openapi_extra=_TAKES_A_DEVICE)
     async def enrol(stream: str, request: Request) -> dict[str, Any]:
         """Enrol a device: the stream's terms, their pin, the device's number, and its key.
 
-        Needs the enrolment token, unless the stream has public enrolment. `version` is that of the
-        protocol, 2. Enrolling again gives the same answer.
+        Needs an enrolment token, unless the stream has public enrolment. `version` is that of the
+        protocol, 2. Enrolling again gives the same answer. With its number and a MAC in place of a
+        token, a device renews its key; `slot_key` is there if slots come from another key. Terms
+        are those in force; `successor` is the pin of those that follow them, if there are any.
         """
-        authorise(stream, request)
+        if "authorization" not in request.headers and DEVICE_HEADER in request.headers:
+            return await renew(stream, request)
+        token = authorise(stream, request)
         if not bucket.take():
             raise Mistake(Problem.RATE_LIMITED, what="enrolments", seconds=1)
         found = find_stream(service, stream)
@@ -81,15 +145,25 @@ def enrolment(service: Service) -> APIRouter:
         if type(version) is not int or version != VERSION:
             raise Mistake(Problem.DEVICE_VERSION)
         number = number_of(shown_secret(given.get("secret")))
+        refuse_denied(stream, number)
+        level = _level(found, given)
+        if token is not None:
+            await run_in_threadpool(administration.use_token, token, stream, number)
         if found.roster is not None:
             await run_in_threadpool(service.store.enrol, stream, number)
-        return {
-            "terms": found.terms.to_json(),
-            "pin": found.terms.pin,
-            "device": number.hex(),
-            "key": found.intake.keys.of(number).hex(),
-            "now_ms": service.clock.now_ms(),
-        }
+        return answer(found, number, level)
+
+    @router.get(TERMS, tags=["devices"], responses=problems(404))
+    async def read_terms(stream: str, pin: str, request: Request) -> dict[str, Any]:
+        """One version of a stream's terms, by its pin.
+
+        A private stream needs the MAC of a device's question, or a token that opens it.
+        """
+        found = described_stream(request, stream, pin)
+        terms = found.history.with_pin(pin)
+        if terms is None:
+            raise Mistake(Problem.TERMS_UNKNOWN, stream=stream)
+        return {"terms": terms.to_json(), "pin": pin} | found.notice(terms).to_json()
 
     @router.delete(DEVICES, tags=["devices"])
     async def leave(stream: str, request: Request) -> dict[str, str]:
@@ -106,6 +180,16 @@ def enrolment(service: Service) -> APIRouter:
     return router
 
 
+def _level(stream: StreamService, given: dict[str, Any]) -> str:
+    """Return the level that a device chooses; refuse one that cannot read the stream's terms."""
+    terms, newest, level = stream.terms, given.get("terms", PLAIN_FORMAT), given.get("level", "")
+    if type(newest) is not int or newest < terms.format:
+        raise Mistake(Problem.TERMS_FORMAT, given=newest, needed=terms.format)
+    if not isinstance(level, str):
+        raise Mistake(Problem.PARAMETER, name="level", given="not usable", expected="a text")
+    return terms.at_level(level).level
+
+
 class CurrentRounds:
     """The route of `ListRounds`: plain Starlette, since devices come by all the time."""
 
@@ -117,18 +201,20 @@ class CurrentRounds:
         stream = joined_stream(request, request.path_params["stream"], given)
         after = _number(request, "after", 0, LARGEST_SERIAL)
         wait = _number(request, "wait", 0, LONGEST_WAIT)
+        version = _number(request, "version", 1, len(stream.history.versions), least=1)
         place = None
         if stream.roster is not None:
             device = device_number(request.headers.get(DEVICE_HEADER))
             found = stream.roster.numbers_of(np.frombuffer(device, np.uint8).reshape(1, 16))
             place = int(found[0])
         announcement = await stream.hub.after(after, wait)
-        body = announcement.body(self._service.clock.now_ms(), place)
+        body = announcement.body(self._service.clock.now_ms(), place, version)
         return Response(body, media_type="application/json")
 
 
-def _number(request: Request, name: str, default: int, most: int) -> int:
+def _number(request: Request, name: str, default: int, most: int, least: int = 0) -> int:
     text = request.query_params.get(name, str(default))
-    if not is_number(text, most):
-        raise Mistake(Problem.PARAMETER, name=name, given=repr(text[:40]), expected=f"0 to {most}")
+    if not is_number(text, most) or int(text) < least:
+        expected = f"{least} to {most}"
+        raise Mistake(Problem.PARAMETER, name=name, given=repr(text[:40]), expected=expected)
     return int(text)

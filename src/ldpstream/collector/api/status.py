@@ -14,6 +14,8 @@ from ldpstream.collector.api.limits import check_token
 from ldpstream.collector.api.lookup import may_read, readable_stream
 from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.protocol.messages import PREFIX
+from ldpstream.protocol.strata import STANDARD
+from ldpstream.protocol.terms import Terms
 
 
 def status(service: Service) -> APIRouter:
@@ -78,14 +80,37 @@ def status(service: Service) -> APIRouter:
 
 
 def _description(stream: StreamService) -> dict[str, Any]:
+    terms = stream.terms
     return {
-        "terms": stream.terms.to_json(),
-        "pin": stream.terms.pin,
+        "terms": terms.to_json(),
+        "pin": terms.pin,
         "selection": stream.config.selection.value,
         "mechanism": stream.config.mechanism,
         "population": stream.config.population,
         "thresholds": dict(stream.config.thresholds),
         "enrolment": "public" if stream.config.public_enrolment else "token",
+        "versions": [_version(stream, terms) for terms in stream.history.versions],
+    }
+
+
+def _version(stream: StreamService, terms: Terms) -> dict[str, Any]:
+    """Return what is to be known of one version of a stream's terms, and of its levels."""
+    return {
+        "version": terms.version,
+        "pin": terms.pin,
+        "from_t": 1 if terms.succeeds is None else terms.succeeds.from_t,
+        "until_t": stream.history.last_t(terms),
+        "labels": terms.names,
+        "called": None if terms.succeeds is None else terms.succeeds.labels,
+        "levels": [
+            {
+                "name": one.level or STANDARD,
+                "epsilon_nano": one.epsilon_nano,
+                "window": one.window,
+                "oracle": one.oracle.value,
+            }
+            for one in terms.strata
+        ],
     }
 
 
@@ -107,6 +132,7 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
         "now_ms": now,
         "clock_ahead_ms": 0 if doubt is None else doubt.ahead_ms,
         "t": stream.terms.timestamp_at(now),
+        "terms_version": stream.terms.version,
         "last_release": hub.last_t,
         "doing": doing if doubt is None else f"{doing}; but {doubt.sentence}",
         "rounds": rounds,

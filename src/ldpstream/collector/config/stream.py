@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
+from ldpstream.collector.config.levels import LevelConfig, read_levels
+from ldpstream.collector.config.places import line_of
+from ldpstream.collector.config.successor import SuccessorConfig, read_successor
 from ldpstream.collector.config.table import Table
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
@@ -40,6 +45,24 @@ class Suspicion:
     discard: bool = False
     """Whether a suspect round counts as if nobody had answered. Fake devices can then silence
     rounds, instead of distorting them."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a stream stands in its file."""
+
+    file: Path = Path()
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """The line of each key, and of the table itself under the empty name."""
+
+    @classmethod
+    def of(cls, table: Table) -> Source:
+        lines = {key: line_of(table.text_of_file, (*table.place, key)) for key in table}
+        return cls(table.file, {"": line_of(table.text_of_file, table.place)} | lines)
+
+    def line(self, key: str) -> int:
+        """Return the line of a key; that of the table if it is not given."""
+        return self.lines.get(key, self.lines.get("", 1))
 
 
 @dataclass(frozen=True)
@@ -75,6 +98,11 @@ class StreamConfig:
     """Of pages whose scripts may use the stream's routes for devices and readers; "*": of all."""
     selection_given: bool = True
     """Whether the file says how devices are reached; else it is what suits the mechanism."""
+    levels: tuple[LevelConfig, ...] = ()
+    """The levels of privacy that a person may choose in place of this epsilon and window."""
+    successor: SuccessorConfig | None = None
+    """How these terms follow those that the store has, if they differ."""
+    source: Source = field(default_factory=Source, compare=False)
 
     @property
     def slot_deadline_ms(self) -> int | None:
@@ -88,9 +116,13 @@ class StreamConfig:
         """The names of what is released, in order."""
         return names_of(self.values)
 
-    def alert_rule(self, given: dict[str, Any]) -> Rule:
-        """Read a rule that the API was given, with the keys of the file."""
-        return read_request(given, self.name, list(self.labels))
+    def alert_rule(self, given: dict[str, Any], *, kept: bool = False) -> Rule:
+        """Read a rule that the API is given, with the keys of the file.
+
+        One that is kept from before may be about a label that is gone.
+        """
+        gone = [str(given["label"])] if kept else []
+        return read_request(given, self.name, [*self.labels, *gone])
 
     @property
     def query(self) -> Query:
@@ -109,6 +141,13 @@ class StreamConfig:
             intervals=True,
             query=self.query,
         )
+
+    def oracle_at(self, level: LevelConfig | None = None) -> Oracle | Numeric:
+        """Return the oracle of the stream, or of a level: the one that is named, or the best."""
+        at = self.settings
+        if level is not None:
+            at = replace(at, epsilon=level.epsilon, window=level.window, oracle=level.oracle)
+        return self.query.noise(at, report_epsilon(self.mechanism, at)).oracle
 
 
 def read_stream(table: Table) -> StreamConfig:
@@ -138,9 +177,19 @@ def read_stream(table: Table) -> StreamConfig:
         other=_other(table, values),
         allowed_origins=_origins(table),
         selection_given="selection" in table,
+        source=Source.of(table),
     )
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
-    stream = replace(stream, selection=_selection(table, mechanism))
+    selection = _selection(table, mechanism)
+    stream = replace(
+        stream,
+        selection=selection,
+        levels=read_levels(table.tables("level"), selection, partial(_level_oracle, table, values)),
+        successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
+    )
+    for level, given in zip(stream.levels, table.tables("level"), strict=True):
+        longest = replace(stream.settings, window=level.window)
+        given.attempt("window", lambda at=longest: build(mechanism, at))
     return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
 
 
@@ -188,11 +237,26 @@ def _oracle(table: Table, values: Domain | Range) -> Oracle | Numeric | None:
     return oracle
 
 
-def _robust(table: Table, stream: StreamConfig) -> StreamConfig:
-    """The stream with the oracle that fake devices can distort least."""
-    if isinstance(stream.values, Range):
+def _level_oracle(
+    stream: Table, values: Domain | Range, table: Table, epsilon: Epsilon
+) -> Oracle | Numeric | None:
+    """Read the oracle of a level, for reports of all of its epsilon."""
+    usual = ROBUST if stream.text("oracle", BEST) == ROBUST else BEST
+    if table.text("oracle", usual) != ROBUST:
+        return _oracle(table, values)
+    _refuse_robust_numbers(table, values)
+    return choose_robust(len(values), epsilon)
+
+
+def _refuse_robust_numbers(table: Table, values: Domain | Range) -> None:
+    if isinstance(values, Range):
         fix = "name one, or leave it to auto"
         table.refuse("oracle", "there is no robust oracle for numbers", fix)
+
+
+def _robust(table: Table, stream: StreamConfig) -> StreamConfig:
+    """The stream with the oracle that fake devices can distort least."""
+    _refuse_robust_numbers(table, stream.values)
     share = report_epsilon(stream.mechanism, stream.settings)
     return replace(stream, oracle=choose_robust(len(stream.values), share))
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-from collections.abc import Callable
-from functools import cache, cached_property
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache, cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.arrays import Bytes, Flags
+from ldpstream.collector.credentials.masters import KeyRing, Masters
 from ldpstream.collector.kernels.sha256 import (
     BLOCK_BYTES,
     BLOCK_WORDS,
@@ -42,8 +45,24 @@ _log = logging.getLogger(__name__)
 _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 
 
+class Standing(IntEnum):
+    """Which key a message was signed with, in one byte."""
+
+    CURRENT = 0
+    EARLIER = 1
+    """A key of the earlier master secret, which is still good."""
+    ENDED = 2
+    """One of the earlier master secret, which was dropped."""
+    RELEASE_1 = 3
+    """One of a device of release 0.1.0."""
+    NONE = 4
+
+
+Standings = NDArray[np.uint8]
+
+
 class DeviceKeys:
-    """The keys of one stream's devices.
+    """The keys of one stream's devices under one master secret.
 
     >>> keys = DeviceKeys(b"master secret", "regions")
     >>> keys.of(bytes(16)).hex()[:16]
@@ -52,17 +71,11 @@ class DeviceKeys:
 
     def __init__(self, master: bytes, stream: str, prefix: bytes | None = None) -> None:
         self._master = master
-        self._stream = stream
         self._prefix = key_prefix(stream) if prefix is None else prefix
         key = hashlib.sha256(master).digest() if len(master) > BLOCK_BYTES else master
         block = np.frombuffer(key.ljust(BLOCK_BYTES, b"\0"), np.uint8).reshape(1, BLOCK_BYTES)
         self._inner = absorb(INITIAL, as_words(block) ^ _INNER)[:, 0]
         self._outer = absorb(INITIAL, as_words(block) ^ _OUTER)[:, 0]
-
-    @cached_property
-    def of_release_1(self) -> DeviceKeys:
-        """The keys of devices of release 0.1.0, which are refused."""
-        return DeviceKeys(self._master, self._stream, key_prefix_1(self._stream))
 
     def of(self, device: bytes) -> bytes:
         return hmac.digest(self._master, self._prefix + device.hex().encode(), "sha256")
@@ -71,6 +84,96 @@ class DeviceKeys:
         """The keys of many devices, one in each row, as words with a column for each key."""
         digits = _HEX[devices].view(np.uint8)
         return _both_passes(self._inner, self._outer, _message(self._prefix, digits))
+
+
+class StreamKeys:
+    """The keys of one stream's devices at one level, under all master secrets of a key ring."""
+
+    def __init__(self, ring: KeyRing, stream: str, level: str = "") -> None:
+        self.ring = ring
+        self._stream = stream
+        self._level = level
+        self._under = lru_cache(maxsize=4)(self._under_master)
+        self.at_level = cache(partial(StreamKeys, ring, stream))
+        """Returns the keys at another level of privacy."""
+
+    @classmethod
+    def of_master(cls, master: bytes, stream: str) -> StreamKeys:
+        """Return the keys of a collector that never had another master secret."""
+        return cls(KeyRing(Masters.single(master)), stream)
+
+    def of(self, device: bytes) -> bytes:
+        """Return the key that a device gets when it enrols now."""
+        return self._under(self.ring.issued).of(device)
+
+    def slot_key(self, device: bytes) -> bytes:
+        """Return the key that a device's slots and its moment come from."""
+        return self._under(self.ring.masters.slots).of(device)
+
+    def issued(self, device: bytes) -> dict[str, str]:
+        """Return the members of an enrolment's answer: the key, and the slot key if it differs."""
+        key, slot_key = self.of(device), self.slot_key(device)
+        told = {"key": key.hex()}
+        return told if slot_key == key else told | {"slot_key": slot_key.hex()}
+
+    def signatures(
+        self, devices: Bytes, macs: Bytes, reports: Bytes, prefix: bytes, prefix_1: bytes
+    ) -> Signatures:
+        """Find out with which key each report was signed; `prefix_1` is that of release 0.1.0.
+
+        Keys of another master secret are derived only for devices that the current one does not
+        know.
+        """
+        masters = self.ring.masters
+        current = Signers(self._under(masters.current), devices)
+        standings = np.full(len(devices), Standing.NONE, np.uint8)
+        standings[current.authentic(prefix, macs, reports)] = Standing.CURRENT
+        for standing, keys, message in self._others(masters, prefix, prefix_1):
+            left = np.flatnonzero(standings == Standing.NONE)
+            if not len(left):
+                break
+            signers = Signers(keys, devices[left])
+            standings[left[signers.authentic(message, macs[left], reports[left])]] = standing
+        in_turn = (
+            current
+            if masters.slots == masters.current
+            else Signers(self._under(masters.slots), devices)
+        )
+        return Signatures(standings, in_turn)
+
+    def _others(
+        self, masters: Masters, prefix: bytes, prefix_1: bytes
+    ) -> Iterator[tuple[Standing, DeviceKeys, bytes]]:
+        """Yield the keys to try for who has not signed with one of the current master secret."""
+        if masters.earlier is not None:
+            standing = Standing.EARLIER if masters.valid else Standing.ENDED
+            yield standing, self._under(masters.earlier), prefix
+        old = DeviceKeys(masters.slots, self._stream, key_prefix_1(self._stream))
+        yield Standing.RELEASE_1, old, prefix_1
+
+    def _under_master(self, master: bytes) -> DeviceKeys:
+        return DeviceKeys(master, self._stream, key_prefix(self._stream, self._level))
+
+
+@dataclass(frozen=True)
+class Signatures:
+    """With which keys the reports of a batch were signed, one in each row."""
+
+    standings: Standings
+    in_turn: Signers
+    """The devices under the keys that their slots come from."""
+
+    @property
+    def good(self) -> Flags:
+        """Which were signed with a key that is good."""
+        good: Flags = self.standings <= Standing.EARLIER
+        return good
+
+    @property
+    def earlier(self) -> Flags:
+        """Which were signed with a good key of the earlier master secret."""
+        earlier: Flags = self.standings == Standing.EARLIER
+        return earlier
 
 
 class Signers:

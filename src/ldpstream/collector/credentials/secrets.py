@@ -19,7 +19,59 @@ ENVIRONMENT = {
     "enrolment": "LDPSTREAM_ENROLMENT_TOKEN",
     "admin": "LDPSTREAM_ADMIN_TOKEN",
 }
+NEW_MASTER = "LDPSTREAM_NEW_MASTER_SECRET"
 LEAST_CHARACTERS = 16
+
+
+@dataclass(frozen=True)
+class MasterSource:
+    """Where the master secret of a collector is, and the new one while it is being rotated.
+
+    The new one is on disk before the store hears of it, and takes the other's place when the store
+    has it. So after a crash one of the two opens the store.
+    """
+
+    file: Path | None = None
+    """None: the secret comes from the environment."""
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+    @property
+    def _new_file(self) -> Path | None:
+        return None if self.file is None else self.file.with_name(f"{self.file.name}.new")
+
+    @property
+    def new(self) -> bytes | None:
+        """The master secret that is to take the place of the present one; None: there is none."""
+        if NEW_MASTER in self.environment:
+            return _checked(NEW_MASTER, self.environment[NEW_MASTER])
+        file = self._new_file
+        return _checked(str(file), _read(file)) if file is not None and file.exists() else None
+
+    @property
+    def known(self) -> tuple[bytes, ...]:
+        """The secrets that are there now, in the environment or on disk."""
+        given = self.environment.get(ENVIRONMENT["master"]) if self.file is None else None
+        present = None if given is None else _checked(ENVIRONMENT["master"], given)
+        if self.file is not None and self.file.exists():
+            present = _checked(str(self.file), _read(self.file))
+        return tuple(one for one in (present, self.new) if one is not None)
+
+    def prepare(self) -> Path | None:
+        """Draw a new master secret, unless there is one; return its file (None: not in one)."""
+        if self.new is None:
+            if self._new_file is None:
+                raise Mistake(Problem.MASTER_IN_ENVIRONMENT)
+            _draw(self._new_file)
+        return None if NEW_MASTER in self.environment else self._new_file
+
+    def settle(self, current: bytes) -> None:
+        """Put the new master secret into the place of the other, if it is the current one."""
+        file = self._new_file
+        if file is None or not file.exists() or _checked(str(file), _read(file)) != current:
+            return
+        assert self.file is not None
+        write_whole(self.file, current + b"\n")
+        file.unlink()
 
 
 @dataclass(frozen=True)
@@ -27,11 +79,12 @@ class Secrets:
     """The three secrets, which `repr` does not show."""
 
     master: bytes
-    """Every device's key is derived from it: if it changes, all devices must enrol again."""
+    """Every device's key is derived from it. `keys rotate` changes it without a new enrolment."""
     enrolment: bytes
     admin: bytes
     drawn: Path | None = field(default=None, compare=False)
     """The file of the master secret, if it was drawn just now."""
+    source: MasterSource = field(default=MasterSource(), compare=False)
 
     def __repr__(self) -> str:
         return "Secrets(...)"
@@ -55,7 +108,9 @@ class Secrets:
                 drawn = file if name == "master" else drawn
                 known = _checked(str(file), _read(file))
             found[name] = known
-        return cls(**found, drawn=drawn)
+        given = ENVIRONMENT["master"] in environment
+        place = None if given else files.get("master", file_of("master", folder))
+        return cls(**found, drawn=drawn, source=MasterSource(place, environment))
 
 
 def file_of(name: str, folder: Path) -> Path:

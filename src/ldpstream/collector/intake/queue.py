@@ -12,14 +12,15 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ldpstream.collector.clock import ticks
-from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.credentials.deny_list import NOBODY, DenyList
+from ldpstream.collector.credentials.device_keys import StreamKeys
 from ldpstream.collector.intake.turns import TurnQueue
 from ldpstream.collector.intake.validation import validate
 from ldpstream.collector.reports.records import Records
-from ldpstream.collector.reports.verdicts import Verdict, Verdicts, count
+from ldpstream.collector.reports.verdicts import Judged, Verdict, count
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.selection import Selection
 from ldpstream.collector.store.contract import Store
@@ -28,6 +29,7 @@ from ldpstream.errors import MalformedReport, Mistake, Problem
 RETRY_SECONDS = 1
 SHARE = 2
 """One part in so many of what may wait is the most that may come from one address."""
+TIMESTAMPS_REMEMBERED = 100_000
 BYTES_AT_ONCE = 2 << 20
 """Records that are checked and committed together: bounds the memory and the time of one go."""
 
@@ -41,7 +43,7 @@ class Submission:
     asking: OpenRound
     packed: bytes
     number: int
-    answer: asyncio.Future[Verdicts]
+    answer: asyncio.Future[Judged]
     began: float
     sender: str
     """The address that it came from."""
@@ -51,9 +53,25 @@ class Submission:
 class StreamIntake:
     """What the reports of one stream are validated with, and counts of the verdicts."""
 
-    keys: DeviceKeys
+    keys: StreamKeys
     selection: Selection
     outcomes: Counter[Verdict]
+    denied: Callable[[], DenyList] = lambda: NOBODY
+    """Returns the deny list as it is now."""
+    earlier: Counter[int] = field(default_factory=Counter)
+    """Reports with a key of the earlier master secret, by timestamp; of the last ones only."""
+
+    def count(self, t: int, judged: Judged) -> None:
+        """Count what came of records of timestamp t."""
+        self.outcomes += count(judged.verdicts)
+        if judged.renew.any():
+            self.earlier[t] += int(judged.renew.sum())
+            if len(self.earlier) > TIMESTAMPS_REMEMBERED:
+                del self.earlier[min(self.earlier)]
+
+    def earlier_since(self, t: int) -> int:
+        """How many reports of timestamps after t came with a key of the earlier master secret."""
+        return sum(number for one, number in self.earlier.copy().items() if one > t)
 
 
 class IntakeQueue:
@@ -96,7 +114,7 @@ class IntakeQueue:
 
     def submit(
         self, asking: OpenRound, packed: bytes, number: int, sender: str = ""
-    ) -> asyncio.Future[Verdicts]:
+    ) -> asyncio.Future[Judged]:
         """Queue records of a round; the verdicts come once the accepted ones are on disk."""
         assert self._loop is not None
         expected = number * asking.record_bytes
@@ -108,7 +126,7 @@ class IntakeQueue:
         self.waiting += number
         self._bytes += len(packed)
         self._bytes_of[sender] = own
-        answer: asyncio.Future[Verdicts] = self._loop.create_future()
+        answer: asyncio.Future[Judged] = self._loop.create_future()
         self._queue.put(Submission(asking, packed, number, answer, ticks(), sender))
         return answer
 
@@ -122,7 +140,7 @@ class IntakeQueue:
 
     def _process(self, together: list[Submission]) -> None:
         assert self._loop is not None
-        outcome: Verdicts | Exception
+        outcome: Judged | Exception
         try:
             outcome = self._take_in(together)
         except Exception as error:
@@ -130,20 +148,23 @@ class IntakeQueue:
             outcome = error
         self._loop.call_soon_threadsafe(self._answer, together, outcome)
 
-    def _take_in(self, together: list[Submission]) -> Verdicts:
+    def _take_in(self, together: list[Submission]) -> Judged:
         asking = together[0].asking
         stream = self._streams[asking.stream]
         packed = b"".join([one.packed for one in together])
         records = Records.of(packed, asking.stored.report_bytes)
-        verdicts = validate(records, asking, stream.keys, stream.selection)
+        judged = validate(records, asking, stream.keys, stream.selection, stream.denied())
+        verdicts, _ = judged
+        if stream.keys.ring.is_behind and (verdicts == Verdict.MAC).any():
+            raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
         good = verdicts == Verdict.ACCEPTED
         if good.any():
             fit = records if good.all() else records.where(good)
             verdicts[good] = self._store.accept(asking.stream, asking.name, fit)
             self._progress(asking)
-        return verdicts
+        return judged
 
-    def _answer(self, together: list[Submission], outcome: Verdicts | Exception) -> None:
+    def _answer(self, together: list[Submission], outcome: Judged | Exception) -> None:
         self.waiting -= sum(one.number for one in together)
         for one in together:
             self._bytes -= len(one.packed)
@@ -155,11 +176,12 @@ class IntakeQueue:
                 if not one.answer.done():  # the client may have gone away
                     one.answer.set_exception(Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS))
             return
-        self._streams[together[0].asking.stream].outcomes += count(outcome)
+        asking = together[0].asking
+        self._streams[asking.stream].count(asking.stored.t, outcome)
         first = 0
         now = ticks()
         for one in together:
             self._took(one.asking.stream, now - one.began)
             if not one.answer.done():
-                one.answer.set_result(outcome[first : first + one.number])
+                one.answer.set_result(outcome.part(first, one.number))
             first += one.number

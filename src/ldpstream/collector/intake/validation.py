@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ldpstream.arrays import Flags
-from ldpstream.collector.credentials.device_keys import DeviceKeys, Signers
+from ldpstream.collector.credentials.deny_list import NOBODY, DenyList
+from ldpstream.collector.credentials.device_keys import Signers, Standing, StreamKeys
 from ldpstream.collector.reports.records import Records
-from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
+from ldpstream.collector.reports.verdicts import Judged, Verdict, Verdicts
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.selection import RosterSelection, Selection, SlotSelection
 from ldpstream.errors import MalformedReport, Problem
@@ -18,33 +19,36 @@ _FAULTS = {
 }
 
 
+_OF_STANDING = np.empty(len(Standing), np.uint8)
+_OF_STANDING[Standing.CURRENT] = _OF_STANDING[Standing.EARLIER] = Verdict.ACCEPTED
+_OF_STANDING[Standing.ENDED] = Verdict.KEY_ENDED
+_OF_STANDING[Standing.RELEASE_1] = Verdict.DEVICE_VERSION
+_OF_STANDING[Standing.NONE] = Verdict.MAC
+"""The verdict on a record by the key that it was signed with, before more is known of it."""
+
+
 def validate(
-    records: Records, asking: OpenRound, keys: DeviceKeys, selection: Selection
-) -> Verdicts:
-    """Return ACCEPTED for each record, or what is wrong with it.
+    records: Records,
+    asking: OpenRound,
+    keys: StreamKeys,
+    selection: Selection,
+    denied: DenyList = NOBODY,
+) -> Judged:
+    """Return ACCEPTED for each record, or what is wrong with it; and who is to renew its key.
 
     The MAC is checked first: nothing else is said of a record that nobody signed. Whether a device
     has reported before is for the store to say.
     """
-    verdicts = all_of(Verdict.ACCEPTED, len(records))
-    signers = Signers(keys, records.devices)
-    signed = signers.authentic(asking.prefix, records.macs, records.reports)
-    if not signed.all():
-        unsigned = np.flatnonzero(~signed)
-        verdicts[unsigned] = Verdict.MAC
-        outdated = _of_release_1(records.where(~signed), keys, asking.prefix_1)
-        verdicts[unsigned[outdated]] = Verdict.DEVICE_VERSION
+    signed = keys.at_level(asking.terms.level).signatures(
+        records.devices, records.macs, records.reports, asking.prefix, asking.prefix_1
+    )
+    verdicts = _OF_STANDING[signed.standings]
+    verdicts[signed.good & denied.contains(records.devices)] = Verdict.DENIED
     _check_content(records, asking, verdicts)
-    asked = _asked(records, signers, asking, selection)
+    asked = _asked(records, signed.in_turn, asking, selection)
     if asked is not None:
         verdicts[(verdicts == Verdict.ACCEPTED) & ~asked] = Verdict.NOT_ASKED
-    return verdicts
-
-
-def _of_release_1(records: Records, keys: DeviceKeys, prefix: bytes) -> Flags:
-    """Which records devices of release 0.1.0 have signed."""
-    signers = Signers(keys.of_release_1, records.devices)
-    return signers.authentic(prefix, records.macs, records.reports)
+    return Judged(verdicts, signed.earlier & keys.ring.renews)
 
 
 def _asked(
@@ -52,7 +56,7 @@ def _asked(
 ) -> Flags | None:
     """Which records are of devices that the round asks, or whose slot it is; None: of all."""
     if isinstance(selection, SlotSelection):
-        return signers.are_due(selection.window, asking.stored.t)
+        return signers.are_due(asking.terms.window, asking.stored.t)
     if not isinstance(selection, RosterSelection):
         return None
     numbers, mask = selection.numbers_of(records.devices), asking.asked_mask

@@ -12,7 +12,7 @@ from ldpstream.collector.rounds.follower import POLL_MS
 from ldpstream.collector.rounds.selection import Selection
 from ldpstream.collector.store.contract import Lease, Store
 from ldpstream.errors import Mistake, Problem
-from ldpstream.protocol.terms import Terms
+from ldpstream.protocol.history import TermsHistory
 
 
 class Role(Protocol):
@@ -20,7 +20,7 @@ class Role(Protocol):
 
     config: StreamConfig
     """The stream as the file and its stored terms describe it."""
-    terms: Terms
+    history: TermsHistory
     last_t: int
 
     @property

@@ -13,7 +13,8 @@ from ldpstream.collector.store.contract import observed
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.oracles.collector_half import See, Support
-from ldpstream.protocol.terms import Selection, Terms
+from ldpstream.protocol.history import TermsHistory
+from ldpstream.protocol.terms import Selection
 
 ROUNDS_REMEMBERED = 1000
 
@@ -94,9 +95,8 @@ class LoggedStore(PostgresStore):
         return self._rounds[key]
 
     def _look_up(self, stream: str, round_name: str) -> LoggedRound:
-        known = self.stream(stream)
-        assert known is not None
-        terms = Terms.read(known.terms)
+        terms = TermsHistory.read(self.versions(stream)).stratum(round_name)
+        assert terms is not None
         oracle, values = terms.oracle.value, len(terms.values)
         if terms.selection is Selection.SLOTS:  # rounds follow from the terms, and may be many
             size = terms.randomiser(terms.epsilon).report_bytes

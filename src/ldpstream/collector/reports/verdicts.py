@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ class Verdict(IntEnum):
     RANGE = 6
     NOT_ASKED = 7
     DEVICE_VERSION = 8
+    KEY_ENDED = 9
+    DENIED = 10
 
     @property
     def refusal(self) -> Problem | None:
@@ -40,7 +43,22 @@ _REFUSALS = {
     Verdict.RANGE: Problem.REPORT_RANGE,
     Verdict.NOT_ASKED: Problem.REPORT_NOT_ASKED,
     Verdict.DEVICE_VERSION: Problem.DEVICE_VERSION,
+    Verdict.KEY_ENDED: Problem.KEY_ENDED,
+    Verdict.DENIED: Problem.DEVICE_DENIED,
 }
+
+
+class Judged(NamedTuple):
+    """What came of the records of a request, one in each row."""
+
+    verdicts: Verdicts
+    renew: NDArray[np.bool_]
+    """Which devices have signed with a key of a master secret that is being replaced."""
+
+    def part(self, first: int, number: int) -> Judged:
+        """Return what came of some of them."""
+        rows = slice(first, first + number)
+        return Judged(self.verdicts[rows], self.renew[rows])
 
 
 def all_of(verdict: Verdict, number: int) -> Verdicts:

@@ -12,19 +12,24 @@ from ldpstream.collector.reports.halves import Half
 from ldpstream.collector.rounds.selection import Asked
 from ldpstream.collector.store.contract import NewRound
 from ldpstream.protocol.authentication import report_prefix, report_prefix_1
+from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.limits import HEAD_BYTES
+from ldpstream.protocol.terms import Terms
 
 
 @dataclass(frozen=True)
 class OpenRound:
     """A round that takes reports, with all that is needed to validate them."""
 
-    stream: str
-    pin: str
-    """That of the stream's terms, which MACs cover."""
+    terms: Terms
+    """Those of the round's stratum: the terms at a level, whose pin MACs cover."""
     stored: NewRound
     collector: Half
     asked: Asked | None
+
+    @property
+    def stream(self) -> str:
+        return self.terms.stream
 
     @property
     def name(self) -> str:
@@ -36,7 +41,7 @@ class OpenRound:
 
     @cached_property
     def prefix(self) -> bytes:
-        return report_prefix(self.stream, self.pin, self.name)
+        return report_prefix(self.stream, self.terms.pin, self.name, self.terms.level)
 
     @cached_property
     def prefix_1(self) -> bytes:
@@ -71,25 +76,34 @@ class OpenRound:
 
 @dataclass(frozen=True)
 class Announcement:
-    """The open rounds of a stream, as announced under one serial."""
+    """The open rounds of a stream, of all strata, as announced under one serial."""
 
     serial: int
-    pin: str
     t: int
     rounds: tuple[OpenRound, ...]
-    _bodies: dict[tuple[bool, ...], bytes] = field(default_factory=dict, repr=False, compare=False)
+    history: TermsHistory
+    """All terms that are known when it is made."""
+    _bodies: dict[tuple[int, tuple[bool, ...]], bytes] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
-    def body(self, now_ms: int, number: int | None) -> bytes:
-        """The announcement as a device sees it, in JSON; all but the time is cached."""
-        listed = tuple(one.asks(number) for one in self.rounds)
-        if listed not in self._bodies:
+    def body(self, now_ms: int, number: int | None, version: int = 1) -> bytes:
+        """The announcement as a device under one version of the terms sees it, in JSON.
+
+        All but the time is cached.
+        """
+        terms = self.history.versions[version - 1]
+        own = [one for one in self.rounds if one.terms.version == version]
+        listed = tuple(one.asks(number) for one in own)
+        key = version, listed
+        if key not in self._bodies:
             content = {
+                **self.history.notice(terms, now_ms).to_json(),
                 "serial": self.serial,
-                "pin": self.pin,
+                "pin": terms.pin,
                 "t": self.t,
-                "rounds": [
-                    one.to_json() for one, asks in zip(self.rounds, listed, strict=True) if asks
-                ],
+                "rounds": [one.to_json() for one, asks in zip(own, listed, strict=True) if asks],
             }
-            self._bodies[listed] = json.dumps(content, separators=(",", ":")).encode()[1:]
-        return b'{"now_ms":%d,%b' % (now_ms, self._bodies[listed])
+            del content["now_ms"]
+            self._bodies[key] = json.dumps(content, separators=(",", ":")).encode()[1:]
+        return b'{"now_ms":%d,%b' % (now_ms, self._bodies[key])

@@ -13,6 +13,7 @@ from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.loading import open_round_of, selection_of, terms_of
 from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.collector.store.contract import RoundState, Store
+from ldpstream.protocol.history import TermsHistory
 
 POLL_MS = 100
 """How often a shared store is polled: changes by other collectors are seen that much later."""
@@ -30,9 +31,9 @@ class Follower:
         self._store = store
         self._clock = clock
         self._listener = listener
-        self.config, self.terms, stored = terms_of(config, store, clock)
-        self._pin = self.terms.pin
-        self.selection = selection_of(self.config, self.terms, store)
+        self.config, self.history, stored = terms_of(config, store, clock)
+        in_force = self.history.at(stored.last_t + 1)
+        self.selection = selection_of(self.config, in_force, store)
         self.last_t = stored.last_t
         self._serial = -1
 
@@ -50,12 +51,13 @@ class Follower:
 
     def _announce(self, serial: int, last_t: int) -> None:
         """Announce what is open now; a change after the serial was read has a serial of its own."""
+        self.history = TermsHistory.read(self._store.versions(self.config.name))
         rounds = tuple(
-            open_round_of(self.config, self.terms, one)
+            open_round_of(self.config, self.history, one)
             for one in self._store.rounds(self.config.name, last_t)
             if one.state is RoundState.OPEN
         )
         if rounds and isinstance(self.selection, RosterSelection):
             self.selection.catch_up()  # before any device is told that it is asked
         t = max([last_t, *(one.stored.t for one in rounds)])
-        self._listener.announced(Announcement(serial, self._pin, t, rounds))
+        self._listener.announced(Announcement(serial, t, rounds, self.history))

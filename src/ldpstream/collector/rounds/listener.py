@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ldpstream.collector.rounds.announcement import Announcement
 from ldpstream.collector.store.contract import NewRound, Release, RoundState
+from ldpstream.protocol.terms import Terms
 
 
 class Listener:
@@ -16,6 +17,9 @@ class Listener:
 
     def changed(self, changed: NewRound, state: RoundState) -> None:
         """A round that this collector leads has reached this state."""
+
+    def counted(self, stratum: Terms, reports: int) -> None:
+        """A round that this collector leads was counted, under these terms at their level."""
 
     def committed(self, releases: Sequence[Release]) -> None:
         """Releases were made by this collector, in order of t."""

@@ -9,6 +9,7 @@ from ldpstream.collector.config import Selection as Kind
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.rounds.changes import differences, levels_of
 from ldpstream.collector.rounds.selection import (
     Asked,
     OpenSelection,
@@ -16,55 +17,50 @@ from ldpstream.collector.rounds.selection import (
     Selection,
     SlotSelection,
 )
+from ldpstream.collector.rounds.succession import make_successor, urgent
 from ldpstream.collector.store.contract import NewRound, Store, Stream
 from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.strata import return_period
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
 
 
 def terms_of(
     config: StreamConfig, store: Store, clock: Clock
-) -> tuple[StreamConfig, Terms, Stream]:
-    """Return a stream as it is stored, its terms, and the configuration as they settle it.
+) -> tuple[StreamConfig, TermsHistory, Stream]:
+    """Return a stream as it is stored, all of its terms, and the configuration as they settle it.
 
-    The configuration must not contradict the terms.
+    The configuration must not contradict the latest terms, unless it says how it follows them: then
+    the terms that it describes are stored, once.
     """
     stored = store.stream(config.name) or _created(config, store, clock)
-    terms = Terms.read(stored.terms)
-    for name in ("values", "epsilon", "window", "interval_ms", "start_ms", "oracle"):
-        if (given := getattr(config, name)) is not None:
-            _compare(config, name, getattr(terms, name), given)
-    _compare(config, "other", _said(terms.other), _said(config.other))
-    if terms.selection is None:
-        return _without_slots(config), terms, stored
-    _compare(config, "selection", terms.selection, config.selection)
-    _compare(config, "deadline_ms", terms.deadline_ms, config.slot_deadline_ms)
-    return config, terms, stored
+    history = TermsHistory.read(stored.versions)
+    config = settled(config, history.latest)
+    found = list(differences(config, history.latest))
+    if not found:
+        return config, history, stored
+    opened = [one.t for one in store.rounds(config.name, stored.last_t)]
+    begun_t = max([stored.last_t, *opened])
+    successor = make_successor(config, history.latest, urgent(found), clock.now_ms(), begun_t)
+    return config, _succeeded(config, store, successor), stored
 
 
-def _compare(config: StreamConfig, name: str, stored: object, given: object) -> None:
-    if given != stored:
-        raise Mistake(
-            Problem.TERMS_CHANGED, stream=config.name, name=name, stored=stored, given=given
-        )
+def settled(config: StreamConfig, latest: Terms) -> StreamConfig:
+    """Return the configuration with what the stored terms decide about it.
 
-
-def _without_slots(config: StreamConfig) -> StreamConfig:
-    """A stream that release 0.1.0 began: its terms leave the selection to the configuration."""
-    if config.selection is not Kind.SLOTS:
+    Terms that release 0.1.0 began leave the selection to the configuration, and have no slots.
+    """
+    if latest.selection is not None or config.selection is not Kind.SLOTS:
         return config
     if config.selection_given:
         raise Mistake(Problem.SLOTS_TOO_LATE, stream=config.name)
     return replace(config, selection=Kind.OPEN)
 
 
-def _said(label: str | None) -> str:
-    return "nothing" if label is None else repr(label)
-
-
 def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
-    mechanism = build(config.mechanism, config.settings)
     terms = Terms(
         config.name,
         config.values,
@@ -72,10 +68,11 @@ def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
         config.window,
         config.interval_ms,
         clock.now_ms() if config.start_ms is None else config.start_ms,
-        mechanism.noise.oracle,
+        config.oracle_at(),
         config.other,
         config.selection,
         config.slot_deadline_ms,
+        levels_of(config),
     )
     try:
         return store.create_stream(config.name, terms.to_json())
@@ -86,6 +83,32 @@ def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
         return first
 
 
+def _succeeded(config: StreamConfig, store: Store, successor: Terms) -> TermsHistory:
+    """Store new terms, and return all; those of another collector that was faster will do."""
+    try:
+        store.succeed(config.name, successor.to_json())
+    except Exception:
+        found = TermsHistory.read(store.versions(config.name))
+        if next(differences(config, found.latest), None) is not None:
+            raise
+        return found
+    return TermsHistory.read(store.versions(config.name))
+
+
+def mechanism_of(config: StreamConfig, terms: Terms) -> Mechanism:
+    """Return the mechanism under these terms: it asks as the strictest of their levels does."""
+    windows = [one.window for one in terms.strata]
+    settings = replace(
+        config.settings,
+        labels=len(terms.values),
+        epsilon=min(one.epsilon for one in terms.strata),
+        window=max(windows),
+        oracle=terms.oracle,
+        returns_after=return_period(windows) if terms.levels else None,
+    )
+    return build(config.mechanism, settings)
+
+
 def selection_of(config: StreamConfig, terms: Terms, store: Store) -> Selection:
     if config.selection is Kind.SLOTS:
         return SlotSelection(terms.epsilon, terms.window, config.population)
@@ -94,11 +117,12 @@ def selection_of(config: StreamConfig, terms: Terms, store: Store) -> Selection:
     return RosterSelection(terms.epsilon, terms.window, config.population, store, config.name)
 
 
-def open_round_of(config: StreamConfig, terms: Terms, stored: NewRound) -> OpenRound:
+def open_round_of(config: StreamConfig, history: TermsHistory, stored: NewRound) -> OpenRound:
     """A stored round, with all that is needed to validate its reports."""
+    terms = history.stratum(stored.name)
+    assert terms is not None
     return OpenRound(
-        config.name,
-        terms.pin,
+        terms,
         stored,
         half_of(terms, Epsilon(stored.epsilon_nano)),
         Asked.of(stored) if config.selection is Kind.ROSTER else None,

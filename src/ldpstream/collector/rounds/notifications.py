@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ldpstream.collector.rounds.announcement import Announcement, OpenRound
 from ldpstream.collector.rounds.wake_up import WakeUp
 from ldpstream.collector.store.contract import Release
+from ldpstream.protocol.history import TermsHistory
 
 CLOSED_REMEMBERED = 1000
 """Closed rounds that are remembered; reports for older ones hear that the round is unknown."""
@@ -21,7 +23,7 @@ class NotificationHub:
     """
 
     def __init__(self) -> None:
-        self.announcement = Announcement(0, "", 0, ())
+        self.announcement = Announcement(0, 0, (), TermsHistory(()))
         self.last_t = 0
         self.latest: Release | None = None
         """The last release; None before the first."""
@@ -38,6 +40,15 @@ class NotificationHub:
     def attach(self) -> None:
         self._announced.attach()
         self._released.attach()
+
+    @property
+    def history(self) -> TermsHistory:
+        """All versions of the stream's terms."""
+        return self.announcement.history
+
+    @history.setter
+    def history(self, known: TermsHistory) -> None:
+        self.announcement = replace(self.announcement, history=known)
 
     def remember(self, closed: Iterable[str]) -> None:
         """Remember rounds that were closed before the last restart."""

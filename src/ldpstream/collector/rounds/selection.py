@@ -76,6 +76,10 @@ class Selection(ABC):
     def remember(self, stored: NewRound) -> None:
         """Take a round into account, in order of t; after a restart, the older ones as well."""
 
+    def follow(self, epsilon: Epsilon, window: int) -> None:
+        """Go on under new terms, which are never looser."""
+        self.epsilon, self.window = epsilon, window
+
     def heard(self, name: str, reports: int) -> None:  # noqa: B027 - a roster need not know
         """Take note of how many reports a counted round has got."""
 
@@ -195,6 +199,10 @@ class RosterSelection(Selection):
             return NO_RESTS
         asked = np.flatnonzero(Asked.of(stored).mask())
         return self._silence.heard(stored.t, asked, np.concatenate(places))
+
+    def follow(self, epsilon: Epsilon, window: int) -> None:
+        super().follow(epsilon, window)
+        self._silence.window = window
 
     @cached_property
     def _silence(self) -> Silence:

@@ -30,7 +30,7 @@ class Silence:
     """
 
     def __init__(self, window: int, rests: Rests = NO_RESTS) -> None:
-        self._window = window
+        self.window = window
         self._unanswered = np.zeros(0, np.int64)
         self._until = np.zeros(0, np.int64)
         self._set(rests)
@@ -53,7 +53,7 @@ class Silence:
         ended = spoke[self._unanswered[spoke] > 0]
         most = LONGEST.bit_length()
         times = np.minimum(self._unanswered[mute] + 1, most)
-        until = t + self._window * (1 << (times - 1))
+        until = t + self.window * (1 << (times - 1))
         rests = np.concatenate(
             [np.stack([mute, times, until], axis=1), np.pad(ended[:, None], ((0, 0), (0, 2)))]
         )

@@ -10,6 +10,8 @@ from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.notifications import NotificationHub
 from ldpstream.collector.service.meters import Meters
 from ldpstream.collector.store.contract import NewRound, Release, RoundState
+from ldpstream.protocol.strata import STANDARD
+from ldpstream.protocol.terms import Terms
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +30,11 @@ class StreamListener(Listener):
 
     def changed(self, changed: NewRound, state: RoundState) -> None:
         self._meters.rounds.labels(self._stream, changed.purpose, state.value).inc()
+
+    def counted(self, stratum: Terms, reports: int) -> None:
+        level = stratum.level or STANDARD
+        labels = (self._stream, str(stratum.version), level)
+        self._meters.counted.labels(*labels).inc(reports)
 
     def committed(self, releases: Sequence[Release]) -> None:
         for one in releases:

@@ -28,6 +28,12 @@ class Meters:
             ("stream", "purpose", "state"),
             registry=self.registry,
         )
+        self.counted = Counter(
+            "ldpstream_counted_reports",
+            "Reports that were counted, by the version of their terms and their level of privacy.",
+            ("stream", "version", "level"),
+            registry=self.registry,
+        )
         self.asked = Counter(
             "ldpstream_asked_users",
             "Users asked for, over all timestamps released.",

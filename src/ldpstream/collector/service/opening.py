@@ -47,9 +47,18 @@ def master_beside(store: str) -> bytes | None:
 
 
 def open_store(config: Config, secrets: Secrets) -> Store:
-    """The store of a collector, for this process."""
+    """The store of a collector, for this process.
+
+    A collector that was stopped while it rotated its master secret may have to use the new one.
+    """
+    new = secrets.source.new
     try:
-        return _open_store(config, secrets.master)
+        try:
+            return _open_store(config, secrets.master)
+        except Mistake as mistake:
+            if mistake.problem is not Problem.MASTER_DIFFERS or new is None:
+                raise
+        return _open_store(config, new)
     except Mistake as mistake:
         if _is_untouched(config, mistake.problem):
             secrets.forget_drawn()

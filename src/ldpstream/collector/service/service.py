@@ -12,7 +12,8 @@ from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.runner import AlertRunner
 from ldpstream.collector.clock import Clock, ticks
 from ldpstream.collector.config import Config, StreamConfig
-from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.credentials.device_keys import StreamKeys
+from ldpstream.collector.credentials.masters import KeyRing
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.intake.queue import IntakeQueue, StreamIntake
 from ldpstream.collector.leadership.lease_keeper import LeaseKeeper
@@ -24,6 +25,7 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
 from ldpstream.collector.rounds.notifications import NotificationHub
 from ldpstream.collector.rounds.selection import RosterSelection
+from ldpstream.collector.service.administration import Administration
 from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.service.listener import StreamListener
 from ldpstream.collector.service.meters import Meters
@@ -31,7 +33,10 @@ from ldpstream.collector.service.opening import open_store
 from ldpstream.collector.service.timekeeping import clock_of
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
+from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import Problem
+from ldpstream.protocol.history import TermsHistory
+from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.terms import Terms
 
 LEASES_OF_SILENCE = 3
@@ -43,13 +48,50 @@ class StreamService:
     """One stream, as the API sees it."""
 
     config: StreamConfig
-    terms: Terms
     hub: NotificationHub
     intake: StreamIntake
+    clock: Clock
+    names: StoredNames
+    """The names of what is released, by the terms of each release."""
     news_seconds: float
     """How long it may take until a round that another collector opened is known here."""
     refused: Counter[Problem] = field(default_factory=Counter)
     """Requests that were turned away as a whole."""
+    renewed: int = 0
+    """Keys that were renewed."""
+
+    def reports_with_earlier_keys(self, since_ms: int) -> int | None:
+        """How many reports of the last window came with a key of the earlier master secret.
+
+        None if they have been counted for less than a window, since that time.
+        """
+        last_t, window = self.hub.last_t, self.terms.window
+        if self.terms.start_of(last_t + 1 - window) < since_ms:
+            return None
+        return self.intake.earlier_since(last_t - window)
+
+    @property
+    def history(self) -> TermsHistory:
+        """All versions of its terms."""
+        return self.hub.history
+
+    @property
+    def terms(self) -> Terms:
+        """The terms that are in force now."""
+        history = self.history
+        return history.at(history.first.timestamp_at(self.clock.now_ms()))
+
+    @property
+    def most_labels(self) -> int:
+        """The most figures that a release of any version has."""
+        return max(len(terms.names) for terms in self.history.versions)
+
+    def notice(self, terms: Terms | None, *, renew: bool = False) -> Notice:
+        """Return what a device under these terms is told in every answer; None: under any."""
+        now_ms = self.clock.now_ms()
+        if terms is None:
+            return Notice(now_ms, renew=renew)
+        return self.history.notice(terms, now_ms, renew=renew)
 
     @property
     def roster(self) -> RosterSelection | None:
@@ -84,6 +126,8 @@ class Service:
         """Build what serves the streams, from where the store has them."""
         config = self.config
         self.store.observer = self.meters.store_changed
+        self._began_ms = self.clock.now_ms()
+        self.administration = Administration(self.store, self.secrets, self.clock)
         self.streams: dict[str, StreamService] = {}
         self.leases = LeaseKeeper(self.store, self._lease_seconds)
         listeners = {
@@ -124,6 +168,21 @@ class Service:
             self.store, intakes, config.limits.waiting_bytes, self._reports_came, self._ingested
         )
 
+    @property
+    def ring(self) -> KeyRing:
+        """The master secrets as they are now."""
+        return self.administration.ring
+
+    def reports_with_earlier_keys(self) -> dict[str, int | None]:
+        """Reports of each stream's last window with a key of the earlier master secret.
+
+        None: it is not known yet, since the rotation or the last start is less than a window ago.
+        """
+        since = max(self._began_ms, self.ring.masters.issued_ms)
+        return {
+            name: stream.reports_with_earlier_keys(since) for name, stream in self.streams.items()
+        }
+
     def _driver(self, config: StreamConfig, listener: StreamListener) -> StreamDriver:
         """Build what drives a stream, from where the store has it."""
 
@@ -139,11 +198,15 @@ class Service:
     def _serve(self, role: Role, listener: StreamListener) -> Role:
         """Let the API see what a coordinator or follower has found in the store."""
         config, name, hub = role.config, role.config.name, listener.hub
+        hub.history = role.history
         latest = self.store.releases(name, role.last_t, 1)
         if name not in self.streams:
-            intake = StreamIntake(DeviceKeys(self.secrets.master, name), role.selection, Counter())
+            keys = StreamKeys(self.ring, name)
+            denied = partial(self.administration.denied, name)
+            intake = StreamIntake(keys, role.selection, Counter(), denied)
             delay = 3 * POLL_MS / 1000 if self.store.shared else 0.0
-            self.streams[name] = StreamService(config, role.terms, hub, intake, delay)
+            names = StoredNames(self.store, name)
+            self.streams[name] = StreamService(config, hub, intake, self.clock, names, delay)
             recent = self.store.rounds(name, role.last_t - config.window)
             hub.remember(one.name for one in recent if one.state is not RoundState.OPEN)
             if latest:
@@ -152,6 +215,16 @@ class Service:
             listener.released(latest[0])
         self.streams[name].intake.selection = role.selection
         return role
+
+    @property
+    def levels(self) -> frozenset[str]:
+        """The names of the levels of privacy of any stream."""
+        return frozenset(
+            one.level
+            for stream in self.streams.values()
+            for terms in stream.history.versions
+            for one in terms.strata
+        )
 
     def held(self, stream: str) -> Store | None:
         """The store under the stream's lease, if this collector leads the stream."""
@@ -183,6 +256,7 @@ class Service:
             stream.hub.attach()
         self.intake.start()
         self.leases.start()
+        self.administration.start()
         self.alerts.start()
         self.scheduler.start()
 
@@ -198,11 +272,13 @@ class Service:
         self.intake.stop()
         self.alerts.stop()
         self.leases.stop()
+        self.administration.stop()
         self.store.close()
 
     @property
     def ready(self) -> bool:
-        return self.scheduler.alive and not self.failures and self.clock.doubt is None
+        fit = self.scheduler.alive and not self.ring.is_behind
+        return fit and not self.failures and self.clock.doubt is None
 
     @property
     def failures(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ from ldpstream.collector.config import Selection as Kind
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.credentials.device_keys import (
     SIDE_BY_SIDE,
-    DeviceKeys,
+    StreamKeys,
     vectorised_is_right,
 )
 from ldpstream.collector.credentials.sealing import KEY_BYTES
@@ -67,7 +67,7 @@ def _play(stream: StreamConfig, store: SqliteStore) -> None:
     """One timestamp, from its first round to its release."""
     clock = ManualClock(0)
     coordinator = Coordinator(stream, store, clock)
-    keys = DeviceKeys(os.urandom(DEVICE_BYTES), stream.name)
+    keys = StreamKeys.of_master(os.urandom(DEVICE_BYTES), stream.name)
     devices = [os.urandom(DEVICE_BYTES) for _ in range(SIDE_BY_SIDE + 1)]
     if stream.selection is Kind.ROSTER:
         for device in devices:
@@ -82,7 +82,7 @@ def _play(stream: StreamConfig, store: SqliteStore) -> None:
         clock.advance_to(max(clock.now_ms(), coordinator.open.stored.deadline_ms))
 
 
-def _reports(asking: OpenRound, keys: DeviceKeys, devices: list[bytes]) -> Iterator[Records]:
+def _reports(asking: OpenRound, keys: StreamKeys, devices: list[bytes]) -> Iterator[Records]:
     """A single report, and as many as are checked side by side."""
     half, source = asking.collector.device, SystemSource()
     packed = []

@@ -58,6 +58,7 @@ class Ends:
     """The part of a stream's row that is sealed: both ends of its chain, and what goes on."""
 
     terms: bytes
+    """Those of all versions, a line each."""
     mechanism: bytes | None
     checkpoint_t: int
     """Releases up to here were pruned; 0: none."""
@@ -112,6 +113,11 @@ class Chain:
         """Return the row of a stream that has released nothing yet."""
         start = self._start(stream)
         return self._sealed(stream, Ends(terms, None, 0, start, 0, start))
+
+    def succeeded(self, stream: str, ends: Ends, terms: bytes) -> Ends:
+        """Return the stream's row when its terms are followed by these."""
+        self._refuse_broken_seal(stream, ends)
+        return self._sealed(stream, replace(ends, terms=ends.terms + b"\n" + terms))
 
     def extended(
         self, stream: str, ends: Ends, rows: Sequence[Row], mechanism: bytes
@@ -197,6 +203,22 @@ class Chain:
         if seal is not None and hmac.compare_digest(seal.encode(), self.seal_names(names).encode()):
             return Checked(EVERY)
         return Checked(EVERY, damage=Damage(None, "a stream was removed, added or renamed"))
+
+    def log_link(
+        self, previous: bytes, number: int, at_ms: int, who: str, action: str, details: str
+    ) -> bytes:
+        """Return the link of an entry of the admin log."""
+        entry = json.dumps([number, at_ms, who, action, details]).encode()
+        return self._digest(b"ldpstream admin log 1\n" + previous + entry)
+
+    def seal_log(self, number: int, link: bytes) -> str:
+        """Authenticate the end of the admin log, of which the last entries could be removed."""
+        return self._digest(b"ldpstream admin log end 1\n%d\n" % number + link).hex()
+
+    def holds_log(self, number: int, link: bytes, seal: str | None) -> bool:
+        """Return whether this is the end of the admin log that was sealed."""
+        expected = self.seal_log(number, link).encode()
+        return hmac.compare_digest((seal or "").encode(), expected)
 
     def _link_after(self, stream: str) -> Callable[..., bytes]:
         """Return what computes a link from the one before it and the columns of a release."""

@@ -14,6 +14,10 @@ from ldpstream.errors import Mistake, Problem
 
 MASTER = "master"
 CHAIN_KEY = "chain-key"
+KEYRING = "keyring"
+"""The property with the earlier master secrets, sealed with the current one."""
+LOG = "admin-log"
+"""The property that authenticates the end of the admin log."""
 STREAMS = "streams"
 """The property that authenticates the list of streams."""
 

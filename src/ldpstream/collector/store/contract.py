@@ -22,10 +22,10 @@ from ldpstream.collector.clock import ticks
 from ldpstream.collector.reports.halves import Half
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
+from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import Chain, Checked, Progress, Row, ignore, stored_text
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
-from ldpstream.protocol.terms import Terms
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -102,6 +102,11 @@ class Release:
             return "missed"
         return "fresh" if self.content["fresh"] else "carried"
 
+    @property
+    def terms_version(self) -> int:
+        """The version of the terms that it was released under."""
+        return int(self.content.get("terms_version", 1))
+
     @cached_property
     def line(self) -> str:
         """JSON on one line; written once for all who listen."""
@@ -129,12 +134,20 @@ class Stream:
     """A stream as it is stored."""
 
     terms: dict[str, Any]
+    """The first ones."""
     serial: int
     """Grows whenever the set of open rounds changes; long polls of devices wait for that."""
     last_t: int
     """The last timestamp released; 0 before the first."""
     mechanism: dict[str, Any] | None
     """The mechanism's state after `last_t`."""
+    successors: tuple[dict[str, Any], ...] = ()
+    """The terms that followed the first ones, in order."""
+
+    @property
+    def versions(self) -> tuple[dict[str, Any], ...]:
+        """The terms of all versions, the first ones first."""
+        return (self.terms, *self.successors)
 
 
 @dataclass(frozen=True)
@@ -175,6 +188,9 @@ class Store(ABC):
     shared = False
     """Whether several collectors may use it at once."""
 
+    admin: AdminTables
+    """What administrators change: master secrets, enrolment tokens, the deny list, their log."""
+
     def trouble(self) -> str | None:
         """Say why nothing that is stored now would be found again; None if it would."""
         return None
@@ -214,6 +230,17 @@ class Store(ABC):
         """Create a stream, with terms that never change."""
 
     @abstractmethod
+    def succeed(self, stream: str, terms: dict[str, Any]) -> int:
+        """Add terms that follow the latest ones of a stream; return the stream's new serial.
+
+        Any collector may do so, without a lease; it fails if that version is there already.
+        """
+
+    @abstractmethod
+    def versions(self, stream: str) -> list[dict[str, Any]]:
+        """The terms of all versions of a stream, the first ones first; none if it is unknown."""
+
+    @abstractmethod
     def enrol(self, stream: str, device: bytes) -> int:
         """Add a device to the roster and return its number, from 0. Idempotent."""
 
@@ -238,8 +265,11 @@ class Store(ABC):
         """The devices that have not answered when they were asked last."""
 
     @abstractmethod
-    def open_round(self, stream: str, new: NewRound) -> int:
-        """Add a round that takes reports from now on; return the stream's new serial."""
+    def open_round(self, stream: str, *new: NewRound) -> int:
+        """Add rounds that take reports from now on, all or none; return the stream's new serial.
+
+        There are several if the devices of a stream report under different terms.
+        """
 
     @abstractmethod
     def accept(self, stream: str, round_name: str, records: Records) -> Verdicts:
@@ -335,7 +365,19 @@ class Archive(ABC):
 
     @abstractmethod
     def terms(self) -> dict[str, dict[str, Any]]:
-        """The terms of each stream."""
+        """The first terms of each stream."""
+
+    @abstractmethod
+    def versions(self, stream: str) -> list[dict[str, Any]]:
+        """The terms of all versions of a stream, the first ones first; none if it is unknown."""
+
+    @abstractmethod
+    def stream(self, name: str) -> Stream | None:
+        """A stream as it is stored; None if it is unknown."""
+
+    @abstractmethod
+    def note(self, stream: str, name: str) -> dict[str, Any] | None:
+        """The content that was last written under that name, or None."""
 
     @abstractmethod
     def releases(self, stream: str, since: int) -> list[Release]:
@@ -349,9 +391,14 @@ class Archive(ABC):
     def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
         """Follow the chain of a stream's releases, and say where it first breaks."""
 
-    def labels(self, stream: str) -> list[str]:
-        """The names of the values that a stream releases; an unknown stream is a mistake."""
-        terms = self.terms()
-        if stream not in terms:
-            raise Mistake(Problem.SOURCE_UNKNOWN, given=stream, known=", ".join(terms))
-        return list(Terms.read(terms[stream]).names)
+    @abstractmethod
+    def check_log(self, chain: Chain) -> Checked:
+        """Follow the chain of the admin log, and say where it first breaks."""
+
+    def known_versions(self, stream: str) -> list[dict[str, Any]]:
+        """Return the terms of all versions of a stream; an unknown stream is a mistake."""
+        versions = self.versions(stream)
+        if not versions:
+            known = ", ".join(self.terms())
+            raise Mistake(Problem.SOURCE_UNKNOWN, given=stream, known=known)
+        return versions

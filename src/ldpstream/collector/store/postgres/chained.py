@@ -21,7 +21,7 @@ from ldpstream.collector.store.chain import (
     Row,
 )
 from ldpstream.collector.store.chain_key import STREAMS, draw_chain, find_chain, key_missing
-from ldpstream.collector.store.postgres.migrations import take_turns
+from ldpstream.collector.store.postgres.migrations import SUCCEEDED, take_turns
 
 _COLUMNS = "t, at_ms, content::text, asked, received, missed"
 
@@ -77,7 +77,19 @@ def read_ends(
     if row is None:
         return None
     key, terms, mechanism, *others = row
-    return key, Ends(terms.encode(), None if mechanism is None else mechanism.encode(), *others)
+    texts = "\n".join([terms, *successors(connection, key)])
+    return key, Ends(texts.encode(), None if mechanism is None else mechanism.encode(), *others)
+
+
+def successors(connection: psycopg.Connection, key: int) -> list[str]:
+    """Return the texts of all terms of a stream but the first; an older database has no others."""
+    row = connection.execute("SELECT max(number) FROM version").fetchone()
+    if row is None or row[0] is None or row[0] < SUCCEEDED:
+        return []
+    rows = connection.execute(
+        "SELECT terms::text FROM successor WHERE stream = %s ORDER BY version", (key,)
+    )
+    return [terms for (terms,) in rows.fetchall()]
 
 
 def write_ends(connection: psycopg.Connection, key: int, ends: Ends) -> None:

@@ -13,6 +13,7 @@ from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
+from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
     NO_RESTS,
@@ -39,14 +40,19 @@ from ldpstream.collector.store.postgres.connections import (
 from ldpstream.collector.store.postgres.migrations import take_turns
 from ldpstream.collector.store.postgres.reading import (
     NEW_ROUND_COLUMNS,
+    select_note,
     select_releases,
     select_reports,
     select_rounds,
+    select_stream,
+    select_versions,
 )
+from ldpstream.collector.store.postgres.running import PostgresTables
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
 CREATE_STREAM = Transaction("create_stream", again=False)
+SUCCEED = Transaction("succeed", again=False)
 ENROL = Transaction("enrol", again=True)
 LEAVE = Transaction("leave", again=True)
 OPEN_ROUND = Transaction("open_round", again=False)
@@ -78,6 +84,7 @@ class PostgresStore(Store):
         except BaseException:
             self._connections.close()
             raise
+        self.admin = AdminTables(PostgresTables(self._connections), self._chain)
 
     def close(self) -> None:
         self._connections.close()
@@ -118,10 +125,10 @@ class PostgresStore(Store):
         return rows[0] if rows else (0, 0)
 
     def stream(self, name: str) -> Stream | None:
-        rows = self._rows(
-            "SELECT terms, serial, last_t, mechanism FROM stream WHERE name = %s", name
-        )
-        return Stream(*rows[0]) if rows else None
+        return self._connections.read(partial(select_stream, name=name))
+
+    def versions(self, stream: str) -> list[dict[str, Any]]:
+        return self._connections.read(partial(select_versions, stream=stream))
 
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
         def work(connection: psycopg.Connection) -> None:
@@ -135,6 +142,23 @@ class PostgresStore(Store):
 
         self._connections.do(CREATE_STREAM, work)
         return Stream(terms, 0, 0, None)
+
+    @observed
+    def succeed(self, stream: str, terms: dict[str, Any]) -> int:
+        def work(connection: psycopg.Connection) -> int:
+            found = chained.read_ends(connection, stream, change=True)
+            assert found is not None
+            key, ends = found
+            text = stored_text(terms)
+            connection.execute(
+                "INSERT INTO successor VALUES (%s, %s, %s)",
+                (key, terms["succeeds"]["version"], text),
+            )
+            after = self._chain.succeeded(stream, ends, text.encode())
+            chained.write_ends(connection, key, after)
+            return _next_serial(connection, key)
+
+        return self._connections.do(SUCCEED, work)
 
     @observed
     def enrol(self, stream: str, device: bytes) -> int:
@@ -212,18 +236,17 @@ class PostgresStore(Store):
     # Rounds
 
     @observed
-    def open_round(self, stream: str, new: NewRound) -> int:
+    def open_round(self, stream: str, *new: NewRound) -> int:
         def work(connection: psycopg.Connection) -> int:
-            given = vars(new) | {"rate_share": new.rate[0], "rate_whole": new.rate[1]}
             names = NEW_ROUND_COLUMNS.split(", ")
             key = _stream_id(connection, stream)
-            connection.execute(
-                sql.SQL("INSERT INTO round (stream, {}) VALUES ({})").format(
-                    sql.SQL(NEW_ROUND_COLUMNS),
-                    sql.SQL(", ").join([sql.Placeholder()] * (len(names) + 1)),
-                ),
-                (key, *(given[name] for name in names)),
+            insert = sql.SQL("INSERT INTO round (stream, {}) VALUES ({})").format(
+                sql.SQL(NEW_ROUND_COLUMNS),
+                sql.SQL(", ").join([sql.Placeholder()] * (len(names) + 1)),
             )
+            for one in new:
+                given = vars(one) | {"rate_share": one.rate[0], "rate_whole": one.rate[1]}
+                connection.execute(insert, (key, *(given[name] for name in names)))
             return _next_serial(connection, key)
 
         return self._as_leader(OPEN_ROUND, stream, work)
@@ -356,13 +379,7 @@ class PostgresStore(Store):
     # Notes
 
     def note(self, stream: str, name: str) -> dict[str, Any] | None:
-        rows = self._rows(
-            "SELECT content FROM note JOIN stream ON stream.id = note.stream"
-            " WHERE stream.name = %s AND note.name = %s",
-            stream,
-            name,
-        )
-        return dict(rows[0][0]) if rows else None
+        return self._connections.read(partial(select_note, stream=stream, name=name))
 
     @observed
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from ldpstream.collector.store.chain import (
     Row,
 )
 from ldpstream.collector.store.chain_key import STREAMS, draw_chain, find_chain, key_missing
+from ldpstream.collector.store.sqlite.migrations import SUCCEEDED
 
 _COLUMNS = "t, at_ms, CAST(content AS BLOB), asked, received, missed"
 
@@ -51,7 +52,21 @@ def read_ends(connection: sqlite3.Connection, stream: str) -> tuple[int, Ends] |
         " head, seal FROM stream WHERE name = ?",
         (stream,),
     ).fetchone()
-    return None if row is None else (row[0], Ends(*row[1:]))
+    if row is None:
+        return None
+    key, terms, *others = row
+    return key, Ends(b"\n".join([terms, *successors(connection, key)]), *others)
+
+
+def successors(connection: sqlite3.Connection, key: int) -> list[bytes]:
+    """Return the texts of all terms of a stream but the first; an older file has no others."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version < SUCCEEDED:
+        return []
+    rows = connection.execute(
+        "SELECT CAST(terms AS BLOB) FROM successor WHERE stream = ? ORDER BY version", (key,)
+    )
+    return [terms for (terms,) in rows]
 
 
 def write_ends(connection: sqlite3.Connection, key: int, ends: Ends) -> None:

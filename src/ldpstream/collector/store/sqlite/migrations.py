@@ -10,11 +10,25 @@ from ldpstream.errors import Mistake, Problem
 
 STEPS = tuple(
     files(__package__).joinpath(name).read_text()
-    for name in ("schema.sql", "notes.sql", "indexes.sql", "chain.sql", "roster.sql")
+    for name in (
+        "schema.sql",
+        "notes.sql",
+        "indexes.sql",
+        "chain.sql",
+        "roster.sql",
+        "successors.sql",
+        "keys.sql",
+    )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
+NOTED = 2
+"""The first version in which there are notes."""
 CHAINED = 4
 """The first version in which releases are chained."""
+LOGGED = 7
+"""The first version with an admin log."""
+SUCCEEDED = 6
+"""The first version in which terms may have successors."""
 
 
 def version_of(connection: sqlite3.Connection, file: object) -> int:
@@ -33,7 +47,7 @@ def migrate(connection: sqlite3.Connection, version: int, chain: Callable[[], ob
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, 0, lambda: None)
     >>> version_of(connection, "memory")
-    5
+    7
     """
     if version == len(STEPS):
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import sqlite3
 import sys
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
+from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
     NO_RESTS,
@@ -39,7 +39,13 @@ from ldpstream.collector.store.sqlite import chained
 from ldpstream.collector.store.sqlite.identity import Lengths, OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
-from ldpstream.collector.store.sqlite.reading import select_releases
+from ldpstream.collector.store.sqlite.reading import (
+    select_note,
+    select_releases,
+    select_stream,
+    select_versions,
+)
+from ldpstream.collector.store.sqlite.running import SqliteTables
 from ldpstream.collector.store.sqlite.soundness import check_content, find_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.errors import Mistake, Problem
@@ -91,6 +97,7 @@ class SqliteStore(Store):
         self._writer = Writer(
             writing, begin=self._check_files, undone=self._recall, done=self._lengths.remember
         )
+        self.admin = AdminTables(SqliteTables(self._writer, self._readers), self._chain)
 
     def close(self) -> None:
         self._writer.close()
@@ -120,14 +127,11 @@ class SqliteStore(Store):
 
     def stream(self, name: str) -> Stream | None:
         with self._readers.use() as connection:
-            row = connection.execute(
-                "SELECT terms, serial, last_t, mechanism FROM stream WHERE name = ?", (name,)
-            ).fetchone()
-        if row is None:
-            return None
-        terms, serial, last_t, mechanism = row
-        state = None if mechanism is None else json.loads(mechanism)
-        return Stream(json.loads(terms), serial, last_t, state)
+            return select_stream(connection, name)
+
+    def versions(self, stream: str) -> list[dict[str, Any]]:
+        with self._readers.use() as connection:
+            return select_versions(connection, stream)
 
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
         def work(connection: sqlite3.Connection) -> None:
@@ -143,6 +147,22 @@ class SqliteStore(Store):
 
         self._writer.do(work)
         return Stream(terms, 0, 0, None)
+
+    @observed
+    def succeed(self, stream: str, terms: dict[str, Any]) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            found = chained.read_ends(connection, stream)
+            assert found is not None
+            key, ends = found
+            text = stored_text(terms)
+            connection.execute(
+                "INSERT INTO successor VALUES (?, ?, ?)", (key, terms["succeeds"]["version"], text)
+            )
+            after = self._chain.succeeded(stream, ends, text.encode())
+            chained.write_ends(connection, key, after)
+            return _next_serial(connection, key)
+
+        return self._writer.do(work)
 
     @observed
     def enrol(self, stream: str, device: bytes) -> int:
@@ -212,17 +232,18 @@ class SqliteStore(Store):
     # Rounds
 
     @observed
-    def open_round(self, stream: str, new: NewRound) -> int:
+    def open_round(self, stream: str, *new: NewRound) -> int:
         def work(connection: sqlite3.Connection) -> int:
             key = _stream_id(connection, stream)
-            given = vars(new) | {"rate_share": new.rate[0], "rate_whole": new.rate[1]}
             names = _NEW_ROUND_COLUMNS.split(", ")
-            done = connection.execute(
-                f"INSERT INTO round (stream, {_NEW_ROUND_COLUMNS})"  # nosec B608 # noqa: S608
-                f" VALUES (?{', ?' * len(names)})",
-                (key, *(given[name] for name in names)),
-            )
-            self._open_rounds[stream, new.name] = _OpenRound(int(done.lastrowid or 0))
+            for one in new:
+                given = vars(one) | {"rate_share": one.rate[0], "rate_whole": one.rate[1]}
+                done = connection.execute(
+                    f"INSERT INTO round (stream, {_NEW_ROUND_COLUMNS})"  # nosec B608 # noqa: S608
+                    f" VALUES (?{', ?' * len(names)})",
+                    (key, *(given[name] for name in names)),
+                )
+                self._open_rounds[stream, one.name] = _OpenRound(int(done.lastrowid or 0))
             return _next_serial(connection, key)
 
         return self._writer.do(work)
@@ -363,12 +384,7 @@ class SqliteStore(Store):
 
     def note(self, stream: str, name: str) -> dict[str, Any] | None:
         with self._readers.use() as connection:
-            row = connection.execute(
-                "SELECT content FROM note JOIN stream ON stream.id = note.stream"
-                " WHERE stream.name = ? AND note.name = ?",
-                (stream, name),
-            ).fetchone()
-        return None if row is None else dict(json.loads(row[0]))
+            return select_note(connection, stream, name)
 
     @observed
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:

@@ -1,0 +1,52 @@
+"""The levels of privacy of a stream: its [[stream.level]] tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ldpstream.collector.config.table import Table
+from ldpstream.numeric import Numeric
+from ldpstream.oracles import Oracle
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.strata import LEVEL_NAME, MOST_LEVELS, STANDARD, is_level_name
+from ldpstream.protocol.terms import Selection
+
+ReadOracle = Callable[[Table, Epsilon], Oracle | Numeric | None]
+"""Reads the oracle of a table, for reports of this epsilon; None: the best one."""
+
+
+@dataclass(frozen=True)
+class LevelConfig:
+    """A level of privacy, as the file describes it."""
+
+    name: str
+    epsilon: Epsilon
+    window: int
+    oracle: Oracle | Numeric | None
+    """None: the best one for this epsilon."""
+
+
+def read_levels(
+    tables: list[Table], selection: Selection, oracle: ReadOracle
+) -> tuple[LevelConfig, ...]:
+    """Read the levels of a stream: only with slots has each device a window of its own."""
+    for table in tables[MOST_LEVELS:]:
+        table.refuse(None, f"there are {len(tables)} levels", f"give {MOST_LEVELS} at most")
+    levels: list[LevelConfig] = []
+    for table in tables:
+        if selection is not Selection.SLOTS:
+            fix = 'set selection = "slots", or leave levels out'
+            table.refuse(None, f"levels need slots, and selection is {selection}", fix)
+        name = table.text("name")
+        if not is_level_name(name):
+            table.refuse("name", f"name is {name!r}", f"give {LEVEL_NAME}")
+        if name == STANDARD:
+            fix = "that is what the stream's own epsilon and window are called: choose another"
+            table.refuse("name", f"name is {name!r}", fix)
+        if name in {one.name for one in levels}:
+            table.refuse("name", f"level {name!r} stands twice", "give it another name")
+        epsilon = table.attempt("epsilon", lambda table=table: Epsilon.of(table.number("epsilon")))
+        window = table.whole("window", least=1)
+        levels.append(LevelConfig(name, epsilon, window, oracle(table, epsilon)))
+    return tuple(levels)

@@ -1,0 +1,237 @@
+"""Keys, tokens and the deny list of a running collector, and the log of who changed them.
+
+All of it is in the store. What is needed for every report is also in memory, and read again when
+the log of the store has grown: at once after a change here, and within a second after one by
+another collector of a shared store.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ldpstream.collector.clock import Clock
+from ldpstream.collector.credentials.deny_list import NOBODY, DenyList
+from ldpstream.collector.credentials.enrolment_tokens import (
+    EnrolmentToken,
+    digest_of,
+    draw_token,
+)
+from ldpstream.collector.credentials.masters import KeyRing, Masters
+from ldpstream.collector.credentials.sealing import check_of
+from ldpstream.collector.credentials.secrets import MasterSource, Secrets
+from ldpstream.collector.intake.queue import RETRY_SECONDS
+from ldpstream.collector.store.admin_tables import Entry
+from ldpstream.collector.store.contract import Store
+from ldpstream.errors import LdpStreamError, Mistake, Problem
+
+POLL_SECONDS = 1.0
+"""How often the log of a shared store is looked at."""
+TAKE_UP_MS = 10_000
+"""How long after a rotation keys of the new master secret are not given out yet, where several
+collectors must get to know it."""
+
+_log = logging.getLogger(__name__)
+
+
+class Administration:
+    """What administrators have decided, as one collector sees it."""
+
+    def __init__(self, store: Store, secrets: Secrets, clock: Clock) -> None:
+        self._store = store
+        self._tables = store.admin
+        self._source: MasterSource = secrets.source
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="ldpstream-admin", daemon=True)
+        masters = self._tables.masters((secrets.master, *self._source.known))
+        if masters is None:
+            raise Mistake(Problem.MASTER_DIFFERS, where="the store")
+        self.ring = KeyRing(masters, clock.now_ms)
+        self._denied: dict[str, DenyList] = {}
+        self._tokens: dict[bytes, EnrolmentToken] = {}
+        self._serial = -1
+        self.refresh()
+
+    def start(self) -> None:
+        if self._store.shared:
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(POLL_SECONDS):
+            try:
+                self.refresh()
+            except LdpStreamError as error:
+                _log.warning("keys, tokens and the deny list are as they were: %s", error)
+            except Exception:
+                _log.exception("keys, tokens and the deny list could not be read")
+
+    def refresh(self) -> None:
+        """Read from the store what has changed; look for a master secret that is missing."""
+        with self._lock:
+            serial = self._tables.serial()
+            if serial != self._serial:
+                self._denied = {
+                    stream: DenyList(devices) for stream, devices in self._tables.denied().items()
+                }
+                self._tokens = {one.digest: one for one in self._tables.tokens()}
+            if serial != self._serial or self.ring.is_behind:
+                self._find_masters()
+            self._serial = serial
+
+    def _find_masters(self) -> None:
+        known = (self.ring.masters.current, *self._source.known)
+        found, was_behind = self._tables.masters(known), self.ring.is_behind
+        self.ring.is_behind = found is None
+        if found is None:
+            if not was_behind:
+                _log.error("the store has a master secret that this collector does not have")
+            return
+        self.ring.masters = found
+        try:
+            self._source.settle(found.current)
+        except OSError as error:  # a read-only volume: whoever put the new one there moves it
+            _log.warning("the new master secret stays where it is: %s", error.strerror)
+
+    def denied(self, stream: str) -> DenyList:
+        """Return the deny list of a stream."""
+        return self._denied.get(stream, NOBODY)
+
+    # Master secrets
+
+    def keys(self) -> dict[str, Any]:
+        """Return what may be told of the master secrets: nothing of what they are."""
+        masters, now = self.ring.masters, self._clock.now_ms()
+        return {
+            "current": _name(masters.current),
+            "earlier": None if masters.earlier is None else _name(masters.earlier),
+            "earlier_is_good": masters.valid,
+            "issued_in_ms": max(masters.issued_ms - now, 0) if masters.valid else 0,
+            "slots": _name(masters.slots),
+            "new": None if self._source.new is None else _name(self._source.new),
+            "behind": self.ring.is_behind,
+        }
+
+    def prepare(self, who: str) -> dict[str, Any]:
+        """Draw the new master secret, for the other collectors' machines; nothing uses it yet."""
+        with self._lock:
+            file = self._source.prepare()
+            assert self._source.new is not None
+            drawn = _name(self._source.new)
+            self._tables.record(self._entry(who, "prepare-master", {"new": drawn}))
+        return self.keys() | {"file": None if file is None else str(file)}
+
+    def rotate(self, who: str) -> dict[str, Any]:
+        """Put a new master secret into the place of the current one, whose keys stay good.
+
+        The new one is on disk before the store is changed, in one transaction. A rotation that was
+        cut short is finished by the next start, or by calling this again.
+        """
+        with self._lock:
+            self.refresh()
+            masters = self.ring.masters
+            if self.ring.is_behind:
+                raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
+            if masters.valid:
+                raise Mistake(Problem.ROTATION_UNDER_WAY)
+            self._source.prepare()
+            new = self._source.new
+            assert new is not None
+            wait_ms = TAKE_UP_MS if self._store.shared else 0
+            rotated = masters.rotated(new, self._clock.now_ms() + wait_ms)
+            names = {"from": _name(masters.current), "to": _name(new)}
+            self._replace(masters, rotated, self._entry(who, "rotate-master", names))
+        return self.keys()
+
+    def drop(self, who: str) -> dict[str, Any]:
+        """End the keys of the earlier master secret."""
+        with self._lock:
+            self.refresh()
+            masters = self.ring.masters
+            if not masters.valid or masters.earlier is None:
+                raise Mistake(Problem.NOTHING_TO_DROP)
+            names = {"earlier": _name(masters.earlier)}
+            self._replace(masters, masters.dropped(), self._entry(who, "drop-master", names))
+        return self.keys()
+
+    def _replace(self, old: Masters, new: Masters, entry: Entry) -> None:
+        self._tables.replace_masters(old, new, entry)
+        self.refresh()
+
+    # Enrolment tokens
+
+    def find_token(self, token: str, stream: str) -> EnrolmentToken | None:
+        """Return the enrolment token that someone has sent, if it is for the stream."""
+        found = self._tokens.get(digest_of(token))
+        return found if found is not None and found.opens(stream) else None
+
+    def use_token(self, token: EnrolmentToken, stream: str, device: bytes) -> None:
+        """Count that a device enrols with a token; refuse one that has ended."""
+        self._tables.use_token(token.name, stream, device, self._clock.now_ms())
+
+    def tokens(self) -> list[EnrolmentToken]:
+        return self._tables.tokens()
+
+    def create_token(
+        self,
+        who: str,
+        name: str,
+        stream: str | None,
+        lasts_ms: int | None,
+        most_uses: int | None,
+    ) -> tuple[str, EnrolmentToken]:
+        """Make an enrolment token; return it, for the only time, and what is stored of it."""
+        token, now = draw_token(), self._clock.now_ms()
+        expires = None if lasts_ms is None else now + lasts_ms
+        made = EnrolmentToken(name, digest_of(token), stream, now, expires, most_uses)
+        about = {"name": name, "stream": stream, "expires_ms": expires, "most_uses": most_uses}
+        self._tables.add_token(made, self._entry(who, "create-token", about))
+        self.refresh()
+        return token, made
+
+    def revoke_token(self, who: str, name: str) -> None:
+        """Let nobody enrol with a token any more."""
+        self._tables.revoke_token(name, self._entry(who, "revoke-token", {"name": name}))
+        self.refresh()
+
+    # The deny list
+
+    def deny(self, who: str, stream: str, devices: Sequence[bytes]) -> None:
+        """Refuse whatever these devices send to a stream."""
+        self._tables.deny(stream, devices, self._entry(who, "deny", _about(stream, devices)))
+        self.refresh()
+
+    def allow(self, who: str, stream: str, devices: Sequence[bytes]) -> None:
+        """Take devices off the deny list of a stream."""
+        self._tables.allow(stream, devices, self._entry(who, "allow", _about(stream, devices)))
+        self.refresh()
+
+    def listed(self, stream: str) -> list[str]:
+        """Return the numbers of the devices that a stream denies."""
+        return [device.hex() for device in self._tables.denied().get(stream, [])]
+
+    # The log
+
+    def log(self, after: int, limit: int) -> list[Entry]:
+        """Return at most `limit` entries after one, in order."""
+        return self._tables.log(after, limit)
+
+    def _entry(self, who: str, action: str, details: dict[str, Any]) -> Entry:
+        return Entry(self._clock.now_ms(), who, action, details)
+
+
+def _name(master: bytes) -> str:
+    """Return what a master secret is called, from which nothing of it follows."""
+    return check_of(master)[:8]
+
+
+def _about(stream: str, devices: Iterable[bytes]) -> dict[str, Any]:
+    return {"stream": stream, "devices": [device.hex() for device in devices]}

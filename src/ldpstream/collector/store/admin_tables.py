@@ -1,0 +1,305 @@
+"""What administrators change, in either store: master secrets, tokens, the deny list, and a log.
+
+Every change appends its entry to the log in the same transaction. So the number of the last entry
+also tells other collectors of the store that there is something new.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken, use_of
+from ldpstream.collector.credentials.masters import Masters
+from ldpstream.collector.credentials.sealing import check_of, seal, unseal
+from ldpstream.collector.store.chain import Chain, Checked, Damage, stored_text
+from ldpstream.collector.store.chain_key import CHAIN_KEY, KEYRING, LOG, MASTER
+from ldpstream.errors import Mistake, Problem
+
+Result = TypeVar("Result")
+
+
+class Rows(Protocol):
+    """The result of a statement."""
+
+    @property
+    def rowcount(self) -> int: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+
+
+Execute = Callable[..., Rows]
+"""Runs a statement, whose places are `%s`, with the values for them."""
+Work = Callable[[Execute], Result]
+
+
+class Tables(Protocol):
+    """How a store runs statements."""
+
+    def read(self, work: Work[Result]) -> Result:
+        """Run work that changes nothing."""
+
+    def change(self, work: Work[Result]) -> Result:
+        """Run work in a transaction, while others may change something else."""
+
+    def change_alone(self, work: Work[Result]) -> Result:
+        """Run work in a transaction; other collectors that do so wait for it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of the admin log."""
+
+    at_ms: int
+    who: str
+    action: str
+    details: dict[str, Any] = field(default_factory=dict)
+    number: int = 0
+    """From 1, without gaps; 0 before it is stored."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"number": self.number} | {k: v for k, v in vars(self).items() if k != "number"}
+
+
+_COLUMNS = "name, digest, stream, made_ms, expires_ms, most_uses, uses, revoked_ms"
+_PUT = (
+    "INSERT INTO property VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+
+_WHOLE_LOG = (
+    "SELECT seal, id, at_ms, who, action, details, link FROM"
+    " (SELECT (SELECT value FROM property WHERE name = %s) AS seal) AS log_end"
+    " LEFT JOIN admin_log ON true ORDER BY id"
+)
+"""All entries and the end that was sealed, at one moment."""
+
+
+class AdminTables:
+    """The tables of administrators in one store."""
+
+    def __init__(self, tables: Tables, chain: Chain) -> None:
+        self._tables = tables
+        self._chain = chain
+
+    # The log
+
+    def serial(self) -> int:
+        """Return the number of the last entry: it grows with every change."""
+        row = self._tables.read(lambda run: run("SELECT max(id) FROM admin_log").fetchone())
+        return int(row[0] or 0)
+
+    def log(self, after: int, limit: int) -> list[Entry]:
+        """Return at most `limit` entries after one, in order."""
+        rows = self._tables.read(
+            lambda run: run(
+                "SELECT at_ms, who, action, details, id FROM admin_log WHERE id > %s"
+                " ORDER BY id LIMIT %s",
+                after,
+                limit,
+            ).fetchall()
+        )
+        return [
+            Entry(at_ms, who, action, json.loads(details), number)
+            for at_ms, who, action, details, number in rows
+        ]
+
+    def record(self, entry: Entry) -> None:
+        """Append an entry for a change that was made elsewhere."""
+        self._tables.change_alone(lambda run: self._append(run, entry))
+
+    def check_log(self) -> Checked:
+        """Follow the chain of the log, and say where it first breaks."""
+        return self._tables.read(lambda run: check_log(run, self._chain))
+
+    def accept_log(self, entry: Entry) -> None:
+        """Chain the log as it is, whatever was done to it, and append that this was done."""
+
+        def work(run: Execute) -> None:
+            link, last = b"", 0
+            for _, *row, _ in run(_WHOLE_LOG, LOG).fetchall():
+                if row[0] is not None:
+                    link, last = self._chain.log_link(link, *row), row[0]
+                    run("UPDATE admin_log SET link = %s WHERE id = %s", link, last)
+            run(_PUT, LOG, self._chain.seal_log(last, link))
+            self._append(run, entry)
+
+        self._tables.change_alone(work)
+
+    def _append(self, run: Execute, entry: Entry) -> None:
+        last, link = _last(run)
+        if last and not self._chain.holds_log(last, link, _property(run, LOG)):
+            what = Damage(None, "the end of the admin log was changed")
+            raise Mistake(Problem.CHAIN_BROKEN, stream=LOG, what=what)
+        row = (last + 1, entry.at_ms, entry.who, entry.action, stored_text(entry.details))
+        link = self._chain.log_link(link, *row)
+        run("INSERT INTO admin_log VALUES (%s, %s, %s, %s, %s, %s)", *row, link)
+        run(_PUT, LOG, self._chain.seal_log(last + 1, link))
+
+    # Master secrets
+
+    def masters(self, known: Iterable[bytes]) -> Masters | None:
+        """Return the master secrets, if the current one is among the known; None if it is not."""
+        statement = "SELECT name, value FROM property WHERE name IN (%s, %s)"  # at one moment
+        stored = dict(self._tables.read(lambda run: run(statement, MASTER, KEYRING).fetchall()))
+        check, sealed = stored.get(MASTER), stored.get(KEYRING)
+        for master in known:
+            if check in (None, check_of(master)):
+                return Masters.single(master) if sealed is None else Masters.of(master, sealed)
+        return None
+
+    def replace_masters(self, old: Masters, new: Masters, entry: Entry) -> None:
+        """Store other master secrets, and seal anew what is sealed with the current one.
+
+        Refused if the store's are not the `old` ones: another collector has changed them.
+        """
+
+        def work(run: Execute) -> None:
+            sealed, key = _property(run, KEYRING), _property(run, CHAIN_KEY)
+            opened = None if key is None else unseal(old.current, CHAIN_KEY, key)
+            stored = Masters.of(old.current, sealed) if sealed else Masters.single(old.current)
+            if opened is None or stored != old:
+                raise Mistake(Problem.UNAVAILABLE, seconds=1)
+            run(_PUT, CHAIN_KEY, seal(new.current, CHAIN_KEY, opened))
+            run(_PUT, KEYRING, new.sealed())
+            run(_PUT, MASTER, check_of(new.current))
+            self._append(run, entry)
+
+        self._tables.change_alone(work)
+
+    # Enrolment tokens
+
+    def tokens(self) -> list[EnrolmentToken]:
+        """Return all enrolment tokens, those that have ended among them."""
+        statement = f"SELECT {_COLUMNS} FROM enrolment_token ORDER BY made_ms, name"  # nosec B608 # noqa: S608
+        rows = self._tables.read(lambda run: run(statement).fetchall())
+        return [EnrolmentToken(*row) for row in rows]
+
+    def add_token(self, token: EnrolmentToken, entry: Entry) -> None:
+        """Add a token; its name must be new."""
+
+        def work(run: Execute) -> None:
+            added = run(
+                f"INSERT INTO enrolment_token ({_COLUMNS})"  # nosec B608 # noqa: S608
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (name) DO NOTHING",
+                *vars(token).values(),
+            )
+            if not added.rowcount:
+                raise Mistake(Problem.TOKEN_EXISTS, name=token.name)
+            self._append(run, entry)
+
+        self._tables.change_alone(work)
+
+    def revoke_token(self, name: str, entry: Entry) -> None:
+        """Let nobody enrol with a token any more."""
+
+        def work(run: Execute) -> None:
+            revoked = run(
+                "UPDATE enrolment_token SET revoked_ms = %s WHERE name = %s AND revoked_ms IS NULL",
+                entry.at_ms,
+                name,
+            )
+            if not revoked.rowcount:
+                raise Mistake(Problem.TOKEN_UNKNOWN, given=name)
+            self._append(run, entry)
+
+        self._tables.change_alone(work)
+
+    def use_token(self, name: str, stream: str, device: bytes, now_ms: int) -> None:
+        """Count the use of a token by a device, once; refuse a token that has ended.
+
+        The use and its count are one transaction, so that no token is ever used too often.
+        """
+
+        def work(run: Execute) -> None:
+            used = run(
+                "INSERT INTO token_use VALUES (%s, %s) ON CONFLICT DO NOTHING",
+                name,
+                use_of(stream, device),
+            )
+            counted = run(
+                "UPDATE enrolment_token SET uses = uses + %s WHERE name = %s"
+                " AND revoked_ms IS NULL AND (expires_ms IS NULL OR expires_ms > %s)"
+                " AND (most_uses IS NULL OR uses + %s <= most_uses)",
+                used.rowcount,
+                name,
+                now_ms,
+                used.rowcount,
+            )
+            if not counted.rowcount:
+                ((*row,),) = run(
+                    f"SELECT {_COLUMNS} FROM enrolment_token WHERE name = %s",  # nosec B608 # noqa: S608
+                    name,
+                ).fetchall()
+                what = EnrolmentToken(*row).fault(now_ms) or "is used up"
+                raise Mistake(Problem.TOKEN_ENDED, name=name, what=what)
+
+        self._tables.change(work)
+
+    # The deny list
+
+    def denied(self) -> dict[str, list[bytes]]:
+        """Return the numbers of the devices that are denied, by stream."""
+        rows = self._tables.read(
+            lambda run: run(
+                "SELECT stream, device FROM denied ORDER BY stream, denied_ms, device"
+            ).fetchall()
+        )
+        found: dict[str, list[bytes]] = {}
+        for stream, device in rows:
+            found.setdefault(stream, []).append(device)
+        return found
+
+    def deny(self, stream: str, devices: Sequence[bytes], entry: Entry) -> None:
+        """Deny devices; those that are denied already stay so."""
+
+        def work(run: Execute) -> None:
+            for device in devices:
+                run(
+                    "INSERT INTO denied VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+                    stream,
+                    device,
+                    entry.at_ms,
+                )
+            self._append(run, entry)
+
+        self._tables.change_alone(work)
+
+    def allow(self, stream: str, devices: Sequence[bytes], entry: Entry) -> None:
+        """Take devices off the deny list; those that are not on it stay as they are."""
+
+        def work(run: Execute) -> None:
+            for device in devices:
+                run("DELETE FROM denied WHERE stream = %s AND device = %s", stream, device)
+            self._append(run, entry)
+
+        self._tables.change_alone(work)
+
+
+def check_log(run: Execute, chain: Chain) -> Checked:
+    """Follow the chain of the admin log from one end to the other."""
+    rows = run(_WHOLE_LOG, LOG).fetchall()
+    seal, entries = rows[0][0], [row[1:] for row in rows if row[1] is not None]
+    link, last, damage = b"", 0, None
+    for number, *row, stored in entries:
+        link, last = chain.log_link(link, number, *row), number
+        if stored != link:
+            damage = Damage(number, "this entry, or one before it, was changed or moved")
+            break
+    ends = chain.holds_log(last, link, seal) if entries else seal is None
+    if damage is None and not ends:
+        damage = Damage(last + 1, "entries from here on are missing")
+    ids = [row[0] for row in entries] or [None]
+    return Checked(LOG, len(entries), ids[0], ids[-1], damage)
+
+
+def _last(run: Execute) -> tuple[int, bytes]:
+    """Return the number and the link of the last entry."""
+    row = run("SELECT id, link FROM admin_log ORDER BY id DESC LIMIT 1").fetchone()
+    return (0, b"") if row is None else (row[0], row[1])
+
+
+def _property(run: Execute, name: str) -> str | None:
+    row = run("SELECT value FROM property WHERE name = %s", name).fetchone()
+    return None if row is None else str(row[0])

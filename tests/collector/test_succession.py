@@ -1,0 +1,254 @@
+"""New terms for a stream: how they are made, counted beside those of before, and take over."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from ldpstream.collector.clock import ManualClock
+from ldpstream.collector.rounds.coordinator import Coordinator
+from ldpstream.collector.rounds.succession import NOTICE_MS, OVERLAP_WINDOWS
+from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.history import TermsHistory
+from tests.collector.driving import Crash, DyingStore
+from tests.collector.helpers import SECRETS, START_MS, stream_config
+from tests.collector.strata import CAREFUL, LABELS, Fleet, StrataWorld, enrol_all
+
+WINDOW, INTERVAL_MS = 4, 10_000
+RENAMED = {
+    "labels": ["x", "why", "new"],
+    "successor": {"version": 2, "rename": {"y": "why", "z": "x"}, "overlap": "80s"},
+}
+"""y gets another name, z is merged into x, and a label is new."""
+AGAIN = {
+    "labels": ["why", "x"],
+    "successor": {"version": 3, "rename": {"new": "x"}, "overlap": "60s"},
+}
+
+
+def history_of(store: SqliteStore) -> TermsHistory:
+    return TermsHistory.read(store.versions("a"))
+
+
+def test_new_terms_are_stored_once_and_told_before_they_are_in_force(tmp_path: Path) -> None:
+    world = StrataWorld(tmp_path, Fleet(40))
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 5)
+        now_ms = world.clock.now_ms()
+        for _ in range(2):
+            coordinator = Coordinator(world.config(**RENAMED), store, world.clock)
+            assert coordinator.terms.version == 1
+        first, second = history_of(store).versions
+        assert store.check_releases("a").damage is None
+    succeeds = second.succeeds
+    assert succeeds is not None
+    assert (succeeds.pin, succeeds.version) == (first.pin, 2)
+    assert succeeds.labels == ("x", "why", "x")
+    notice_ms = first.start_of(succeeds.from_t) - now_ms
+    least_ms = min(NOTICE_MS, WINDOW * INTERVAL_MS)
+    assert least_ms <= notice_ms < least_ms + INTERVAL_MS
+    assert succeeds.until_t == succeeds.from_t - 1 + 80_000 // INTERVAL_MS
+
+
+def test_a_file_without_an_overlap_has_one_of_some_windows(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world = StrataWorld(tmp_path, Fleet(40))
+        world.live(store, 1)
+        Coordinator(world.config(window=5, successor={"version": 2}), store, world.clock)
+        succeeds = history_of(store).latest.succeeds
+    assert succeeds is not None
+    assert succeeds.until_t - succeeds.from_t + 1 == OVERLAP_WINDOWS * WINDOW
+
+
+@pytest.mark.parametrize("mechanism", ["lpu", "lpf"])
+def test_labels_change_twice_and_no_release_is_missing(mechanism: str, tmp_path: Path) -> None:
+    """Devices go over one after the other; what all of them hold is known throughout."""
+    changes: list[int] = []
+
+    def version(number: int, t: int) -> int:
+        return 1 + sum(t >= from_t + number % 6 for from_t in changes)
+
+    world = StrataWorld(tmp_path, Fleet(800, "x", version), {"mechanism": mechanism, "epsilon": 4})
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        coordinator = world.live(store, 8)
+        for changed in (RENAMED, AGAIN):
+            coordinator = Coordinator(world.config(**changed), store, world.clock)
+            succeeds = coordinator.history.latest.succeeds
+            assert succeeds is not None
+            changes.append(succeeds.from_t)
+            coordinator = world.live(store, succeeds.until_t + 4, **changed)
+        history, released = history_of(store), store.releases("a", 0, 1000)
+        assert world.miscounted(store) == []
+        assert store.check_releases("a").damage is None
+    assert [one.t for one in released] == [*range(1, coordinator.last_t + 1)]
+    assert not any(one.missed for one in released)
+    for one in released:
+        terms = history.at(one.t)
+        assert one.content.get("terms_version", 1) == terms.version
+        assert len(one.content["values"]) == len(terms.names)
+        place = terms.names.index("x")
+        assert one.content["low"][place] - 0.05 <= 1 <= one.content["high"][place] + 0.05
+        assert one.received >= 800 // WINDOW - 1
+        assert one.content["devices"]["heard"] >= min(one.t, WINDOW) * (800 // WINDOW - 1)
+
+
+def test_reports_under_earlier_terms_count_until_the_stated_end(tmp_path: Path) -> None:
+    """A fleet that never goes over is heard by its old labels until then, and not after."""
+    world = StrataWorld(tmp_path, Fleet(400, "y"), {"mechanism": "lpu", "epsilon": 4})
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 3)
+        coordinator = Coordinator(world.config(**RENAMED), store, world.clock)
+        succeeds = coordinator.history.latest.succeeds
+        assert succeeds is not None
+        world.live(store, succeeds.until_t + 2, **RENAMED)
+        released = {one.t: one for one in store.releases("a", 0, 100)}
+        rounds = {one.name for one in store.rounds("a", 0)}
+    for t in range(succeeds.from_t, succeeds.until_t + 1):
+        assert {f"{t}-publication", f"{t}-publication-v2"} <= rounds
+        assert released[t].content["values"][1] == pytest.approx(1, abs=0.2)
+    after = succeeds.until_t + 1
+    assert f"{after}-publication-v2" in rounds
+    assert f"{after}-publication" not in rounds
+    assert released[after].received == 0
+    assert released[after].content["devices"]["heard"] < 400
+
+
+def test_timestamps_missed_over_a_change_are_carried_by_the_new_labels(tmp_path: Path) -> None:
+    world = StrataWorld(tmp_path, Fleet(400, "z"), {"mechanism": "lpu", "epsilon": 4})
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 5)
+        coordinator = Coordinator(world.config(**RENAMED), store, world.clock)
+        succeeds = coordinator.history.latest.succeeds
+        assert succeeds is not None
+        world.clock.advance_to(coordinator.terms.start_of(succeeds.from_t + 3))
+        world.live(store, succeeds.from_t + 3, **RENAMED)
+        released = {one.t: one for one in store.releases("a", 0, 100)}
+    last, first = released[succeeds.from_t - 1], released[succeeds.from_t]
+    assert last.missed
+    assert first.missed
+    x, y, z = last.content["values"]
+    assert first.content["values"] == pytest.approx([x + z, y, 0])
+    assert first.content["high"][2] == 1
+    assert first.content["terms_version"] == 2
+    assert "terms_version" not in last.content
+    assert sorted(released) == [*range(1, succeeds.from_t + 4)]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_crash_at_any_step_changes_nothing(after: bool, tmp_path: Path) -> None:
+    given = {"mechanism": "lpf", "window": 2, "level": [CAREFUL | {"window": 3}]}
+    changed = RENAMED | {"successor": RENAMED["successor"] | {"overlap": "20s"}}  # type: ignore[operator]
+
+    def lived(folder: Path, die_at: int | None) -> tuple[list[object], int]:
+        folder.mkdir()
+        level = ["", "careful"].__getitem__
+        fleet = Fleet(24, "x", lambda number, t: 1 + (t > 6), lambda number: level(number % 2))
+        world = StrataWorld(folder, fleet, given)
+        with closing(SqliteStore(folder / "c.sqlite", SECRETS.master)) as store:
+            dying = DyingStore(store, die_at, after=after)
+            for until_t, extra in ((2, {}), (10, changed)):
+                for _ in range(2):
+                    with suppress(Crash):
+                        world.live(dying, until_t, **extra)
+                        break
+            assert world.miscounted(store) == []
+            released = [(one.t, one.content, one.received) for one in store.releases("a", 0, 99)]
+            return [*released, store.versions("a")], dying.changes
+
+    expected, changes = lived(tmp_path / "whole", None)
+    assert len(expected) == 11
+    assert changes > 60
+    for die_at in range(changes):
+        assert lived(tmp_path / str(die_at), die_at)[0] == expected, die_at
+
+
+@pytest.mark.parametrize("selection", ["open", "roster"])
+def test_both_versions_are_asked_alike(selection: str, tmp_path: Path) -> None:
+    """The same users, at the same rate: a device answers in the round of its own terms only."""
+    fleet = Fleet(40, "x", lambda number, t: 1 + (t >= 9 and number % 2))
+    world = StrataWorld(tmp_path, fleet, {"mechanism": "lpa", "selection": selection})
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 1)
+        if selection == "roster":
+            enrol_all(store, 40)
+        world.live(store, 4)
+        coordinator = world.live(store, 16, **RENAMED)
+        assert world.miscounted(store) == []
+        released = store.releases("a", 0, 100)
+        rounds = store.rounds("a", 8)
+    assert [one.t for one in released] == [*range(1, 17)]
+    assert coordinator.terms.version == 2
+    asks: dict[tuple[int, str], list[object]] = {}
+    for one in rounds:
+        asks.setdefault((one.t, one.purpose), []).append((one.rate, one.users, one.epsilon_nano))
+    assert all(len(set(alike)) == 1 for alike in asks.values())
+    assert any(len(alike) == 2 for alike in asks.values())
+    for t in range(9, 13):
+        answered = [n for name, who in fleet.told.items() if name.startswith(f"{t}-") for n in who]
+        assert answered
+        assert answered == list(dict.fromkeys(answered)) or selection == "open"
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"labels": ["x", "y"]}, "stored with labels ="),
+        (
+            {"labels": ["x", "y"], "successor": {"version": 2}},
+            "label 'z' of version 1 is gone, and nothing says where to; say what it is now:",
+        ),
+        (
+            {"labels": ["x", "y"], "successor": {"version": 2, "rename": {"z": "x", "q": "x"}}},
+            "'q' is renamed, and was no label of version 1",
+        ),
+        ({"epsilon": 2, "successor": {"version": 2}}, "version 1: epsilon would grow"),
+        ({"window": 3, "successor": {"version": 2}}, "the window would become shorter"),
+        ({"interval": "20s", "successor": {"version": 2}}, "interval_ms would change"),
+        ({"selection": "open", "successor": {"version": 2}}, "selection would change"),
+        ({"window": 5, "successor": {"version": 3}}, "set version = 2"),
+        (
+            {"window": 5, "level": [CAREFUL | {"window": 7}], "successor": {"version": 2}},
+            "at level careful: the window would become shorter",
+        ),
+        (
+            {"window": 5, "level": [], "successor": {"version": 2}},
+            "at level careful: they do not have the level careful",
+        ),
+    ],
+)
+def test_what_cannot_follow_is_refused_in_one_line(
+    changed: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    given: dict[str, object] = {"selection": "slots", "level": [CAREFUL]}
+    if changed.get("selection") == "open":
+        given, changed = {"selection": "slots"}, changed | {"level": None}
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        clock = ManualClock(START_MS)
+        Coordinator(stream_config(tmp_path, **given), store, clock)
+        with pytest.raises(Mistake) as refused:
+            Coordinator(stream_config(tmp_path, **given | changed), store, clock)
+        assert len(store.versions("a")) == 1
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+    if "successor" in changed:
+        assert refused.value.problem is Problem.CONFIG_FILE
+        assert "collector.toml, line" in str(refused.value)
+
+
+def test_a_section_that_has_had_its_effect_stays_in_the_file(tmp_path: Path) -> None:
+    given = {"selection": "slots", "labels": LABELS}
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        clock = ManualClock(START_MS)
+        Coordinator(stream_config(tmp_path, **given), store, clock)
+        changed = {"selection": "slots", "window": 5, "successor": {"version": 2}}
+        Coordinator(stream_config(tmp_path, **changed), store, clock)
+        Coordinator(stream_config(tmp_path, **changed), store, clock)
+        Coordinator(stream_config(tmp_path, selection="slots", window=5), store, clock)
+        with pytest.raises(Mistake, match="set version = 3"):
+            Coordinator(stream_config(tmp_path, **changed | {"window": 6}), store, clock)
+        with pytest.raises(Mistake, match="window = 5, and the file says 4"):
+            Coordinator(stream_config(tmp_path, **given), store, clock)
+        assert len(store.versions("a")) == 2
