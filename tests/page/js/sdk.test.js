@@ -163,11 +163,13 @@ test("terms: canonical JSON, pin, time", async () => {
 
 test("a successor is refused, and agreed to, for the same reasons", async () => {
   const floors = { accept: "not-looser", leastEpsilon: 0.95, longestWindow: 20 };
-  for (const { old, new: next, level, objection, agreed } of vectors.successors) {
+  for (const { old, new: next, level, objection, agreed, renamed } of vectors.successors) {
     const [before, after] = [(await sdk.Terms.read(old)).atLevel(level), await sdk.Terms.read(next)];
     assert.equal(sdk.objection(before, after), objection, JSON.stringify(next));
     const policies = [...sdk.ACCEPTANCES, { pins: [after.pin] }, floors].map((one) => sdk.Policy.read(one));
-    if (agreed) assert.deepEqual(policies.map((one) => one.agrees(before, after)), agreed);
+    if (!agreed) continue;
+    assert.deepEqual(policies.map((one) => one.agrees(before, after)), agreed);
+    assert.deepEqual(sdk.renamedBy(before, after, { past: "south" }), renamed);
   }
   const policies = [{ accept: "always" }, { pins: ["x"] }, { leastEpsilon: -1 }, { longestWindow: 0.5 }];
   for (const one of policies) assert.throws(() => sdk.Policy.read(one), { code: "option" });
@@ -277,7 +279,7 @@ test("ledgers allow and leave the same", () => {
     const promises = one.promises.map(([epsilonNano, span, until]) =>
       until === null ? { epsilonNano, span } : { epsilonNano, span, until },
     );
-    const ledger = new sdk.Ledger(promises, one.debits, one.forgotten);
+    const ledger = new sdk.Ledger(promises, one.debits, one.forgotten, one.reserves);
     const lefts = (of) => one.left.map((_, at) => of.left(at));
     assert.deepEqual(lefts(ledger), one.left);
     for (const [at, nano, allowed] of one.allows) assert.equal(ledger.allows(at, nano), allowed);
@@ -306,6 +308,7 @@ test("the rules decide the same", async () => {
     const state = {
       terms,
       ledger: new sdk.Ledger([terms.promise], one.debits, one.forgotten),
+      limit: limitOf(one),
       answered: new Map(one.answered ? [[keyOf(asked), fromHex("0100")]] : []),
       selected: await sdk.isSelected(asked, terms, fromHex(one.secret), fromHex(one.key)),
     };
@@ -316,6 +319,12 @@ test("the rules decide the same", async () => {
   }
   assert.ok(seen.size >= 10, [...seen].join(", "));
 });
+
+function limitOf({ limit, forgotten }) {
+  if (!limit) return undefined;
+  const [epsilonNano, span] = limit.promise;
+  return new sdk.Ledger([{ epsilonNano, span }], limit.debits, forgotten);
+}
 
 function inWords(decision) {
   if (decision instanceof sdk.Refused) return `refused ${decision.code}`;

@@ -13,19 +13,21 @@ import hashlib
 import hmac
 import json
 import random
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from ldpstream.device.clock import Look, OwnTime
 from ldpstream.device.exchange import Address
+from ldpstream.device.memory import Enrolment
 from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.rules import Fresh, Repeat, Silence, State, TooEarly, decide, selects
 from ldpstream.errors import Problem
 from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import LARGEST_NANO, Epsilon, Odds
-from ldpstream.privacy.ledger import Ledger, Promise
+from ldpstream.privacy.ledger import Ledger, Promise, Reserve
 from ldpstream.protocol.authentication import (
     leave_mac,
     leave_message,
@@ -319,6 +321,7 @@ def _successors() -> list[dict[str, Any]]:
             "new": new,
             "level": level,
             "objection": why,
+            "renamed": None if why else _renamed(before, after),
             "agreed": None if why else [one.agrees(before, after) for one in _policies(after)],
         }
         for old, new in pairs
@@ -326,6 +329,14 @@ def _successors() -> list[dict[str, Any]]:
         for after, level in [(Terms.read(new), before.level)]
         for why in [objection(before, after)]
     ]
+
+
+def _renamed(old: Terms, new: Terms) -> dict[str, str]:
+    """Return what old labels are called now, and those before: "past" was "south" once."""
+    enrolment = Enrolment(
+        "", old, bytes(16), bytes(32), bytes(32), bytes(32), 0, 0, renamed={"past": "south"}
+    )
+    return dict(replace(enrolment, successor=new.at_level(old.level)).gone_over.renamed)
 
 
 def _policies(terms: Terms) -> list[Policy]:
@@ -547,8 +558,22 @@ def _ledger(rng: random.Random) -> dict[str, Any]:
         promises.append([rng.randrange(1, 40), rng.randrange(1, 8), ended])
     debits = [[rng.randrange(1, 20), rng.randrange(1, 20)] for _ in range(rng.randrange(12))]
     forgotten = rng.choice((None, None, rng.randrange(1, 20)))
+    reserves: list[dict[str, Any]] = [
+        {
+            "nano": rng.randrange(1, 12),
+            "debits": rng.sample(debits, rng.randrange(len(debits) + 1)),
+            "asks": place == 0 and rng.random() < 0.5,
+        }
+        for place in range(rng.choice((0, 0, 1, 2)))
+    ]
     ledger = Ledger.of(
-        (Promise(*promise) for promise in promises), ((at, nano) for at, nano in debits), forgotten
+        (Promise(*promise) for promise in promises),
+        ((at, nano) for at, nano in debits),
+        forgotten,
+        tuple(
+            Reserve(one["nano"], tuple((at, nano) for at, nano in one["debits"]), one["asks"])
+            for one in reserves
+        ),
     )
     moment = rng.randrange(1, 25)
     later = ledger.forget(moment)
@@ -556,6 +581,7 @@ def _ledger(rng: random.Random) -> dict[str, Any]:
         "promises": promises,
         "debits": debits,
         "forgotten": forgotten,
+        "reserves": reserves,
         "left": [ledger.left(at) for at in range(25)],
         "allows": [[at, n, ledger.allows(at, n)] for at in range(0, 25, 4) for n in (0, 1, 9)],
         "free_from": [[nano, ledger.free_from(nano)] for nano in (1, 2, 5, 10, 39)],
@@ -593,7 +619,13 @@ def _decision(rng: random.Random) -> dict[str, Any]:
     answered = {asked.key: b"\1\0"} if rng.random() < 0.1 else {}
     secret, key = rng.randbytes(32), rng.randbytes(32)
     ledger = Ledger.of((terms.promise,), ((at, nano) for at, nano in debits), forgotten)
-    state = State(terms, ledger, answered, secret, key)
+    others = [[own_ms - rng.randrange(2 * span), rng.choice((10**8, 10**9))] for _ in range(3)]
+    promise = [rng.choice((10**9, 2 * 10**9, 4 * 10**9)), rng.choice((span // 2, 2 * span))]
+    limit = rng.choice((None, {"promise": promise, "debits": debits + others}))
+    over_all = limit and Ledger.of(
+        (Promise(*promise),), ((at, nano) for at, nano in limit["debits"]), forgotten
+    )
+    state = State(terms, ledger, answered, secret, key, over_all)
     pin = terms.pin if rng.random() < 0.95 else "0" * 64
     match decide(pin, asked, state, own_ms, label_ms):
         case Fresh():
@@ -619,6 +651,7 @@ def _decision(rng: random.Random) -> dict[str, Any]:
         },
         "debits": debits,
         "forgotten": forgotten,
+        "limit": limit,
         "answered": bool(answered),
         "secret": secret.hex(),
         "key": key.hex(),
