@@ -237,7 +237,7 @@ def test_a_ledger_that_was_put_back_is_noticed(page: Page, scene: Scene) -> None
     seen = page.evaluate(
         """async () => {
         const { IndexedDbStore } = await import('/ldpstream.js')
-        const { newMemory } = await import('/sdk/store.js')
+        const { newMemory } = await import('/sdk/memory.js')
         const counter = (count) => new Promise((done) => {
             indexedDB.open('ldpstream witness').onsuccess = ({ target: { result } }) => {
                 const transaction = result.transaction('memory', 'readwrite')

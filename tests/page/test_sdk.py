@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,14 @@ PLANTED = {
 """Bugs that can be planted, and what the judge of the hostile world calls each."""
 
 
+WALLET_OPERATIONS = int(os.environ.get("LDPSTREAM_WALLET_OPERATIONS", "2500"))
+"""How much a hundred streams try against one wallet: 100,000 take some minutes."""
+PLANTED_IN_WALLETS = (
+    "ignores-limit",
+    "leaving-forgets",
+    "loosens-at-once",
+    "counts-own-stream-only",
+)
 PATIENCE = 600
 """Seconds for a program in Node, on a machine that may be very busy."""
 
@@ -46,10 +55,12 @@ def test_in_node(file: Path) -> None:
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
 
 
-def hostile_world(*options: str) -> dict[str, Any]:
-    script = str(FOLDER / "hostile.mjs")
-    command = [str(NODE), script, "--operations", str(OPERATIONS), *options]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+def hostile_world(
+    *options: str, script: str = "hostile.mjs", operations: int = OPERATIONS
+) -> dict[str, Any]:
+    command = [str(NODE), str(FOLDER / script), "--operations", str(operations), *options]
+    patience = PATIENCE + operations / 20
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=patience)
     assert ran.returncode == 0, ran.stderr[-2000:]
     found: dict[str, Any] = json.loads(ran.stdout)
     return found
@@ -66,3 +77,16 @@ def test_no_collector_clock_or_disk_gets_more_than_epsilon() -> None:
 def test_a_planted_bug_is_found(bug: str, violation: str) -> None:
     found = hostile_world("--seed", "1", "--plant", bug)
     assert violation in {one["what"] for one in found["violations"]}
+
+
+def test_a_hundred_hostile_streams_do_not_exceed_one_limit() -> None:
+    found = hostile_world(script="hostile_wallet.mjs", operations=WALLET_OPERATIONS)
+    assert found["violations"] == []
+    assert found["reports"] > WALLET_OPERATIONS / 20, "hardly anything was tried"
+    assert 0.8 < found["most"] <= 1, "what left came close to the limit, and not above it"
+
+
+@pytest.mark.parametrize("bug", PLANTED_IN_WALLETS)
+def test_a_planted_bug_of_a_wallet_is_found(bug: str) -> None:
+    found = hostile_world("--plant", bug, script="hostile_wallet.mjs", operations=3000)
+    assert "more than the limit" in {one["what"] for one in found["violations"]}

@@ -252,7 +252,7 @@ test("a device is made once, and by an installer only", async () => {
   assert.equal(store.memory, null);
   await create();
   await assert.rejects(create(), { code: "ledger-exists" });
-  store.memory.format = 4;
+  store.memory.format = 5;
   await assert.rejects(open(), { code: "ledger-file" });
 });
 
@@ -261,7 +261,8 @@ test("a record of an earlier release is taken over: it counts as spent, and enro
   for (const format of [undefined, 2]) {
     [clock, store] = [page("one", null), new MemoryStore()];
     await enrolled();
-    const { secret, enrolment, own } = store.memory;
+    const { secret, enrolments, own } = store.memory;
+    const [enrolment] = enrolments;
     store.memory = {
       ...(format === 2 ? { format, own, forgottenMs: null, first: false } : {}),
       number: new Uint8Array(16),
@@ -273,11 +274,12 @@ test("a record of an earlier release is taken over: it counts as spent, and enro
     };
     const device = await open();
     device.observe(1);
-    assert.equal(store.memory.format, 3);
+    assert.equal(store.memory.format, 4);
     assert.deepEqual(store.memory.secret, secret);
     assert.equal(device.terms, null);
     await assert.rejects(device.poll(), { code: "not-enrolled" });
-    assert.deepEqual(store.memory.ended, [{ epsilonNano: 10 ** 9, span: SPAN, until: SPAN }]);
+    const left = { enrolment: 0, left: true };
+    assert.deepEqual(store.memory.ended, [{ ...left, epsilonNano: 10 ** 9, span: SPAN, until: SPAN }]);
     await device.enrol("https://collector", "regions", "token");
     const { leftNano, fullInMs, refusals } = device.status();
     assert.deepEqual([leftNano, fullInMs], [0, SPAN]);
@@ -311,10 +313,14 @@ test("a record that was altered counts as spent, and own time begins anew", asyn
     entry: (memory) => (memory.entries[0] = null),
     entries: (memory) => (memory.entries = {}),
     "no entries": (memory) => delete memory.entries,
-    forgotten: (memory) => (memory.forgottenMs = Number.NaN),
+    forgotten: (memory) => memory.forgotten.push({ enrolment: 1, left: false, ownMs: Number.NaN }),
+    "nothing said of whose a debit is": (memory) => delete memory.entries[0].enrolment,
+    "a limit": (memory) => memory.limits.push({ epsilonNano: 0, span: 1 }),
+    "ids that come again": (memory) => (memory.nextId = 1),
+    "a reserve": (memory) => (memory.enrolments[0].reserveNano = -1),
     "promises that have ended": (memory) => (memory.ended = null),
     "a promise that has ended": (memory) => (memory.ended = [{ epsilonNano: 10 ** 9 }]),
-    "nothing said of what is forgotten": (memory) => delete memory.forgottenMs,
+    "nothing said of what is forgotten": (memory) => delete memory.forgotten,
   };
   for (const [what, alter] of Object.entries(alterations)) {
     [clock, store] = [page("one", null), new MemoryStore()];
@@ -372,7 +378,7 @@ test("a key that is for another number is not kept", async () => {
     collector.answer = { device: number };
     await assert.rejects(device.enrol("https://c", "regions", "t"), { code: "answer-malformed" });
   }
-  assert.equal(store.memory.enrolment, null);
+  assert.deepEqual(store.memory.enrolments, []);
 });
 
 test("nothing is sent over plain http, unless the application says so", async () => {
@@ -380,7 +386,7 @@ test("nothing is sent over plain http, unless the application says so", async ()
   await assert.rejects(device.enrol("http://c", "regions", "t"), { code: "plain-http" });
   assert.deepEqual(collector.enrolments, []);
   await device.enrol("http://c", "regions", "t", { plainHttp: true });
-  assert.equal(store.memory.enrolment.url, "http://c");
+  assert.equal(store.memory.enrolments[0].url, "http://c");
 });
 
 test("whatever the collector says about the time, own time is the steady clock's", async () => {
@@ -444,10 +450,10 @@ test("a wall clock that is moved is noticed in a pause, and when a page is hidde
   clock.pass(SPAN - 600);
   ask(5);
   const [answer, marked] = [device.poll(), store.memory.own.id];
-  device.sleep = async (ms) => {
+  device.io.sleep = async (ms) => {
     clock.pass(ms - 1);
     clock.wall += 3_600_000;
-    device.sleep = parts().sleep;
+    device.io.sleep = parts().sleep;
   };
   await answer;
   assert.notEqual(store.memory.own.id, marked);
@@ -456,7 +462,7 @@ test("a wall clock that is moved is noticed in a pause, and when a page is hidde
   const stop = new AbortController();
   globalThis.document = new EventTarget();
   try {
-    device.sleep = async () => {
+    device.io.sleep = async () => {
       clock.wall += 3_600_000;
       globalThis.document.dispatchEvent(new Event("visibilitychange"));
       await new Promise(setImmediate);
@@ -481,7 +487,7 @@ test("a device that waits for months looks at the clocks now and then", async ()
   ask(2, { deadline_ms: 2 ** 50 });
   const stop = new AbortController();
   let longest = 0;
-  device.sleep = async (ms) => {
+  device.io.sleep = async (ms) => {
     longest = Math.max(longest, ms);
     stop.abort();
   };
@@ -493,7 +499,7 @@ test("a reading that takes long is checked with its beginning and entered with i
   const device = await enrolled();
   ask(1, { epsilon_nano: 500_000_000 });
   device.follow(() => (clock.pass(300), 1));
-  const before = device.account.ownMs();
+  const before = device.wallet.ownMs();
   await device.poll();
   assert.equal(store.memory.entries[0].ownMs, before + 300);
   device.follow(() => (clock.pass(1000), 1));
@@ -508,7 +514,7 @@ test("a reading that takes long is checked with its beginning and entered with i
 test("what is no value is told once, and never silence", async () => {
   const device = await enrolled();
   const draws = [];
-  device.account.source = {
+  device.wallet.source = {
     below: (bound) => (draws.push(bound), 0n),
     coin: () => true,
   };
@@ -568,7 +574,7 @@ test("the label for others stands in where there is one", async () => {
   const { sent, pin } = vectors.terms.find(({ sent }) => sent.other);
   [collector.terms, collector.pin] = [sent, pin];
   const device = await enrolled();
-  device.account.source = { below: () => 0n, coin: () => true };
+  device.wallet.source = { below: () => 0n, coin: () => true };
   device.value.warn = () => {
     throw new Error("nobody listens");
   };
@@ -658,20 +664,20 @@ test("terms that another page agreed on are not written over", async () => {
   await device.enrol("https://collector", "regions", "token");
   collector.terms = { ...TERMS, epsilon_nano: 2_000_000_000 };
   collector.pin = null;
-  await assert.rejects(late.enrol("https://c", "regions", "t"), TermsRefused);
-  assert.equal(JSON.parse(store.memory.enrolment.terms).epsilon_nano, TERMS.epsilon_nano);
+  await assert.rejects(late.enrol("https://collector", "regions", "t"), TermsRefused);
+  assert.equal(JSON.parse(store.memory.enrolments[0].terms).epsilon_nano, TERMS.epsilon_nano);
   assert.equal(device.terms.pin, PIN);
 });
 
 test("a key is not kept beside the number of another device", async () => {
   const late = await create();
-  late.fetcher = async (...given) => {
+  late.io.fetcher = async (...given) => {
     store.memory = null; // another page discards it, and makes its own
     await create();
     return collector.fetch(...given);
   };
   await assert.rejects(late.enrol("https://c", "regions", "t"), { code: "ledger-replaced" });
-  assert.equal(store.memory.enrolment, null);
+  assert.deepEqual(store.memory.enrolments, []);
 });
 
 test("of two enrolments at once, the second must offer the same terms", async () => {
@@ -704,7 +710,9 @@ test("enrolling again changes neither own time nor the ledger", async () => {
   clock.pass(300);
   collector.nowMs = () => clock.wall + 10_000;
   await device.enrol("https://moved", "regions", "token");
-  const { enrolment, entries } = store.memory;
+  const { enrolments, entries } = store.memory;
+  const [enrolment] = enrolments;
+  assert.equal(enrolments.length, 1);
   assert.deepEqual(store.memory.own, own);
   assert.equal(enrolment.url, "https://moved");
   assert.equal(entries.length, 1);
@@ -776,7 +784,7 @@ async function askedForThree(onReport) {
     epsilon_nano: 100_000_000,
   }));
   const answer = collector.fetch;
-  device.fetcher = async (address, request) => {
+  device.io.fetcher = async (address, request) => {
     request.signal.throwIfAborted(); // as fetch does
     if (address.endsWith("/reports")) onReport();
     return answer(address, request);
@@ -819,7 +827,7 @@ test("a stop ends a request that is under way", async (context) => {
   const device = await enrolled();
   ask(1);
   const answer = collector.fetch;
-  device.fetcher = async (address, request) => {
+  device.io.fetcher = async (address, request) => {
     if (!address.endsWith("/reports")) return answer(address, request);
     setImmediate(() => stop.abort());
     return unanswered(request.signal);
@@ -839,15 +847,15 @@ test("no request is waited for without end", async (context) => {
   const patience = [];
   context.mock.method(globalThis, "setTimeout", (act, ms) => {
     patience.push(ms);
-    if (device.fetcher !== collector.fetch) act();
+    if (device.io.fetcher !== collector.fetch) act();
   });
   const device = await create();
-  device.fetcher = (_, request) => unanswered(request.signal);
+  device.io.fetcher = (_, request) => unanswered(request.signal);
   await assert.rejects(device.enrol("https://c", "regions", "t"), { code: "unreachable" });
   assert.deepEqual(patience, Array(6).fill(10_000));
-  device.fetcher = collector.fetch;
+  device.io.fetcher = collector.fetch;
   await device.enrol("https://c", "regions", "t");
-  device.fetcher = (_, request) => unanswered(request.signal);
+  device.io.fetcher = (_, request) => unanswered(request.signal);
   const { signal } = new AbortController();
   await assert.rejects(device.poll(25, signal), { code: "unreachable" });
   assert.equal(patience.at(-1), 35_000, "longer than the collector may hold the question back");
@@ -910,9 +918,9 @@ async function atServer(answer, use) {
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
   try {
     const device = await enrolled();
-    store.memory.enrolment.url = `http://127.0.0.1:${server.address().port}`;
-    await device.account.open();
-    device.fetcher = fetch;
+    store.memory.enrolments[0].url = `http://127.0.0.1:${server.address().port}`;
+    await device.wallet.open();
+    device.io.fetcher = fetch;
     await use(device);
   } finally {
     server.closeAllConnections();
@@ -960,7 +968,7 @@ test("patience ends in the middle of an answer too, and so does a stop", async (
     await whileCollecting(async () => {
       setTimeout(() => stop.abort(), 300);
       await ends(device.poll(25, stop.signal));
-      const { url } = store.memory.enrolment;
+      const { url } = store.memory.enrolments[0];
       await ends(exchange(fetch, url, "/", {}, 300, new AbortController().signal));
       await ends(exchange(fetch, url, "/", {}, 300));
     });
@@ -1110,7 +1118,7 @@ test("a promise that has ended is kept while another page reads under it", async
   store.memory.entries = []; // nothing but the two readings counts
   await first.account.refresh();
   let other;
-  const draw = first.account.store;
+  const draw = first.wallet.store;
   const { change } = draw;
   draw.change = async function (act) {
     draw.change = change;
@@ -1161,7 +1169,7 @@ test("no collector is asked in a frenzy, whatever serials it tells", async () =>
     const device = await enrolled();
     const stop = new AbortController();
     const pauses = [];
-    device.sleep = async (ms) => {
+    device.io.sleep = async (ms) => {
       pauses.push(ms);
       clock.pass(Math.ceil(ms));
       if (pauses.length === 5) stop.abort();
@@ -1180,7 +1188,7 @@ test("a collector that wants to be left alone for long ends an enrolment, and a 
   collector.fail = [later()];
   assert.equal(await device.leave(), false);
   assert.equal(clock.steady, before);
-  assert.equal(store.memory.enrolment, null);
+  assert.deepEqual(store.memory.enrolments, []);
 });
 
 test("nothing of the old enrolment is told under the new one", async () => {
@@ -1229,8 +1237,9 @@ test("secrets are in no message, and neither JSON nor a console shows them", asy
   const device = await enrolled();
   ask(1);
   await device.poll();
-  const { secret, enrolment } = store.memory;
-  const bytes = [secret, enrolment.key, fromHex(collector.enrolments[0].secret)];
+  const { secret, enrolments } = store.memory;
+  const [enrolment] = enrolments;
+  const bytes = [secret, enrolment.secret, enrolment.key, fromHex(collector.enrolments[0].secret)];
   const texts = [device, device.account, store, device.terms].flatMap((one) => [
     `${one}`,
     JSON.stringify(one),

@@ -106,7 +106,7 @@ test("a first install is believed of no file that was brought back", async () =>
   older();
   const again = await Device.open(store());
   await again.account.note(new Refused("round-malformed", { field: "x", given: "y" }));
-  assert.equal(again.account.memory.pastKnown, false);
+  assert.equal(again.wallet.memory.pastKnown, false);
 });
 
 test("two processes cannot have one file, nor two stores of one process", async () => {

@@ -250,7 +250,7 @@ class World {
       fetcher: async (_, { body }) => this.enrolment(body),
     });
     this.disk.memory.secret.fill(0);
-    await installer.account.open();
+    await installer.wallet.open();
     Math.random = () => this.draws.next();
     await installer.enrol("https://collector", "regions", "");
     await this.openPage();
@@ -475,12 +475,12 @@ class World {
         const { device } = draws.of(this.pages);
         await this.expected(() => device.leave());
         // Of its twin the secret must be the same; so no page may hold the one that was drawn.
-        if (!this.disk.memory.enrolment) {
+        if (!this.disk.memory.enrolments[0]) {
           this.disk.memory.secret = Buffer.alloc(32, this.disk.memory.rejoins);
         }
-        for (const page of [...this.pages]) await this.expected(() => page.device.account.open());
+        for (const page of [...this.pages]) await this.expected(() => page.device.wallet.open());
         await this.expected(() => device.enrol("https://collector", "regions", ""));
-        for (const page of [...this.pages]) await this.expected(() => page.device.account.open());
+        for (const page of [...this.pages]) await this.expected(() => page.device.wallet.open());
       },
       backUp: () => {
         const { memory, markAhead } = this.disk;
@@ -577,7 +577,7 @@ const PLANTS = {
     const { leave } = Account.prototype;
     Account.prototype.leave = async function () {
       await leave.call(this);
-      Object.assign(this.store.memory, { entries: [], ended: [] });
+      Object.assign(this.wallet.store.memory, { entries: [], ended: [] });
     };
   },
   redraws: () => ({ disk: ForgetfulDisk }),
@@ -613,8 +613,9 @@ const PLANTS = {
     const { open } = Device;
     Device.open = async (...given) => {
       const device = await open(...given);
-      const { fetcher, account } = device;
-      device.fetcher = (address, request) => {
+      const { io, account } = device;
+      const { fetcher } = io;
+      io.fetcher = (address, request) => {
         const headers = { ...request.headers, "X-Debug": String(account.value) };
         return fetcher(address, { ...request, headers });
       };

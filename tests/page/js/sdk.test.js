@@ -135,7 +135,7 @@ test("the system's source is uniform over a bound that is no power of two", () =
 });
 
 test("terms: canonical JSON, pin, time", async () => {
-  for (const { sent, canonical, pin, other, span, timestamps, ends, deadlines } of vectors.terms) {
+  for (const { sent, canonical, pin, other, span, timestamps, ends, deadlines, strata: strataOf } of vectors.terms) {
     const terms = await sdk.Terms.read(sent);
     assert.equal(terms.canonical, canonical);
     assert.equal(terms.pin, pin);
@@ -145,7 +145,38 @@ test("terms: canonical JSON, pin, time", async () => {
     for (const [t, ms] of ends) assert.equal(terms.endOf(t), ms);
     for (const [t, ms] of deadlines) assert.equal(terms.deadlineOf(t), ms);
     assert.equal(terms.selection, sent.selection ?? null);
+    assert.equal(terms.format, sent.version);
+    const strata = ["", ...terms.levels.map(({ name }) => name)].map((name) => terms.atLevel(name));
+    const seen = strata.map((one) => ({
+      level: one.level,
+      version: one.version,
+      round: sdk.roundName(7, one.suffix),
+      epsilon_nano: one.epsilonNano,
+      span: one.promise.span,
+      oracle: one.oracle,
+    }));
+    assert.deepEqual(seen, strataOf);
+    for (const one of strata) assert.deepEqual([one.pin, one.canonical], [pin, canonical]);
+    assert.throws(() => terms.atLevel("bold"), { code: "level-unknown" });
   }
+});
+
+test("a successor is refused, and agreed to, for the same reasons", async () => {
+  const floors = { accept: "not-looser", leastEpsilon: 0.95, longestWindow: 20 };
+  for (const { old, new: next, level, objection, agreed, renamed } of vectors.successors) {
+    const [before, after] = [(await sdk.Terms.read(old)).atLevel(level), await sdk.Terms.read(next)];
+    assert.equal(sdk.objection(before, after), objection, JSON.stringify(next));
+    const policies = [...sdk.ACCEPTANCES, { pins: [after.pin] }, floors].map((one) => sdk.Policy.read(one));
+    if (!agreed) continue;
+    assert.deepEqual(policies.map((one) => one.agrees(before, after)), agreed);
+    assert.deepEqual(sdk.renamedBy(before, after, { past: "south" }), renamed);
+  }
+  const policies = [{ accept: "always" }, { pins: ["x"] }, { leastEpsilon: -1 }, { longestWindow: 0.5 }];
+  for (const one of policies) assert.throws(() => sdk.Policy.read(one), { code: "option" });
+});
+
+test("a notice is read with suspicion", () => {
+  for (const [sent, notice] of vectors.notices) assert.deepEqual(sdk.readNotice(sent), notice);
 });
 
 test("malformed terms are refused", async () => {
@@ -161,11 +192,14 @@ test("coins and codes", async () => {
   for (const { secret, t, name, rate, heads } of vectors.coins) {
     assert.equal(await sdk.selects(fromHex(secret), { t, name, rate }), heads);
   }
-  for (const { key: digits, path, pin, round, report, mac, leave } of vectors.macs) {
+  for (const { key: digits, path, pin, round, report, level, ...codes } of vectors.macs) {
     const key = fromHex(digits);
     assert.equal(sdk.reportsPath("regions", round), path);
-    assert.equal(toHex(await sdk.reportMac(key, "regions", pin, round, fromHex(report))), mac);
-    assert.equal(toHex(await sdk.leaveMac(key, "regions")), leave);
+    assert.equal(sdk.termsPath("regions", pin), codes.terms_path);
+    assert.equal(toHex(await sdk.reportMac(key, "regions", pin, round, fromHex(report), level)), codes.mac);
+    assert.equal(toHex(await sdk.leaveMac(key, "regions")), codes.leave);
+    assert.equal(toHex(await sdk.renewMac(key, "regions")), codes.renew);
+    assert.equal(toHex(await sdk.termsMac(key, "regions", pin)), codes.terms);
   }
 });
 
@@ -245,7 +279,7 @@ test("ledgers allow and leave the same", () => {
     const promises = one.promises.map(([epsilonNano, span, until]) =>
       until === null ? { epsilonNano, span } : { epsilonNano, span, until },
     );
-    const ledger = new sdk.Ledger(promises, one.debits, one.forgotten);
+    const ledger = new sdk.Ledger(promises, one.debits, one.forgotten, one.reserves);
     const lefts = (of) => one.left.map((_, at) => of.left(at));
     assert.deepEqual(lefts(ledger), one.left);
     for (const [at, nano, allowed] of one.allows) assert.equal(ledger.allows(at, nano), allowed);
@@ -274,6 +308,7 @@ test("the rules decide the same", async () => {
     const state = {
       terms,
       ledger: new sdk.Ledger([terms.promise], one.debits, one.forgotten),
+      limit: limitOf(one),
       answered: new Map(one.answered ? [[keyOf(asked), fromHex("0100")]] : []),
       selected: await sdk.isSelected(asked, terms, fromHex(one.secret), fromHex(one.key)),
     };
@@ -284,6 +319,12 @@ test("the rules decide the same", async () => {
   }
   assert.ok(seen.size >= 10, [...seen].join(", "));
 });
+
+function limitOf({ limit, forgotten }) {
+  if (!limit) return undefined;
+  const [epsilonNano, span] = limit.promise;
+  return new sdk.Ledger([{ epsilonNano, span }], limit.debits, forgotten);
+}
 
 function inWords(decision) {
   if (decision instanceof sdk.Refused) return `refused ${decision.code}`;

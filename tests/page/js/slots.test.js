@@ -90,13 +90,13 @@ class World {
   async run(device, number, mostMs = Infinity) {
     const stop = new AbortController();
     const endMs = this.wall + mostMs;
-    const { sleep } = device;
-    device.sleep = async (ms) => {
+    const { sleep } = device.io;
+    device.io.sleep = async (ms) => {
       await sleep(Math.min(ms, endMs - this.wall));
       if (this.wall >= endMs) stop.abort();
     };
     await device.run(stop.signal, () => this.reports.length >= number && stop.abort());
-    device.sleep = sleep;
+    device.io.sleep = sleep;
   }
 }
 
@@ -212,19 +212,21 @@ test("a fault of the disk costs nothing if it passes in time", async () => {
 test("who leaves tells the collector, forgets who it was, and remembers what it has spent", async () => {
   const device = await world.enrolled();
   await world.run(device, 1);
-  const { secret, enrolment, entries } = structuredClone(world.store.memory);
+  const { secret, enrolments, entries } = structuredClone(world.store.memory);
+  const [{ number, secret: own }] = enrolments;
   assert.equal(await device.leave(), true);
   assert.deepEqual(world.farewells, [
-    { "Ldp-Device": toHex(enrolment.number), "Ldp-Mac": toHex(await leaveMac(KEY, "regions")) },
+    { "Ldp-Device": toHex(number), "Ldp-Mac": toHex(await leaveMac(KEY, "regions")) },
   ]);
   const { memory } = world.store;
-  assert.equal(memory.enrolment, null);
+  assert.deepEqual(memory.enrolments, []);
   assert.notDeepEqual(memory.secret, secret);
   assert.equal(memory.rejoins, 1);
-  assert.ok(!JSON.stringify(memory).includes(toHex(KEY)));
+  const kept = JSON.stringify(memory);
+  for (const one of [KEY, own, number]) assert.ok(!kept.includes(JSON.stringify(one)));
   const [{ nano, ownMs }] = entries;
-  const left = { t: 0, round: "left", nano, report: null, ownMs, atMs: 0 };
-  assert.deepEqual(memory.entries, [left]);
+  const left = { t: 0, round: "left", version: 1, nano, report: null, ownMs, atMs: 0 };
+  assert.deepEqual(memory.entries, [{ enrolment: 2, left: true, ...left }]);
   assert.equal(device.terms, null);
   await assert.rejects(device.poll(), { code: "not-enrolled" });
   await assert.rejects(device.leave(), { code: "not-enrolled" });
@@ -258,7 +260,7 @@ test("a promise that has ended binds in another stream, until its span has passe
 test("an unknown past binds a promise that is made later, and larger", async () => {
   const device = await world.enrolled();
   world.store.vouchedFor = false;
-  await device.account.open();
+  await device.wallet.open();
   await device.leave();
   world.sent = { ...SLOTS, epsilon_nano: 5 * 10 ** 9, window: 8 };
   await device.enrol("https://collector", "regions", "");
@@ -303,7 +305,8 @@ test("however short the deadline, there is a turn", async () => {
 async function sentTo(answer, windows) {
   const device = await world.enrolled();
   // Of a stream that was left, so that reports are kept for long.
-  world.store.memory.ended.push({ epsilonNano: 32 * 10 ** 9, span: 10 ** 6, until: 10 ** 9 });
+  const left = { enrolment: 1, left: true };
+  world.store.memory.ended.push({ ...left, epsilonNano: 32 * 10 ** 9, span: 10 ** 6, until: 10 ** 9 });
   const sent = [];
   world.take = (round) => {
     sent.push(Number.parseInt(round, 10));
@@ -339,16 +342,16 @@ test("what is too early for ever ends with its timestamp, and the next turn come
 test("a device that nobody hears has left all the same, and run ends", async () => {
   const device = await world.enrolled();
   world.fail = ["lost", "lost", "lost"];
-  const { sleep } = device;
+  const { sleep } = device.io;
   let told;
-  device.sleep = async (ms) => {
-    device.sleep = sleep;
+  device.io.sleep = async (ms) => {
+    device.io.sleep = sleep;
     told = await device.leave();
     await sleep(ms);
   };
   await device.run(new AbortController().signal);
   assert.equal(told, false);
-  assert.equal(world.store.memory.enrolment, null);
+  assert.deepEqual(world.store.memory.enrolments, []);
 });
 
 test("another process that has left ends this one's run too", async () => {
@@ -371,7 +374,7 @@ test("numbers are reported, clamped, and stood in for", async () => {
   const terms = await Terms.read(world.sent);
   const device = await world.enrolled();
   const drawn = [];
-  device.account.source = {
+  device.wallet.source = {
     below: (bound) => (drawn.push(Number(bound)), 0n),
     coin: () => true,
   };

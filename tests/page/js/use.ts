@@ -8,6 +8,14 @@ export async function takePart(where: "file" | "page"): Promise<number> {
   const device = await Device.create(store, { firstInstall: true, warn: (one) => one.code });
   const terms = await device.enrol("https://a.example", "regions", "", { pin: "0", plainHttp: false });
   device.observe(terms.labels?.[0] ?? null);
+  await device.enrol("https://b.example", "others", "", {
+    level: terms.levels[0]?.name ?? "",
+    accept: { accept: "not-looser", leastEpsilon: 0.1 },
+    reserve: 0.5,
+  });
+  await device.setLimit({ epsilon: 2, span: "24h" });
+  for (const stream of device.streams) await stream.reserve(device.limit ? 0.5 : 0);
+  device.stream("others").follow(() => device.stream("regions", "https://a.example").status().level);
   device.observe(21.5);
   device.follow(() => "north");
   const heard: Heard = await device.poll(10, AbortSignal.timeout(1));
@@ -24,5 +32,7 @@ export async function takePart(where: "file" | "page"): Promise<number> {
 new Device();
 // @ts-expect-error: neither a label nor a number
 (await Device.open(new MemoryStore())).observe({});
+// @ts-expect-error: no such policy
+await (await Device.open(new MemoryStore())).enrol("https://a.example", "regions", "", { accept: "always" });
 // @ts-expect-error: a path is no store
 await Device.open("a.ldp");

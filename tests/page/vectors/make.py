@@ -13,31 +13,37 @@ import hashlib
 import hmac
 import json
 import random
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from ldpstream.device.clock import Look, OwnTime
 from ldpstream.device.exchange import Address
+from ldpstream.device.memory import Enrolment
 from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.rules import Fresh, Repeat, Silence, State, TooEarly, decide, selects
 from ldpstream.errors import Problem
 from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import LARGEST_NANO, Epsilon, Odds
-from ldpstream.privacy.ledger import Ledger, Promise
+from ldpstream.privacy.ledger import Ledger, Promise, Reserve
 from ldpstream.protocol.authentication import (
     leave_mac,
     leave_message,
+    renew_mac,
     report_mac,
     report_prefix,
     rounds_mac,
     rounds_message,
+    terms_mac,
 )
 from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL
-from ldpstream.protocol.messages import reports_path
+from ldpstream.protocol.messages import reports_path, terms_path
+from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.slots import EPOCH_WINDOWS, moment_ms, next_turn, round_name, slot_of
+from ldpstream.protocol.succession import Acceptance, Policy, objection
 from ldpstream.protocol.terms import Terms
 
 FILE = Path(__file__).with_name("vectors.json")
@@ -65,9 +71,17 @@ NUMBERS = {name: value for name, value in TERMS.items() if name != "labels"} | {
     "steps": 1024,
     "oracle": "hybrid",
 }
+CAREFUL = {"name": "careful", "epsilon_nano": 5 * 10**8, "window": 8, "oracle": "oue"}
+LEVELS = SLOTS | {"version": 3, "levels": [CAREFUL]}
 DEVICE_PROBLEMS = (
     Problem.TERMS_MALFORMED,
     Problem.TERMS_DIFFER,
+    Problem.LEVEL_UNKNOWN,
+    Problem.SUCCESSOR_REFUSED,
+    Problem.LIMIT_TOO_SMALL,
+    Problem.LIMIT_SPENT,
+    Problem.SEVERAL_STREAMS,
+    Problem.STREAM_NOT_ENROLLED,
     Problem.ANSWER_MALFORMED,
     Problem.ROUND_MALFORMED,
     Problem.ROUND_AHEAD,
@@ -121,6 +135,8 @@ def vectors() -> dict[str, Any]:
         "doubles": [_double(rng) for _ in range(200)],
         "terms": [_terms(given) for given in _terms_given()],
         "malformed_terms": list(_malformed_terms()),
+        "successors": list(_successors()),
+        "notices": [[sent, _notice(sent)] for sent in NOTICES],
         "coins": [_coin(rng) for _ in range(40)],
         "identities": [_identity(rng, url) for url in URLS],
         "slots": [_slots(rng, window) for window in (1, 2, 7, 20, 1440, 1 << 31)],
@@ -217,7 +233,28 @@ def _terms_given() -> list[dict[str, Any]]:
         NUMBERS | {"low": "-0.0000001", "high": "0", "steps": 1, "oracle": "square_wave"},
         NUMBERS | {"low": "-123456789012345680", "high": "-0", "oracle": "duchi"},
         NUMBERS | {"selection": "slots", "deadline_ms": 1, "oracle": "piecewise"},
+        LEVELS,
+        LEVELS | {"levels": [CAREFUL, CAREFUL | {"name": "v2x", "window": 1}]},
+        following(TERMS),
+        following(LEVELS, labels=["süd", "north"], levels=[CAREFUL | {"window": 9}]),
+        following(following(SLOTS, labels=["a", "b"]), epsilon_nano=1),
+        following(NUMBERS, window=5),
     ]
+
+
+def following(old: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return terms that follow others, with these members changed."""
+    before, new = Terms.read(old), old | {"version": 3} | changes
+    succeeds = {
+        "pin": before.pin,
+        "version": before.version + 1,
+        "from_t": 100,
+        "until_t": 500,
+    }
+    if before.domain is not None:
+        labels = before.domain.labels
+        succeeds["labels"] = [one if one in new["labels"] else new["labels"][0] for one in labels]
+    return new | {"succeeds": succeeds | changes.get("succeeds", {})}
 
 
 def _terms(given: dict[str, Any]) -> dict[str, Any]:
@@ -232,7 +269,101 @@ def _terms(given: dict[str, Any]) -> dict[str, Any]:
         "timestamps": [[ms, terms.timestamp_at(ms)] for ms in moments],
         "ends": [[t, terms.end_of(t)] for t in (1, 2, 7)],
         "deadlines": [[t, terms.deadline_of(t)] for t in (1, 2, 7)],
+        "strata": [_stratum(one) for one in terms.strata],
     }
+
+
+def _stratum(terms: Terms) -> dict[str, Any]:
+    return {
+        "level": terms.level,
+        "version": terms.version,
+        "round": round_name(7, terms.suffix),
+        "epsilon_nano": terms.epsilon_nano,
+        "span": terms.promise.span,
+        "oracle": terms.oracle.value,
+    }
+
+
+def _successors() -> list[dict[str, Any]]:
+    """Pairs of terms at a level, why one may not follow the other, and which policies agree."""
+    numbers = NUMBERS | {"selection": "slots", "deadline_ms": 900}
+    second = following(LEVELS, labels=["north", "süd"])
+    pairs = [
+        (SLOTS, following(SLOTS)),
+        (SLOTS, following(SLOTS, labels=["west", "north", "south"])),
+        (SLOTS, following(SLOTS, other="north")),
+        (SLOTS, following(SLOTS, epsilon_nano=9 * 10**8, oracle="oue")),
+        (SLOTS, following(SLOTS, window=40)),
+        (SLOTS, following(LEVELS)),
+        (SLOTS, following(SLOTS, epsilon_nano=10**9 + 1)),
+        (SLOTS, following(SLOTS, window=3)),
+        (SLOTS, following(SLOTS, stream="others")),
+        (SLOTS, following(SLOTS, interval_ms=999, deadline_ms=900)),
+        (SLOTS, following(SLOTS, start_ms=0)),
+        (SLOTS, SLOTS),
+        (SLOTS, following(SLOTS, succeeds={"pin": "0" * 64})),
+        (SLOTS, following(SLOTS, succeeds={"version": 3})),
+        (SLOTS, following(SLOTS, succeeds={"labels": ["north"]})),
+        (TERMS, following(TERMS)),
+        (TERMS, following(TERMS, selection="roster")),
+        (numbers, following(numbers, window=8)),
+        (numbers, following(numbers, high="60")),
+        (LEVELS, second),
+        (LEVELS, following(LEVELS, levels=[CAREFUL | {"name": "other"}])),
+        (LEVELS, following(LEVELS, levels=[CAREFUL | {"epsilon_nano": 10**9}])),
+        (LEVELS, following(LEVELS, levels=[CAREFUL | {"window": 7}])),
+        (second, following(second, labels=["süd", "ost"])),
+        (second, following(LEVELS)),
+    ]
+    return [
+        {
+            "old": old,
+            "new": new,
+            "level": level,
+            "objection": why,
+            "renamed": None if why else _renamed(before, after),
+            "agreed": None if why else [one.agrees(before, after) for one in _policies(after)],
+        }
+        for old, new in pairs
+        for before in Terms.read(old).strata
+        for after, level in [(Terms.read(new), before.level)]
+        for why in [objection(before, after)]
+    ]
+
+
+def _renamed(old: Terms, new: Terms) -> dict[str, str]:
+    """Return what old labels are called now, and those before: "past" was "south" once."""
+    enrolment = Enrolment(
+        "", old, bytes(16), bytes(32), bytes(32), bytes(32), 0, 0, renamed={"past": "south"}
+    )
+    return dict(replace(enrolment, successor=new.at_level(old.level)).gone_over.renamed)
+
+
+def _policies(terms: Terms) -> list[Policy]:
+    """Return the policies that are compared, in the order in which the tests make them too."""
+    floors = {"least_epsilon_nano": 95 * 10**7, "longest_window": 20}
+    return [
+        *(Policy(accept) for accept in Acceptance),
+        Policy(pins=frozenset({terms.pin})),
+        Policy(Acceptance.NOT_LOOSER, **floors),  # type: ignore[arg-type]
+    ]
+
+
+NOTICES: list[Any] = [
+    {},
+    None,
+    [],
+    "x",
+    {"now_ms": 7, "successor": "ab" * 32, "renew": True, "status": "accepted"},
+    {"now_ms": -1, "successor": "AB" * 32, "renew": 1},
+    {"now_ms": (1 << 52) + 1, "successor": 7, "renew": "true"},
+    {"now_ms": None, "successor": "ab" * 31, "renew": False},
+]
+
+
+def _notice(sent: Any) -> dict[str, Any]:
+    notice = Notice.read(sent)
+    return {"nowMs": notice.now_ms, "successor": notice.successor, "renew": notice.renew}
 
 
 def _malformed_terms() -> list[Any]:
@@ -264,6 +395,40 @@ def _malformed_terms() -> list[Any]:
     malformed += [NUMBERS | {"other": "north"}, NUMBERS | {"high": "1" * 19}]
     malformed.append(TERMS | {"window": 1 << 31, "interval_ms": 1 << 41})
     malformed.append({name: value for name, value in TERMS.items() if name != "window"})
+    levels: list[Any] = [[], None, {}, [CAREFUL, CAREFUL], [CAREFUL | {"more": 1}], [{}], ["a"]]
+    levels += [
+        [CAREFUL | {name: value}]
+        for name, values in {
+            "name": ["", "v2", "Careful", "a-b", "a" * 17, "9a", None],
+            "epsilon_nano": [0, LARGEST_NANO + 1, "1", None],
+            "window": [0, 1.5, (1 << 31) + 1, None],
+            "oracle": ["duchi", "none", None],
+        }.items()
+        for value in values
+    ]
+    malformed += [LEVELS | {"levels": one} for one in levels]
+    many = [CAREFUL | {"name": f"a{number}"} for number in range(17)]
+    malformed += [LEVELS | {"levels": many}, LEVELS | {"version": 2}, SLOTS | {"version": 3}]
+    malformed += [TERMS | {"version": 3, "levels": [CAREFUL]}, TERMS_1 | {"levels": [CAREFUL]}]
+    successor = following(SLOTS)["succeeds"]
+    wrong_successors: dict[str, list[Any]] = {
+        "pin": ["", "0" * 63, "A" * 64, None],
+        "version": [1, 0, 1.5, (1 << 31) + 1, "2"],
+        "from_t": [0, -1, None],
+        "until_t": [98, None, (1 << 52) + 1],
+        "labels": [None, "ab", ["north", "west"], ["north", 1], {"a": "b"}],
+        "more": [1],
+    }
+    malformed += [
+        SLOTS | {"version": 3, "succeeds": successor | {name: value}}
+        for name, values in wrong_successors.items()
+        for value in values
+    ]
+    malformed += [SLOTS | {"version": 3, "succeeds": one} for one in (None, [], {}, "x")]
+    unmapped = {name: value for name, value in successor.items() if name != "labels"}
+    malformed += [SLOTS | {"version": 3, "succeeds": unmapped}]
+    malformed += [NUMBERS | {"version": 3, "succeeds": successor}]
+    malformed += [TERMS_1 | {"succeeds": successor}, SLOTS | {"succeeds": successor}]
     for sent in malformed:
         _must_fail(sent)
     return malformed
@@ -339,8 +504,9 @@ def _moment(rng: random.Random, deadline_ms: int) -> dict[str, Any]:
 def _mac(rng: random.Random) -> dict[str, Any]:
     key, report, name = rng.randbytes(32), rng.randbytes(11), f"{rng.randrange(99)}-publication"
     pin = rng.randbytes(32).hex()
-    prefix = report_prefix("regions", pin, name)
-    assert prefix == f"ldpstream report 2\nregions\n{pin}\n{name}\n\n\n\n".encode()
+    level = rng.choice(("", "careful"))
+    prefix = report_prefix("regions", pin, name, level)
+    assert prefix == f"ldpstream report 2\nregions\n{pin}\n{name}\n{level}\n\n\n".encode()
     mac = report_mac(key, prefix, report)
     assert mac == hmac.digest(key, prefix + report, "sha256")[:16]
     assert leave_message("regions") == b"ldpstream leave 2\n/v1/streams/regions/devices\n"
@@ -351,7 +517,11 @@ def _mac(rng: random.Random) -> dict[str, Any]:
         "round": name,
         "report": report.hex(),
         "mac": mac.hex(),
+        "level": level,
         "leave": leave_mac(key, "regions").hex(),
+        "renew": renew_mac(key, "regions").hex(),
+        "terms_path": terms_path("regions", pin),
+        "terms": terms_mac(key, "regions", pin).hex(),
     }
 
 
@@ -388,8 +558,22 @@ def _ledger(rng: random.Random) -> dict[str, Any]:
         promises.append([rng.randrange(1, 40), rng.randrange(1, 8), ended])
     debits = [[rng.randrange(1, 20), rng.randrange(1, 20)] for _ in range(rng.randrange(12))]
     forgotten = rng.choice((None, None, rng.randrange(1, 20)))
+    reserves: list[dict[str, Any]] = [
+        {
+            "nano": rng.randrange(1, 12),
+            "debits": rng.sample(debits, rng.randrange(len(debits) + 1)),
+            "asks": place == 0 and rng.random() < 0.5,
+        }
+        for place in range(rng.choice((0, 0, 1, 2)))
+    ]
     ledger = Ledger.of(
-        (Promise(*promise) for promise in promises), ((at, nano) for at, nano in debits), forgotten
+        (Promise(*promise) for promise in promises),
+        ((at, nano) for at, nano in debits),
+        forgotten,
+        tuple(
+            Reserve(one["nano"], tuple((at, nano) for at, nano in one["debits"]), one["asks"])
+            for one in reserves
+        ),
     )
     moment = rng.randrange(1, 25)
     later = ledger.forget(moment)
@@ -397,6 +581,7 @@ def _ledger(rng: random.Random) -> dict[str, Any]:
         "promises": promises,
         "debits": debits,
         "forgotten": forgotten,
+        "reserves": reserves,
         "left": [ledger.left(at) for at in range(25)],
         "allows": [[at, n, ledger.allows(at, n)] for at in range(0, 25, 4) for n in (0, 1, 9)],
         "free_from": [[nano, ledger.free_from(nano)] for nano in (1, 2, 5, 10, 39)],
@@ -434,7 +619,13 @@ def _decision(rng: random.Random) -> dict[str, Any]:
     answered = {asked.key: b"\1\0"} if rng.random() < 0.1 else {}
     secret, key = rng.randbytes(32), rng.randbytes(32)
     ledger = Ledger.of((terms.promise,), ((at, nano) for at, nano in debits), forgotten)
-    state = State(terms, ledger, answered, secret, key)
+    others = [[own_ms - rng.randrange(2 * span), rng.choice((10**8, 10**9))] for _ in range(3)]
+    promise = [rng.choice((10**9, 2 * 10**9, 4 * 10**9)), rng.choice((span // 2, 2 * span))]
+    limit = rng.choice((None, {"promise": promise, "debits": debits + others}))
+    over_all = limit and Ledger.of(
+        (Promise(*promise),), ((at, nano) for at, nano in limit["debits"]), forgotten
+    )
+    state = State(terms, ledger, answered, secret, key, over_all)
     pin = terms.pin if rng.random() < 0.95 else "0" * 64
     match decide(pin, asked, state, own_ms, label_ms):
         case Fresh():
@@ -460,6 +651,7 @@ def _decision(rng: random.Random) -> dict[str, Any]:
         },
         "debits": debits,
         "forgotten": forgotten,
+        "limit": limit,
         "answered": bool(answered),
         "secret": secret.hex(),
         "key": key.hex(),

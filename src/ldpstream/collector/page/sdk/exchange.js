@@ -1,8 +1,9 @@
 /** Requests to a collector, and its answers. Nothing in an answer is trusted, not even its length. */
 
-import { fromHex } from "./bytes.js";
+import { fromHex, toHex } from "./bytes.js";
+import { readNotice } from "./notice.js";
 import { Refused, Unreachable, shown } from "./problems.js";
-import { LATEST_MS, isObject, whole } from "./terms.js";
+import { isObject } from "./wholes.js";
 
 /** Bytes of an answer that are read at most: the terms of 65,536 labels fit. */
 export const LARGEST_ANSWER = 8 << 20;
@@ -132,21 +133,28 @@ export function readObject({ text }, what, most = LARGEST_SHORT) {
   throw new Refused("answer-malformed", { what, given: shown(text.slice(0, 8)) }); // no part of a key
 }
 
-/**
- * Read what every answer to a report tells all devices; members that are not known yet are ignored.
- * @param {Answer} answer @returns {{nowMs: number | null}}
- */
+/** @param {Answer} answer @returns {import("./notice.js").Notice} which every answer to a report should have */
 export function noticeIn({ text }) {
   try {
-    const { now_ms: nowMs } = text.length <= LARGEST_SHORT ? JSON.parse(text) : {};
-    return { nowMs: whole(nowMs, 0, LATEST_MS) ? nowMs : null };
+    return readNotice(text.length <= LARGEST_SHORT ? JSON.parse(text) : null);
   } catch {
-    return { nowMs: null };
+    return readNotice(null);
   }
 }
 
-/** @param {unknown} sent @returns {Uint8Array} a device's key */
-export function readKey(sent) {
+/**
+ * Return the keys that the device with this number is given.
+ * @param {Record<string, any>} answer @param {Uint8Array} number
+ */
+export function readKeys({ device, key, slot_key: slotKey }, number) {
+  if (device !== toHex(number)) {
+    throw new Refused("answer-malformed", { what: "device", given: shown(device) });
+  }
+  return { key: readKey(key), slotKey: readKey(slotKey === undefined ? key : slotKey) };
+}
+
+/** @param {unknown} sent @returns {Uint8Array} */
+function readKey(sent) {
   if (typeof sent !== "string" || !/^[0-9a-fA-F]{64}$/.test(sent)) {
     throw new Refused("answer-malformed", { what: "key", given: "not 64 hex digits" });
   }

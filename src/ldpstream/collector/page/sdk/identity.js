@@ -26,6 +26,14 @@ export function readAddress(url, plainHttp) {
 }
 
 /**
+ * Return the secret of a device's enrolment in a stream: each has one of its own, so that coins and numbers
+ * of two streams have nothing in common, and leaving one forgets it.
+ * @param {Uint8Array} secret of the device @param {string} place @param {string} stream
+ */
+export const streamSecret = (secret, place, stream) =>
+  hmacSha256(secret, utf8(`ldpstream stream secret 3\n${place}\n${stream}`));
+
+/**
  * Return what a device shows to enrol in a stream of the collector at this place.
  * @param {Uint8Array} secret @param {string} place @param {string} stream
  * @param {number} rejoins how often the device has left a stream

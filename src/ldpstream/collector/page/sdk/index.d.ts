@@ -1,6 +1,14 @@
 /** A device of ldpstream, in pages, workers and extensions. */
 
-/** The public terms of a stream, which a device pins at enrolment. */
+/** A level of privacy that a person may choose in place of the stream's own epsilon and window. */
+export interface Level {
+  readonly name: string;
+  readonly epsilonNano: number;
+  readonly window: number;
+  readonly oracle: string;
+}
+
+/** One version of the public terms of a stream, as they bind a device at its level. */
 export interface Terms {
   readonly stream: string;
   readonly query: "histogram" | "mean";
@@ -17,7 +25,13 @@ export interface Terms {
   readonly other: number | null;
   readonly selection: "slots" | "open" | "roster" | null;
   readonly deadlineMs: number | null;
-  /** The SHA-256 of the terms, in hex. */
+  /** The levels that a person may choose. */
+  readonly levels: readonly Level[];
+  /** The level at which these terms are seen; "": the stream's own. */
+  readonly level: string;
+  /** The number of these terms among those of the stream, from 1. */
+  readonly version: number;
+  /** The SHA-256 of the terms, in hex; it is the same at all levels. */
   readonly pin: string;
 }
 
@@ -32,6 +46,7 @@ export interface Round {
 
 /** What came of one announcement or, with slots, of one turn. */
 export interface Heard {
+  readonly stream: string;
   readonly serial: number;
   readonly delivered: readonly { readonly round: Round; readonly report: Uint8Array }[];
   /** Of reports that are not known to have arrived; their debits stand. */
@@ -40,19 +55,38 @@ export interface Heard {
   readonly silences: readonly { readonly round: Round; readonly why: string }[];
 }
 
-/** What the owner of a device may see. */
+/** What the owner of a device may see of one stream. */
 export interface Status {
+  readonly stream: string;
+  /** The level of privacy; "": the stream's own. */
+  readonly level: string;
   /** The device's number in this stream, in hex. */
   readonly number: string;
   readonly t: number;
+  /** What the stream's promise, and the limit over all streams, leave to be spent. */
   readonly leftNano: number;
-  /** Own time until the whole epsilon can be spent. */
+  /** Own time until the whole epsilon can be spent; Infinity if the limit never allows it. */
   readonly fullInMs: number;
+  /** How much of the limit over all streams is kept free for this one. */
+  readonly reserveNano: number;
+  /** The pin of terms that the device has accepted, and goes over to at their first timestamp. */
+  readonly successor: string | null;
   readonly entries: readonly Entry[];
   readonly refusals: readonly RefusalCount[];
 }
 
+/** At most so much epsilon in any span, such as "24h", over all streams of a device. */
+export interface Limit {
+  readonly epsilon: number;
+  readonly span: string;
+}
+
 export interface OpenOptions {
+  /**
+   * The limit over all streams; null: none. Without it, the stored one goes on. One that is not stricter than
+   * that of before leaves the latter binding until its span has passed.
+   */
+  limit?: Limit | null;
   /** Told, once for each kind, of values that cannot be reported; the console unless it is given. */
   warn?: (problem: DeviceError) => unknown;
   /** Another fetch, for a proxy or a test. */
@@ -64,26 +98,37 @@ export interface CreateOptions extends OpenOptions {
   firstInstall?: boolean;
 }
 
+/** Which successors of a stream's terms a device may go over to by itself. None is ever looser. */
+export interface Policy {
+  /** "same-labels": if nothing changes that a value can be; "not-looser": whatever the labels are. */
+  readonly accept?: Acceptance;
+  /** Terms that the application has agreed to by their pin, whatever `accept` says. */
+  readonly pins?: readonly string[];
+  /** Without floors, a collector could make a device useless step by step. */
+  readonly leastEpsilon?: number;
+  readonly longestWindow?: number;
+}
+
+export type Acceptance = "never" | "same-labels" | "not-looser";
+
 export interface EnrolOptions {
   /** Accept these terms only. */
   pin?: string;
   /** Enrol over plain http, where the network is trusted. */
   plainHttp?: boolean;
+  /** The level of privacy that the person has chosen; "": the stream's own. Enrol again to move. */
+  level?: string;
+  /** Which new terms of the stream the device may go over to by itself; "never" at first. */
+  accept?: Policy | Acceptance;
+  /** Epsilon of the limit over all streams that is kept free for this one. */
+  reserve?: number;
   signal?: AbortSignal;
 }
 
-/** A device that lives in a store; what it promises is in docs/device.md. */
-export class Device {
-  private constructor();
-
-  /** Make a device in an empty store: for installers, once. */
-  static create(store: Store, options?: CreateOptions): Promise<Device>;
-
-  /** Open the device that lives in this store. It never makes one. */
-  static open(store: Store, options?: OpenOptions): Promise<Device>;
-
-  /** What was agreed at enrolment; null before, and after leaving. */
-  get terms(): Terms | null;
+/** What a device does in one stream. */
+interface TakesPart {
+  /** What was agreed, at the device's level; null before an enrolment, and after leaving. */
+  readonly terms: Terms | null;
 
   /** Hold this value from now on: a label by its name or index, or a number; null: there is none. */
   observe(value: string | number | null): void;
@@ -92,9 +137,6 @@ export class Device {
   follow(read: () => string | number | null): void;
 
   status(): Status;
-
-  /** Agree on a stream's terms, once; the token is empty where anyone may enrol. */
-  enrol(url: string, stream: string, token: string, options?: EnrolOptions): Promise<Terms>;
 
   /** Leave the stream; resolve with whether the collector could be told. What was spent is kept. */
   leave(options?: { signal?: AbortSignal }): Promise<boolean>;
@@ -109,7 +151,64 @@ export class Device {
   run(
     signal: AbortSignal,
     tell?: (heard: Heard) => unknown,
-    complain?: (fault: DeviceError) => unknown,
+    complain?: (fault: DeviceError, stream: string) => unknown,
+  ): Promise<void>;
+}
+
+/** One of the streams of a device. */
+export interface Stream extends TakesPart {
+  /** Keep so much epsilon of the limit over all streams free for this one. */
+  reserve(epsilon: number): Promise<void>;
+}
+
+/**
+ * A device that lives in a store; what it promises is in docs/device.md. `observe`, `follow`, `status`,
+ * `terms` and `leave` are for a device with one stream: with several, name it (`stream`).
+ */
+export class Device implements TakesPart {
+  private constructor();
+
+  /** Make a device in an empty store: for installers, once. */
+  static create(store: Store, options?: CreateOptions): Promise<Device>;
+
+  /** Open the device that lives in this store. It never makes one. */
+  static open(store: Store, options?: OpenOptions): Promise<Device>;
+
+  /**
+   * Agree on a stream's terms; the token is empty where anyone may enrol. A device may take part in several
+   * streams. In one that it takes part in, address, key and level may change.
+   */
+  enrol(url: string, stream: string, token: string, options?: EnrolOptions): Promise<Terms>;
+
+  /** A stream by its name; give its collector's URL if two have the same. */
+  stream(name: string, url?: string): Stream;
+
+  /** All streams that this device takes part in. */
+  get streams(): readonly Stream[];
+
+  /** The limit over all streams, and what is left of it now; null: there is none. */
+  get limit(): { readonly epsilonNano: number; readonly spanMs: number; readonly leftNano: number } | null;
+
+  /** Set the limit over all streams; null: none (`OpenOptions.limit`). */
+  setLimit(limit: Limit | null): Promise<void>;
+
+  get terms(): Terms | null;
+  observe(value: string | number | null): void;
+  follow(read: () => string | number | null): void;
+  status(): Status;
+  leave(options?: { signal?: AbortSignal }): Promise<boolean>;
+
+  /** The next report of any stream. */
+  dueInMs(): Promise<number | null>;
+
+  /** Poll all streams; resolve with what came of all of them. */
+  poll(wait?: number, signal?: AbortSignal): Promise<Heard>;
+
+  /** Run all streams, side by side. */
+  run(
+    signal: AbortSignal,
+    tell?: (heard: Heard) => unknown,
+    complain?: (fault: DeviceError, stream: string) => unknown,
   ): Promise<void>;
 
   /** Put on disk what can be, and let go of the store. */
@@ -146,8 +245,13 @@ export interface Clock {
 
 /** A debit with its report; with none where the past is unknown, or its stream was left. */
 export interface Entry {
+  /** The id of the enrolment; if it was `left`, of every one that is made later. */
+  enrolment: number;
+  left: boolean;
   t: number;
   round: string;
+  /** Of the terms that it was made under. */
+  version: number;
   nano: number;
   report: Uint8Array | null;
   ownMs: number;
@@ -155,6 +259,7 @@ export interface Entry {
 }
 
 export interface RefusalCount {
+  enrolment: number;
   code: string;
   times: number;
   lastMs: number;

@@ -8,11 +8,12 @@
  */
 
 import { pageClock } from "./clock.js";
+import { FORMAT } from "./memory.js";
 import { DeviceError, LedgerUnusable } from "./problems.js";
-import { Change, FORMAT, existing } from "./store.js";
-import { whole } from "./terms.js";
+import { Change, existing } from "./store.js";
+import { whole } from "./wholes.js";
 
-/** @typedef {import("./store.js").Memory} Memory */
+/** @typedef {import("./memory.js").Memory} Memory */
 /** @typedef {import("./store.js").Store} Store */
 
 const TABLE = "memory";
@@ -124,7 +125,8 @@ export class IndexedDbStore {
   async discard() {
     await this.#alone(() =>
       this.#memory.transact(KEY, (found, table) => {
-        if (found && !found.enrolment && !found.rejoins && !found.entries?.length) table.delete(KEY);
+        const joined = found?.enrolments?.length || found?.enrolment; // release 0.2.0 had one
+        if (found && !joined && !found.rejoins && !found.entries?.length) table.delete(KEY);
       }),
     );
   }

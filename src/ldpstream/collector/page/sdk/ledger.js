@@ -8,24 +8,32 @@
  * @typedef {{epsilonNano: number, span: number, until?: number}} Promised
  */
 /** @typedef {readonly [number, number]} Debit moment and nano-epsilon */
+/**
+ * A part of every promise that is kept free for one stream, as long as it has not spent it.
+ * @typedef {object} Reserve
+ * @property {number} nano
+ * @property {readonly Debit[]} debits what the stream has spent, which is among the ledger's debits
+ * @property {boolean} asks whether it is the stream that asks to spend
+ */
 
 export class Ledger {
   /**
    * @param {readonly Promised[]} promises
    * @param {Iterable<Debit>} [debits] in any order, whether or not they keep a promise
    * @param {number | null} [forgotten] the newest moment whose debits were left out
+   * @param {readonly Reserve[]} [reserves]
    */
-  constructor(promises, debits = [], forgotten = null) {
+  constructor(promises, debits = [], forgotten = null, reserves = []) {
     this.promises = promises;
+    this.reserves = reserves;
     this.debits = [...debits].sort(([one], [other]) => one - other);
     this.forgotten = forgotten;
   }
 
   /** @param {number} moment @returns {number} what may be spent at this moment */
   left(moment) {
-    const binding = this.binding(moment);
-    if (!binding.length) return 0; // nothing was agreed on
-    return Math.max(0, Math.min(...binding.map((promise) => this.#leftOf(promise, moment))));
+    const left = this.binding(moment).map((promise) => this.#leftOf(promise, moment));
+    return Math.max(0, Math.min(Infinity, ...left));
   }
 
   /** @param {number} moment @returns {readonly Promised[]} the promises that bind then */
@@ -37,7 +45,13 @@ export class Ledger {
   #leftOf({ epsilonNano, span }, moment) {
     const begin = moment - span;
     if (this.forgotten !== null && this.forgotten > begin) return 0;
-    return this.debits.reduce((left, [at, nano]) => (at > begin ? left - nano : left), epsilonNano);
+    let [left, own] = [epsilonNano - spentAfter(this.debits, begin), 0];
+    for (const { nano, debits, asks } of this.reserves) {
+      const unfilled = Math.max(0, nano - spentAfter(debits, begin));
+      if (asks) own += unfilled;
+      else left -= unfilled;
+    }
+    return left >= own ? left : 0; // a reserve that does not fit allows nothing yet
   }
 
   /** @param {number} moment @param {number} nano whether a spend checked then keeps every promise */
@@ -62,15 +76,18 @@ export class Ledger {
   }
 
   /** @param {Promised} promise @param {number} nano @returns {number} Infinity: never */
-  #freeOf({ epsilonNano, span }, nano) {
-    if (nano > epsilonNano) return Infinity;
-    const free = this.forgotten === null ? 0 : this.forgotten + span;
-    let room = epsilonNano - nano;
-    for (const [at, spent] of [...this.debits].reverse()) {
-      room -= spent;
-      if (room < 0) return Math.max(free, at + span);
+  #freeOf(promise, nano) {
+    // What is left changes at these moments only, and never falls.
+    const bound = this.debits.map(([at]) => at);
+    if (this.forgotten !== null) bound.push(this.forgotten);
+    const moments = [0, ...bound.map((at) => at + promise.span).sort((one, other) => one - other)];
+    let [low, high] = [0, moments.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#leftOf(promise, moments[middle]) >= nano) high = middle;
+      else low = middle + 1;
     }
-    return free;
+    return moments[low] ?? Infinity;
   }
 
   /**
@@ -89,12 +106,12 @@ export class Ledger {
    * @param {number} moment
    */
   exhausted(moment) {
-    return new Ledger(this.promises, this.debits, Math.max(moment, this.forgotten ?? moment));
+    return new Ledger(this.promises, this.debits, Math.max(moment, this.forgotten ?? moment), this.reserves);
   }
 
   /** @param {number} moment @param {number} nano whether or not a promise allows it */
   withDebit(moment, nano) {
-    return new Ledger(this.promises, [...this.debits, [moment, nano]], this.forgotten);
+    return new Ledger(this.promises, [...this.debits, [moment, nano]], this.forgotten, this.reserves);
   }
 
   get longestSpan() {
@@ -107,6 +124,40 @@ export class Ledger {
     const old = this.debits.filter(([at]) => at <= end);
     if (!old.length) return this;
     const newest = Math.max(old[old.length - 1][0], this.forgotten ?? -Infinity);
-    return new Ledger(this.promises, this.debits.slice(old.length), newest);
+    return new Ledger(this.promises, this.debits.slice(old.length), newest, this.reserves);
+  }
+}
+
+/** @param {readonly Debit[]} debits @param {number} begin @returns {number} nano-epsilon */
+const spentAfter = (debits, begin) =>
+  debits.reduce((sum, [at, nano]) => (at > begin ? sum + nano : sum), 0);
+
+/** Ledgers that all have to allow a spend: a stream's own, and that of a limit over streams. */
+export class Budget {
+  /** @param {...Ledger} ledgers */
+  constructor(...ledgers) {
+    this.ledgers = ledgers;
+  }
+
+  /** @param {number} moment @returns {number} what may be spent at this moment */
+  left(moment) {
+    return Math.min(...this.ledgers.map((ledger) => ledger.left(moment)));
+  }
+
+  /** @param {number} moment @param {number} nano whether a spend checked then keeps every promise */
+  allows(moment, nano) {
+    return this.ledgers.every((ledger) => ledger.allows(moment, nano));
+  }
+
+  /** @param {number} nano @returns {number | null} the first moment at which this is free; null: never */
+  freeFrom(nano) {
+    const moments = this.ledgers.map((ledger) => ledger.freeFrom(nano) ?? Infinity);
+    const free = Math.max(...moments);
+    return free === Infinity ? null : free;
+  }
+
+  /** @param {number} moment @param {number} nano */
+  check(moment, nano) {
+    for (const ledger of this.ledgers) ledger.spend(moment, nano);
   }
 }

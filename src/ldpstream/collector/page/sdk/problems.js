@@ -10,6 +10,32 @@ export const PROBLEMS = Object.freeze({
     "the terms offered have the pin {given}, and those agreed to have {expected}",
     "nothing was sent; if the change is meant, enrol with a new ledger file",
   ],
+  "level-unknown": [
+    "the stream {stream} has no level {given}; its levels: {known}",
+    "take one of these, or none for the stream's own epsilon and window",
+  ],
+  "successor-refused": [
+    "the collector offers new terms with the pin {pin}, which are not accepted: {what}",
+    "nothing changes for this device, until the collector ends the terms that it has; to accept" +
+      " them, enrol with accept= a policy that allows them",
+  ],
+  "limit-too-small": [
+    "the limit of {limit} nano-epsilon over all streams is too small: reserves and a report" +
+      " take {needed}",
+    "raise the limit, lower the reserves, or leave a stream",
+  ],
+  "limit-spent": [
+    "the limit over all streams never allows the {asked} nano-epsilon of a report in {stream}",
+    "raise the limit, lower other streams' reserves, or leave the stream",
+  ],
+  "several-streams": [
+    "{file} has the streams {streams}",
+    "name one: device.stream(name), or device.stream(name, url)",
+  ],
+  "stream-not-enrolled": [
+    "{file} is not enrolled in {stream}; it has {streams}",
+    "call enrol(url, stream, token) once",
+  ],
   "answer-malformed": [
     "the collector's answer ({what}) is {given}",
     "check that the address is that of an ldpstream collector",

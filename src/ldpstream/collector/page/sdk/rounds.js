@@ -2,7 +2,7 @@
 
 import { LARGEST_NANO } from "./odds.js";
 import { Refused, shown } from "./problems.js";
-import { LATEST_MS, isObject, whole } from "./terms.js";
+import { LATEST_MS, isObject, whole } from "./wholes.js";
 
 const MOST_ROUNDS = 64;
 const ROUND = /^[a-z0-9][a-z0-9-]{0,63}$/;

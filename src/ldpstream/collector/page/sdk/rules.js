@@ -4,6 +4,7 @@
  */
 
 import { hmacSha256, toBigInt, utf8 } from "./bytes.js";
+import { Budget } from "./ledger.js";
 import { Refused, shown } from "./problems.js";
 import { keyOf } from "./rounds.js";
 import { isTurn, roundName } from "./slots.js";
@@ -29,7 +30,8 @@ export const Silence = Object.freeze({
  * All that a decision rests on.
  * @typedef {object} State
  * @property {Terms} terms
- * @property {import("./ledger.js").Ledger} ledger
+ * @property {import("./ledger.js").Ledger} ledger of the stream
+ * @property {import("./ledger.js").Ledger} [limit] over all streams, as it binds this one
  * @property {Map<string, Uint8Array>} answered reports by `keyOf` their round
  * @property {boolean} selected what `isSelected` says
  */
@@ -65,18 +67,18 @@ export function decide(pin, asked, state, ownMs, labelMs) {
  * @returns {Decision}
  */
 function withinBudget(asked, state, ownMs, labelMs) {
-  const [{ name: round, t, epsilonNano }, { terms }] = [asked, state];
-  const ledger = state.ledger.forget(ownMs);
+  const [{ name: round, t, epsilonNano }, { terms, ledger, limit }] = [asked, state];
   const most = ANSWERS_PER_TIMESTAMP * terms.window;
   const recent = ledger.debits.filter(([at]) => at > ownMs - terms.promise.span);
   if (recent.length >= most) return new Refused("too-many-rounds", { round, most });
-  if (ledger.allows(ownMs, epsilonNano)) return { fresh: true };
-  const freeMs = ledger.freeFrom(epsilonNano);
+  const budget = limit ? new Budget(ledger, limit) : new Budget(ledger);
+  if (budget.allows(ownMs, epsilonNano)) return { fresh: true };
+  const freeMs = budget.freeFrom(epsilonNano);
   if (freeMs !== null) {
     const waitMs = freeMs - ownMs;
     if (labelMs + waitMs < lastMomentMs(asked, terms)) return { waitMs };
   }
-  const left = ledger.left(ownMs);
+  const left = budget.left(ownMs);
   return new Refused("budget-spent", { round, t, asked: epsilonNano, left });
 }
 
@@ -90,11 +92,11 @@ export function lastMomentMs({ t, deadlineMs }, terms) {
 /**
  * Return whether it is for this device to answer; its value has no part in that. With slots nobody
  * asks: an announced round other than that of the device's own turn is not one.
- * @param {Round} asked @param {Terms} terms @param {Uint8Array} secret @param {Uint8Array} key
+ * @param {Round} asked @param {Terms} terms @param {Uint8Array} secret @param {Uint8Array} key of slots
  */
 export async function isSelected(asked, terms, secret, key) {
   if (terms.selection !== "slots") return selects(secret, asked);
-  return asked.name === roundName(asked.t) && isTurn(key, terms.window, asked.t);
+  return asked.name === roundName(asked.t, terms.suffix) && isTurn(key, terms.window, asked.t);
 }
 
 /**

@@ -56,8 +56,8 @@ export async function momentMs(key, stream, deadlineMs) {
   return Number((BigInt(deadlineMs) * ((1n << 64n) + 10n * drawn)) >> 68n);
 }
 
-/** @param {number} t @returns {string} the name of the one round that a timestamp has */
-export const roundName = (t) => `${t}-publication`;
+/** @param {number} t @param {string} [suffix] @returns {string} the one round of a stratum at a timestamp */
+export const roundName = (t, suffix = "") => `${t}-publication${suffix}`;
 
 /** @param {Uint8Array} key @param {string} message @returns {Promise<bigint>} 64 bits of an HMAC */
 async function fraction(key, message) {

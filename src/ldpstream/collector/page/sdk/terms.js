@@ -2,29 +2,18 @@
 
 import { sha256, toHex, utf8 } from "./bytes.js";
 import { LARGEST_NANO } from "./odds.js";
-import { TermsRefused, shown } from "./problems.js";
+import { DeviceError, TermsRefused, shown } from "./problems.js";
 import { isRandomiser, randomiserOf } from "./randomisers.js";
 import { Range } from "./range.js";
+import { areLevels, isSuccession, readLevels, readSuccession, stratumSuffix } from "./strata.js";
+import { LATEST_MS, LONGEST_WINDOW, haveKeys, isObject, whole } from "./wholes.js";
 
-export const LATEST_MS = 2 ** 52;
-const LONGEST_WINDOW = 2 ** 31;
+/** The newest format of terms; format 2 is kept for terms that have no levels and follow no others. */
+export const TERMS_FORMAT = 3;
 const LONGEST_INTERVAL_MS = 2 ** 41;
 const MOST_LABELS = 2 ** 16;
 const LONGEST_LABEL = 1000;
 const STREAM = /^[a-z0-9][a-z0-9_-]{0,63}$/;
-
-/**
- * @param {unknown} value @param {number} least @param {number} most
- * @returns {value is number} whether it is an integer in this range that is held exactly
- */
-export const whole = (value, least, most) =>
-  Number.isSafeInteger(value) &&
-  /** @type {number} */ (value) >= least &&
-  /** @type {number} */ (value) <= most;
-
-/** @param {unknown} value @returns {value is Record<string, any>} */
-export const isObject = (value) =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** @type {Record<string, (value: any, sent: Record<string, any>) => boolean>} */
 const CHECKS = {
@@ -33,6 +22,7 @@ const CHECKS = {
   high: (_, sent) => Range.read(sent) !== null,
   interval_ms: (ms) => whole(ms, 1, LONGEST_INTERVAL_MS),
   labels: areLabels,
+  levels: areLevels,
   low: (_, sent) => Range.read(sent) !== null,
   oracle: (name, { query }) => isRandomiser(query, name),
   other: (label, { labels }) => typeof label === "string" && labels.includes(label),
@@ -41,8 +31,8 @@ const CHECKS = {
   start_ms: (ms) => whole(ms, 0, LATEST_MS),
   steps: (_, sent) => Range.read(sent) !== null,
   stream: isStreamName,
-  // Terms of the first version do not say how devices are reached.
-  version: (version, sent) => version === (Object.hasOwn(sent, "selection") ? 2 : 1),
+  succeeds: isSuccession,
+  version: (version, sent) => version === formatOf(sent),
   window: (window, sent) =>
     whole(window, 1, LONGEST_WINDOW) && window * sent.interval_ms <= LATEST_MS,
 };
@@ -51,6 +41,14 @@ const COMMON_KEYS = "epsilon_nano interval_ms oracle query start_ms stream versi
 /** @type {Record<string, string[]>} */
 const VALUE_KEYS = { histogram: ["labels"], mean: ["high", "low", "steps"] };
 const SELECTIONS = ["slots", "open", "roster"];
+const STRATA_KEYS = ["levels", "succeeds"];
+
+/** @param {Record<string, any>} sent @returns {number} the oldest format that can say all of this */
+function formatOf(sent) {
+  // Terms of the first version do not say how devices are reached.
+  if (!Object.hasOwn(sent, "selection")) return 1;
+  return STRATA_KEYS.some((key) => Object.hasOwn(sent, key)) ? TERMS_FORMAT : 2;
+}
 
 /**
  * The keys that terms must have, in the order of canonical JSON, given those on which others depend.
@@ -61,7 +59,9 @@ function keysOf(sent) {
   if (typeof query !== "string" || !Object.hasOwn(VALUE_KEYS, query)) return [];
   const keys = [...COMMON_KEYS, ...VALUE_KEYS[query]];
   if (query === "histogram" && Object.hasOwn(sent, "other")) keys.push("other");
-  if (Object.hasOwn(sent, "selection")) keys.push("selection");
+  if (Object.hasOwn(sent, "selection")) {
+    keys.push("selection", ...STRATA_KEYS.filter((key) => Object.hasOwn(sent, key)));
+  }
   if (sent.selection === "slots") keys.push("deadline_ms");
   return keys.sort();
 }
@@ -91,10 +91,13 @@ function isLabel(label) {
   );
 }
 
-/** The public terms of a stream; they never change. */
+/** One version of the public terms of a stream, as they bind a device at a level; it never changes. */
 export class Terms {
-  /** @param {Record<string, any>} fields @param {string} canonical @param {string} pin */
-  constructor(fields, canonical, pin) {
+  /** @type {Record<string, any>} */ #fields;
+
+  /** @param {Record<string, any>} fields @param {string} canonical @param {string} pin @param {string} [level] */
+  constructor(fields, canonical, pin, level = "") {
+    this.#fields = fields;
     /** @type {string} */ this.stream = fields.stream;
     /** @type {"histogram" | "mean"} */ this.query = fields.query;
     /** @type {readonly string[] | null} null in a stream of numbers */
@@ -112,6 +115,16 @@ export class Terms {
     this.selection = fields.selection ?? null;
     /** @type {number | null} with slots: how long after its start a timestamp takes reports */
     this.deadlineMs = fields.deadline_ms ?? null;
+    /** The levels of privacy that a person may choose in place of the stream's own. */
+    this.levels = readLevels(fields.levels ?? []);
+    /** @type {import("./strata.js").Succession | null} null: the first terms of a stream */
+    this.succeeds = fields.succeeds ? readSuccession(fields.succeeds) : null;
+    /** The level at which these terms are seen; it is not pinned. */
+    this.level = level;
+    const chosen = this.levels.find(({ name }) => name === level);
+    if (chosen) {
+      [this.epsilonNano, this.window, this.oracle] = [chosen.epsilonNano, chosen.window, chosen.oracle];
+    }
     this.canonical = canonical;
     this.pin = pin;
     Object.freeze(this);
@@ -123,7 +136,7 @@ export class Terms {
    */
   static async read(sent) {
     const names = isObject(sent) ? keysOf(sent) : [];
-    if (!isObject(sent) || !names.length || Object.keys(sent).sort().join() !== names.join()) {
+    if (!isObject(sent) || !names.length || !haveKeys(sent, names)) {
       throw new TermsRefused("terms-malformed", { what: `the keys: ${shown(sent)}` });
     }
     for (const name of names) {
@@ -131,8 +144,37 @@ export class Terms {
         throw new TermsRefused("terms-malformed", { what: `${name}: ${shown(sent[name])}` });
       }
     }
-    const canonical = JSON.stringify(Object.fromEntries(names.map((name) => [name, sent[name]])));
+    const canonical = JSON.stringify(sorted(sent));
     return new Terms(sent, canonical, toHex(await sha256(utf8(canonical))));
+  }
+
+  /** The number of these terms among those of the stream, from 1. */
+  get version() {
+    return this.succeeds?.version ?? 1;
+  }
+
+  /** The format of their JSON. */
+  get format() {
+    return formatOf(this.#fields);
+  }
+
+  /** @param {string} name whether a device may choose this level; the empty name is the stream's own */
+  hasLevel(name) {
+    return !name || this.levels.some((level) => level.name === name);
+  }
+
+  /** @param {string} name @returns {Terms} these terms as they bind a device at a level, under the same pin */
+  atLevel(name) {
+    if (!this.hasLevel(name)) {
+      const known = this.levels.map((level) => level.name).join(", ") || "none";
+      throw new DeviceError("level-unknown", { given: shown(name), stream: this.stream, known });
+    }
+    return new Terms(this.#fields, this.canonical, this.pin, name);
+  }
+
+  /** The end of the names of the rounds under these terms, at this level. */
+  get suffix() {
+    return stratumSuffix(this.version, this.level);
   }
 
   /** What the device keeps to: epsilon in any span of w intervals of its own time, in ms. */
@@ -179,4 +221,11 @@ export class Terms {
   deadlineOf(t) {
     return this.startOf(t) + (this.deadlineMs ?? this.intervalMs);
   }
+}
+
+/** @param {any} value @returns {any} the same, with the keys of all objects in order */
+function sorted(value) {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.keys(value).sort().map((key) => [key, sorted(value[key])]));
 }

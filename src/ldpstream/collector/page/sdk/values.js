@@ -46,14 +46,16 @@ export class HeldValue {
   /**
    * Return the index of the value held now, or of what stands in for it.
    * @param {Terms} terms @param {import("./randomness.js").Source} source
+   * @param {Record<string, string>} [renamed] what labels of earlier terms are called now
    */
-  place(terms, source) {
+  place(terms, source, renamed = {}) {
     // Drawn for every report, used or not: the draws of a report do not depend on its value.
     const drawn = Number(source.below(BigInt(terms.size)));
     let what;
     try {
       const value = this.#read();
-      const place = terms.place(value);
+      const isRenamed = typeof value === "string" && Object.hasOwn(renamed, value);
+      const place = terms.place(isRenamed ? renamed[value] : value);
       if (place !== null) return place;
       what = value === null || value === undefined ? "missing" : "none of the stream's";
       unheeded(value); // of an asynchronous function

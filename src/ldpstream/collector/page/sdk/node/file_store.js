@@ -15,11 +15,11 @@ import { basename, dirname, join } from "node:path";
 import { fromHex, toHex } from "../bytes.js";
 import { DeviceError, LedgerUnusable } from "../problems.js";
 import { Change, existing } from "../store.js";
-import { isObject } from "../terms.js";
+import { isObject } from "../wholes.js";
 import { bootClock } from "./boot_clock.js";
 import { lockFile } from "./file_lock.js";
 
-/** @typedef {import("../store.js").Memory} Memory */
+/** @typedef {import("../memory.js").Memory} Memory */
 /** @typedef {import("node:fs").BigIntStats} Stats */
 /** What is stored with each commit. @typedef {{atNs: string, inode: string, device: string, boot: string | null}} Stamp */
 

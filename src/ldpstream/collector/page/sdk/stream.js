@@ -1,0 +1,466 @@
+/** What a device says to the collector of one stream, as `device/session.py`: report, try again, leave. */
+
+import { devicesPath, roundsPath } from "./authentication.js";
+import { toHex } from "./bytes.js";
+import { Errands } from "./errands.js";
+import { readReserve } from "./enrolling.js";
+import { exchange, noticeIn, readObject, refusalIn } from "./exchange.js";
+import { PATIENCE_MS, insist, pauseMs, retryAfterMs } from "./insist.js";
+import { DeviceError } from "./problems.js";
+import { readAnnouncement } from "./rounds.js";
+import { Silence } from "./rules.js";
+import { unheeded } from "./values.js";
+
+/** @typedef {import("./account.js").Account} Account */
+/** @typedef {import("./account.js").Submission} Submission */
+/** @typedef {import("./insist.js").Io} Io */
+/** @typedef {import("./problems.js").Refused} Refused */
+/** @typedef {import("./rounds.js").Round} Round */
+/** @typedef {import("./turns.js").Turn} Turn */
+/** @typedef {import("./values.js").HeldValue} HeldValue */
+/**
+ * What came of one announcement, or of one turn.
+ * @typedef {object} Heard
+ * @property {string} stream
+ * @property {number} serial of the announcement; 0 with slots
+ * @property {{round: Round, report: Uint8Array}[]} delivered
+ * @property {DeviceError[]} undelivered of reports not known to have arrived; their debit stands
+ * @property {Refused[]} refusals
+ * @property {{round: Round, why: string}[]} silences
+ */
+
+const LONGEST_WAIT = 25;
+/** Without a look at the clocks: a wall clock that is moved must be noticed before the page closes. */
+const LONGEST_SLEEP_MS = 60_000;
+const FIRST_PAUSE_MS = 1000;
+const LEAST_PAUSE_MS = 50;
+/** If a collector asks for a longer pause, a farewell is given up. */
+const LONGEST_FAREWELL_PAUSE_MS = 60_000;
+/** The next turn is no more than two windows away, but for a budget that is not free. */
+const MOST_SPANS = 3;
+const FAREWELL_TRIES = 3;
+/** Errands are run if the next turn is further away than they can take, or than half a window. */
+const ERRANDS_MS = 15_000;
+
+/** One stream of a device. */
+export class Stream {
+  #serial = 0;
+  /** Whether it tells its number when it listens, though all are asked alike. */
+  #named = false;
+  /** @type {number | null} the timestamp in which it has last taken its turn */
+  #taken = null;
+  /** @type {number | null} the timestamp whose report has come too early, once */
+  #early = null;
+  /** The number under which it has heard and said all of this. */
+  #number = "";
+
+  /** @param {Account} account @param {HeldValue} value @param {Io} io */
+  constructor(account, value, io) {
+    this.account = account;
+    this.value = value;
+    this.io = io;
+    this.errands = new Errands(account, io);
+  }
+
+  /** What the device has agreed to, as it binds it now, at its level; null before an enrolment. */
+  get terms() {
+    return this.account.terms && this.account.termsNow;
+  }
+
+  /**
+   * Hold this value from now on: a label by its name or index or, in a stream of numbers, a number,
+   * which is clamped to the range. What is no value of the stream (null, NaN, an unknown label) never
+   * means silence, which would tell of it: the stream's `other` label is reported or, where there is
+   * none, a value drawn at random. That draws a label's figure f towards 1/d, by theta (1/d - f) if a
+   * share theta of the fleet has no value; the collector cannot see it.
+   * @param {unknown} value
+   */
+  observe(value) {
+    this.value.observe(value);
+  }
+
+  /**
+   * Call `read` for the value whenever one is reported. It must return, at once, the value that is
+   * held at that moment; an exception, or a promise, is treated like null.
+   * @param {() => unknown} read
+   */
+  follow(read) {
+    this.value.follow(read);
+  }
+
+  /** What the owner may see: it spends nothing. */
+  status() {
+    const { account } = this;
+    const { wallet, enrolment } = account;
+    const terms = account.termsNow;
+    const [ownMs, budget] = [wallet.ownMs(), account.budget(terms)];
+    const fullMs = budget.freeFrom(terms.epsilonNano) ?? Infinity;
+    return {
+      stream: terms.stream,
+      /** The level of privacy; "": the stream's own. */
+      level: terms.level,
+      number: toHex(enrolment.number),
+      t: terms.timestampAt(account.label.nowMs()),
+      leftNano: budget.left(ownMs),
+      /** Own time until the whole epsilon can be spent; Infinity if the limit never allows it. */
+      fullInMs: Math.max(0, fullMs - ownMs),
+      /** How much of the limit is kept free for this stream. */
+      reserveNano: enrolment.reserveNano,
+      /** The pin of terms that the device has accepted, and goes over to. */
+      successor: wallet.successorOf(enrolment)?.pin ?? null,
+      entries: wallet.entriesOf(enrolment),
+      refusals: account.refusals,
+    };
+  }
+
+  /** @param {number} epsilon of the limit over all streams that others leave to this one */
+  async reserve(epsilon) {
+    await this.account.wallet.setReserve(this.account.enrolment.id, readReserve(epsilon));
+  }
+
+  /**
+   * Leave the stream: tell the collector, and forget key, secret and reports. What was spent is kept
+   * until its span has passed, so that joining again finds it. If the collector cannot be told, the
+   * device has left all the same.
+   * @param {{signal?: AbortSignal}} [options] @returns {Promise<boolean>} whether it was told
+   */
+  async leave({ signal } = {}) {
+    const { account } = this;
+    const [{ url }, { stream }] = [account.enrolment, account.enrolled];
+    const headers = await account.farewell();
+    await account.leave();
+    await this.#refresh();
+    try {
+      const response = await insist(
+        this.io,
+        { url, path: devicesPath(stream), method: "DELETE", headers },
+        {
+          giveUp: (failures, ms) => failures >= FAREWELL_TRIES || ms > LONGEST_FAREWELL_PAUSE_MS,
+          pause: (ms, signal) => this.#pause(ms, signal),
+          signal,
+        },
+      );
+      return response.status === 200;
+    } catch (fault) {
+      if (!(fault instanceof DeviceError)) throw fault;
+      return false;
+    }
+  }
+
+  /**
+   * Return in how many ms this device reports next, for whoever wakes it up (and calls `poll`) then;
+   * null where its collector asks, and the device must listen.
+   * @returns {Promise<number | null>}
+   */
+  async dueInMs() {
+    await this.#refresh();
+    return this.#speaksUnasked ? this.#until(await this.#turn()) : null;
+  }
+
+  get #speaksUnasked() {
+    return this.account.enrolled.selection === "slots";
+  }
+
+  /** Go on from an enrolment. @param {import("./notice.js").Notice} notice in the collector's answer */
+  async enrolled({ nowMs, ...notice }) {
+    if (nowMs !== null) this.account.label.correct(nowMs);
+    await this.#refresh();
+    this.errands = new Errands(this.account, this.io);
+    this.errands.hear({ nowMs, ...notice, renew: false });
+  }
+
+  /** Read the memory again; forget what was heard under another number, which it would link. */
+  async #refresh() {
+    const number = await this.account.refresh();
+    if (number === this.#number) return;
+    [this.#serial, this.#named, this.#number] = [0, false, number];
+    [this.#taken, this.#early] = [null, null];
+  }
+
+  /**
+   * Return the next turn. Do without a collector's time that would put it off for long: a device that is
+   * not asked hears of the right one only when it reports again.
+   */
+  async #turn() {
+    const { account } = this;
+    const turn = await account.turn(this.#taken);
+    const longestMs = MOST_SPANS * account.wallet.longestSpanOf(account.enrolment);
+    if (this.#until(turn) <= longestMs) return turn;
+    account.label.restart();
+    return account.turn(this.#taken);
+  }
+
+  /** @param {number} serial @returns {Heard} */
+  #nothing(serial) {
+    const { stream } = this.account.enrolled;
+    return { stream, serial, delivered: [], undelivered: [], refusals: [], silences: [] };
+  }
+
+  /** @param {Turn} turn */
+  #until({ atMs }) {
+    return Math.max(0, atMs - this.account.label.nowMs());
+  }
+
+  /**
+   * Ask for rounds, waiting up to so many seconds for news, and answer them. With slots: take the
+   * device's turn, if it comes within so many seconds.
+   * @param {number} [wait] @param {AbortSignal} [signal] @returns {Promise<Heard>}
+   */
+  async poll(wait = 0, signal) {
+    try {
+      await this.#refresh();
+      if (!this.#speaksUnasked) return await this.#listen(wait, signal);
+      const turn = await this.#turn();
+      if (this.#until(turn) > 1000 * wait) return this.#nothing(0);
+      await this.#pause(this.#until(turn), signal);
+      const heard = await this.#take(turn, 1000 * wait, signal);
+      await this.errands.run(signal);
+      return heard;
+    } finally {
+      await this.account.wallet.markTime();
+    }
+  }
+
+  /**
+   * Report, now that it is the device's turn. To connect first, as the Python device does, is not
+   * possible with `fetch`: a report that does not arrive is debited, and sent again until it is over.
+   * @param {Turn} turn @param {number} mostMs @param {AbortSignal} [signal]
+   * @returns {Promise<Heard>}
+   */
+  async #take({ round }, mostMs, signal) {
+    const { pin } = this.account.termsAt(round.t);
+    const heard = await this.#answer(0, pin, [round], signal, mostMs);
+    if (signal?.aborted) return heard;
+    // What came too early is sent again, in the same bytes, when its time has come; but only once, since
+    // a collector may say so for ever.
+    const again = this.#early !== round.t && heard.undelivered.some(isEarly);
+    if (again) this.#early = round.t;
+    else this.#taken = round.t;
+    return heard;
+  }
+
+  /** @param {number} wait @param {AbortSignal} [signal] @returns {Promise<Heard>} */
+  async #listen(wait, signal) {
+    const { account } = this;
+    const [{ url }, { stream, selection, version }] = [account.enrolment, account.termsNow];
+    const ofVersion = version > 1 ? `&version=${version}` : "";
+    const path = `${roundsPath(stream)}?after=${this.#serial}&wait=${wait}${ofVersion}`;
+    const patienceMs = PATIENCE_MS + wait * 1000;
+    // With open selection everyone is asked alike, and who listens is nobody's business, unless the
+    // stream is private: then it is unknown to whoever does not prove to take part.
+    const anonymous = selection === "open";
+    const ask = async () => {
+      const headers = this.#named || !anonymous ? await account.proof(this.#serial) : {};
+      return exchange(this.io.fetcher, url, path, { headers }, patienceMs, signal);
+    };
+    let response = await ask();
+    if (response.status === 404 && !this.#named && anonymous) {
+      this.#named = true;
+      response = await ask();
+    }
+    const { status } = response;
+    if (status !== 200) {
+      if (status >= 400 && status < 500 && status !== 429) {
+        this.#serial = 0; // it may be what the collector does not take
+      }
+      throw refusalIn(response, "to list rounds");
+    }
+    const announcement = readAnnouncement(readObject(response, "rounds"));
+    const notice = noticeIn(response);
+    if (announcement.nowMs !== null) account.label.correct(announcement.nowMs);
+    const { serial, pin, rounds } = announcement;
+    const heard = await this.#answer(serial, pin, rounds, signal);
+    // Not before: what a fault of the disk left unanswered must be announced again. So must what
+    // was open when the signal said stop, to whoever starts again.
+    if (!signal?.aborted) this.#serial = serial;
+    if (notice.successor !== null || notice.renew) this.errands.hear(notice);
+    await this.errands.run(signal);
+    return heard;
+  }
+
+  /**
+   * Answer rounds, as far as the rules allow. A round for which it is too early comes after the others.
+   * @param {number} serial @param {string} pin @param {(Round | Refused)[]} rounds
+   * @param {AbortSignal} [signal] no report is drawn, and none is sent again, once it says stop
+   * @param {number} [mostMs] that are waited for budget @returns {Promise<Heard>}
+   */
+  async #answer(serial, pin, rounds, signal, mostMs = Infinity) {
+    const heard = this.#nothing(serial);
+    try {
+      await this.#answerAll(heard, pin, rounds, signal, mostMs);
+    } finally {
+      this.value.tell(); // after all have left: when they leave must not tell of a value
+    }
+    return heard;
+  }
+
+  /**
+   * @param {Heard} heard @param {string} pin @param {(Round | Refused)[]} rounds
+   * @param {AbortSignal | undefined} signal @param {number} mostMs
+   */
+  async #answerAll(heard, pin, rounds, signal, mostMs) {
+    let pending = rounds;
+    while (pending.length) {
+      /** @type {{asked: Round, waitMs: number}[]} */
+      const early = [];
+      for (const one of pending) {
+        if (signal?.aborted) return;
+        const asked = /** @type {Round} */ (one);
+        const outcome = await this.account.consider(pin, one, (...given) => this.value.place(...given));
+        if ("send" in outcome) await this.#deliver(outcome.send, heard, signal);
+        else if ("waitMs" in outcome) {
+          if (outcome.waitMs <= mostMs) early.push({ asked, waitMs: outcome.waitMs });
+          else heard.silences.push({ round: asked, why: Silence.TOO_EARLY });
+        }
+        else if ("refusal" in outcome) heard.refusals.push(outcome.refusal);
+        else heard.silences.push({ round: asked, why: outcome.silence });
+      }
+      if (early.length) {
+        const waits = early.map(({ waitMs }) => waitMs);
+        await this.#pause(Math.ceil(Math.min(...waits, LONGEST_SLEEP_MS)), signal);
+      }
+      pending = early.map(({ asked }) => asked);
+    }
+  }
+
+  /**
+   * Poll until the signal says stop, or the device has left or is enrolled elsewhere; go on after every
+   * fault, with growing pauses.
+   * @param {AbortSignal} signal @param {(heard: Heard) => unknown} [tell]
+   * @param {(fault: DeviceError, stream: string) => unknown} [complain]
+   */
+  async run(signal, tell = () => undefined, complain = () => undefined) {
+    // It may be the last thing that a page hears.
+    const hiding = () => unheeded(this.account.wallet.markTime());
+    globalThis.document?.addEventListener("visibilitychange", hiding);
+    try {
+      await this.#goOn(signal, complain, (failures) =>
+        this.#speaksUnasked ? this.#attend(signal, tell, failures) : this.#hear(signal, tell),
+      );
+    } finally {
+      globalThis.document?.removeEventListener("visibilitychange", hiding);
+    }
+  }
+
+  /**
+   * Take step after step; after a fault, which is counted and told, only after a pause.
+   * @param {AbortSignal} signal @param {(fault: DeviceError, stream: string) => unknown} complain
+   * @param {(failures: number) => Promise<number>} step is told how often it has failed in a row, and
+   *   resolves with that number as it is then
+   */
+  async #goOn(signal, complain, step) {
+    const number = toHex(this.account.enrolment.number); // it ends here if it never was
+    const { stream, intervalMs } = this.account.enrolled;
+    let failures = 0;
+    while (!signal.aborted) {
+      try {
+        await this.#refresh();
+        if (this.#number !== number) return; // what the application holds is for the other stream
+        failures = await step(failures);
+      } catch (fault) {
+        if (signal.aborted) return;
+        if (!(fault instanceof DeviceError)) throw fault;
+        if (fault.code === "not-enrolled") return; // it has left
+        await this.account.note(fault);
+        unheeded(complain(fault, stream));
+        failures += 1;
+        await this.#pause(pauseMs(failures, retryAfterMs(fault), intervalMs), signal);
+      }
+    }
+  }
+
+  /** Ask once for rounds, and answer them. */
+  /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell */
+  async #hear(signal, tell) {
+    const { clock } = this.account;
+    const [before, askedMs] = [this.#serial, clock.steadyMs()];
+    const heard = await this.poll(LONGEST_WAIT, signal);
+    unheeded(tell(heard));
+    if (!heard.delivered.length && clock.steadyMs() - askedMs < 1000) {
+      // A collector that does not hold the question back must not be asked in a frenzy.
+      const leastMs = heard.serial === before ? FIRST_PAUSE_MS : LEAST_PAUSE_MS;
+      await this.#pause(pauseMs(1, leastMs, this.account.enrolled.intervalMs), signal);
+    }
+    return 0;
+  }
+
+  /** Wait for the device's turn, or for the time to look again; take it if it has come. */
+  /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell @param {number} failures */
+  async #attend(signal, tell, failures) {
+    const turn = await this.#turn();
+    const waitMs = this.#until(turn);
+    if (this.errands.due && waitMs > Math.min(ERRANDS_MS, this.account.enrolled.promise.span / 2)) {
+      await this.errands.run(signal);
+      return failures;
+    }
+    if (waitMs > 0) {
+      await this.#pause(Math.min(waitMs, LONGEST_SLEEP_MS), signal);
+      return failures;
+    }
+    const heard = await this.#take(turn, Infinity, signal);
+    await this.account.wallet.markTime();
+    unheeded(tell(heard));
+    if (!heard.undelivered.length) return 0;
+    // Else a collector that refuses, and says that it is another t, is flooded.
+    await this.#pause(pauseMs(failures + 1, 0, this.account.enrolled.intervalMs), signal);
+    return failures + 1;
+  }
+
+  /** Send a report until it arrives, is refused, or its round or its timestamp is over. */
+  /** @param {Submission} submission @param {Heard} heard @param {AbortSignal} [signal] */
+  async #deliver({ round, path, report, headers }, heard, signal) {
+    const { account } = this;
+    const { intervalMs } = account.enrolled;
+    const overMs = Math.min(round.deadlineMs, account.enrolled.endOf(round.t));
+    const leftMs = () => overMs - account.label.nowMs();
+    const giveUpMs = account.clock.steadyMs() + intervalMs; // however often time is corrected
+    try {
+      const response = await insist(
+        this.io,
+        {
+          url: account.enrolment.url,
+          path,
+          method: "POST",
+          headers: { "Content-Type": "application/octet-stream", ...headers },
+          body: /** @type {Uint8Array<ArrayBuffer>} */ (report),
+        },
+        {
+          patienceMs: Math.min(PATIENCE_MS, Math.max(leftMs(), FIRST_PAUSE_MS)),
+          intervalMs,
+          giveUp: (_, ms) => account.clock.steadyMs() + ms >= giveUpMs || ms >= leftMs(),
+          heed: (notice) => this.#heed(notice),
+          pause: (ms, signal) => this.#pause(ms, signal),
+          signal,
+        },
+      );
+      if (response.status !== 200 && response.status !== 202) {
+        throw refusalIn(response, `the report of round ${round.name}`);
+      }
+    } catch (fault) {
+      if (!(fault instanceof DeviceError)) throw fault;
+      heard.undelivered.push(await account.note(fault));
+      return;
+    }
+    await account.arrived(round);
+    heard.delivered.push({ round, report });
+  }
+
+  /** Correct label time by a notice, and remember what it asks for. */
+  /** @param {import("./notice.js").Notice} notice */
+  #heed(notice) {
+    if (notice.nowMs !== null) this.account.label.correct(notice.nowMs);
+    this.errands.hear(notice);
+  }
+
+  /** Wait, and look at the clocks meanwhile. @param {number} ms @param {AbortSignal} [signal] */
+  async #pause(ms, signal) {
+    for (let leftMs = ms; leftMs > 0 && !signal?.aborted; leftMs -= LONGEST_SLEEP_MS) {
+      await this.io.sleep(Math.min(leftMs, LONGEST_SLEEP_MS), signal);
+      await this.account.wallet.markTime();
+    }
+  }
+
+}
+
+/** @param {DeviceError} fault whether its round has not begun by the collector's clock */
+const isEarly = (fault) => fault.facts.code === "round-early";

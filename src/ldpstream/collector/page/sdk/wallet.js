@@ -1,0 +1,534 @@
+/**
+ * A device's memory in use: one file, many enrolments, own time, and the limit over all of them. Whatever
+ * is done here is one transaction on the store, with every other page or process locked out.
+ */
+
+import { randomBytes, toHex } from "./bytes.js";
+import { OwnTime, lookAt, newMark } from "./clock.js";
+import { spelled } from "./durations.js";
+import { enrolmentSecret, streamSecret } from "./identity.js";
+import { Ledger } from "./ledger.js";
+import { limitsAfter, readLimit } from "./limit.js";
+import { countsFor, current, forget, forgetAll, forgottenOf, handOver } from "./memory.js";
+import { DeviceError, LedgerUnusable, Refused, TermsRefused } from "./problems.js";
+import { addRefusal } from "./refusals.js";
+import { NO_POLICY, Policy, objection } from "./succession.js";
+import { Terms } from "./terms.js";
+
+/** @typedef {import("./clock.js").Look} Look */
+/** @typedef {import("./store.js").Change} Change */
+/** @typedef {import("./memory.js").Memory} Memory */
+/** @typedef {import("./memory.js").Enrolment} Enrolment */
+/** @typedef {import("./memory.js").Owned} Owned */
+/** @typedef {import("./randomness.js").Source} Source */
+/** @typedef {Omit<import("./memory.js").Entry, "ownMs" | "atMs">} Debit */
+/** What a collector has offered. @typedef {Pick<Enrolment, "url" | "number" | "key" | "slotKey" | "atMs">} Offered */
+/** What the application says with it; what it does not say stays. @typedef {Partial<Pick<Enrolment, "policy" | "reserveNano">>} Wishes */
+/** @typedef {Offered & Wishes & Pick<Enrolment, "secret" | "rejoins">} Agreed */
+
+/** How often own time is put on disk after a report. */
+const MARKS_PER_SPAN = 8;
+/** By how much a wall clock must have been moved for that to be put on disk. */
+const MOVED_MS = 1000;
+
+export class Wallet {
+  /** @type {OwnTime | null} own time as this page counts it */ #own = null;
+  /** The id of the mark in the memory that it counts from. */
+  #mark = "";
+  /** By how much the wall clock was ahead of the steady one when this page was opened, or marked. */
+  #apart = 0;
+  /** Private, as it is where it can be stored: neither JSON nor a console shows the secrets in it. */
+  /** @type {Memory} */ #memory = /** @type {any} */ (null);
+  /** How often the memory was read, or written. */
+  revision = 0;
+  /** @type {Map<string, Map<string, Terms>>} terms that were read, by their canonical JSON and level */
+  #terms = new Map();
+
+  /** @param {import("./store.js").Store} store @param {import("./clock.js").Clock} clock @param {Source} source */
+  constructor(store, clock, source) {
+    this.store = store;
+    this.clock = clock;
+    this.source = source;
+  }
+
+  /** Read the memory; call once before anything else. */
+  open() {
+    return this.change(() => undefined);
+  }
+
+  /** All that this device remembers. */
+  get memory() {
+    return this.#memory;
+  }
+
+  /** Read the memory as it is now, and the terms in it: their pin is an asynchronous hash. */
+  async load() {
+    const { memory } = current(await this.store.load(), lookAt(this.clock));
+    for (const { terms, successor, level } of memory.enrolments) {
+      if (!this.#known(terms, level)) await this.#read(terms, level);
+      if (successor && !this.#known(successor.terms, level)) await this.#read(successor.terms, level);
+    }
+    this.#recall(memory);
+  }
+
+  /** @param {string} canonical @param {string} level that the terms may not have */
+  async #read(canonical, level) {
+    const terms = await Terms.read(JSON.parse(canonical));
+    if (terms.hasLevel(level)) this.learn(terms.atLevel(level));
+  }
+
+  /** @param {Terms} terms that may be agreed on, at a level */
+  learn(terms) {
+    const levels = this.#terms.get(terms.canonical) ?? new Map();
+    this.#terms.set(terms.canonical, levels.set(terms.level, terms));
+  }
+
+  /** @param {string} canonical @param {string} level */
+  #known(canonical, level) {
+    return this.#terms.get(canonical)?.get(level);
+  }
+
+  /** @param {Enrolment} enrolment */
+  #isRead({ terms, successor, level }) {
+    return this.#known(terms, level) && (!successor || this.#known(successor.terms, level));
+  }
+
+  /** @param {Enrolment} enrolment @returns {Terms} at its level */
+  termsOf({ terms, level }) {
+    return /** @type {Terms} */ (this.#known(terms, level));
+  }
+
+  /** @param {Enrolment} enrolment @returns {Terms | null} those that the device has accepted, at its level */
+  successorOf({ successor, level }) {
+    return successor && /** @type {Terms} */ (this.#known(successor.terms, level));
+  }
+
+  /**
+   * Change the memory in one transaction; count it as spent if it may be an older copy (rule 6).
+   * @template T @param {(change: Change) => T} act @returns {Promise<T>}
+   */
+  async change(act) {
+    for (;;) {
+      await this.load();
+      const before = this.#memory;
+      const done = await this.store.change((change) => {
+        const { memory, sound } = current(change.memory, lookAt(this.clock));
+        if (memory !== change.memory) [change.memory, change.made] = [memory, true];
+        if (!sound) change.vouchedFor = false;
+        // Another page may have enrolled, or left, since: its terms must be read first.
+        if (!memory.enrolments.every((one) => this.#isRead(one))) {
+          change.made = false;
+          return null;
+        }
+        this.#recall(memory);
+        try {
+          if (!change.vouchedFor) this.#doubt(change);
+          return { result: act(change), memory: change.memory };
+        } catch (error) {
+          this.#recall(before); // not what would have been
+          throw error;
+        }
+      });
+      if (done) {
+        this.#recall(done.memory);
+        return done.result;
+      }
+    }
+  }
+
+  /** Change what may as well stay as it is. @param {(change: Change) => void} act */
+  async try(act) {
+    try {
+      await this.change(act);
+    } catch (error) {
+      if (!(error instanceof DeviceError)) throw error;
+    }
+  }
+
+  /** @param {Memory} memory as it is on disk, or about to be */
+  #recall(memory) {
+    this.#memory = memory;
+    this.revision += 1;
+    this.#goOnFrom(memory.own);
+  }
+
+  /** Take the memory for an older copy: what it does not know of may have left since (rule 6). */
+  /** @param {Change} change */
+  #doubt(change) {
+    const { memory } = change;
+    memory.pastKnown = false;
+    if (!memory.enrolments.length) return;
+    for (const enrolment of memory.enrolments) enrolment.doubtful = true;
+    this.countAsSpent(change);
+  }
+
+  /** Enter the whole epsilon now, of all streams: anything may have left up to this moment (rule 6). */
+  /** @param {Change} change */
+  countAsSpent(change) {
+    const { memory } = change;
+    const ownMs = this.ownMsIn(memory);
+    memory.entries = memory.entries.filter(({ round }) => round);
+    for (const enrolment of memory.enrolments) {
+      const { epsilonNano: nano, promise, version } = this.termsOf(enrolment);
+      const whose = { enrolment: enrolment.id, left: false };
+      // The entry is for people: a forgotten moment binds promises of any size.
+      this.enter(change, { ...whose, t: 0, round: "", version, nano, report: null }, ownMs);
+      const fault = new Refused("past-unknown", { span: spelled(promise.span) });
+      addRefusal(memory, enrolment.id, fault, this.clock.wallMs());
+    }
+    forgetAll(memory, ownMs);
+    memory.pastKnown = true; // a forgotten moment stands for what is missing
+    this.#recall(memory);
+  }
+
+  /** Enter a debit, and mark own time: other pages' clocks must go on from there. */
+  /** @param {Change} change @param {Debit} debit @param {number} ownMs */
+  enter(change, debit, ownMs) {
+    change.memory.entries.push({ ...debit, ownMs, atMs: this.clock.wallMs() });
+    this.markNow(change, ownMs);
+  }
+
+  /** @param {Change} change @param {number} ownMs */
+  markNow(change, ownMs) {
+    const { memory } = change;
+    memory.own = newMark(Math.max(memory.own.ownMs, ownMs), lookAt(this.clock));
+    change.made = true;
+  }
+
+  /**
+   * Count own time from the memory's mark. How long ago another page made it, this page cannot tell
+   * but by the wall clock, which it asks only once, when it is opened. From then on it counts from
+   * the moment at which it first sees a mark: never more than has passed since the mark was made.
+   * @param {import("./clock.js").Mark} mark
+   */
+  #goOnFrom({ id, ownMs, look }) {
+    const now = lookAt(this.clock);
+    const mark = new OwnTime(ownMs, look);
+    if (!this.#own) {
+      this.#own = new OwnTime(mark.at(now), now);
+      this.#apart = apart(now);
+    } else if (look.boot !== null && look.boot === now.boot) {
+      this.#own = mark;
+      this.#apart = apart(look);
+    } else if (id !== this.#mark) this.#own = new OwnTime(ownMs, now);
+    this.#mark = id;
+  }
+
+  /** @returns {number} own time now */
+  ownMs() {
+    return this.ownAt(lookAt(this.clock));
+  }
+
+  /** @param {Look} look */
+  ownAt(look) {
+    return /** @type {OwnTime} */ (this.#own).at(look);
+  }
+
+  /** @param {Memory} memory @returns {number} own time now, and no earlier than what is in it */
+  ownMsIn(memory) {
+    return Math.max(memory.own.ownMs, this.ownMs());
+  }
+
+  /**
+   * The ledger of one enrolment under its terms, or those that it has accepted.
+   * @param {Enrolment} enrolment @param {Terms} terms
+   */
+  ledgerOf(enrolment, terms) {
+    const memory = this.#memory;
+    const counts = (/** @type {Owned} */ one) => countsFor(one, enrolment.id);
+    const promises = [terms.promise, ...memory.ended.filter(counts)];
+    // Once a report was drawn under the successor's promise, it binds those under the old terms too.
+    if (enrolment.successor?.drawn) {
+      promises.push(/** @type {Terms} */ (this.successorOf(enrolment)).promise);
+    }
+    const debits = memory.entries.filter(counts).map(debitOf);
+    return new Ledger(promises, debits, forgottenOf(memory, counts));
+  }
+
+  /**
+   * The ledger of the limit, which sums over all streams, those that were left too; as it binds one of
+   * them, from which the others' reserves are kept free. Without a limit it allows everything.
+   * @param {Enrolment | null} [asking]
+   */
+  limitLedger(asking = null) {
+    const { limits, enrolments, entries } = this.#memory;
+    if (!limits.length) return new Ledger([]);
+    const reserves = enrolments
+      .filter(({ reserveNano }) => reserveNano)
+      .map(({ id, reserveNano: nano }) => ({ nano, asks: id === asking?.id, debits: this.#debitsOf(id) }));
+    return new Ledger(limits, entries.map(debitOf), forgottenOf(this.#memory, () => true), reserves);
+  }
+
+  /** @param {number} id @returns {import("./ledger.js").Debit[]} of the stream itself, without what it inherited */
+  #debitsOf(id) {
+    return this.#memory.entries.filter((one) => !one.left && one.enrolment === id).map(debitOf);
+  }
+
+  /**
+   * Set the limit; null: none. One that is tighter binds at once. One that is looser lets the old one bind
+   * until its span has passed.
+   * @param {import("./limit.js").Limit | null} given
+   */
+  async setLimit(given) {
+    const limit = given && readLimit(given);
+    await this.change((change) => {
+      const { memory } = change;
+      const known = inForce(memory);
+      if (known?.epsilonNano === limit?.epsilonNano && known?.span === limit?.span) return;
+      const reserved = reservedIn(memory);
+      if (limit && reserved > limit.epsilonNano) {
+        throw new DeviceError("limit-too-small", { limit: limit.epsilonNano, needed: reserved });
+      }
+      const ownMs = this.ownMsIn(memory);
+      memory.limits = limitsAfter(memory.limits, limit, ownMs);
+      this.markNow(change, ownMs);
+    });
+  }
+
+  /** @param {string} place @param {string} stream @returns {Enrolment | null} in this stream, there */
+  at(place, stream) {
+    const { enrolments } = this.#memory;
+    return enrolments.find((one) => one.url === place && this.termsOf(one).stream === stream) ?? null;
+  }
+
+  /**
+   * Return the secret of an enrolment at this place, and what is shown of it to enrol.
+   * @param {string} place @param {string} stream
+   */
+  async introduction(place, stream) {
+    const known = this.at(place, stream);
+    const { secret: root, rejoins } = this.#memory;
+    const secret = known?.secret ?? (await streamSecret(root, place, stream));
+    const shown = await enrolmentSecret(secret, place, stream, known?.rejoins ?? rejoins);
+    return { root, secret, shown };
+  }
+
+  /**
+   * Commit what was agreed on by who introduced itself so. A wallet whose past is unknown starts as spent
+   * (rule 6). Of a later enrolment in the same stream the address is taken, and what the collector knows
+   * the device by; the level, whose old promise binds until its span has passed; and terms that follow.
+   * @param {{root: Uint8Array, secret: Uint8Array}} introduced @param {Terms} terms at the level
+   * @param {Offered} offered @param {Wishes} wishes
+   * @returns {Promise<number>} the id of the enrolment
+   */
+  async enrol({ root, secret }, terms, offered, wishes = {}) {
+    this.learn(terms);
+    for (const { terms: canonical } of this.#memory.enrolments) {
+      // Another level of terms that are known: of those of before, or of those that follow.
+      if (!this.#known(canonical, terms.level)) await this.#read(canonical, terms.level);
+    }
+    return this.change((change) => {
+      const { memory } = change;
+      const there = this.at(offered.url, terms.stream);
+      const expected = there ? [there.secret, secret] : [memory.secret, root];
+      if (toHex(expected[0]) !== toHex(expected[1])) {
+        // The key is of another device: another page has made this one, or has left.
+        throw new LedgerUnusable("ledger-replaced", { file: this.store.name });
+      }
+      // Where the same terms are elsewhere, their collector has another address now.
+      const known = there ?? memory.enrolments.find((one) => this.termsOf(one).pin === terms.pin);
+      change.made = true;
+      const rejoins = there?.rejoins ?? memory.rejoins;
+      const agreed = { ...offered, secret, rejoins, ...wishes };
+      if (known) this.#enrolAgain(memory, known, terms, agreed);
+      const made = known ?? this.#enrolFirst(change, terms, agreed);
+      this.#checkLimit(memory, made);
+      return made.id;
+    });
+  }
+
+  /** @param {Change} change @param {Terms} terms @param {Agreed} agreed @returns {Enrolment} */
+  #enrolFirst(change, { canonical, level }, agreed) {
+    const { memory } = change;
+    const made = {
+      id: memory.nextId,
+      terms: canonical,
+      level,
+      successor: null,
+      renamed: {},
+      policy: NO_POLICY,
+      reserveNano: 0,
+      doubtful: false,
+      ...agreed,
+    };
+    memory.enrolments.push(made);
+    memory.nextId += 1;
+    if (!memory.pastKnown) this.countAsSpent(change);
+    return made;
+  }
+
+  /** @param {Memory} memory @param {Enrolment} known @param {Terms} terms @param {Agreed} agreed */
+  #enrolAgain(memory, known, terms, agreed) {
+    const [number, level] = [toHex(known.number), known.level];
+    if (terms.level !== level) {
+      this.#endPromise(memory, known);
+      // Whether the successor has this level is not known: the collector names it again.
+      Object.assign(known, { level: terms.level, successor: null });
+    }
+    Object.assign(known, agreed);
+    const old = this.termsOf(known);
+    if (terms.pin !== old?.pin && terms.pin !== this.successorOf(known)?.pin) {
+      if (!old || objection(old, terms) || !new Policy(known.policy).agrees(old, terms)) {
+        throw new TermsRefused("terms-differ", { given: terms.pin, expected: old?.pin ?? "another level" });
+      }
+      known.successor = { terms: terms.canonical, drawn: false };
+    }
+    if (toHex(known.number) === number && known.level === level) return;
+    // The same bytes would link two numbers, or be refused.
+    for (const one of memory.entries) if (!one.left && one.enrolment === known.id) one.report = null;
+  }
+
+  /** Refuse an enrolment that the limit would never let report, or reserves beyond it. */
+  /** @param {Memory} memory @param {Enrolment} enrolment */
+  #checkLimit(memory, enrolment) {
+    const limit = inForce(memory);
+    if (!limit) return;
+    const { reserveNano } = enrolment;
+    const { selection, epsilonNano } = this.termsOf(enrolment);
+    const atOnce = selection === "slots" ? epsilonNano : 1;
+    const needed = reservedIn(memory) - reserveNano + Math.max(reserveNano, atOnce);
+    if (needed > limit.epsilonNano) {
+      throw new DeviceError("limit-too-small", { limit: limit.epsilonNano, needed });
+    }
+  }
+
+  /** @param {number} id @param {number} reserveNano of the limit that are kept free for this stream */
+  async setReserve(id, reserveNano) {
+    await this.change((change) => {
+      const enrolment = change.memory.enrolments.find((one) => one.id === id);
+      if (!enrolment) throw new DeviceError("not-enrolled", { file: this.store.name });
+      enrolment.reserveNano = reserveNano;
+      this.#checkLimit(change.memory, enrolment);
+      change.made = true;
+    });
+  }
+
+  /**
+   * Forget an enrolment, its key, its secret and all its reports, in one transaction. The debits stay, and
+   * the promise binds until its span has passed: to join again is no way around it.
+   * @param {number} id
+   */
+  async leave(id) {
+    await this.change((change) => {
+      const { memory } = change;
+      const enrolment = memory.enrolments.find((one) => one.id === id);
+      if (!enrolment) throw new DeviceError("not-enrolled", { file: this.store.name });
+      const ownMs = this.ownMsIn(memory);
+      this.#forgetPromises(memory, ownMs);
+      this.#endPromise(memory, enrolment);
+      memory.enrolments = memory.enrolments.filter((one) => one.id !== id);
+      handOver(memory, id);
+      memory.secret = randomBytes(memory.secret.length);
+      memory.rejoins += 1;
+      // They may name the collector.
+      memory.refusals = memory.refusals.filter((one) => one.enrolment && one.enrolment !== id);
+      this.markNow(change, ownMs);
+    });
+  }
+
+  /** Let the promise of an enrolment end: it binds spans that hold a report made under it, and only those. */
+  /** @param {Memory} memory @param {Enrolment} enrolment */
+  #endPromise(memory, enrolment) {
+    const { id, successor, doubtful } = enrolment;
+    // Terms that follow are never looser: they imply those that they follow.
+    const terms = (successor?.drawn && this.successorOf(enrolment)) || this.termsOf(enrolment);
+    const { epsilonNano, span } = terms.promise;
+    const ownMs = this.ownMsIn(memory);
+    const since = ownMs - span;
+    const forgotten = forgottenOf(memory, (one) => countsFor(one, id));
+    const unknown = doubtful && (forgotten ?? since) > since;
+    const own = memory.entries.filter((one) => !one.left && one.enrolment === id && one.t > 0);
+    if (unknown || own.some((one) => one.ownMs > since)) {
+      memory.ended.push({ enrolment: id, left: false, epsilonNano, span, until: ownMs + span });
+    }
+  }
+
+  /**
+   * Leave out debits that no promise depends on any more, and promises that do not bind any more; remember
+   * up to when.
+   * @param {Memory} memory @param {number} ownMs
+   */
+  forgetOld(memory, ownMs) {
+    const spans = new Map();
+    const spanOf = (/** @type {Owned} */ one) => {
+      const key = `${one.left} ${one.enrolment}`;
+      if (!spans.has(key)) spans.set(key, this.#spanOf(memory, one));
+      return spans.get(key);
+    };
+    memory.entries = memory.entries.filter((one) => {
+      if (one.ownMs > ownMs - spanOf(one)) return true;
+      forget(memory, one, one.ownMs);
+      return false;
+    });
+    this.#forgetPromises(memory, ownMs);
+  }
+
+  /** @param {Memory} memory @param {number} ownMs */
+  #forgetPromises(memory, ownMs) {
+    // Another page may still read a value for which it was checked against a promise; it cannot read for
+    // longer than a timestamp.
+    const intervals = memory.enrolments.map((one) => this.termsOf(one).intervalMs);
+    const beganMs = ownMs - Math.max(0, ...intervals);
+    memory.ended = memory.ended.filter(({ until }) => beganMs < until);
+    memory.limits = memory.limits.filter(({ until = Infinity }) => beganMs < until);
+  }
+
+  /** @param {Enrolment} enrolment @returns {number} the longest span that a report may have to wait for */
+  longestSpanOf({ id }) {
+    return this.#spanOf(this.#memory, { enrolment: id, left: false });
+  }
+
+  /** @param {Enrolment} enrolment @returns {import("./memory.js").Entry[]} what counts against its promise */
+  entriesOf({ id }) {
+    return this.#memory.entries.filter((one) => countsFor(one, id));
+  }
+
+  /** @param {Memory} memory @param {Owned} owned for how long a debit of this owner can count */
+  #spanOf({ enrolments, ended, limits }, owned) {
+    const heirs = enrolments.filter(({ id }) => countsFor(owned, id));
+    const isHeirs = (/** @type {Owned} */ one) =>
+      (one.left && owned.left && one.enrolment === owned.enrolment) ||
+      heirs.some(({ id }) => countsFor(one, id));
+    const spans = [...limits, ...ended.filter(isHeirs)].map(({ span }) => span);
+    for (const heir of heirs) {
+      spans.push(this.termsOf(heir).promise.span, this.successorOf(heir)?.promise.span ?? 0);
+    }
+    return Math.max(0, ...spans);
+  }
+
+  /**
+   * Put own time on disk, if it can be done: now and then, since a page that crashes would lose it,
+   * and when the wall clock was moved, which the next page would take for time that has passed.
+   */
+  async markTime() {
+    const memory = this.#memory;
+    const ownMs = this.ownMs();
+    const counts = memory.entries.some((one) => one.ownMs > ownMs - this.#spanOf(memory, one));
+    if (!counts || !this.#isDue()) return;
+    await this.try((change) => {
+      // Another page may have done so: it must not be set back to what this one knows of it.
+      if (this.#isDue()) this.markNow(change, this.ownMs());
+    });
+  }
+
+  #isDue() {
+    const now = lookAt(this.clock);
+    if (Math.abs(apart(now) - this.#apart) > MOVED_MS) return true;
+    const { enrolments, ended, limits } = this.#memory;
+    const promises = [...enrolments.map((one) => this.termsOf(one).promise), ...ended, ...limits];
+    const passed = now.steadyMs - /** @type {OwnTime} */ (this.#own).look.steadyMs;
+    return passed * MARKS_PER_SPAN >= Math.min(...promises.map(({ span }) => span));
+  }
+}
+
+/** @param {Memory} memory @returns {import("./ledger.js").Promised | undefined} the limit over all streams */
+export const inForce = ({ limits }) => limits.find(({ until }) => until === undefined);
+
+/** @param {Memory} memory @returns {number} nano-epsilon of the limit that are kept free for streams */
+const reservedIn = ({ enrolments }) => enrolments.reduce((sum, { reserveNano }) => sum + reserveNano, 0);
+
+/** @param {import("./memory.js").Entry} entry @returns {import("./ledger.js").Debit} */
+const debitOf = ({ ownMs, nano }) => [ownMs, nano];
+
+/** @param {Look} look by how much the wall clock is ahead of the steady one */
+const apart = ({ wallMs, steadyMs }) => wallMs - steadyMs;
