@@ -103,8 +103,9 @@ class Problem(Enum):
         "run it by hand to see why: ldpstream serve FILE",
     )
     TERMS_CHANGED = (
-        "stream {stream} is stored with {name} = {stored}, and the file says {given}",
-        "restore the old value, or give the stream a new name: devices have pinned its terms",
+        "{file}, line {line}: stream {stream} is stored with {name} = {stored}, and the file says"
+        " {given}{why}",
+        "restore the old value, which devices have pinned, or {fix}",
     )
     SLOTS_TOO_LATE = (
         "stream {stream} was begun without slots, by an earlier release",

@@ -34,7 +34,15 @@ from ldpstream.protocol.messages import ListRounds, SubmitReport
 from ldpstream.protocol.notice import Notice
 from tests.device.scripted import JOIN_SECONDS, Script, ScriptedServer, Talk
 from tests.programs import free_port, program, wait_for_port
-from tests.serving import TOKEN, serving, stream_table, token_of
+from tests.serving import (
+    ENROLMENT,
+    HEAD,
+    TOKEN,
+    CollectorProcess,
+    serving,
+    stream_table,
+    token_of,
+)
 
 DEVICES = 6
 
@@ -402,7 +410,7 @@ def test_a_device_hears_the_whole_notice(retain: bool) -> None:
     message.payload = json.dumps(Notice(5, successor="ab" * 32, renew=True).to_json()).encode()
     message.retain = retain
     transport._heard(Broker.of("mqtt://host").client(), None, message)
-    heard = Notice.read(json.loads(transport._answer()))
+    heard = Notice.read(json.loads(transport._answer("ldpstream/2/s/notice")))
     assert (heard.successor, heard.renew) == ("ab" * 32, True)
     assert (heard.now_ms is None) is retain
 
@@ -467,3 +475,48 @@ def test_a_password_in_a_wrong_address_is_not_shown(url: str) -> None:
     with pytest.raises(Mistake) as told:
         Broker.of(url)
     assert "secret" not in str(told.value)
+
+
+def test_devices_with_each_version_of_the_terms_have_topics_of_their_own(
+    tmp_path: Path, broker: str
+) -> None:
+    """The notice of a version names its successor, also to who connects later."""
+    folder = tmp_path / "collector"
+    folder.mkdir()
+    start = datetime.now(UTC)
+    first = stream_table("s", start, public="true")
+    then = stream_table("s", start, public="true", labels='["0", "1", "2"]')
+    section = '\n[stream.successor]\nversion = 2\noverlap = "1h"\n'
+    with CollectorProcess.of(folder, HEAD + first, ENROLMENT) as collector:
+        collector.stop()
+        collector.file.write_text(HEAD + then + section)
+        collector.start()
+        with urlopen(f"{collector.url}/v1/streams/s") as answer:
+            pins = [one["pin"] for one in json.load(answer)["versions"]]
+        bridging = bridge(collector.url, broker)
+        heard: dict[str, dict[str, Any]] = {}
+        arrived = threading.Event()
+        client = Broker.of(broker).client()
+
+        def on_message(_: object, __: object, message: MQTTMessage) -> None:
+            told = json.loads(message.payload)
+            if message.topic.endswith(("/rounds", "/notice")):
+                heard[message.topic] = told
+            rounds = heard.get("ldpstream/2/s/v2/rounds", {"rounds": []})["rounds"]
+            if len(heard) == 4 and rounds:
+                arrived.set()
+
+        client.on_message = on_message
+        topic = "ldpstream/2/s/#"
+        try:
+            Broker.of(broker).connect(client, heard=lambda at: at.subscribe(topic, 1))
+            assert arrived.wait(JOIN_SECONDS)
+        finally:
+            hang_up(client)
+            finished(bridging)
+    assert heard["ldpstream/2/s/notice"]["successor"] == pins[1]
+    assert "successor" not in heard["ldpstream/2/s/v2/notice"]
+    assert heard["ldpstream/2/s/rounds"]["pin"] == pins[0]
+    second = heard["ldpstream/2/s/v2/rounds"]
+    assert second["pin"] == pins[1]
+    assert all(one["round"].endswith("-v2") for one in second["rounds"])

@@ -61,7 +61,7 @@ def test_with_several_streams_a_call_without_a_name_says_what_to_do(town: Town) 
     device = town.create()
     enrolled(town, device, town.build("regions"), town.build("regions", TWO, window=5))
     for call in (lambda: device.observe("south"), lambda: device.stream("regions"), device.leave):
-        with pytest.raises(Mistake, match="regions at https://two.invalid"):
+        with pytest.raises(Mistake, match=r"regions at https://two\.invalid"):
             call()
     with pytest.raises(Mistake, match="not enrolled in birds"):
         device.stream("birds")
@@ -314,7 +314,9 @@ def test_leaving_one_stream_keeps_the_others_identity(town: Town) -> None:
     one, two = town.build("a", window=1), town.build("b", TWO, window=1)
     device = town.create()
     enrolled(town, device, one, two)
-    before = {e.terms.stream: (e.number, e.key, e.secret) for e in Store(town.path).load().enrolments}
+    before = {
+        e.terms.stream: (e.number, e.key, e.secret) for e in Store(town.path).load().enrolments
+    }
     device.leave("a")
     (kept,) = Store(town.path).load().enrolments
     assert (kept.number, kept.key, kept.secret) == before["b"]

@@ -1,4 +1,4 @@
-"""Several collectors in memory, with versions of terms, levels and masters, behind one transport."""
+"""Collectors in memory, with versions of terms, levels and masters, behind one transport."""
 
 from __future__ import annotations
 

@@ -274,7 +274,8 @@ def policy_text(policy: Policy) -> str:
     )
 
 
-def read_renamed(text: str) -> dict[str, str]:
+@lru_cache(maxsize=256)
+def read_renamed(text: str) -> Mapping[str, str]:
     """Return the stored names of labels; raise `ValueError` if they are damaged."""
     renamed = json.loads(text)
     if not isinstance(renamed, dict) or not all(isinstance(one, str) for one in renamed.values()):
@@ -282,6 +283,7 @@ def read_renamed(text: str) -> dict[str, str]:
     return renamed
 
 
+@lru_cache(maxsize=256)
 def read_policy(text: str) -> Policy:
     """Return a stored policy; raise `ValueError` if it is damaged."""
     match json.loads(text):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -150,28 +149,28 @@ class ServiceState(Collector):
         }
         for name, stream in self._service.streams.items():
             latest = stream.hub.latest
-            for place in () if latest is None else self._places(stream.config, latest):
+            if latest is None:
+                continue
+            names = stream.names.at(latest)
+            for place in self._places(stream.config, names, latest):
                 for key, (part, _) in _FREQUENCIES.items():
-                    content: dict[str, Any] = latest.content if latest else {}
-                    families[key].add_metric(
-                        (name, stream.config.labels[place]), content[part][place]
-                    )
+                    families[key].add_metric((name, names[place]), latest.content[part][place])
         yield from families.values()
 
-    def _places(self, config: StreamConfig, latest: Release) -> list[int]:
+    def _places(self, config: StreamConfig, names: Sequence[str], latest: Release) -> list[int]:
         """Return the places of the labels to show, which are looked for once for each release."""
         known = self._shown.get(config.name)
         if known is None or known[0] is not latest:
-            places = shown(config, latest, self._service.config.limits.metric_labels)
+            places = shown(config, names, latest, self._service.config.limits.metric_labels)
             known = self._shown[config.name] = latest, places
         return known[1]
 
 
-def shown(config: StreamConfig, release: Release, most: int) -> list[int]:
+def shown(config: StreamConfig, names: Sequence[str], release: Release, most: int) -> list[int]:
     """Places of the labels that get series: those with a threshold, then the largest."""
     values = release.content["values"]
 
     def order(place: int) -> tuple[bool, float, int]:
-        return config.labels[place] not in config.thresholds, -values[place], place
+        return names[place] not in config.thresholds, -values[place], place
 
     return sorted(range(len(values)), key=order)[:most]

@@ -33,6 +33,7 @@ from ldpstream.collector.service.opening import open_store
 from ldpstream.collector.service.timekeeping import clock_of
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
+from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import Problem
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.notice import Notice
@@ -50,6 +51,8 @@ class StreamService:
     hub: NotificationHub
     intake: StreamIntake
     clock: Clock
+    names: StoredNames
+    """The names of what is released, by the terms of each release."""
     news_seconds: float
     """How long it may take until a round that another collector opened is known here."""
     refused: Counter[Problem] = field(default_factory=Counter)
@@ -77,6 +80,11 @@ class StreamService:
         """The terms that are in force now."""
         history = self.history
         return history.at(history.first.timestamp_at(self.clock.now_ms()))
+
+    @property
+    def most_labels(self) -> int:
+        """The most figures that a release of any version has."""
+        return max(len(terms.names) for terms in self.history.versions)
 
     def notice(self, terms: Terms | None, *, renew: bool = False) -> Notice:
         """Return what a device under these terms is told in every answer; None: under any."""
@@ -197,7 +205,8 @@ class Service:
             denied = partial(self.administration.denied, name)
             intake = StreamIntake(keys, role.selection, Counter(), denied)
             delay = 3 * POLL_MS / 1000 if self.store.shared else 0.0
-            self.streams[name] = StreamService(config, hub, intake, self.clock, delay)
+            names = StoredNames(self.store, name)
+            self.streams[name] = StreamService(config, hub, intake, self.clock, names, delay)
             recent = self.store.rounds(name, role.last_t - config.window)
             hub.remember(one.name for one in recent if one.state is not RoundState.OPEN)
             if latest:

@@ -12,14 +12,16 @@ import psycopg
 from ldpstream.collector.store.admin_tables import check_log
 from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
 from ldpstream.collector.store.chain_key import LOG
-from ldpstream.collector.store.contract import Archive, Release, Round
+from ldpstream.collector.store.contract import Archive, Release, Round, Stream
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import chained
 from ldpstream.collector.store.postgres.connections import connect, in_a_line
 from ldpstream.collector.store.postgres.migrations import CHAINED, LOGGED
 from ldpstream.collector.store.postgres.reading import (
+    select_note,
     select_releases,
     select_rounds,
+    select_stream,
     select_versions,
 )
 from ldpstream.collector.store.postgres.running import executing
@@ -38,6 +40,12 @@ class PostgresArchive(Archive):
 
     def versions(self, stream: str) -> list[dict[str, Any]]:
         return select_versions(self.connection, stream=stream)
+
+    def stream(self, name: str) -> Stream | None:
+        return select_stream(self.connection, name=name)
+
+    def note(self, stream: str, name: str) -> dict[str, Any] | None:
+        return select_note(self.connection, stream=stream, name=name)
 
     def releases(self, stream: str, since: int) -> list[Release]:
         return select_releases(self.connection, stream, since, None)
