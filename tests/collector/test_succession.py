@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,12 @@ from tests.collector.helpers import SECRETS, START_MS, stream_config
 from tests.collector.strata import CAREFUL, LABELS, Fleet, StrataWorld, enrol_all
 
 WINDOW, INTERVAL_MS = 4, 10_000
-RENAMED = {
+RENAMED: dict[str, Any] = {
     "labels": ["x", "why", "new"],
     "successor": {"version": 2, "rename": {"y": "why", "z": "x"}, "overlap": "80s"},
 }
 """y gets another name, z is merged into x, and a label is new."""
-AGAIN = {
+AGAIN: dict[str, Any] = {
     "labels": ["why", "x"],
     "successor": {"version": 3, "rename": {"new": "x"}, "overlap": "60s"},
 }
@@ -140,7 +141,7 @@ def test_timestamps_missed_over_a_change_are_carried_by_the_new_labels(tmp_path:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_step_changes_nothing(after: bool, tmp_path: Path) -> None:
     given = {"mechanism": "lpf", "window": 2, "level": [CAREFUL | {"window": 3}]}
-    changed = RENAMED | {"successor": RENAMED["successor"] | {"overlap": "20s"}}  # type: ignore[operator]
+    changed = RENAMED | {"successor": RENAMED["successor"] | {"overlap": "20s"}}
 
     def lived(folder: Path, die_at: int | None) -> tuple[list[object], int]:
         folder.mkdir()
