@@ -4,6 +4,7 @@ import { Device, DeviceError, IndexedDbStore, TermsRefused } from "../ldpstream.
 import { base } from "./api.js";
 import { announce, fill, h } from "./dom.js";
 import { clock, duration, epsilon, grouped } from "./format.js";
+import { choices, odds } from "./privacy.js";
 
 const MOST_LINES = 50;
 const MOST_OPTIONS = 2000;
@@ -17,9 +18,11 @@ export class JoinPanel {
     this.stream = stream;
     /** Whether anyone may enrol, without a token. */
     this.open = stream.enrolment === "public";
+    /** Of the database of this browser's device: it is named after the terms that it first agreed to. */
     this.name = `ldpstream ${stream.terms.stream} ${stream.pin.slice(0, 16)}`;
-    /** As people read it: the time in which epsilon is spent at most once. */
-    this.span = duration(stream.terms.window * stream.terms.interval_ms);
+    /** As people read it: the time in which epsilon is spent at most once, at the most careful level. */
+    const levels = choices(stream.terms);
+    this.span = duration(Math.max(...levels.map(({ window }) => window)) * stream.terms.interval_ms);
     this.log = h("ol", { class: "log", "aria-label": "What this device did" });
     this.state = h("p", { class: "note", role: "status" });
     this.budget = h("div", { class: "budget", hidden: true });
@@ -36,13 +39,14 @@ export class JoinPanel {
   }
 
   #introduction() {
-    const { terms } = this.stream;
+    const [{ nano, time }, ...others] = choices(this.stream.terms);
+    const most = others.length ? "what the level that you choose allows" : `ε = ${epsilon(nano)} in any ${time}`;
     return [
       h(
         "p",
         {},
         "This browser can be a device of this stream. It randomises the value you choose before it sends anything, keeps its own " +
-          `account of what it has spent, and will not exceed ε = ${epsilon(terms.epsilon_nano)} in any ${this.span}, whatever the collector asks.`,
+          `account of what it has spent, and will not exceed ${most}, whatever the collector asks.`,
       ),
       this.open ? h("p", { class: "note" }, "This stream is open: no token is needed.") : null,
     ];
@@ -50,6 +54,7 @@ export class JoinPanel {
 
   #form() {
     this.value = this.stream.unit.ends ? this.#number(this.stream.unit.ends) : this.#labels();
+    this.level = this.#levels();
     this.token = h("input", {
       id: "join-token",
       type: "password",
@@ -81,6 +86,7 @@ export class JoinPanel {
         },
       },
       field("join-value", "The value to report", this.value),
+      this.level ? field("join-level", "How careful this device is", this.level) : null,
       this.enrolling,
       h("div", { class: "row" }, this.go, this.pause, this.farewell),
     );
@@ -98,6 +104,18 @@ export class JoinPanel {
     return list;
   }
 
+  /** A list of the levels of privacy, if there is a choice. */
+  #levels() {
+    const all = choices(this.stream.terms);
+    if (all.length < 2) return null;
+    const list = h("select", { id: "join-level", onchange: () => this.#move() });
+    for (const { name, called, nano, time } of all) {
+      const meaning = `epsilon ${epsilon(nano)} in any ${time}: odds change by at most ${odds(nano)}`;
+      list.append(h("option", { value: name }, `${called}: ${meaning}`));
+    }
+    return list;
+  }
+
   /** @param {[number, number]} ends of the range; what is beyond is clamped */
   #number([min, max]) {
     const placeholder = `${min} to ${max}; nothing: a number drawn at random`;
@@ -107,11 +125,55 @@ export class JoinPanel {
 
   /** Find out whether this browser has been a device of this stream: without making a database. */
   async #recognise() {
+    for (const name of await this.#databases()) {
+      if (this.#device) return;
+      const device = await this.#find(new IndexedDbStore(name)).catch(() => null);
+      const isHere = device !== null && this.#isIn(device);
+      if (device?.terms && isHere && !this.#device) {
+        this.name = name;
+        if (this.level) this.level.value = device.terms.level;
+        this.#offerToGoOn();
+      }
+      await device?.close();
+      if (isHere) return;
+    }
+  }
+
+  /** @param {Device} device whether it takes part in this stream, of this collector */
+  #isIn(device) {
+    try {
+      return device.stream(this.stream.terms.stream, here()) !== null;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Where a device of this stream may be: under these terms first, or under those that they follow. */
+  async #databases() {
     const found = (await indexedDB.databases?.().catch(() => [])) ?? [];
-    if (this.#device || !found.some(({ name }) => name === this.name)) return;
-    const device = await this.#find(new IndexedDbStore(this.name)).catch(() => null);
-    if (device?.terms && !this.#device) this.#offerToGoOn();
-    await device?.close();
+    const prefix = `ldpstream ${this.stream.terms.stream} `;
+    const names = found.map(({ name }) => name ?? "").filter((name) => name.startsWith(prefix));
+    const others = this.stream.terms.succeeds ? names.filter((name) => name !== this.name) : [];
+    return [...names.filter((name) => name === this.name), ...others];
+  }
+
+  /** Move to the level that was chosen: the ledger goes on, and the stricter promise binds meanwhile. */
+  async #move() {
+    const device = this.#device;
+    if (!device?.terms || device.terms.level === this.level?.value) return;
+    if (!this.open) {
+      this.level.value = device.terms.level;
+      return this.#say("To change the level, leave, and join again: what was spent is kept.");
+    }
+    try {
+      await device.enrol(here(), this.stream.terms.stream, "", { level: this.level.value });
+      this.#say(`The level is changed. Until ${this.span} have passed, the stricter one binds.`);
+    } catch (error) {
+      this.level.value = device.terms.level;
+      this.#say(inWords(error));
+    }
+    this.#drawBudget();
+    return undefined;
   }
 
   #offerToGoOn() {
@@ -157,7 +219,9 @@ export class JoinPanel {
     if (found) await store.discard();
     const device = (await this.#find(store)) ?? (await this.#make(store));
     const { terms, pin } = this.stream;
-    await device.enrol(location.origin + base(), terms.stream, token, { pin });
+    const level = this.level?.value ?? "";
+    // New terms are never looser, and the form shows what labels are called now.
+    await device.enrol(here(), terms.stream, token, { pin, level, accept: "not-looser" });
     if (this.token) this.token.value = "";
     await navigator.storage?.persist?.().catch(() => false);
     return device;
@@ -232,8 +296,10 @@ export class JoinPanel {
   #observe() {
     if (!this.#device?.terms) return;
     const chosen = this.value?.value ?? "";
-    // Of labels it is the index.
-    this.#device.observe(chosen === "" ? null : Number(chosen));
+    const { labels } = this.stream.terms;
+    // By its name, which outlives a change of the stream's labels.
+    const value = labels ? labels[Number(chosen)] : Number(chosen);
+    this.#device.observe(chosen === "" ? null : value);
   }
 
   /** @param {import("../sdk/index.js").Heard} heard */
@@ -302,6 +368,9 @@ export class JoinPanel {
 /** @param {string} id @param {string} name @param {HTMLElement} input */
 const field = (id, name, input) =>
   h("div", { class: "field" }, h("label", { for: id }, name), input);
+
+/** The address of this page's collector. */
+const here = () => location.origin + base();
 
 /** The form says what is reported where there is no value. */
 const warn = () => undefined;

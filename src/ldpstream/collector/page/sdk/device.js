@@ -5,12 +5,12 @@ import { lookAt } from "./clock.js";
 import { enrol } from "./enrolling.js";
 import { sleep as waiting } from "./exchange.js";
 import { readAddress } from "./identity.js";
-import { newMemory } from "./memory.js";
+import { inForce, newMemory } from "./memory.js";
 import { DeviceError } from "./problems.js";
 import { SystemSource } from "./randomness.js";
 import { Stream } from "./stream.js";
 import { HeldValue } from "./values.js";
-import { Wallet, inForce } from "./wallet.js";
+import { Wallet } from "./wallet.js";
 
 /** @typedef {import("./store.js").Store} Store */
 /** @typedef {import("./stream.js").Heard} Heard */

@@ -11,7 +11,8 @@
  *
  * It keeps the seven rules of docs/device.md: whatever the collector asks, the sum of epsilon over
  * any span of w intervals stays within the terms pinned at enrolment, and a debit is on disk before
- * its report leaves. How long it was closed, a page knows from the wall clock only.
+ * its report leaves. A device may take part in several streams, under one limit over all of them. How long
+ * it was closed, a page knows from the wall clock only.
  */
 
 export { Device } from "./device.js";

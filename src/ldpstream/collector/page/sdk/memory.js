@@ -108,6 +108,12 @@ export function forgottenOf({ forgotten }, counts) {
   return moments.length ? Math.max(...moments) : null;
 }
 
+/** @param {Memory} memory @returns {import("./ledger.js").Promised | undefined} the limit over all streams */
+export const inForce = ({ limits }) => limits.find(({ until }) => until === undefined);
+
+/** @param {Memory} memory @returns {number} nano-epsilon of the limit that are kept free for streams */
+export const reservedIn = ({ enrolments }) => enrolments.reduce((sum, { reserveNano }) => sum + reserveNano, 0);
+
 /**
  * Remember that debits up to this moment are not known any more.
  * @param {Memory} memory @param {Owned} whose @param {number} ownMs

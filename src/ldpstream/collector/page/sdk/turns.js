@@ -56,12 +56,14 @@ const intoMs = ({ enrolment }, { stream, deadlineMs }) =>
 /** @param {Account} account @param {number} from @returns {Promise<Round>} of the first turn from then on */
 async function nextRound(account, from) {
   const { slotKey } = account.enrolment;
+  const turnUnder = (/** @type {Terms} */ { window, succeeds }) =>
+    nextTurn(slotKey, window, Math.max(from, succeeds?.fromT ?? 1));
   let terms = account.termsAt(from);
-  let t = await nextTurn(slotKey, terms.window, from);
+  let t = await turnUnder(terms);
   if (account.termsAt(t) !== terms) {
     // The window may be another one: the turn is that of the terms that apply then.
     terms = account.termsAt(t);
-    t = await nextTurn(slotKey, terms.window, /** @type {number} */ (terms.succeeds?.fromT));
+    t = await turnUnder(terms);
   }
   const { epsilonNano, suffix } = terms;
   return { name: roundName(t, suffix), t, epsilonNano, deadlineMs: terms.deadlineOf(t), rate: [1, 1] };

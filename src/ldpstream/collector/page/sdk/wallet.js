@@ -6,13 +6,14 @@
 import { randomBytes, toHex } from "./bytes.js";
 import { OwnTime, lookAt, newMark } from "./clock.js";
 import { spelled } from "./durations.js";
+import { checkLimit, endPromise, enrolAgain, enrolFirst } from "./enrolments.js";
 import { enrolmentSecret, streamSecret } from "./identity.js";
 import { Ledger } from "./ledger.js";
 import { limitsAfter, readLimit } from "./limit.js";
 import { countsFor, current, forget, forgetAll, forgottenOf, handOver } from "./memory.js";
-import { DeviceError, LedgerUnusable, Refused, TermsRefused } from "./problems.js";
+import { inForce, reservedIn } from "./memory.js";
+import { DeviceError, LedgerUnusable, Refused } from "./problems.js";
 import { addRefusal } from "./refusals.js";
-import { NO_POLICY, Policy, objection } from "./succession.js";
 import { Terms } from "./terms.js";
 
 /** @typedef {import("./clock.js").Look} Look */
@@ -22,9 +23,8 @@ import { Terms } from "./terms.js";
 /** @typedef {import("./memory.js").Owned} Owned */
 /** @typedef {import("./randomness.js").Source} Source */
 /** @typedef {Omit<import("./memory.js").Entry, "ownMs" | "atMs">} Debit */
-/** What a collector has offered. @typedef {Pick<Enrolment, "url" | "number" | "key" | "slotKey" | "atMs">} Offered */
-/** What the application says with it; what it does not say stays. @typedef {Partial<Pick<Enrolment, "policy" | "reserveNano">>} Wishes */
-/** @typedef {Offered & Wishes & Pick<Enrolment, "secret" | "rejoins">} Agreed */
+/** @typedef {import("./enrolments.js").Offered} Offered */
+/** @typedef {import("./enrolments.js").Wishes} Wishes */
 
 /** How often own time is put on disk after a report. */
 const MARKS_PER_SPAN = 8;
@@ -330,66 +330,11 @@ export class Wallet {
       change.made = true;
       const rejoins = there?.rejoins ?? memory.rejoins;
       const agreed = { ...offered, secret, rejoins, ...wishes };
-      if (known) this.#enrolAgain(memory, known, terms, agreed);
-      const made = known ?? this.#enrolFirst(change, terms, agreed);
-      this.#checkLimit(memory, made);
+      if (known) enrolAgain(this, memory, known, terms, agreed);
+      const made = known ?? enrolFirst(this, change, terms, agreed);
+      checkLimit(this, memory, made);
       return made.id;
     });
-  }
-
-  /** @param {Change} change @param {Terms} terms @param {Agreed} agreed @returns {Enrolment} */
-  #enrolFirst(change, { canonical, level }, agreed) {
-    const { memory } = change;
-    const made = {
-      id: memory.nextId,
-      terms: canonical,
-      level,
-      successor: null,
-      renamed: {},
-      policy: NO_POLICY,
-      reserveNano: 0,
-      doubtful: false,
-      ...agreed,
-    };
-    memory.enrolments.push(made);
-    memory.nextId += 1;
-    if (!memory.pastKnown) this.countAsSpent(change);
-    return made;
-  }
-
-  /** @param {Memory} memory @param {Enrolment} known @param {Terms} terms @param {Agreed} agreed */
-  #enrolAgain(memory, known, terms, agreed) {
-    const [number, level] = [toHex(known.number), known.level];
-    if (terms.level !== level) {
-      this.#endPromise(memory, known);
-      // Whether the successor has this level is not known: the collector names it again.
-      Object.assign(known, { level: terms.level, successor: null });
-    }
-    Object.assign(known, agreed);
-    const old = this.termsOf(known);
-    if (terms.pin !== old?.pin && terms.pin !== this.successorOf(known)?.pin) {
-      if (!old || objection(old, terms) || !new Policy(known.policy).agrees(old, terms)) {
-        throw new TermsRefused("terms-differ", { given: terms.pin, expected: old?.pin ?? "another level" });
-      }
-      known.successor = { terms: terms.canonical, drawn: false };
-    }
-    if (toHex(known.number) === number && known.level === level) return;
-    // The same bytes would link two numbers, or be refused.
-    for (const one of memory.entries) if (!one.left && one.enrolment === known.id) one.report = null;
-  }
-
-  /** Refuse an enrolment that the limit would never let report, or reserves beyond it. */
-  /** @param {Memory} memory @param {Enrolment} enrolment */
-  #checkLimit(memory, enrolment) {
-    const limit = inForce(memory);
-    if (!limit) return;
-    const { reserveNano } = enrolment;
-    const { selection, epsilonNano } = this.termsOf(enrolment);
-    const atOnce = selection === "slots" ? epsilonNano : 1;
-    const needed = reservedIn(memory) - reserveNano + Math.max(reserveNano, atOnce);
-    if (needed > limit.epsilonNano) {
-      throw new DeviceError("limit-too-small", { limit: limit.epsilonNano, needed });
-    }
   }
 
   /** @param {number} id @param {number} reserveNano of the limit that are kept free for this stream */
@@ -398,7 +343,7 @@ export class Wallet {
       const enrolment = change.memory.enrolments.find((one) => one.id === id);
       if (!enrolment) throw new DeviceError("not-enrolled", { file: this.store.name });
       enrolment.reserveNano = reserveNano;
-      this.#checkLimit(change.memory, enrolment);
+      checkLimit(this, change.memory, enrolment);
       change.made = true;
     });
   }
@@ -415,7 +360,7 @@ export class Wallet {
       if (!enrolment) throw new DeviceError("not-enrolled", { file: this.store.name });
       const ownMs = this.ownMsIn(memory);
       this.#forgetPromises(memory, ownMs);
-      this.#endPromise(memory, enrolment);
+      endPromise(this, memory, enrolment);
       memory.enrolments = memory.enrolments.filter((one) => one.id !== id);
       handOver(memory, id);
       memory.secret = randomBytes(memory.secret.length);
@@ -424,23 +369,6 @@ export class Wallet {
       memory.refusals = memory.refusals.filter((one) => one.enrolment && one.enrolment !== id);
       this.markNow(change, ownMs);
     });
-  }
-
-  /** Let the promise of an enrolment end: it binds spans that hold a report made under it, and only those. */
-  /** @param {Memory} memory @param {Enrolment} enrolment */
-  #endPromise(memory, enrolment) {
-    const { id, successor, doubtful } = enrolment;
-    // Terms that follow are never looser: they imply those that they follow.
-    const terms = (successor?.drawn && this.successorOf(enrolment)) || this.termsOf(enrolment);
-    const { epsilonNano, span } = terms.promise;
-    const ownMs = this.ownMsIn(memory);
-    const since = ownMs - span;
-    const forgotten = forgottenOf(memory, (one) => countsFor(one, id));
-    const unknown = doubtful && (forgotten ?? since) > since;
-    const own = memory.entries.filter((one) => !one.left && one.enrolment === id && one.t > 0);
-    if (unknown || own.some((one) => one.ownMs > since)) {
-      memory.ended.push({ enrolment: id, left: false, epsilonNano, span, until: ownMs + span });
-    }
   }
 
   /**
@@ -520,12 +448,6 @@ export class Wallet {
     return passed * MARKS_PER_SPAN >= Math.min(...promises.map(({ span }) => span));
   }
 }
-
-/** @param {Memory} memory @returns {import("./ledger.js").Promised | undefined} the limit over all streams */
-export const inForce = ({ limits }) => limits.find(({ until }) => until === undefined);
-
-/** @param {Memory} memory @returns {number} nano-epsilon of the limit that are kept free for streams */
-const reservedIn = ({ enrolments }) => enrolments.reduce((sum, { reserveNano }) => sum + reserveNano, 0);
 
 /** @param {import("./memory.js").Entry} entry @returns {import("./ledger.js").Debit} */
 const debitOf = ({ ownMs, nano }) => [ownMs, nano];

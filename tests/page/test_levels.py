@@ -1,0 +1,65 @@
+"""Levels of privacy in the browser, and new terms under a device that runs there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import Watched
+from tests.page.scene import Scene, stream_table
+from tests.page.test_page import open_stream
+
+USUAL: dict[str, Any] = {
+    "interval": "1s",
+    "window": 3,
+    "epsilon": 1,
+    "population": 6,
+    "mechanism": "lpu",
+    "selection": "slots",
+    "public_enrolment": True,
+}
+CAREFUL = {"name": "careful", "epsilon": 0.5, "window": 5}
+
+
+@pytest.mark.parametrize("level", ["careful", ""])
+def test_a_person_chooses_a_level_and_moves_to_another(
+    level: str, page: Page, watched: Watched, tmp_path: Path
+) -> None:
+    other = "" if level else "careful"
+    scene = Scene(tmp_path, stream_table("pond", ["yes", "no"], level=[CAREFUL], **USUAL))
+
+    def sent(name: str) -> bool:
+        suffix = f"-publication-{name}" if name else "-publication"
+        return any(url.endswith(f"{suffix}/reports") for url in watched.urls)
+
+    def wait_for_report(name: str) -> None:
+        for _ in range(600):
+            if sent(name):
+                return
+            page.wait_for_timeout(100)
+        raise AssertionError(watched.urls)
+
+    with scene.collector:
+        open_stream(page, scene, "pond")
+        expect(page.locator(".promise + .note + .note")).to_contain_text(
+            "careful: a factor of at most 1.65 in any 5 seconds"
+        )
+        choice = page.locator("#join-level")
+        expect(choice.locator("option")).to_have_text(
+            [
+                "standard: epsilon 1 in any 3 seconds: odds change by at most 2.72",
+                "careful: epsilon 0.5 in any 5 seconds: odds change by at most 1.65",
+            ]
+        )
+        choice.select_option(level)
+        page.select_option("#join-value", label="yes")
+        page.check("#join-first")
+        page.press(".join button[type=submit]", "Enter")
+        wait_for_report(level)
+        assert not sent(other)
+        choice.select_option(other)
+        wait_for_report(other)
+        expect(page.locator(".log .bad")).to_have_count(0)
