@@ -138,6 +138,25 @@ def test_timestamps_missed_over_a_change_are_carried_by_the_new_labels(tmp_path:
     assert sorted(released) == [*range(1, succeeds.from_t + 4)]
 
 
+@pytest.mark.parametrize("level", [[], [CAREFUL]], ids=["plain", "levels"])
+def test_a_fleet_that_is_silent_when_labels_change_stops_nothing(
+    level: list[dict[str, object]], tmp_path: Path
+) -> None:
+    until: list[int] = []
+    fleet = Fleet(80, "x", lambda number, t: 0 if until and t >= until[0] else 1)
+    world = StrataWorld(tmp_path, fleet, {"mechanism": "lpf", "level": level or None})
+    changed = RENAMED | {"labels": ["x", "why", "new", "newer"]}
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 6)
+        succeeds = Coordinator(world.config(**changed), store, world.clock).history.latest.succeeds
+        assert succeeds is not None
+        until.append(succeeds.from_t)
+        world.live(store, succeeds.until_t + 2, **changed)
+        released = store.releases("a", succeeds.from_t, 100)
+    assert [len(one.content["values"]) for one in released] == [4] * len(released)
+    assert not any(one.content["fresh"] for one in released)
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_step_changes_nothing(after: bool, tmp_path: Path) -> None:
     given = {"mechanism": "lpf", "window": 2, "level": [CAREFUL | {"window": 3}]}

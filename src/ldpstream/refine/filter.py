@@ -343,7 +343,7 @@ class Filter:
 
     def _relabel(self, move: Relabelling) -> None:
         """Carry all that is known to other labels."""
-        cohorts = self._cohorts
+        cohorts, self._lasting = self._cohorts, move.summed(self._lasting)
         if self._scale is None or move.new.all():
             self._begin_anew()
         else:
