@@ -106,7 +106,10 @@ OTHER_OPTIONS: dict[str, Any] = {
     "query": MeanQuery(0, 1),
     "persistence": 0.5,
     "selection": "open",
+    "levels": "1:5:0.5,2:5:0.5",
 }
+ITS_MECHANISM = {"levels": "lpu"}
+"""An option that is for some mechanisms only."""
 
 
 def test_every_option_is_tried() -> None:
@@ -115,10 +118,10 @@ def test_every_option_is_tried() -> None:
 
 @pytest.mark.parametrize("name", OTHER_OPTIONS)
 def test_runs_with_different_options_are_not_averaged(name: str) -> None:
-    usual = RunOptions()
+    usual, mechanism = RunOptions(), ITS_MECHANISM.get(name, "lpd")
     other = RunOptions.read(**{name: OTHER_OPTIONS[name]})
     parts = [
-        Experiment([sin(2000, 40)], ["lpd"], windows=[5], repeats=2, options=options).run()
+        Experiment([sin(2000, 40)], [mechanism], windows=[5], repeats=2, options=options).run()
         for options in (usual, other)
     ]
     joined = Results.joined(parts).summary()
@@ -259,7 +262,12 @@ class TestKey:
             self.key(epsilons=[2]),
             self.key(windows=[6]),
             *(
-                self.key(mechanisms=["lpa"], options=RunOptions.read(**{name: other}))
+                self.key(
+                    mechanisms=[ITS_MECHANISM.get(name, "lpa")],
+                    epsilons=[1],
+                    windows=[5],
+                    options=RunOptions.read(**{name: other}),
+                )
                 for name, other in OTHER_OPTIONS.items()
             ),
             self.key(seed=1),

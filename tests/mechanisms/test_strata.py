@@ -89,7 +89,7 @@ def check(found: Sequence[tuple[Tally, Floats]]) -> None:
     """Check that errors have mean zero, and that the stated variance covers them.
 
     The noise of each timestamp is new, so that the errors of one label are independent but for what
-    the sizes have in common, which is small.
+    lasts, the errors of offsets and sizes, which is a small part here.
     """
     errors = np.array([tally.estimate - truth for tally, truth in found])
     variances = np.array([tally.variance for tally, _ in found])

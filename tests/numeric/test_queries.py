@@ -88,9 +88,9 @@ def test_stated_errors_are_those_made() -> None:
 
 
 def test_the_oracle_is_chosen_for_the_epsilon_of_a_report() -> None:
-    assert simulated("lbu").oracle is Numeric.DUCHI
-    assert simulated("lpu").oracle is Numeric.HYBRID
-    assert simulated("lpu", VOLTS, "piecewise").oracle is Numeric.PIECEWISE
+    assert simulated("lbu").oracle == Numeric.DUCHI
+    assert simulated("lpu").oracle == Numeric.HYBRID
+    assert simulated("lpu", VOLTS, "piecewise").oracle == Numeric.PIECEWISE
 
 
 def test_means_do_not_depend_on_the_unit() -> None:
