@@ -103,8 +103,9 @@ class Problem(Enum):
         "run it by hand to see why: ldpstream serve FILE",
     )
     TERMS_CHANGED = (
-        "stream {stream} is stored with {name} = {stored}, and the file says {given}",
-        "restore the old value, or give the stream a new name: devices have pinned its terms",
+        "{file}, line {line}: stream {stream} is stored with {name} = {stored}, and the file says"
+        " {given}{why}",
+        "restore the old value, which devices have pinned, or {fix}",
     )
     SLOTS_TOO_LATE = (
         "stream {stream} was begun without slots, by an earlier release",
@@ -165,7 +166,7 @@ class Problem(Enum):
         "nothing to do: see ldpstream keys status FILE",
     )
     DEVICES_LEFT = (
-        "{number} reports of the last window came with keys of the earlier master secret",
+        "devices may still use keys of the earlier master secret: {what}",
         "wait until there are none, or drop it anyway: those devices must enrol again",
     )
     CHAIN_BROKEN = (

@@ -22,11 +22,13 @@ from ldpstream.collector.alerts.rules import On, Rule
 from ldpstream.collector.alerts.runner import AlertRunner
 from ldpstream.collector.alerts.state import RETENTION_MS, Alert, State
 from ldpstream.collector.alerts.webhook import Answer, Undelivered
+from ldpstream.collector.api.alerts import shown
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import Config, parse
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.terms import Terms
 from tests.collector.api import ADMIN, assert_problem, eventually, running
 from tests.collector.helpers import SECRETS, START_MS, config
 from tests.collector.test_export import release
@@ -102,7 +104,20 @@ def test_states_are_those_of_prometheus(
 # The rules
 
 
-RULE = Rule("high", "a", "x", 0, above=True, threshold=0.45)
+NAMES = ("x", "y", "z")
+TERMS = {
+    "version": 2,
+    "stream": "a",
+    "query": "histogram",
+    "labels": [*NAMES],
+    "epsilon_nano": 10**9,
+    "window": 4,
+    "interval_ms": 10_000,
+    "start_ms": START_MS,
+    "oracle": "grr",
+    "selection": "open",
+}
+RULE = Rule("high", "a", "x", above=True, threshold=0.45)
 
 
 def alike() -> Release:
@@ -112,7 +127,7 @@ def alike() -> Release:
 
 
 def test_an_estimate_is_compared_by_itself_and_an_interval_by_its_end() -> None:
-    one = Evidence(alike())
+    one = Evidence(alike(), NAMES)
     assert RULE.holds(one)
     assert not replace(RULE, on=On.INTERVAL).holds(one)
     assert replace(RULE, on=On.INTERVAL, threshold=0.399).holds(one)
@@ -124,15 +139,17 @@ def test_an_estimate_is_compared_by_itself_and_an_interval_by_its_end() -> None:
 
 def test_the_probability_is_that_of_a_normal_distribution_within_moderated_errors() -> None:
     one = alike()
-    sure = [replace(RULE, threshold=at).sure(Evidence(one)) for at in (0.3, 0.4, 0.5, 0.6)]
+    sure = [replace(RULE, threshold=at).sure(Evidence(one, NAMES)) for at in (0.3, 0.4, 0.5, 0.6)]
     assert sure[1:] == pytest.approx([0.95, 0.5, 0.05], abs=1e-9)
     assert 0.999 < sure[0] < 1
-    assert replace(RULE, above=False, threshold=0.4).sure(Evidence(one)) == pytest.approx(0.05)
+    assert replace(RULE, above=False, threshold=0.4).sure(Evidence(one, NAMES)) == pytest.approx(
+        0.05
+    )
     # A label that seems surer than all others is believed by half: its variance is 0 here, theirs
     # is s^2, so it has (0 + 2/3 s^2) / 2 = s^2 / 3.
     narrow = replace(one, content=one.content | {"low": [0.5, 0.1, 0.1], "high": [0.5, 0.3, 0.3]})
     at = 0.5 - 0.1 / 3**0.5
-    assert replace(RULE, threshold=at).sure(Evidence(narrow)) == pytest.approx(0.95)
+    assert replace(RULE, threshold=at).sure(Evidence(narrow, NAMES)) == pytest.approx(0.95)
 
 
 ALERT = """
@@ -168,7 +185,7 @@ population = 40
 
 def test_rules_are_read_from_the_file(tmp_path: Path) -> None:
     (rule,) = configured(tmp_path).streams[0].alerts
-    expected = Rule("x above 0.3", "a", "x", 0, True, 0.3, On.INTERVAL, 0.99, 30_000, 60_000)
+    expected = Rule("x above 0.3", "a", "x", True, 0.3, On.INTERVAL, 0.99, 30_000, 60_000)
     assert rule == expected
     assert configured(tmp_path).webhook == "http://127.0.0.1:1/"
 
@@ -210,7 +227,7 @@ def test_a_webhook_is_a_url(tmp_path: Path, url: str) -> None:
 def stored(folder: Path) -> Iterator[SqliteStore]:
     with closing(SqliteStore(folder / "c.sqlite", SECRETS.master)) as store:
         if store.stream("a") is None:
-            store.create_stream("a", {"labels": ["x", "y", "z"]})
+            store.create_stream("a", TERMS)
         yield store
 
 
@@ -240,8 +257,61 @@ def test_a_restart_fires_nothing_again_and_loses_nothing(tmp_path: Path) -> None
         give(store, 3, 0.1)
     with stored(tmp_path) as store:  # released, but not evaluated before the crash
         (change,) = evaluator_of(store).catch_up()
-        assert (change.alert.state, change.release.t) == (State.RESOLVED, 3)
+        assert (change.alert.state, change.evidence.release.t) == (State.RESOLVED, 3)
         assert change.alert.resolved_ms == 3000
+
+
+def succeeded(store: SqliteStore, labels: list[str]) -> None:
+    """New terms for the stream, from the next timestamp on."""
+    old = Terms.read(store.versions("a")[-1])
+    called = [name if name in labels else labels[0] for name in old.names]
+    follows = {"pin": old.pin, "version": old.version + 1, "from_t": 2, "until_t": 9}
+    succeeds = follows | {"labels": called}
+    store.succeed("a", TERMS | {"version": 3, "labels": labels, "succeeds": succeeds})
+
+
+def test_a_rule_follows_its_label_to_another_place(tmp_path: Path) -> None:
+    with stored(tmp_path) as store:
+        evaluator = evaluator_of(store)
+        give(store, 1, 0.9)
+        (change,) = evaluator.catch_up()
+        succeeded(store, ["new", "x", "y"])
+        one = release(2, version=2)
+        store.release("a", [replace(one, content=one.content | {"values": [0, 0.8, 0.2]})], {}, 0)
+        assert evaluator.catch_up() == []  # x is still high, in another place
+        one = release(3, version=2)
+        store.release("a", [replace(one, content=one.content | {"values": [0.8, 0, 0.2]})], {}, 0)
+        (change,) = evaluator.catch_up()
+    assert (change.alert.state, change.evidence.release.t) == (State.RESOLVED, 3)
+
+
+@pytest.mark.parametrize("on", On)
+@pytest.mark.parametrize("above", [True, False])
+def test_a_rule_about_a_label_that_is_gone_fires_for_no_other(
+    tmp_path: Path, on: On, above: bool
+) -> None:
+    """Its alert is resolved, and the message says why."""
+    rule = replace(RULE, on=on, above=above, threshold=0.3 if above else 0.7)
+    with stored(tmp_path) as store:
+        evaluator = evaluator_of(store, rule)
+        sure = {"low": [0.5] * 3, "high": [0.5] * 3}
+        one = release(1)
+        store.release("a", [replace(one, content=one.content | sure)], {}, 0)
+        (change,) = evaluator.catch_up()
+        assert change.alert.state is State.FIRING
+        succeeded(store, ["one", "two", "three"])
+        for t in (2, 3, 4):
+            one = release(t, version=2)
+            content = one.content | sure | {"values": [0.5] * 3}
+            store.release("a", [replace(one, content=content)], {}, 0)
+        (change,) = evaluator.catch_up()
+        assert (change.alert.state, change.evidence.release.t) == (State.RESOLVED, 2)
+        evaluator.settled(evaluator.first_unsent or {})
+        told = evaluator.first_unsent
+        assert told is not None
+        description = told["alerts"][0]["annotations"]["description"]
+        assert description == "x is no label of this stream any more, at t=2"
+        assert shown(evaluator, 9)["alerts"][0]["value"] is None
 
 
 def test_rules_on_an_old_stream_begin_now(tmp_path: Path) -> None:
@@ -266,7 +336,7 @@ def test_a_clock_that_went_back_does_not_unmake_time(tmp_path: Path) -> None:
         for t, at_ms in ((1, 5000), (2, 100), (3, 6000)):
             give(store, t, 0.9, at_ms=at_ms)
             changes = evaluator.catch_up()
-        assert [change.release.t for change in changes] == [3]
+        assert [change.evidence.release.t for change in changes] == [3]
 
 
 def test_what_nobody_takes_is_bounded(tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def test_releases_as_json_csv_and_ndjson(api: Api) -> None:
     table = api.client.get(f"{STREAM}/releases", headers={"Accept": "text/csv"})
     assert table.headers["content-type"].startswith("text/csv")
     head, first = table.text.splitlines()[:2]
-    assert head.startswith("t,at_ms,fresh,missed,asked,received,x,y,z,variance:x")
-    assert first.split(",")[6:9] == [str(value) for value in rows[0]["values"]]
+    assert head.startswith("t,at_ms,fresh,missed,asked,received,terms_version,x,y,z,variance:x")
+    assert first.split(",")[7:10] == [str(value) for value in rows[0]["values"]]
 
 
 @pytest.mark.parametrize(

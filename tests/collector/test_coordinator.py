@@ -339,12 +339,23 @@ def test_terms_that_devices_have_pinned_cannot_change(
         Coordinator(stream_config(tmp_path, **change), store, world.clock)
 
 
-def test_another_mechanism_cannot_take_over_a_stream(tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", [{"mechanism": "lpf"}, {"mechanism": "lbu"}, {"population": 90}])
+def test_mechanism_and_population_may_change(
+    tmp_path: Path, change: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
     world = world_of(tmp_path, mechanism="lpu")
     with closing(SqliteStore(world.file, SECRETS.master)) as store:
-        world.live(store, 1)
-        with pytest.raises(Mistake, match="saved state"):
-            Coordinator(stream_config(tmp_path, mechanism="lbu"), store, world.clock)
+        world.live(store, 3)
+        before = store.stream("a")
+        assert before is not None
+        after = Coordinator(stream_config(tmp_path, **change), store, world.clock)
+        assert after.last_t == before.last_t
+        last = store.releases("a", 3, 1)[0]
+        after.advance()
+        assert store.releases("a", 3, 1) == [last]
+    divided_otherwise = change.get("mechanism") == "lbu"
+    told = [one.message for one in caplog.records if "begins anew" in one.message]
+    assert bool(told) == divided_otherwise
 
 
 def test_the_tests_clock_does_not_go_back() -> None:

@@ -23,18 +23,19 @@ from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.releases.formats import MEDIA_TYPES, write
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.names import ReleasedNames
 from tests.collector.api import STREAM, Api, eventually, running
 from tests.collector.helpers import SECRETS, config
 from tests.collector.test_metrics import one_timestamp
 
 COLUMNS = [
-    *("t", "at_ms", "fresh", "missed", "asked", "received"),
+    *("t", "at_ms", "fresh", "missed", "asked", "received", "terms_version"),
     *("label", "value", "variance", "low", "high"),
 ]
 
 
-def release(t: int, **given: Any) -> Release:
-    content = {
+def release(t: int, *, version: int = 1, **given: Any) -> Release:
+    content: dict[str, Any] = {
         "t": t,
         "values": [0.5, 0.25, 0.25],
         "variance": [0.01, 0.02, 0.03],
@@ -42,12 +43,15 @@ def release(t: int, **given: Any) -> Release:
         "high": [0.6, 0.3, 0.4],
         "fresh": t % 2 == 1,
     }
+    if version > 1:
+        content["terms_version"] = version
     usual = {"at_ms": 1000 * t, "asked": 10, "received": 9, "missed": False}
     return Release(t=t, content=content, **usual | given)
 
 
 ROWS = [release(1), release(2, missed=True)]
 LABELS = ("x", "t", 'a "quoted", label')  # as awkward as they may be
+NAMES = ReleasedNames((LABELS,))
 
 
 def table_of(kind: str, content: bytes) -> pl.DataFrame:
@@ -57,7 +61,7 @@ def table_of(kind: str, content: bytes) -> pl.DataFrame:
 
 @pytest.mark.parametrize("kind", ["arrow", "parquet"])
 def test_tables_have_a_row_for_each_label(kind: str) -> None:
-    table = table_of(kind, write(kind, "a", LABELS, ROWS))
+    table = table_of(kind, write(kind, "a", NAMES, ROWS))
     assert table.columns == COLUMNS
     assert table["label"].to_list() == [*LABELS, *LABELS]
     assert table.row(4, named=True) == {
@@ -67,6 +71,7 @@ def test_tables_have_a_row_for_each_label(kind: str) -> None:
         "missed": True,
         "asked": 10,
         "received": 9,
+        "terms_version": 1,
         "label": "t",
         "value": 0.25,
         "variance": 0.02,
@@ -77,20 +82,54 @@ def test_tables_have_a_row_for_each_label(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["arrow", "parquet"])
 def test_an_empty_table_has_the_same_columns(kind: str) -> None:
-    empty, full = (table_of(kind, write(kind, "a", LABELS, rows)) for rows in ([], ROWS))
+    empty, full = (table_of(kind, write(kind, "a", NAMES, rows)) for rows in ([], ROWS))
     assert empty.schema == full.schema
     assert empty.height == 0
 
 
 def test_csv_and_ndjson_say_the_same() -> None:
-    text = write("csv", "a", LABELS, ROWS).decode()
+    text = write("csv", "a", NAMES, ROWS).decode()
     header, *rows = csv.reader(io.StringIO(text))
-    lines = [json.loads(one) for one in write("ndjson", "a", LABELS, ROWS).splitlines()]
+    lines = [json.loads(one) for one in write("ndjson", "a", NAMES, ROWS).splitlines()]
     for row, line in zip(rows, lines, strict=True):
         parts = ("values", "variance", "low", "high")
         numbers = [number for part in parts for number in line[part]]
-        assert [float(cell) for cell in row[6:]] == numbers
-    assert header[6:10] == [*LABELS, "variance:x"]
+        assert [float(cell) for cell in row[7:]] == numbers
+    assert header[7:11] == [*LABELS, "variance:x"]
+
+
+CHANGED = ReleasedNames((("x", "y", "z"), ("z", "new", "x")))
+"""The terms have changed: y is gone, and z and x have other places."""
+BOTH = [release(1), release(2, version=2)]
+
+
+def test_csv_of_several_versions_is_joined_by_name() -> None:
+    header, old, new = csv.reader(io.StringIO(write("csv", "a", CHANGED, BOTH).decode()))
+    rows = [dict(zip(header, row, strict=True)) for row in (old, new)]
+    assert header[7:11] == ["z", "new", "x", "y"]
+    assert [row["terms_version"] for row in rows] == ["1", "2"]
+    assert [row["x"] for row in rows] == ["0.5", "0.25"]
+    assert [row["y"] for row in rows] == ["0.25", ""]
+    assert [row["new"] for row in rows] == ["", "0.25"]
+    assert [row["variance:x"] for row in rows] == ["0.01", "0.03"]
+    assert [row["high:y"] for row in rows] == ["0.3", ""]
+
+
+@pytest.mark.parametrize("kind", ["arrow", "parquet"])
+def test_tables_of_several_versions_have_the_labels_of_each(kind: str) -> None:
+    table = table_of(kind, write(kind, "a", CHANGED, BOTH))
+    assert table["label"].to_list() == ["x", "y", "z", "z", "new", "x"]
+    assert table["terms_version"].to_list() == [1, 1, 1, 2, 2, 2]
+    assert table.filter(pl.col("label") == "x")["value"].to_list() == [0.5, 0.25]
+
+
+def test_json_of_several_versions_has_the_labels_of_each() -> None:
+    told = json.loads(write("json", "a", CHANGED, BOTH))
+    assert told["labels"] == ["z", "new", "x"]
+    assert told["labels_of_versions"] == [["x", "y", "z"], ["z", "new", "x"]]
+    assert [one.get("terms_version", 1) for one in told["releases"]] == [1, 2]
+    plain = json.loads(write("json", "a", NAMES, ROWS))
+    assert plain.keys() == {"stream", "labels", "releases"}
 
 
 @pytest.mark.parametrize("kind", MEDIA_TYPES)

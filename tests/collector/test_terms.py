@@ -143,7 +143,7 @@ def test_a_stream_that_was_stored_by_0_1_0_cannot_have_slots(tmp_path: Path) -> 
         (
             {"selection": "slots"},
             {"selection": "slots", "deadlines": {"publication": 0.8}},
-            "deadline_ms = 9000, and the file says 8000",
+            "deadlines = 9s, and the file says 8s",
         ),
     ],
 )

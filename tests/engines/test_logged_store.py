@@ -237,16 +237,17 @@ def test_each_stratum_is_counted_under_its_own_terms(
         assert succeeds is not None
         expected, first = {}, succeeds.from_t - 1
         at.clock.advance_to(coordinator.terms.start_of(first))
-        for _ in range(3):
+        for t in range(first, first + 3):
             coordinator.advance()
             for place, asking in enumerate(coordinator.opened):
                 records = unsigned(*((n, report_of(asking, n)) for n in range(5 + place)))
                 assert not at.store.accept(name, asking.name, records).any()
                 expected[asking.name] = counts_of(asking, records).tolist()
-            at.clock.advance(10_000)
-            while coordinator.last_t < coordinator._opened_t:
+            at.clock.advance_to(coordinator.terms.deadline_of(t))
+            while coordinator.last_t < t:
                 coordinator.advance()
                 next(engine)
+            at.clock.advance_to(coordinator.terms.start_of(t + 1))
         assert len(expected) == 2 + 4 + 4
         stored = {one.name: one.support for one in at.store.rounds(name, 0)}
         found = {one: support.counts.tolist() for one, support in stored.items() if support}

@@ -13,7 +13,7 @@ import json
 import queue
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,8 @@ class MqttBridge:
         self._stopping = threading.Event()
         self._waiting: queue.SimpleQueue[MQTTMessage] = queue.SimpleQueue()
         self.passed = Passed()
+        self._renew = False
+        """Whether a device whose report was passed on last is to renew its key."""
 
     def stop(self) -> None:
         """Let `run` return; reports that are not forwarded yet stay with the broker."""
@@ -118,7 +120,8 @@ class MqttBridge:
                 if response.status != 200:
                     raise refusal_in(response, "to list rounds")
                 told = read_object(response, "rounds")
-                serial, notice = Announcement.read(told).serial, Notice.read(told)
+                serial = Announcement.read(told).serial
+                notice = replace(Notice.read(told), renew=self._renew)
             except (Unreachable, Refused):
                 failures += 1
                 self._stopping.wait(_pause(failures))
@@ -185,6 +188,7 @@ class MqttBridge:
             self.passed.refused[str(code)] += reports
             return
         answer: dict[str, Any] = read_object(response, "batch")
+        self._renew = Notice.read(answer).renew
         self.passed.accepted += int(answer["accepted"])
         self.passed.repeated += int(answer["repeated"])
         self.passed.refused.update(answer["refused"])

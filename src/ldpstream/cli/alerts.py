@@ -25,6 +25,7 @@ def send_test(
     as_json: options.Json = False,
 ) -> None:
     """Send one test alert to the webhook of a configuration file, and print the answer."""
+    from ldpstream.collector.alerts.evidence import Evidence
     from ldpstream.collector.alerts.message import Change, message
     from ldpstream.collector.alerts.rules import Rule
     from ldpstream.collector.alerts.state import Alert, State
@@ -38,13 +39,13 @@ def send_test(
         fix = 'add webhook = "http://..." under [collector.alerts]'
         raise Mistake(Problem.CONFIG_FILE, file=file, line=1, what="there is no webhook", fix=fix)
     stream, now = config.streams[0], SystemClock().wall_ms()
-    rules = stream.alerts or (Rule("test", stream.name, stream.labels[0], 0, True, 0.0),)
-    rule = Rule("LdpstreamTest", stream.name, rules[0].label, 0, True, 0.0)
+    label = stream.alerts[0].label if stream.alerts else stream.labels[0]
+    rule = Rule("LdpstreamTest", stream.name, label, True, 0.0)
     content = {"values": [0.0], "low": [0.0], "high": [0.0]}
     change = Change(
         rule,
         Alert(State.FIRING, active_ms=now, fired_ms=now),
-        Release(0, now, content, asked=0, received=0, missed=False),
+        Evidence(Release(0, now, content, asked=0, received=0, missed=False), [label]),
     )
     answer = post(config.webhook, message(stream.name, [change], config.external_url))
     if as_json:

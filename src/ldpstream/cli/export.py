@@ -16,6 +16,7 @@ from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
     from ldpstream.collector.store.contract import Release
+    from ldpstream.collector.store.names import ReleasedNames
 
 FORMATS = ("csv", "parquet", "arrow", "ndjson", "json")
 PAGE_NUMBERS = 50_000
@@ -44,16 +45,16 @@ def command(
     if kind in ("arrow", "parquet"):
         need(f"--format {kind}", "data")
     if store is not None and collector is None:
-        labels, rows = _from_store(store, stream, since)
+        names, rows = _from_store(store, stream, since)
     elif collector is not None and store is None:
-        labels, rows = _from_collector(collector, stream, since, token)
+        names, rows = _from_collector(collector, stream, since, token)
     else:
         given = "not given" if store is None else "given together with --collector"
         raise Mistake(
             Problem.OPTION, option="--store", given=given, expected="either --store or --collector"
         )
     try:
-        write_whole(out, write(kind, stream, labels, rows))
+        write_whole(out, write(kind, stream, names, rows))
     except OSError as error:
         fix = "name a file that can be written"
         raise Mistake(Problem.DATA_FILE, file=out, what=error.strerror, fix=fix) from None
@@ -64,11 +65,12 @@ def command(
         print(f"{out}: {len(rows)} releases of {stream}")
 
 
-def _from_store(store: str, stream: str, since: int) -> tuple[list[str], list[Release]]:
+def _from_store(store: str, stream: str, since: int) -> tuple[ReleasedNames, list[Release]]:
     from ldpstream.collector.service.opening import master_beside, open_archive
+    from ldpstream.collector.store.names import ReleasedNames
 
     with open_archive(store) as archive:
-        labels = archive.labels(stream)
+        names = ReleasedNames.read(archive.known_versions(stream))
         master = master_beside(store)
         chain = None if master is None else archive.chain(master)
         if chain is not None:
@@ -76,12 +78,12 @@ def _from_store(store: str, stream: str, since: int) -> tuple[list[str], list[Re
         else:
             why = "LDPSTREAM_MASTER_SECRET is not set" if master is None else "it has none yet"
             print(f"ldpstream: the chain of releases was not checked: {why}", file=sys.stderr)
-        return labels, archive.releases(stream, since)
+        return names, archive.releases(stream, since)
 
 
 def _from_collector(
     url: str, stream: str, since: int, token: str
-) -> tuple[list[str], list[Release]]:
+) -> tuple[ReleasedNames, list[Release]]:
     """Read all releases, page by page: a collector limits how many it returns at once."""
     from ldpstream.device.transport import HttpTransport
     from ldpstream.protocol.messages import releases_path
@@ -89,16 +91,22 @@ def _from_collector(
     with closing(HttpTransport()) as transport:
         path = releases_path(quote(stream, safe=""))
         first = f"{path}?since={since}&limit=1&format=json"
-        labels: list[str] = _ask(transport, url, first, token)["labels"]
-        most = max(PAGE_NUMBERS // len(labels), 1)
+        most = max(PAGE_NUMBERS // _names(_ask(transport, url, first, token)).most, 1)
         rows: list[Release] = []
         while True:
             page = f"{path}?since={since}&limit={most}&format=json"
-            answer = _ask(transport, url, page, token)["releases"]
-            if not answer:
-                return labels, rows
-            rows += map(_release, answer)
+            told = _ask(transport, url, page, token)
+            if not told["releases"]:
+                return _names(told), rows
+            rows += map(_release, told["releases"])
             since = rows[-1].t + 1
+
+
+def _names(told: dict[str, Any]) -> ReleasedNames:
+    """Return the names of the figures: a stream whose terms never changed has one list of them."""
+    from ldpstream.collector.store.names import ReleasedNames
+
+    return ReleasedNames(tuple(map(tuple, told.get("labels_of_versions", [told["labels"]]))))
 
 
 def _ask(transport: Any, url: str, path: str, token: str) -> Any:
@@ -120,6 +128,6 @@ def _ask(transport: Any, url: str, path: str, token: str) -> Any:
 def _release(answer: dict[str, Any]) -> Release:
     from ldpstream.collector.store.contract import Release
 
-    content = {name: answer[name] for name in ("t", "values", "variance", "low", "high", "fresh")}
     known = {name: answer[name] for name in ("t", "at_ms", "asked", "received", "missed")}
-    return Release(content=content, **known)
+    parts = ("t", "values", "variance", "low", "high", "fresh", "terms_version")
+    return Release(content={name: answer[name] for name in parts if name in answer}, **known)

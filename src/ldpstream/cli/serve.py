@@ -11,12 +11,20 @@ import typer
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ldpstream.collector.config import Config
+    from ldpstream.collector.rounds.against import Comparison
     from ldpstream.collector.service.service import StreamService
 
 
 def command(
     file: Annotated[Path, typer.Argument(help="configuration file, TOML (docs/collector.md)")],
     check: Annotated[bool, typer.Option("--check", help="check the file and exit")] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(help="with --check: also compare the file with this store, changing nothing"),
+    ] = None,
     log: Annotated[
         str, typer.Option(help="log level on standard error: debug, info, warning or error")
     ] = "warning",
@@ -28,6 +36,11 @@ def command(
     from ldpstream.collector.config import load
 
     config = load(file)
+    if against is not None:
+        if not check:
+            expected = "--check beside it"
+            raise Mistake(Problem.OPTION, option="--against", given=against, expected=expected)
+        raise typer.Exit(_compare(config, file, against, as_json=as_json))
     if check:
         names = [stream.name for stream in config.streams]
         if as_json:
@@ -62,6 +75,57 @@ def command(
     serve(service, listening, ready)
     if not as_json:
         print("stopped", flush=True)
+
+
+def _compare(config: Config, file: Path, store: str, *, as_json: bool) -> int:
+    """Say what a file changes of a store, and whether it would be served: 0, else 2."""
+    from ldpstream.collector.rounds.against import ALWAYS_FREE, compare
+    from ldpstream.collector.service.opening import open_archive
+    from ldpstream.machine_clock import SystemClock
+
+    with open_archive(store) as archive:
+        now_ms = SystemClock().wall_ms()
+        found = [compare(stream, archive, now_ms) for stream in config.streams]
+        unserved = sorted(archive.terms().keys() - {stream.name for stream in config.streams})
+    if as_json:
+        streams = [one.to_json() for one in found]
+        told = {"file": str(file), "store": store, "streams": streams, "unserved": unserved}
+        print(json.dumps(told | {"served": all(one.refusal is None for one in found)}))
+    else:
+        print("\n".join(line for one in found for line in _told(one)))
+        for name in unserved:
+            print(f"{name}: in the store, and not in the file: nobody will serve it")
+        print(f"always free: {ALWAYS_FREE}")
+    return 2 if any(one.refusal for one in found) else 0
+
+
+def _told(one: Comparison) -> Iterator[str]:
+    """Yield the lines about one stream."""
+    name, source = one.config.name, one.config.source
+    if one.latest is None:
+        yield f"{name}: not in the store: it will be begun"
+        return
+    changed = "" if one.differences or one.refusal else ", nothing changes"
+    yield f"{name}: version {one.latest.version} in the store{changed}"
+    for change in one.differences:
+        what = {
+            "free": "free" + (f" ({change.why})" if change.why else ""),
+            "successor": "needs a successor",
+            "impossible": f"cannot be: {change.why}",
+        }[change.verdict]
+        place = f"{source.file}, line {source.line(change.key)}"
+        yield f"  {place}: {change.key} = {change.stored} -> {change.given}: {what}"
+    yield from (f"  {remark}" for remark in one.remarks)
+    if one.successor is not None and (succeeds := one.successor.succeeds) is not None:
+        yield (
+            f"  version {succeeds.version} would be in force from about t={succeeds.from_t}, and"
+            f" reports under version {one.latest.version} counted until t={succeeds.until_t}"
+        )
+    if one.refusal is not None:
+        yield f"  refused: {one.refusal}"
+    if one.to_write is not None:
+        yield "  to go on under the same name, write below the keys of this stream:"
+        yield from (f"    {line}" for line in one.to_write.splitlines())
 
 
 def _in_words(stream: StreamService) -> str:

@@ -5,7 +5,9 @@ import { test } from "node:test";
 
 import { releasesBetween } from "../../../src/ldpstream/collector/page/app/api.js";
 import { eventParser } from "../../../src/ldpstream/collector/page/app/feed.js";
-import { History, thinned, topLabels } from "../../../src/ldpstream/collector/page/app/history.js";
+import { Columns } from "../../../src/ldpstream/collector/page/app/columns.js";
+import { History, historyOf, thinned, topLabels } from "../../../src/ldpstream/collector/page/app/history.js";
+import { changes, joined } from "../../../src/ldpstream/collector/page/app/versions.js";
 
 const release = (t, values = [0.5, 0.3, 0.2]) => ({
   t,
@@ -131,4 +133,66 @@ test("answers that end early are followed by others, until all is there", async 
   assert.deepEqual(await times(-5, 2), [1, 2]);
   assert.deepEqual(await times(19, 30), [19, 20]);
   assert.deepEqual(await times(-5, 0), []);
+});
+
+const VERSIONS = [
+  { version: 1, from_t: 1, labels: ["a", "b", "c"], called: null, levels: [level("standard", 1, 20)] },
+  {
+    version: 2,
+    from_t: 3,
+    labels: ["c", "ab", "new"],
+    called: ["ab", "ab", "c"],
+    levels: [level("standard", 0.5, 20), level("careful", 0.25, 40)],
+  },
+];
+
+function level(name, epsilon, window) {
+  return { name, epsilon_nano: epsilon * 1e9, window, oracle: "grr" };
+}
+
+test("versions of terms are joined by the names of labels", () => {
+  const labels = joined(VERSIONS);
+  assert.deepEqual(labels, ["c", "ab", "new", "a", "b"]);
+  const history = historyOf({ labels, versions: VERSIONS });
+  const later = { ...release(3, [0.6, 0.3, 0.1]), terms_version: 2 };
+  assert.equal(history.add([...releases(1, 2), later]), 3);
+  const [first, , last] = history.rows.map(({ data }) => [...data.slice(0, 5)]);
+  assert.deepEqual(last.map((value) => Math.round(10 * value)), [6, 3, 1, NaN, NaN]);
+  assert.deepEqual(first.map(Number.isNaN), [false, true, true, false, false]);
+  assert.ok(!history.knows({ ...release(4, [1, 0, 0]), terms_version: 3 }));
+  assert.deepEqual(topLabels(history.rows, 5, 1), [0]);
+});
+
+test("what changed is told in words", () => {
+  const [change] = changes(VERSIONS);
+  assert.equal(change.t, 3);
+  assert.equal(
+    change.words,
+    "a and b became ab; new: new; ε of standard from 1 to 0.5; a new level, careful",
+  );
+  const [first] = VERSIONS;
+  const merged = { ...first, version: 2, labels: ["a", "c"], called: ["a", "a", "c"] };
+  assert.equal(changes([first, merged])[0].words, "b joined a");
+  assert.equal(changes([first, { ...first, version: 2 }])[0].words, "details that no figure shows");
+});
+
+test("a label that a version does not have leaves a gap, thinned or not", () => {
+  const history = historyOf({ labels: joined(VERSIONS), versions: VERSIONS });
+  const later = Array.from({ length: 100 }, (_, at) => ({
+    ...release(101 + at, [0.6, 0.3, 0.1]),
+    terms_version: 2,
+  }));
+  history.add([...releases(1, 100), ...later]);
+  for (const most of [1000, 20]) {
+    const { x, curves } = thinned(history.rows, [2, 3], most);
+    x.forEach((t, at) => {
+      if (Math.abs(t - 100) < 30) return; // buckets on the border have both
+      assert.equal(Number.isNaN(curves[0][at]), t <= 100);
+      assert.equal(Number.isNaN(curves[1][at]), t > 100);
+    });
+  }
+  const { columns } = new Columns(5).of(history.rows, 11);
+  const means = [columns[1], columns.at(-2)].map((column) => [...(column?.means ?? [])]);
+  assert.deepEqual(means[0].map(Number.isNaN), [false, true, true, false, false]);
+  assert.deepEqual(means[1].map(Number.isNaN), [false, false, false, true, true]);
 });

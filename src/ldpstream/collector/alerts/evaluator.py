@@ -22,6 +22,7 @@ from ldpstream.collector.alerts.message import Change, message
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.state import Alert, State
 from ldpstream.collector.store.contract import Release, Store
+from ldpstream.collector.store.names import StoredNames
 
 NOTE = "alerts"
 HISTORY_NOTE = "alert-history"
@@ -53,6 +54,7 @@ class AlertEvaluator:
         self._page = page
         """Releases that are evaluated at once."""
         self._external_url = external_url
+        self._names = StoredNames(store, stream)
         self._news = news
         """Called when there is something new to show."""
         self._lock = threading.Lock()
@@ -139,27 +141,32 @@ class AlertEvaluator:
         self.last_t = release.t
         if release.missed:  # nothing was heard, so nothing has changed
             return []
-        self.latest = Evidence(release)
+        self.latest = evidence = self._evidence(release)
         self._now_ms = max(self._now_ms, release.at_ms)
         changes = []
         for rule in self.rules:
             before = self.alerts[rule.fingerprint]
             after = before.after(
-                rule.holds(self.latest),
+                rule.holds(evidence),
                 self._now_ms,
                 hold_ms=rule.hold_ms,
                 keep_firing_ms=rule.keep_firing_ms,
             )
             self.alerts[rule.fingerprint] = after
             if after.state is not before.state and after.state in (State.FIRING, State.RESOLVED):
-                changes.append(Change(rule, after, release))
+                changes.append(Change(rule, after, evidence))
         return changes
 
     def _ended(self, rule: Rule) -> Change | None:
         """The resolution of the alert of a removed rule, or None if it was not firing."""
         after = self.alerts[rule.fingerprint].ended(self._now_ms)
         last = self._store.releases(self.stream, self.last_t, 1)
-        return Change(rule, after, last[0]) if after.state is State.RESOLVED and last else None
+        if after.state is not State.RESOLVED or not last:
+            return None
+        return Change(rule, after, self._evidence(last[0]))
+
+    def _evidence(self, release: Release) -> Evidence:
+        return Evidence(release, self._names.at(release))
 
     def _recorded(self, changes: list[Change]) -> list[Change]:
         """Store changes for the webhook and the page; return them."""
@@ -216,4 +223,5 @@ class AlertEvaluator:
             if name in self.alerts:
                 self.alerts[name] = Alert.from_json(alert)
         last = self._store.releases(self.stream, self.last_t, 1)
-        self.latest = Evidence(last[0]) if last and last[0].t == self.last_t else None
+        known = last and last[0].t == self.last_t
+        self.latest = self._evidence(last[0]) if known else None

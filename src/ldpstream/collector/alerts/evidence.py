@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,10 +14,28 @@ from ldpstream.refine.sureness import Belief
 
 
 @dataclass(frozen=True)
+class Figure:
+    """What a release says of one label."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Evidence:
-    """A release, as all rules of its stream look at it."""
+    """A release, as all rules of its stream look at it: by the names of its labels.
+
+    Terms may change, and with them the labels and their order. A release has its own.
+    """
 
     release: Release
+    names: Sequence[str]
+    """The names of its figures, in order."""
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
 
     @cached_property
     def _belief(self) -> Belief:
@@ -24,14 +43,14 @@ class Evidence:
         parts = (np.array(content[part], np.float64) for part in ("values", "low", "high"))
         return Belief.of(*parts)
 
-    def value(self, place: int) -> float:
-        return float(self.release.content["values"][place])
+    def figure(self, label: str) -> Figure | None:
+        """Return the figure of a label; None if the release has no such label."""
+        place, content = self._places.get(label), self.release.content
+        if place is None:
+            return None
+        return Figure(*(float(content[part][place]) for part in ("values", "low", "high")))
 
-    def interval(self, place: int) -> tuple[float, float]:
-        content = self.release.content
-        return float(content["low"][place]), float(content["high"][place])
-
-    def probability_above(self, place: int, threshold: float) -> float:
+    def probability_above(self, label: str, threshold: float) -> float:
         """The probability that the truth is above the threshold, with a normal error."""
-        errors = float(self._belief.above(threshold)[place])
+        errors = float(self._belief.above(threshold)[self._places[label]])
         return math.erfc(-errors / math.sqrt(2)) / 2

@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from ldpstream.collector.alerts.evidence import Evidence
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.state import Alert, State
-from ldpstream.collector.store.contract import Release
 
 NEVER = "0001-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True)
 class Change:
-    """An alert that began to fire, or was resolved, and the release that did it."""
+    """An alert that began to fire, or was resolved, and what the release said that did it."""
 
     rule: Rule
     alert: Alert
-    release: Release
+    evidence: Evidence
 
     def to_json(self) -> dict[str, Any]:
         """The change, for the timeline of the page."""
         return {
-            "t": self.release.t,
-            "at_ms": self.release.at_ms,
+            "t": self.evidence.release.t,
+            "at_ms": self.evidence.release.at_ms,
             "id": self.rule.fingerprint,
             "name": self.rule.name,
             "label": self.rule.label,
@@ -53,21 +53,29 @@ def message(stream: str, changes: Sequence[Change], external_url: str) -> dict[s
 
 
 def _alert(change: Change, external_url: str) -> dict[str, Any]:
-    rule, alert, content = change.rule, change.alert, change.release.content
-    value, low, high = (content[part][rule.place] for part in ("values", "low", "high"))
+    rule, alert = change.rule, change.alert
     return {
         "status": "firing" if alert.state is State.FIRING else "resolved",
         "labels": rule.labels,
         "annotations": {
             "summary": f"{rule.condition} ({rule.on}) in stream {rule.stream}",
-            "description": f"{rule.label} is {value:.4g}, {low:.4g} to {high:.4g},"
-            f" at t={change.release.t}",
+            "description": _description(rule.label, change.evidence),
         },
         "startsAt": moment(alert.fired_ms),
         "endsAt": moment(alert.resolved_ms),
         "generatorURL": f"{external_url}/#/streams/{rule.stream}" if external_url else "",
         "fingerprint": rule.fingerprint,
     }
+
+
+def _description(label: str, evidence: Evidence) -> str:
+    figure = evidence.figure(label)
+    if figure is None:
+        return f"{label} is no label of this stream any more, at t={evidence.release.t}"
+    return (
+        f"{label} is {figure.value:.4g}, {figure.low:.4g} to {figure.high:.4g},"
+        f" at t={evidence.release.t}"
+    )
 
 
 def _common(tables: list[dict[str, str]]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.store.contract import Store
@@ -22,6 +22,12 @@ Rules = dict[str, Rule]
 """By fingerprint."""
 
 
+class ReadRule(Protocol):
+    """Reads a rule with the keys of the configuration."""
+
+    def __call__(self, given: dict[str, Any], *, kept: bool = False) -> Rule: ...
+
+
 class RuleBook:
     """The rules of one stream; `changed` is called with all of them after each change."""
 
@@ -30,12 +36,13 @@ class RuleBook:
         stream: str,
         fixed: tuple[Rule, ...],
         store: Store,
-        read: Callable[[dict[str, Any]], Rule],
+        read: ReadRule,
     ) -> None:
         self._stream = stream
         self._store = store
         self._read = read
-        """Reads a rule that the API was given, or refuses it."""
+        """Reads a rule that the API is given, or refuses it; one that is kept may be about a label
+        that is gone: it waits, and never fires."""
         self._lock = threading.Lock()
         self.changed: Callable[[tuple[Rule, ...]], None] = lambda rules: None
         self._fixed = {rule.fingerprint: rule for rule in fixed}
@@ -46,7 +53,7 @@ class RuleBook:
 
     def _rules_of(self, note: dict[str, Any] | None) -> Rules:
         """The rules that the API was given, without those that the file has by now."""
-        added = [self._read(given) for given in (note or {"rules": []})["rules"]]
+        added = [self._read(given, kept=True) for given in (note or {"rules": []})["rules"]]
         return {one.fingerprint: one for one in added if one.fingerprint not in self._fixed}
 
     def refresh(self) -> None:

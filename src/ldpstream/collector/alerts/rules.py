@@ -26,8 +26,6 @@ class Rule:
     name: str
     stream: str
     label: str
-    place: int
-    """The index of the label in the domain."""
     above: bool
     threshold: float
     on: On = On.ESTIMATE
@@ -37,14 +35,17 @@ class Rule:
     keep_firing_ms: int = 0
 
     def holds(self, evidence: Evidence) -> bool:
+        """Return whether its condition holds: never for a label that the release does not have."""
+        figure = evidence.figure(self.label)
+        if figure is None:
+            return False
         if self.on is On.INTERVAL:
             return self.sure(evidence) >= self.probability
-        value = evidence.value(self.place)
-        return value > self.threshold if self.above else value < self.threshold
+        return figure.value > self.threshold if self.above else figure.value < self.threshold
 
     def sure(self, evidence: Evidence) -> float:
-        """The probability that the truth is beyond the threshold."""
-        above = evidence.probability_above(self.place, self.threshold)
+        """The probability that the truth is beyond the threshold, of a label of the release."""
+        above = evidence.probability_above(self.label, self.threshold)
         return above if self.above else 1 - above
 
     def to_json(self) -> dict[str, Any]:
@@ -68,7 +69,7 @@ class Rule:
     def fingerprint(self) -> str:
         """The fingerprint that Alertmanager computes: FNV-1a over the sorted labels.
 
-        >>> Rule("a", "s", "x", 0, True, 0.5).fingerprint
+        >>> Rule("a", "s", "x", True, 0.5).fingerprint
         'a6561eefc7109978'
         """
         total = 14695981039346656037

@@ -140,7 +140,7 @@ def shown(evaluator: AlertEvaluator, changes: int) -> dict[str, Any]:
 
 def _shown(evaluator: AlertEvaluator, rule: Rule, alert: Alert) -> dict[str, Any]:
     latest = evaluator.latest
-    low, high = (None, None) if latest is None else latest.interval(rule.place)
+    figure = None if latest is None else latest.figure(rule.label)
     return {
         "id": rule.fingerprint,
         "name": rule.name,
@@ -148,8 +148,8 @@ def _shown(evaluator: AlertEvaluator, rule: Rule, alert: Alert) -> dict[str, Any
         "rule": rule.to_json(),
         "since_ms": alert.since_ms,
         **alert.to_json(),
-        "value": None if latest is None else latest.value(rule.place),
-        "low": low,
-        "high": high,
-        "probability": None if latest is None else rule.sure(latest),
+        "value": figure and figure.value,
+        "low": figure and figure.low,
+        "high": figure and figure.high,
+        "probability": rule.sure(latest) if latest is not None and figure is not None else None,
     }

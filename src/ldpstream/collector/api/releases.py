@@ -53,11 +53,11 @@ def releases(service: Service) -> APIRouter:
         """
         found = readable_stream(request, stream)
         kind = _format(format, request.headers.get("accept", ""))
-        labels = found.config.labels
-        most = at_once(len(labels), min(limit, service.config.limits.releases))
+        most = at_once(found.most_labels, min(limit, service.config.limits.releases))
 
         def read() -> bytes:
-            return write(kind, stream, labels, service.store.releases(stream, since, most))
+            rows = service.store.releases(stream, since, most)
+            return write(kind, stream, found.names.of(rows), rows)
 
         body = await pool.run(sender_of(request.scope), read)
         return Response(body, media_type=MEDIA_TYPES[kind])
@@ -94,7 +94,7 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     """Releases, each with its id; and all alerts, whenever there is something new about them."""
     hub, evaluator = stream.hub, service.evaluators[stream.config.name]
-    page = at_once(len(stream.config.labels), FEED_PAGE)
+    page = at_once(stream.most_labels, FEED_PAGE)
 
     def read(since: int) -> list[tuple[int, bytes]]:
         return [_event(row) for row in service.store.releases(stream.config.name, since, page)]

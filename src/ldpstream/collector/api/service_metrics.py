@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -26,6 +25,11 @@ _GAUGES = {
     "last_timestamp": "The last timestamp released.",
     "seconds_since_release": "Since the last release.",
     "devices_heard": "At least how many distinct devices reported in the last window.",
+    "earlier_keys_good": "1 while keys of the earlier master secret are good.",
+    "master_unknown": "1 while the store has a master secret that this collector does not have.",
+    "denied_devices": "Devices on the stream's deny list.",
+    "reports_with_earlier_keys": "Reports since the last window began with a key of the earlier "
+    "master secret; with slots each is another device.",
     "suspect_rounds": "Rounds of the last release that do not look like honest devices' work.",
 }
 _FREQUENCIES = {
@@ -48,6 +52,7 @@ class ServiceState(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._gauges()
         yield self._reports()
+        yield self._keys_renewed()
         yield self._alerts()
         yield from self._frequencies()
 
@@ -85,6 +90,12 @@ class ServiceState(Collector):
             "clock_ahead_seconds": 0 if doubt is None else doubt.ahead_ms / 1000,
             "long_polls_waiting": stream.hub.waiting,
             "last_timestamp": stream.hub.last_t,
+            "earlier_keys_good": self._service.ring.masters.valid,
+            "master_unknown": self._service.ring.is_behind,
+            "denied_devices": len(stream.intake.denied()),
+            "reports_with_earlier_keys": stream.intake.earlier_since(
+                stream.hub.last_t - terms.window
+            ),
         }
         latest = stream.hub.latest
         if latest is not None:
@@ -113,6 +124,14 @@ class ServiceState(Collector):
                 family.add_metric((name, "refused", problem.code), number)
         return family
 
+    def _keys_renewed(self) -> Metric:
+        family = CounterMetricFamily(
+            "ldpstream_keys_renewed", "Device keys that were renewed.", labels=("stream",)
+        )
+        for name, stream in self._service.streams.items():
+            family.add_metric((name,), stream.renewed)
+        return family
+
     def _alerts(self) -> Metric:
         family = GaugeMetricFamily(
             "ldpstream_alerts", "Alerts in each state.", labels=("stream", "state")
@@ -130,28 +149,28 @@ class ServiceState(Collector):
         }
         for name, stream in self._service.streams.items():
             latest = stream.hub.latest
-            for place in () if latest is None else self._places(stream.config, latest):
+            if latest is None:
+                continue
+            names = stream.names.at(latest)
+            for place in self._places(stream.config, names, latest):
                 for key, (part, _) in _FREQUENCIES.items():
-                    content: dict[str, Any] = latest.content if latest else {}
-                    families[key].add_metric(
-                        (name, stream.config.labels[place]), content[part][place]
-                    )
+                    families[key].add_metric((name, names[place]), latest.content[part][place])
         yield from families.values()
 
-    def _places(self, config: StreamConfig, latest: Release) -> list[int]:
+    def _places(self, config: StreamConfig, names: Sequence[str], latest: Release) -> list[int]:
         """Return the places of the labels to show, which are looked for once for each release."""
         known = self._shown.get(config.name)
         if known is None or known[0] is not latest:
-            places = shown(config, latest, self._service.config.limits.metric_labels)
+            places = shown(config, names, latest, self._service.config.limits.metric_labels)
             known = self._shown[config.name] = latest, places
         return known[1]
 
 
-def shown(config: StreamConfig, release: Release, most: int) -> list[int]:
+def shown(config: StreamConfig, names: Sequence[str], release: Release, most: int) -> list[int]:
     """Places of the labels that get series: those with a threshold, then the largest."""
     values = release.content["values"]
 
     def order(place: int) -> tuple[bool, float, int]:
-        return config.labels[place] not in config.thresholds, -values[place], place
+        return names[place] not in config.thresholds, -values[place], place
 
     return sorted(range(len(values)), key=order)[:most]

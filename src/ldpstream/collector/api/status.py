@@ -100,6 +100,8 @@ def _version(stream: StreamService, terms: Terms) -> dict[str, Any]:
         "pin": terms.pin,
         "from_t": 1 if terms.succeeds is None else terms.succeeds.from_t,
         "until_t": stream.history.last_t(terms),
+        "labels": terms.names,
+        "called": None if terms.succeeds is None else terms.succeeds.labels,
         "levels": [
             {
                 "name": one.level or STANDARD,

@@ -63,7 +63,6 @@ def _rule(table: Table, stream: str, labels: list[str]) -> Rule:
         name=name,
         stream=stream,
         label=label,
-        place=labels.index(label),
         above=above,
         threshold=threshold,
         on=on,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
 from ldpstream.collector.config.levels import LevelConfig, read_levels
+from ldpstream.collector.config.places import line_of
 from ldpstream.collector.config.successor import SuccessorConfig, read_successor
 from ldpstream.collector.config.table import Table
 from ldpstream.domain import Domain
@@ -43,6 +45,24 @@ class Suspicion:
     discard: bool = False
     """Whether a suspect round counts as if nobody had answered. Fake devices can then silence
     rounds, instead of distorting them."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a stream stands in its file."""
+
+    file: Path = Path()
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """The line of each key, and of the table itself under the empty name."""
+
+    @classmethod
+    def of(cls, table: Table) -> Source:
+        lines = {key: line_of(table.text_of_file, (*table.place, key)) for key in table}
+        return cls(table.file, {"": line_of(table.text_of_file, table.place)} | lines)
+
+    def line(self, key: str) -> int:
+        """Return the line of a key; that of the table if it is not given."""
+        return self.lines.get(key, self.lines.get("", 1))
 
 
 @dataclass(frozen=True)
@@ -82,6 +102,7 @@ class StreamConfig:
     """The levels of privacy that a person may choose in place of this epsilon and window."""
     successor: SuccessorConfig | None = None
     """How these terms follow those that the store has, if they differ."""
+    source: Source = field(default_factory=Source, compare=False)
 
     @property
     def slot_deadline_ms(self) -> int | None:
@@ -95,9 +116,13 @@ class StreamConfig:
         """The names of what is released, in order."""
         return names_of(self.values)
 
-    def alert_rule(self, given: dict[str, Any]) -> Rule:
-        """Read a rule that the API was given, with the keys of the file."""
-        return read_request(given, self.name, list(self.labels))
+    def alert_rule(self, given: dict[str, Any], *, kept: bool = False) -> Rule:
+        """Read a rule that the API is given, with the keys of the file.
+
+        One that is kept from before may be about a label that is gone.
+        """
+        gone = [str(given["label"])] if kept else []
+        return read_request(given, self.name, [*self.labels, *gone])
 
     @property
     def query(self) -> Query:
@@ -152,6 +177,7 @@ def read_stream(table: Table) -> StreamConfig:
         other=_other(table, values),
         allowed_origins=_origins(table),
         selection_given="selection" in table,
+        source=Source.of(table),
     )
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
     selection = _selection(table, mechanism)
@@ -163,7 +189,7 @@ def read_stream(table: Table) -> StreamConfig:
     )
     for level, given in zip(stream.levels, table.tables("level"), strict=True):
         longest = replace(stream.settings, window=level.window)
-        given.attempt("window", lambda at=longest: build(mechanism, at))
+        given.attempt("window", partial(build, mechanism, longest))
     return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
 
 

@@ -2,6 +2,10 @@
 
 JSON, NDJSON and CSV have a row for each timestamp. Arrow and Parquet have a row for each timestamp
 and label, so that their columns do not depend on the labels. All have variance, interval and flags.
+
+If the terms of a stream have changed, a label is known by its name: CSV has a column for each label
+of any version, which is empty where a release has no such label; JSON has the labels of each
+version, and releases say which is theirs.
 """
 
 from __future__ import annotations
@@ -9,10 +13,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.names import ReleasedNames
 from ldpstream.extras import need
 
 if TYPE_CHECKING:
@@ -25,69 +30,94 @@ MEDIA_TYPES = {
     "arrow": "application/vnd.apache.arrow.file",
     "parquet": "application/vnd.apache.parquet",
 }
-FACTS = ("t", "at_ms", "fresh", "missed", "asked", "received")
+FACTS = ("t", "at_ms", "fresh", "missed", "asked", "received", "terms_version")
 PARTS = ("variance", "low", "high")
 
 
-def write(kind: str, stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
+def write(kind: str, stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
     """Return releases in a format of `MEDIA_TYPES`."""
-    return _WRITERS[kind](stream, labels, rows)
+    return _WRITERS[kind](stream, names, rows)
 
 
-def _json(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
-    head = json.dumps({"stream": stream, "labels": list(labels)})
+def _json(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
+    told: dict[str, object] = {"stream": stream, "labels": names.latest}
+    if len(names.versions) > 1:
+        told["labels_of_versions"] = names.versions
+    head = json.dumps(told)
     # Row by row: one call for all would keep other threads waiting until it is done.
     return f'{head[:-1]}, "releases": [{",".join(row.line for row in rows)}]}}'.encode()
 
 
-def _ndjson(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
+def _ndjson(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
     return "".join(row.line + "\n" for row in rows).encode()
 
 
-def _csv(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
+def _csv(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*FACTS, *labels, *(f"{part}:{name}" for part in PARTS for name in labels)])
+    joined = names.joined
+    writer.writerow([*FACTS, *joined, *(f"{part}:{name}" for part in PARTS for name in joined)])
     for row in rows:
-        content = row.to_json()
-        numbers = (number for part in ("values", *PARTS) for number in content[part])
+        content = _content(row)
+        numbers = (
+            number
+            for part in ("values", *PARTS)
+            for number in _by_name(names.at(row), content[part], joined)
+        )
         writer.writerow([*(content[fact] for fact in FACTS), *numbers])
     return text.getvalue().encode()
 
 
-def _arrow(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
+def _content(row: Release) -> dict[str, Any]:
+    return {"terms_version": row.terms_version} | row.to_json()
+
+
+def _by_name(
+    names: Sequence[str], numbers: Sequence[float], wanted: Sequence[str]
+) -> Iterable[float | None]:
+    """Return numbers in the order of the wanted names; None where there is none of that name."""
+    if names == wanted:
+        return numbers
+    known = dict(zip(names, numbers, strict=True))
+    return [known.get(name) for name in wanted]
+
+
+def _arrow(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
     need("Arrow", "data")
     file = io.BytesIO()
-    _table(labels, rows).write_ipc(file)
+    _table(names, rows).write_ipc(file)
     return file.getvalue()
 
 
-def _parquet(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
+def _parquet(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
     need("Parquet", "data")
     file = io.BytesIO()
-    _table(labels, rows).write_parquet(file)
+    _table(names, rows).write_parquet(file)
     return file.getvalue()
 
 
-def _table(labels: Sequence[str], rows: Sequence[Release]) -> pl.DataFrame:
+def _table(names: ReleasedNames, rows: Sequence[Release]) -> pl.DataFrame:
     import polars as pl
 
-    contents = [row.to_json() for row in rows]
+    contents = [(_content(row), names.at(row)) for row in rows]
     kinds = {"fresh": pl.Boolean(), "missed": pl.Boolean()}
     columns = [
         pl.Series(
-            name, [one[name] for one in contents for _ in labels], kinds.get(name, pl.Int64())
+            fact,
+            [one[fact] for one, labels in contents for _ in labels],
+            kinds.get(fact, pl.Int64()),
         )
-        for name in FACTS
+        for fact in FACTS
     ]
-    columns.append(pl.Series("label", list(labels) * len(rows), pl.String()))
+    labels = [label for _, labels in contents for label in labels]
+    columns.append(pl.Series("label", labels, pl.String()))
     for name, part in (("value", "values"), *((part, part) for part in PARTS)):
-        numbers = [number for one in contents for number in one[part]]
+        numbers = [number for one, _ in contents for number in one[part]]
         columns.append(pl.Series(name, numbers, pl.Float64()))
     return pl.DataFrame(columns)
 
 
-_WRITERS: dict[str, Callable[[str, Sequence[str], Sequence[Release]], bytes]] = {
+_WRITERS: dict[str, Callable[[str, ReleasedNames, Sequence[Release]], bytes]] = {
     "json": _json,
     "csv": _csv,
     "ndjson": _ndjson,

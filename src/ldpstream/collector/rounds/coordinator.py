@@ -15,6 +15,7 @@ round of its own, all of which open and close together, and their counts become 
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -46,6 +47,7 @@ from ldpstream.mechanisms.messages import Release as Released
 from ldpstream.oracles.collector_half import Support
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.slots import round_name
+from ldpstream.protocol.strata import STANDARD
 from ldpstream.protocol.terms import Terms
 from ldpstream.refine.relabelling import Relabelling
 
@@ -55,6 +57,8 @@ MOMENTARY = frozenset({"suspect", "devices"})
 """What is said of one timestamp only, and not repeated for those that were missed after it."""
 COUNTING_MS = 50
 """How often an engine is asked whether it has counted a round."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -87,7 +91,9 @@ class Coordinator:
         """The terms that the mechanism is at: those of the last release."""
         self._mechanism = mechanism_of(self.config, self.terms)
         if stored.mechanism is not None:
-            self._mechanism.restore(stored.mechanism)
+            # Mechanism and population are the file's, and may have changed since.
+            for part in self._mechanism.adopt(stored.mechanism):
+                _log.warning("begins anew: %s", part, extra={"stream": config.name})
         self._strata = StrataTally(self.config, stored.mechanism)
         self.last_t = stored.last_t
         groups = grouped(store.rounds(config.name, stored.last_t - self._longest_window))
@@ -296,8 +302,8 @@ class Coordinator:
         found: tuple[object, ...] = (stored.t, stored.purpose)
         expected: tuple[object, ...] = (now.t, ask.purpose)
         if not self._slots:  # with slots nobody was asked, and each level has its own epsilon
-            found += (stored.epsilon_nano, stored.users)
-            expected += (ask.epsilon.nano, ask.users)
+            found += (stored.epsilon_nano,)
+            expected += (ask.epsilon.nano,)
         if found != expected:
             raise Mistake(Problem.STATE_MISMATCH, found=found, expected=expected)
         return group
@@ -391,7 +397,9 @@ class Coordinator:
     def _release(self, now: _Timestamp, released: Released) -> None:
         shown = self.config.query.shown(released, self._mechanism.noise)
         suspect = self._suspects.among(now.rounds)
-        devices = {"heard": self._participation.at(now.t)} | self._whole_fleet()
+        devices = (
+            {"heard": self._participation.at(now.t)} | self._whole_fleet() | self._levels(now.t)
+        )
         release = Release(
             now.t,
             self._clock.now_ms(),
@@ -422,6 +430,14 @@ class Coordinator:
         if self.config.selection is Kind.ROSTER:
             return {"enrolled": self._store.enrolled(self.config.name)}
         return {"expected": self.config.population}
+
+    def _levels(self, t: int) -> dict[str, dict[str, int]]:
+        """How many devices were heard of each level of privacy, if there are several."""
+        if not self.terms.levels:
+            return {}
+        heard = self._participation.by_level(t)
+        names = (one.level for one in self.terms.strata)
+        return {"levels": {name or STANDARD: heard.get(name, 0) for name in names}}
 
     def _carry_over(self, t: int, now_ms: int) -> None:
         """Release the timestamps before t that the collector missed: nobody was asked in them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from ldpstream.collector.clock import Clock
@@ -10,6 +9,7 @@ from ldpstream.collector.config import Selection as Kind
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.rounds.changes import differences, levels_of
 from ldpstream.collector.rounds.selection import (
     Asked,
     OpenSelection,
@@ -17,7 +17,7 @@ from ldpstream.collector.rounds.selection import (
     Selection,
     SlotSelection,
 )
-from ldpstream.collector.rounds.succession import Difference, levels_of, make_successor
+from ldpstream.collector.rounds.succession import make_successor, urgent
 from ldpstream.collector.store.contract import NewRound, Store, Stream
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.mechanism import Mechanism
@@ -25,7 +25,6 @@ from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.strata import return_period
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.history import TermsHistory
-from ldpstream.protocol.strata import Level
 from ldpstream.protocol.terms import Terms
 
 
@@ -39,45 +38,22 @@ def terms_of(
     """
     stored = store.stream(config.name) or _created(config, store, clock)
     history = TermsHistory.read(stored.versions)
-    config = _without_slots(config) if history.latest.selection is None else config
-    different = next(differences(config, history.latest), None)
-    if different is None:
+    config = settled(config, history.latest)
+    found = list(differences(config, history.latest))
+    if not found:
         return config, history, stored
     opened = [one.t for one in store.rounds(config.name, stored.last_t)]
     begun_t = max([stored.last_t, *opened])
-    successor = make_successor(config, history.latest, different, clock.now_ms(), begun_t)
+    successor = make_successor(config, history.latest, urgent(found), clock.now_ms(), begun_t)
     return config, _succeeded(config, store, successor), stored
 
 
-def differences(config: StreamConfig, terms: Terms) -> Iterator[Difference]:
-    """Yield what the configuration says otherwise than the terms do."""
-    for name in ("values", "epsilon", "window", "interval_ms", "start_ms", "oracle"):
-        if (given := getattr(config, name)) is not None and given != getattr(terms, name):
-            yield Difference(name, getattr(terms, name), given)
-    if terms.other != config.other:
-        yield Difference("other", _said(terms.other), _said(config.other))
-    if terms.selection is None:
-        return
-    if terms.selection != config.selection:
-        yield Difference("selection", terms.selection, config.selection)
-    if terms.deadline_ms != config.slot_deadline_ms:
-        yield Difference("deadline_ms", terms.deadline_ms, config.slot_deadline_ms)
-    if (given := levels_of(config, terms)) != terms.levels:
-        yield Difference("levels", _listed(terms.levels), _listed(given))
+def settled(config: StreamConfig, latest: Terms) -> StreamConfig:
+    """Return the configuration with what the stored terms decide about it.
 
-
-def _said(label: str | None) -> str:
-    return "nothing" if label is None else repr(label)
-
-
-def _listed(levels: tuple[Level, ...]) -> str:
-    told = (f"{one.name} {one.epsilon} in {one.window} by {one.oracle}" for one in levels)
-    return ", ".join(told) or "nothing"
-
-
-def _without_slots(config: StreamConfig) -> StreamConfig:
-    """A stream that release 0.1.0 began: its terms leave the selection to the configuration."""
-    if config.selection is not Kind.SLOTS:
+    Terms that release 0.1.0 began leave the selection to the configuration, and have no slots.
+    """
+    if latest.selection is not None or config.selection is not Kind.SLOTS:
         return config
     if config.selection_given:
         raise Mistake(Problem.SLOTS_TOO_LATE, stream=config.name)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ldpstream.collector.store.contract import NewRound
-from ldpstream.protocol.strata import ask_name
+from ldpstream.protocol.strata import ask_name, stratum_in
 
 
 @dataclass(frozen=True)
 class _Heard:
     asked: str
     """The name of the ask: a device answers it in one stratum only."""
+    level: str
     t: int
     window: int
     reports: int
@@ -35,15 +36,27 @@ class Participation:
     def add(self, asked: NewRound, reports: int, epsilon_nano: int, window: int) -> None:
         """Count the reports of a round; after a crash it may be counted again."""
         devices = Fraction(asked.epsilon_nano, epsilon_nano) * reports
-        heard = _Heard(ask_name(asked.name), asked.t, window, reports, devices)
+        _, level = stratum_in(asked.name) or (1, "")
+        heard = _Heard(ask_name(asked.name), level, asked.t, window, reports, devices)
         self._rounds[asked.name] = heard
 
     def at(self, t: int) -> int:
         """Return at least how many devices reported in the window that ends with t."""
-        self._rounds = {n: one for n, one in self._rounds.items() if one.t > t - one.window}
-        rounds = self._rounds.values()
+        rounds = self._window(t)
         by_ask: Counter[str] = Counter()
         for one in rounds:
             by_ask[one.asked] += one.reports
         spent = sum((one.devices for one in rounds), Fraction())
         return max(-(-spent.numerator // spent.denominator), *by_ask.values(), 0)
+
+    def by_level(self, t: int) -> dict[str, int]:
+        """Return the same for each level of privacy, of devices with slots: they report once."""
+        heard: Counter[str] = Counter()
+        for one in self._window(t):
+            heard[one.level] += one.reports
+        return dict(heard)
+
+    def _window(self, t: int) -> list[_Heard]:
+        """Forget what is too old at t, and return the rest."""
+        self._rounds = {n: one for n, one in self._rounds.items() if one.t > t - one.window}
+        return list(self._rounds.values())

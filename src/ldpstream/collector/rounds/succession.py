@@ -6,13 +6,14 @@ store has, and that its [stream.successor] section says how these follow those.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.config.successor import SuccessorConfig
+from ldpstream.collector.rounds.changes import Difference, Verdict, levels_of
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
-from ldpstream.protocol.strata import Level, Succession
+from ldpstream.protocol.strata import Succession
 from ldpstream.protocol.succession import objection
 from ldpstream.protocol.terms import Terms
 
@@ -21,29 +22,6 @@ NOTICE_MS = 60_000
 other collectors of a shared store to learn of them. A device that hears later goes over later."""
 OVERLAP_WINDOWS = 4
 """For so many windows, the longest of all levels, reports under earlier terms are counted."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """What the file says otherwise than the terms in the store do."""
-
-    name: str
-    stored: object
-    given: object
-
-
-def levels_of(config: StreamConfig, stored: Terms | None = None) -> tuple[Level, ...]:
-    """Return the levels that a file describes; an oracle that it does not name stays."""
-    known = {} if stored is None else {one.name: one.oracle for one in stored.levels}
-    return tuple(
-        Level(
-            one.name,
-            one.epsilon,
-            one.window,
-            one.oracle or known.get(one.name) or config.oracle_at(one),
-        )
-        for one in config.levels
-    )
 
 
 def make_successor(
@@ -56,17 +34,14 @@ def make_successor(
     a device could not go over to them.
     """
     section = config.successor
-    if section is None:
-        raise Mistake(Problem.TERMS_CHANGED, stream=config.name, **vars(different))
+    if section is None or different.verdict is Verdict.IMPOSSIBLE:
+        raise refusal(config, old, different)
     if section.version != old.version + 1:
         section.refuse(
-            f"version {old.version} of stream {config.name} is stored with {different.name} ="
+            f"version {old.version} of stream {config.name} is stored with {different.key} ="
             f" {different.stored}, and the file says {different.given}",
             f"restore the old value, or set version = {old.version + 1}",
         )
-    if old.selection is None:
-        what = f"stream {config.name} was begun by release 0.1.0: its terms can have no successor"
-        section.refuse(what, "restore the old values, or give the stream a new name")
     start_ms = now_ms + min(NOTICE_MS, old.window * old.interval_ms)
     from_t = max(old.timestamp_at(start_ms - 1) + 1, begun_t + 1, _first_t(old) + 1)
     new = Terms(
@@ -96,6 +71,31 @@ def make_successor(
             fix = "a successor never loosens a promise: see docs/collector.md, or use a new name"
             section.refuse(f"these terms cannot follow version {old.version}{at}: {why}", fix)
     return Terms.read(new.to_json())
+
+
+def urgent(found: Sequence[Difference]) -> Difference:
+    """Return the difference to speak of first: one that cannot be, if there is one."""
+    impossible = (one for one in found if one.verdict is Verdict.IMPOSSIBLE)
+    return next(impossible, found[0])
+
+
+def refusal(config: StreamConfig, old: Terms, different: Difference) -> Mistake:
+    """Return why a file cannot be served as it is, with its line, and what to do about it."""
+    if different.verdict is Verdict.IMPOSSIBLE:
+        why, fix = f": {different.why}", "give the stream a new name"
+    else:
+        why, fix = "", f"add [stream.successor] with version = {old.version + 1}"
+    return Mistake(
+        Problem.TERMS_CHANGED,
+        file=config.source.file,
+        line=config.source.line(different.key),
+        stream=config.name,
+        name=different.key,
+        stored=different.stored,
+        given=different.given,
+        why=why,
+        fix=fix,
+    )
 
 
 def _first_t(terms: Terms) -> int:

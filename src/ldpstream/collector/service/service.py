@@ -33,6 +33,7 @@ from ldpstream.collector.service.opening import open_store
 from ldpstream.collector.service.timekeeping import clock_of
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
+from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import Problem
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.notice import Notice
@@ -50,12 +51,24 @@ class StreamService:
     hub: NotificationHub
     intake: StreamIntake
     clock: Clock
+    names: StoredNames
+    """The names of what is released, by the terms of each release."""
     news_seconds: float
     """How long it may take until a round that another collector opened is known here."""
     refused: Counter[Problem] = field(default_factory=Counter)
     """Requests that were turned away as a whole."""
     renewed: int = 0
     """Keys that were renewed."""
+
+    def reports_with_earlier_keys(self, since_ms: int) -> int | None:
+        """How many reports of the last window came with a key of the earlier master secret.
+
+        None if they have been counted for less than a window, since that time.
+        """
+        last_t, window = self.hub.last_t, self.terms.window
+        if self.terms.start_of(last_t + 1 - window) < since_ms:
+            return None
+        return self.intake.earlier_since(last_t - window)
 
     @property
     def history(self) -> TermsHistory:
@@ -67,6 +80,11 @@ class StreamService:
         """The terms that are in force now."""
         history = self.history
         return history.at(history.first.timestamp_at(self.clock.now_ms()))
+
+    @property
+    def most_labels(self) -> int:
+        """The most figures that a release of any version has."""
+        return max(len(terms.names) for terms in self.history.versions)
 
     def notice(self, terms: Terms | None, *, renew: bool = False) -> Notice:
         """Return what a device under these terms is told in every answer; None: under any."""
@@ -108,6 +126,7 @@ class Service:
         """Build what serves the streams, from where the store has them."""
         config = self.config
         self.store.observer = self.meters.store_changed
+        self._began_ms = self.clock.now_ms()
         self.administration = Administration(self.store, self.secrets, self.clock)
         self.streams: dict[str, StreamService] = {}
         self.leases = LeaseKeeper(self.store, self._lease_seconds)
@@ -154,6 +173,16 @@ class Service:
         """The master secrets as they are now."""
         return self.administration.ring
 
+    def reports_with_earlier_keys(self) -> dict[str, int | None]:
+        """Reports of each stream's last window with a key of the earlier master secret.
+
+        None: it is not known yet, since the rotation or the last start is less than a window ago.
+        """
+        since = max(self._began_ms, self.ring.masters.issued_ms)
+        return {
+            name: stream.reports_with_earlier_keys(since) for name, stream in self.streams.items()
+        }
+
     def _driver(self, config: StreamConfig, listener: StreamListener) -> StreamDriver:
         """Build what drives a stream, from where the store has it."""
 
@@ -176,7 +205,8 @@ class Service:
             denied = partial(self.administration.denied, name)
             intake = StreamIntake(keys, role.selection, Counter(), denied)
             delay = 3 * POLL_MS / 1000 if self.store.shared else 0.0
-            self.streams[name] = StreamService(config, hub, intake, self.clock, delay)
+            names = StoredNames(self.store, name)
+            self.streams[name] = StreamService(config, hub, intake, self.clock, names, delay)
             recent = self.store.rounds(name, role.last_t - config.window)
             hub.remember(one.name for one in recent if one.state is not RoundState.OPEN)
             if latest:

@@ -26,7 +26,6 @@ from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import Chain, Checked, Progress, Row, ignore, stored_text
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
-from ldpstream.protocol.terms import Terms
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -102,6 +101,11 @@ class Release:
         if self.missed:
             return "missed"
         return "fresh" if self.content["fresh"] else "carried"
+
+    @property
+    def terms_version(self) -> int:
+        """The version of the terms that it was released under."""
+        return int(self.content.get("terms_version", 1))
 
     @cached_property
     def line(self) -> str:
@@ -368,6 +372,14 @@ class Archive(ABC):
         """The terms of all versions of a stream, the first ones first; none if it is unknown."""
 
     @abstractmethod
+    def stream(self, name: str) -> Stream | None:
+        """A stream as it is stored; None if it is unknown."""
+
+    @abstractmethod
+    def note(self, stream: str, name: str) -> dict[str, Any] | None:
+        """The content that was last written under that name, or None."""
+
+    @abstractmethod
     def releases(self, stream: str, since: int) -> list[Release]:
         """All releases with t >= since, in order of t."""
 
@@ -379,9 +391,14 @@ class Archive(ABC):
     def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
         """Follow the chain of a stream's releases, and say where it first breaks."""
 
-    def labels(self, stream: str) -> list[str]:
-        """The names of the values that a stream releases; an unknown stream is a mistake."""
-        terms = self.terms()
-        if stream not in terms:
-            raise Mistake(Problem.SOURCE_UNKNOWN, given=stream, known=", ".join(terms))
-        return list(Terms.read(terms[stream]).names)
+    @abstractmethod
+    def check_log(self, chain: Chain) -> Checked:
+        """Follow the chain of the admin log, and say where it first breaks."""
+
+    def known_versions(self, stream: str) -> list[dict[str, Any]]:
+        """Return the terms of all versions of a stream; an unknown stream is a mistake."""
+        versions = self.versions(stream)
+        if not versions:
+            known = ", ".join(self.terms())
+            raise Mistake(Problem.SOURCE_UNKNOWN, given=stream, known=known)
+        return versions

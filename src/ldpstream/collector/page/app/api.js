@@ -22,11 +22,14 @@ import { withUnit } from "./unit.js";
  * @property {number} population
  * @property {Record<string, number>} thresholds
  * @property {"token" | "public"} enrolment
+ * @property {import("./versions.js").Version[]} versions of its terms, the first one first
+ * @property {number} version that of `terms`, which are in force
+ * @property {string[]} labels of all versions: those of the latest first
  * @property {import("./unit.js").Unit} unit
  */
 /**
  * Distinct devices that reported in the last window, at least, and how many there are.
- * @typedef {{heard: number, enrolled?: number, expected?: number}} Devices
+ * @typedef {{heard: number, enrolled?: number, expected?: number, levels?: Record<string, number>}} Devices
  */
 /**
  * @typedef {object} Release
@@ -41,6 +44,7 @@ import { withUnit } from "./unit.js";
  * @property {number} asked
  * @property {number} received
  * @property {Devices} [devices]
+ * @property {number} [terms_version] the version of its terms, if it is not the first
  */
 
 /** The collector said no, or nothing (status 0). */

@@ -61,7 +61,8 @@ export class Bars {
 
   draw() {
     const { row } = this.view;
-    const { labels, start_ms: start, interval_ms: interval } = this.stream.terms;
+    const { labels } = this.stream;
+    const { start_ms: start, interval_ms: interval } = this.stream.terms;
     if (!row) {
       fill(this.caption, "No release yet.");
       return;
@@ -101,7 +102,7 @@ export class Bars {
       figure.firstChild.textContent = unit.show(value);
       figure.lastChild.textContent = unit.range(from, to);
     });
-    const hidden = d - chosen.length;
+    const hidden = this.#known(row.data).length - chosen.length;
     this.more.textContent = hidden
       ? `and ${grouped(hidden)} more labels, in the heat map and the API`
       : "";
@@ -109,9 +110,14 @@ export class Bars {
 
   /** @param {Float32Array} data @returns {number[]} */
   #chosen(data) {
-    const all = Array.from({ length: this.stream.terms.labels.length }, (_, label) => label);
+    const all = this.#known(data);
     if (this.#order === "size") all.sort((a, b) => data[b] - data[a] || a - b);
     return all.slice(0, MOST);
+  }
+
+  /** The labels that the terms of a row have. @param {Float32Array} data @returns {number[]} */
+  #known(data) {
+    return Array.from(this.stream.labels.keys()).filter((label) => !Number.isNaN(data[label]));
   }
 }
 

@@ -28,11 +28,11 @@ export class Chips {
       placeholder: "Add a label",
       "aria-label": "Add a label to the lines",
       autocomplete: "off",
-      hidden: stream.terms.labels.length < 2,
+      hidden: stream.labels.length < 2,
       onchange: () => this.#addTyped(),
     });
     const known = h("datalist", { id: "labels" });
-    for (const label of stream.terms.labels.slice(0, 1000))
+    for (const label of stream.labels.slice(0, 1000))
       known.append(h("option", { value: label }));
     this.reset = h(
       "button",
@@ -50,7 +50,7 @@ export class Chips {
   }
 
   #addTyped() {
-    const label = this.stream.terms.labels.indexOf(this.input.value);
+    const label = this.stream.labels.indexOf(this.input.value);
     if (label < 0) return;
     this.input.value = "";
     this.#automatic = false;
@@ -89,7 +89,7 @@ export class Chips {
   }
 
   #choose() {
-    const labels = this.stream.terms.labels.length;
+    const labels = this.stream.labels.length;
     const number = Math.min(USUAL, labels);
     const ranked = topLabels(this.view.history.rows.slice(-30), labels, number + 2);
     const kept = ranked.filter((label) => this.curves.some((curve) => curve.label === label));
@@ -100,7 +100,7 @@ export class Chips {
   }
 
   #draw() {
-    const { labels } = this.stream.terms;
+    const { labels } = this.stream;
     const wanted = this.curves.map(({ label, slot }) => `${label}:${slot}`).join();
     if (wanted !== this.#drawn) {
       this.#drawn = wanted;
@@ -118,7 +118,7 @@ export class Chips {
 
   /** @param {Curve} curve */
   #chip({ label }) {
-    const name = this.stream.terms.labels[label];
+    const name = this.stream.labels[label];
     const button = h(
       "button",
       {

@@ -9,7 +9,7 @@
  * @typedef {object} Column
  * @property {number} from the first timestamp that it was made of
  * @property {number} rows how many
- * @property {Float32Array} means of all labels
+ * @property {Float32Array} means of all labels; NaN of those that none of its timestamps has
  * @property {number} most the greatest of them
  * @property {boolean} fresh whether any of its timestamps was
  * @property {boolean} missed
@@ -75,15 +75,20 @@ export class Columns {
 /** @param {Row[]} rows @param {number} start @param {number} end @param {number} labels @returns {Column} */
 function added(rows, start, end, labels) {
   const means = new Float32Array(labels);
+  const known = new Uint32Array(labels);
   let [most, fresh, missed] = [0, false, false];
   for (let at = start; at < end; at += 1) {
     const { data } = rows[at];
-    for (let label = 0; label < labels; label += 1) means[label] += data[label];
+    for (let label = 0; label < labels; label += 1) {
+      if (Number.isNaN(data[label])) continue;
+      means[label] += data[label];
+      known[label] += 1;
+    }
     fresh ||= rows[at].fresh;
     missed ||= rows[at].missed;
   }
   for (let label = 0; label < labels; label += 1) {
-    means[label] /= end - start;
+    means[label] /= known[label];
     if (means[label] > most) most = means[label];
   }
   return { from: rows[start].t, rows: end - start, means, most, fresh, missed, pixels: null };

@@ -5,6 +5,7 @@ import { h, sharpen } from "./dom.js";
 import { clock, grouped } from "./format.js";
 import { colour, isDark, ramp } from "./theme.js";
 import { onTouch } from "./touch.js";
+import { changes } from "./versions.js";
 
 const TALLEST_ROW = 22;
 const NAMES_FROM = 11; // height of a row that has room for its name
@@ -26,7 +27,8 @@ export class HeatMap {
   constructor(stream, view) {
     this.stream = stream;
     this.view = view;
-    this.#columns = new Columns(stream.terms.labels.length);
+    this.#columns = new Columns(stream.labels.length);
+    this.changes = changes(stream.versions);
     this.canvas = h("canvas", {
       class: "heat",
       role: "img",
@@ -52,7 +54,7 @@ export class HeatMap {
   }
 
   draw() {
-    const { labels } = this.stream.terms;
+    const { labels } = this.stream;
     this.#rows = this.view.rows;
     const row = Math.max(1, Math.min(TALLEST_ROW, MOST_HEIGHT / labels.length));
     this.#height = Math.round(row * labels.length);
@@ -78,10 +80,10 @@ export class HeatMap {
 
   #inWords() {
     const [first, last] = [this.#rows[0], this.#rows[this.#rows.length - 1]];
-    const { labels } = this.stream.terms;
+    const { labels } = this.stream;
     let most = 0;
     for (let label = 1; label < labels.length; label += 1) {
-      if (last.data[label] > last.data[most]) most = label;
+      if ((last.data[label] || 0) > (last.data[most] || 0)) most = label;
     }
     return (
       `Heat map of ${labels.length} labels over timestamps ${first.t} to ${last.t}. ` +
@@ -92,7 +94,7 @@ export class HeatMap {
   /** A pixel a label and column; several timestamps that share a column are averaged. */
   /** @param {(import("./columns.js").Column | null)[]} columns */
   #paint(columns) {
-    const labels = this.stream.terms.labels.length;
+    const labels = this.stream.labels.length;
     let most = 0.01;
     for (const column of columns) if (column && column.most > most) most = column.most;
     const [scale, dark] = [niceScale(most), isDark()];
@@ -118,7 +120,7 @@ export class HeatMap {
   #drawNames(context, row, widest) {
     context.fillStyle = colour("muted");
     context.textBaseline = "middle";
-    this.stream.terms.labels.forEach((label, at) => {
+    this.stream.labels.forEach((label, at) => {
       context.fillText(clipped(context, label, widest), 0, (at + 0.5) * row);
     });
   }
@@ -141,6 +143,12 @@ export class HeatMap {
       context.fillStyle = colour(kind);
       context.fill(path);
     }
+    context.fillStyle = colour("text");
+    for (const { t } of this.changes) {
+      const place = t / this.#columns.size - this.#first;
+      if (place > 0 && place < columns.length)
+        for (let y = 0; y < this.#height; y += 6) context.fillRect(this.#left + place * step, y, 1, 3);
+    }
     const { inspected } = this.view;
     const at = inspected === null ? -1 : Math.floor(inspected / this.#columns.size) - this.#first;
     if (at < 0 || at >= columns.length) return;
@@ -150,7 +158,7 @@ export class HeatMap {
 
   /** @param {MouseEvent} event */
   #placeOf(event) {
-    const labels = this.stream.terms.labels.length;
+    const labels = this.stream.labels.length;
     const share = (event.offsetX - this.#left) / (this.canvas.clientWidth - this.#left);
     const label = Math.floor((event.offsetY / this.#height) * labels);
     if (share < 0 || share >= 1 || label < 0 || label >= labels) return null;
@@ -165,7 +173,8 @@ export class HeatMap {
     this.tip.hidden = place === null;
     if (!place) return;
     const { row, label } = place;
-    const { labels, start_ms: start, interval_ms: interval } = this.stream.terms;
+    const { labels } = this.stream;
+    const { start_ms: start, interval_ms: interval } = this.stream.terms;
     this.tip.replaceChildren(
       h("strong", {}, `${labels[label]} ${this.stream.unit.show(row.data[label])}`),
       h("span", {}, `t ${grouped(row.t)} · ${clock(start + (row.t - 1) * interval)}`),
@@ -196,6 +205,7 @@ function shades() {
 function painted(means, scale, known) {
   const pixels = new Uint32Array(means.length);
   for (let label = 0; label < means.length; label += 1) {
+    if (Number.isNaN(means[label])) continue; // it was no label then: nothing is painted
     const share = Math.max(0, Math.min(1, means[label] / scale));
     pixels[label] = known[Math.round(share * (SHADES - 1))];
   }

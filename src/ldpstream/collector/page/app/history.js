@@ -1,8 +1,11 @@
 /** The releases that the page holds, in order of t: bounded, and thinned out before they are drawn. */
 
+import { places } from "./versions.js";
+
 /** @typedef {import("./api.js").Release} Release */
 /**
- * One timestamp. `data` has the values of all labels, then the low ends, then the high ends.
+ * One timestamp. `data` has the values of all labels, then the low ends, then the high ends; NaN
+ * for a label that its terms do not have.
  * @typedef {object} Row
  * @property {number} t
  * @property {number} atMs
@@ -22,9 +25,13 @@ const Z90 = 1.6448536269514722; // the interval that holds the truth with probab
 export class History {
   /** @type {Row[]} */ rows = [];
 
-  /** @param {number} labels */
-  constructor(labels) {
+  /**
+   * @param {number} labels of all versions of the terms
+   * @param {Map<number, Int32Array | null>} [places] of each version's labels among them
+   */
+  constructor(labels, places = new Map([[1, null]])) {
     this.labels = labels;
+    this.places = places;
     this.mostRows = Math.max(32, Math.min(MOST_ROWS, Math.floor(MOST_NUMBERS / (3 * labels))));
     this.page = Math.max(16, Math.min(1000, Math.floor(NUMBERS_PER_REQUEST / labels)));
   }
@@ -43,7 +50,7 @@ export class History {
 
   /** Add releases wherever they belong. @param {Release[]} releases @returns {number} how many were new */
   add(releases) {
-    const fresh = releases.filter((one) => one.values.length === this.labels).map(rowOf);
+    const fresh = releases.filter((one) => this.knows(one)).map((one) => this.#row(one));
     const older = fresh.filter((row) => row.t < this.firstT);
     const newer = fresh.filter((row) => row.t > this.lastT);
     if (older.length) this.rows = [...older, ...this.rows];
@@ -55,6 +62,17 @@ export class History {
       else this.rows.length = this.mostRows;
     }
     return older.length + newer.length;
+  }
+
+  /** Whether the labels of a release are known. @param {Release} release */
+  knows({ terms_version: version = 1, values }) {
+    const places = this.places.get(version);
+    return places !== undefined && values.length === (places?.length ?? this.labels);
+  }
+
+  /** @param {Release} release */
+  #row(release) {
+    return rowOf(release, this.labels, this.places.get(release.terms_version ?? 1) ?? null);
   }
 
   /** @param {number} t @returns {number} the first row at or after t */
@@ -74,16 +92,20 @@ export class History {
   }
 }
 
-/** @param {Release} release @returns {Row} */
-function rowOf(release) {
-  const labels = release.values.length;
+/** One for the labels of all versions of a stream's terms. @param {import("./api.js").Stream} stream */
+export const historyOf = ({ labels, versions }) => new History(labels.length, places(versions));
+
+/** @param {Release} release @param {number} labels @param {Int32Array | null} places @returns {Row} */
+function rowOf(release, labels, places) {
   const data = new Float32Array(3 * labels);
-  for (let label = 0; label < labels; label += 1) {
-    const value = release.values[label];
-    const reach = Z90 * Math.sqrt(Math.max(release.variance[label], 0));
+  if (places) data.fill(NaN);
+  for (let at = 0; at < release.values.length; at += 1) {
+    const label = places ? places[at] : at;
+    const value = release.values[at];
+    const reach = Z90 * Math.sqrt(Math.max(release.variance[at], 0));
     data[label] = value;
-    data[labels + label] = release.low?.[label] ?? value - reach;
-    data[2 * labels + label] = release.high?.[label] ?? value + reach;
+    data[labels + label] = release.low?.[at] ?? value - reach;
+    data[2 * labels + label] = release.high?.[at] ?? value + reach;
   }
   const { t, at_ms: atMs, fresh, missed, asked, received, devices } = release;
   return { t, atMs, fresh, missed, asked, received, devices, data };
@@ -121,6 +143,7 @@ export function thinned(rows, columns, most, ends = []) {
         if (value < least) [least, leastAt] = [value, at];
         if (value > most_) [most_, mostAt] = [value, at];
       }
+      if (least > most_) least = most_ = NaN; // no row of the bucket has this label
       if (ends[curve] > 0) least = most_;
       if (ends[curve] < 0) most_ = least;
       const [first, second] = leastAt <= mostAt ? [least, most_] : [most_, least];
@@ -140,9 +163,9 @@ export function topLabels(rows, labels, number) {
   const scores = new Float64Array(labels);
   const last = rows.at(-1)?.data ?? scores;
   for (const { data } of rows) {
-    for (let at = 0; at < labels; at += 1) scores[at] += data[at] / rows.length;
+    for (let at = 0; at < labels; at += 1) scores[at] += (data[at] || 0) / rows.length;
   }
-  for (let at = 0; at < labels; at += 1) scores[at] += last[at];
+  for (let at = 0; at < labels; at += 1) scores[at] += last[at] || 0;
   return Array.from(scores.keys())
     .sort((a, b) => scores[b] - scores[a] || a - b)
     .slice(0, number);

@@ -6,6 +6,7 @@ import { clock } from "./format.js";
 import { thinned } from "./history.js";
 import { colour, curveColour } from "./theme.js";
 import { onTouch } from "./touch.js";
+import { changes } from "./versions.js";
 
 /** @typedef {import("./history.js").Row} Row */
 /** @typedef {{label: number, slot: number}} Curve a label, and the colour that it has */
@@ -28,6 +29,7 @@ export class Lines {
     this.stream = stream;
     this.view = view;
     this.alarms = alarms;
+    this.changes = changes(stream.versions);
     /** @type {Curve[]} */ this.curves = [];
     /** Known to a demonstration only. @type {import("./truth.js").Truth | null} */
     this.truth = null;
@@ -79,11 +81,11 @@ export class Lines {
   draw() {
     if (!this.box.clientWidth) return;
     this.#rows = this.view.rows;
-    const labels = this.stream.terms.labels.length;
+    const labels = this.stream.labels.length;
     const columns = this.curves.flatMap(({ label }) => [label, labels + label, 2 * labels + label]);
     const ends = /** @type {(-1 | 0 | 1)[]} */ (columns.map((_, at) => [0, -1, 1][at % 3]));
     const { x, curves } = thinned(this.#rows, columns, this.box.clientWidth, ends);
-    const data = [x.map((t) => this.#seconds(t)), ...curves];
+    const data = [x.map((t) => this.#seconds(t)), ...curves.map(withGaps)];
     const dense = this.#rows.length > DENSE;
     const wanted = `${dense} ${this.curves.map(({ label, slot }) => `${label}:${slot}`).join()}`;
     if (this.#plot && wanted === this.#built) this.#plot.setData(data);
@@ -94,8 +96,9 @@ export class Lines {
   #inWords() {
     const row = this.#rows.at(-1);
     if (!row) return "Lines of the chosen labels: no release yet";
-    const { labels } = this.stream.terms;
-    const values = this.curves.map(({ label }) => `${labels[label]} ${this.stream.unit.show(row.data[label])}`);
+    const { labels } = this.stream;
+    const here = this.curves.filter(({ label }) => !Number.isNaN(row.data[label]));
+    const values = here.map(({ label }) => `${labels[label]} ${this.stream.unit.show(row.data[label])}`);
     return `Lines of the chosen labels, timestamps ${this.#rows[0].t} to ${row.t}. At the end: ${values.join(", ")}`;
   }
 
@@ -148,6 +151,7 @@ export class Lines {
             () => this.#drawTruth(),
             () => this.#drawThresholds(),
             () => this.#drawMarks(),
+            () => this.#drawChanges(),
             () => this.#drawFlags(),
             () => this.#drawInspected(),
           ],
@@ -217,7 +221,7 @@ export class Lines {
 
   /** @param {Row} row */
   #tipLines(row) {
-    const { labels } = this.stream.terms;
+    const { labels } = this.stream;
     const kind = row.missed ? "missed" : row.fresh ? "fresh" : "carried over";
     return [
       h("strong", {}, `t ${row.t} · ${clock(this.#seconds(row.t) * 1000)} · ${kind}`),
@@ -226,6 +230,9 @@ export class Lines {
         line.style.borderColor = curveColour(slot);
         return line;
       }),
+      ...this.changes
+        .filter(({ t }) => t === row.t)
+        .map(({ version, words }) => h("em", {}, `terms ${version}: ${words}`)),
       ...this.alarms.changes
         .filter(({ t }) => t === row.t)
         .map(({ name, state }) =>
@@ -236,7 +243,7 @@ export class Lines {
 
   /** The thresholds of the labels that have a line. */
   get #limits() {
-    const { labels } = this.stream.terms;
+    const { labels } = this.stream;
     return this.curves.flatMap(({ label, slot }) =>
       this.alarms.limits(labels[label]).map((limit) => ({ ...limit, slot })),
     );
@@ -353,6 +360,29 @@ export class Lines {
     ctx.restore();
   }
 
+  /** Dashed from top to bottom, with the number of the version, where other terms came into force. */
+  #drawChanges() {
+    const { ctx, bbox } = this.#plot;
+    const place = this.#place;
+    ctx.save();
+    ctx.textAlign = "left";
+    ctx.font = `600 ${11 * devicePixelRatio}px system-ui, sans-serif`;
+    for (const { t, version } of this.changes) {
+      const x = place(t - 0.5);
+      if (x < bbox.left || x > bbox.left + bbox.width) continue;
+      ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+      ctx.lineWidth = 1.5 * devicePixelRatio;
+      ctx.strokeStyle = colour("text");
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      const [right, down] = [x + 4 * devicePixelRatio, bbox.top + 12 * devicePixelRatio];
+      this.#write(`terms ${version}`, right, down, colour("text"));
+    }
+    ctx.restore();
+  }
+
   /** Below the lines, a mark a timestamp: tall if fresh, low if carried over, red if missed. */
   #drawMarks() {
     const { ctx, bbox } = this.#plot;
@@ -406,6 +436,12 @@ const TIMES = [
   [1, "{HH}:{mm}:{ss}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
   [0.001, "{mm}:{ss}.{fff}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
 ];
+
+/** uPlot leaves a gap where there is null. @param {Float64Array} curve */
+const withGaps = (curve) =>
+  curve.some(Number.isNaN)
+    ? Array.from(curve, (value) => (Number.isNaN(value) ? null : value))
+    : curve;
 
 /**
  * Room for the noise, and thresholds unless they are far away; of shares, the zero always in sight.

@@ -5,7 +5,7 @@ import * as api from "./api.js";
 import { fill, h, oncePerFrame } from "./dom.js";
 import { duration, epsilon, grouped } from "./format.js";
 import { pause } from "./feed.js";
-import { History, topLabels } from "./history.js";
+import { historyOf, topLabels } from "./history.js";
 import { drawSparkline } from "./sparkline.js";
 import { curveColour, onTheme } from "./theme.js";
 
@@ -38,7 +38,7 @@ class Card {
   constructor(stream, signal) {
     const { terms } = stream;
     this.stream = stream;
-    this.history = new History(terms.labels.length);
+    this.history = historyOf(stream);
     this.canvas = h("canvas", { class: "spark", "aria-hidden": "true" });
     this.state = h("span", { class: "pill" }, "…");
     this.badge = h("span", { class: "pill", hidden: true });
@@ -90,7 +90,9 @@ class Card {
           const { last_release: last } = await api.status(stream, signal);
           since = Math.max(1, last - Math.min(SHOWN, this.history.page) + 1);
         }
-        this.history.add(await api.releases(stream, since, this.history.page, signal));
+        const found = await api.releases(stream, since, this.history.page, signal);
+        if (!found.every((one) => this.history.knows(one))) await this.#learnTerms(signal);
+        this.history.add(found);
         since = Math.max(since, this.history.lastT + 1);
         this.#alarmed((await api.alerts(stream, signal)).alerts);
         this.#show("live");
@@ -100,6 +102,17 @@ class Card {
         this.#show(error instanceof api.Unavailable && error.status === 404 ? "no access" : "lost");
       }
     }
+  }
+
+  /** The terms have changed, and with them the labels. @param {AbortSignal} signal */
+  async #learnTerms(signal) {
+    this.stream = await api.stream(this.stream.terms.stream, signal);
+    const { rows } = this.history;
+    this.history = historyOf(this.stream);
+    if (rows.length)
+      this.history.add(
+        await api.releasesBetween(this.stream.terms.stream, rows[0].t, rows[rows.length - 1].t, signal),
+      );
   }
 
   /** @param {"live" | "lost" | "no access"} state */
@@ -124,7 +137,7 @@ class Card {
   }
 
   #draw() {
-    const { labels } = this.stream.terms;
+    const { labels } = this.stream;
     const rows = this.history.rows.slice(-SHOWN);
     const last = rows.at(-1);
     if (!last) return;

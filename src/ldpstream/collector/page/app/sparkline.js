@@ -13,6 +13,7 @@ export function drawSparkline(canvas, rows, labels, unit) {
   let [low, high] = unit.ends ? [Infinity, -Infinity] : [0, unit.least];
   for (const { data } of rows) {
     for (const label of labels) {
+      if (Number.isNaN(data[label])) continue;
       low = Math.min(low, data[label]);
       high = Math.max(high, data[label]);
     }

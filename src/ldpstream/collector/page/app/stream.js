@@ -8,14 +8,16 @@ import { announce, fill, h, oncePerFrame } from "./dom.js";
 import { follow } from "./feed.js";
 import { duration, epsilon, grouped } from "./format.js";
 import { HeatMap } from "./heatmap.js";
-import { History } from "./history.js";
+import { historyOf } from "./history.js";
 import { JoinPanel } from "./join.js";
+import { Levels } from "./levels.js";
 import { Lines } from "./lines.js";
 import { Privacy } from "./privacy.js";
 import { RoundPanel } from "./round.js";
 import { onTheme } from "./theme.js";
 import { adminToken, shareLink } from "./tokens.js";
 import { truthOfDemo } from "./truth.js";
+import { changes } from "./versions.js";
 import { View } from "./view.js";
 import { wall } from "./wall.js";
 
@@ -52,7 +54,7 @@ class StreamPage {
     this.signal = signal;
     this.again = again;
     this.main = main;
-    this.history = new History(stream.terms.labels.length);
+    this.history = historyOf(stream);
     this.view = new View(this.history, SPANS[1]);
     this.chips = new Chips(stream, this.view, () => this.draw());
     this.alarms = new Alarms(stream);
@@ -67,6 +69,7 @@ class StreamPage {
     this.privacy = new Privacy(stream, this.history);
     this.round = new RoundPanel(stream.terms.selection === "slots");
     this.join = new JoinPanel(stream);
+    this.levels = new Levels(stream, this.view);
     this.state = h("span", { class: "pill", role: "status" }, "…");
     this.summary = h("p", { class: "summary" });
     this.table = h("div", {
@@ -163,11 +166,15 @@ class StreamPage {
 
   /** @param {api.Release} release */
   #released(release) {
+    if (!this.history.knows(release) || (release.terms_version ?? 1) > this.stream.version) {
+      this.again(); // other terms are in force
+      return;
+    }
     if (!this.history.add([release])) return;
     this.draw();
     if (Date.now() - this.#announced < ANNOUNCED_EVERY_MS) return;
     this.#announced = Date.now();
-    const { labels } = this.stream.terms;
+    const { labels } = this.stream;
     const row = /** @type {import("./history.js").Row} */ (this.history.last);
     const top = this.chips.curves
       .slice(0, 3)
@@ -223,8 +230,9 @@ class StreamPage {
     this.chips.update();
     this.lines.curves = this.chips.curves;
     this.lines.draw();
-    if (this.stream.terms.labels.length > 1) this.heat.draw();
+    if (this.stream.labels.length > 1) this.heat.draw();
     this.bars.draw();
+    if (this.levels.several) this.levels.draw();
     this.privacy.draw();
     this.#drawControls();
     this.#drawSummary();
@@ -259,8 +267,7 @@ class StreamPage {
   }
 
   #drawTable() {
-    const { unit, terms } = this.stream;
-    const { labels } = terms;
+    const { unit, labels } = this.stream;
     const { curves } = this.chips;
     const rows = this.view.rows.slice(-TABLE_ROWS).reverse();
     fill(
@@ -336,11 +343,12 @@ class StreamPage {
             this.summary,
             this.chips.element,
             this.lines.element,
-            legend(),
+            legend(this.stream),
+            ...changeList(this.stream),
             keys(),
             this.details,
           ),
-          terms.labels.length > 1
+          this.stream.labels.length > 1
             ? panel("All labels", "heat", this.heat.scale, this.heat.element)
             : null,
           panel("Privacy", "privacy", null, this.privacy.element),
@@ -350,6 +358,7 @@ class StreamPage {
           { class: "column" },
           (this.alarmPanel = panel("Alarms", "alarms", null, this.alarms.element)),
           panel("Now", "now", this.bars.order, this.bars.element),
+          this.levels.several ? panel("Levels of privacy", "levels", null, this.levels.element) : null,
           panel("Round", "round", null, this.round.element),
           panel("Join as a device", "join", null, this.join.element),
         ),
@@ -434,7 +443,8 @@ function panel(title, id, action, ...content) {
   );
 }
 
-function legend() {
+/** @param {api.Stream} stream */
+function legend({ versions }) {
   const mark = (/** @type {string} */ kind, /** @type {string} */ text) =>
     h("li", {}, h("i", { class: `tick ${kind}` }), text);
   return h(
@@ -445,8 +455,19 @@ function legend() {
     mark("missed", "missed"),
     mark("fired", "alarm fired"),
     mark("resolved", "resolved"),
+    versions.length > 1 ? mark("changed", "terms changed") : null,
     h("li", {}, h("i", { class: "tick band" }), "where the truth is, 90 %"),
   );
+}
+
+/** What changed when, in words: for whoever cannot see the marks, too. @param {api.Stream} stream */
+function changeList({ versions }) {
+  const known = changes(versions);
+  if (!known.length) return [];
+  const lines = known.map(({ t, version, words }) =>
+    h("li", {}, h("b", {}, `t ${grouped(t)}, terms ${version}: `), words),
+  );
+  return [h("ul", { class: "note changes", "aria-label": "Changes of the terms" }, ...lines)];
 }
 
 const keys = () =>

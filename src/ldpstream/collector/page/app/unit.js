@@ -1,6 +1,7 @@
 /** In which unit the figures of a stream are read: shares in per cent, or numbers of its range. */
 
 import { grouped, percent, range } from "./format.js";
+import { joined } from "./versions.js";
 
 /**
  * @typedef {object} Unit
@@ -12,12 +13,18 @@ import { grouped, percent, range } from "./format.js";
  * @property {number} least extent of a scale: less would show noise as if it were something
  */
 
+/** What is not there is a dash. @template {any[]} More @param {(value: number, ...more: More) => string} show */
+const orDash =
+  (show) =>
+  (/** @type {number} */ value, /** @type {More} */ ...more) =>
+    Number.isNaN(value) ? "–" : show(value, ...more);
+
 /** @param {number} labels @returns {Unit} */
 const shares = (labels) => ({
   title: "Frequencies",
   about: `${grouped(labels)} labels`,
-  show: percent,
-  range,
+  show: orDash(percent),
+  range: orDash(range),
   ends: null,
   least: 0.01,
 });
@@ -42,8 +49,9 @@ function numbers(low, high) {
  * @param {any} described by the collector @returns {import("./api.js").Stream}
  */
 export function withUnit(described) {
-  const { terms } = described;
-  if (terms.query !== "mean") return { ...described, unit: shares(terms.labels.length) };
+  const { terms, versions } = described;
+  const known = { ...described, labels: joined(versions), version: terms.succeeds?.version ?? 1 };
+  if (terms.query !== "mean") return { ...known, unit: shares(terms.labels.length) };
   const unit = numbers(Number(terms.low), Number(terms.high));
-  return { ...described, terms: { ...terms, labels: ["mean"] }, unit };
+  return { ...known, terms: { ...terms, labels: ["mean"] }, unit };
 }

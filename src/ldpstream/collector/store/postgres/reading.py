@@ -11,7 +11,7 @@ import psycopg
 from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
-from ldpstream.collector.store.contract import Release, Round, RoundState
+from ldpstream.collector.store.contract import Release, Round, RoundState, Stream
 from ldpstream.collector.store.postgres.accepting import table_of
 from ldpstream.collector.store.postgres.chained import successors
 from ldpstream.oracles.collector_half import Support
@@ -45,6 +45,28 @@ def select_versions(connection: psycopg.Connection, *, stream: str) -> list[dict
         return []
     key, first = row
     return [first, *map(json.loads, successors(connection, key))]
+
+
+def select_stream(connection: psycopg.Connection, *, name: str) -> Stream | None:
+    """A stream as it is stored; None if it is unknown."""
+    row = connection.execute(
+        "SELECT serial, last_t, mechanism FROM stream WHERE name = %s", (name,)
+    ).fetchone()
+    if row is None:
+        return None
+    serial, last_t, mechanism = row
+    first, *successors = select_versions(connection, stream=name)
+    return Stream(first, serial, last_t, mechanism, tuple(successors))
+
+
+def select_note(connection: psycopg.Connection, *, stream: str, name: str) -> dict[str, Any] | None:
+    """The note of that name; None if there is none."""
+    row = connection.execute(
+        "SELECT content FROM note JOIN stream ON stream.id = note.stream"
+        " WHERE stream.name = %s AND note.name = %s",
+        (stream, name),
+    ).fetchone()
+    return None if row is None else dict(row[0])
 
 
 def select_rounds(connection: psycopg.Connection, stream: str, after_t: int) -> list[Round]:

@@ -40,9 +40,11 @@ from ldpstream.collector.store.postgres.connections import (
 from ldpstream.collector.store.postgres.migrations import take_turns
 from ldpstream.collector.store.postgres.reading import (
     NEW_ROUND_COLUMNS,
+    select_note,
     select_releases,
     select_reports,
     select_rounds,
+    select_stream,
     select_versions,
 )
 from ldpstream.collector.store.postgres.running import PostgresTables
@@ -123,10 +125,7 @@ class PostgresStore(Store):
         return rows[0] if rows else (0, 0)
 
     def stream(self, name: str) -> Stream | None:
-        rows = self._rows(
-            "SELECT terms, serial, last_t, mechanism FROM stream WHERE name = %s", name
-        )
-        return Stream(*rows[0], tuple(self.versions(name)[1:])) if rows else None
+        return self._connections.read(partial(select_stream, name=name))
 
     def versions(self, stream: str) -> list[dict[str, Any]]:
         return self._connections.read(partial(select_versions, stream=stream))
@@ -380,13 +379,7 @@ class PostgresStore(Store):
     # Notes
 
     def note(self, stream: str, name: str) -> dict[str, Any] | None:
-        rows = self._rows(
-            "SELECT content FROM note JOIN stream ON stream.id = note.stream"
-            " WHERE stream.name = %s AND note.name = %s",
-            stream,
-            name,
-        )
-        return dict(rows[0][0]) if rows else None
+        return self._connections.read(partial(select_note, stream=stream, name=name))
 
     @observed
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:

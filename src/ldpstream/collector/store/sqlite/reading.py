@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ldpstream.collector.store.admin_tables import check_log
 from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
-from ldpstream.collector.store.contract import Archive, Release
+from ldpstream.collector.store.chain_key import LOG
+from ldpstream.collector.store.contract import Archive, Release, Stream
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.sqlite import chained
-from ldpstream.collector.store.sqlite.migrations import CHAINED, version_of
+from ldpstream.collector.store.sqlite.migrations import CHAINED, LOGGED, NOTED, version_of
+from ldpstream.collector.store.sqlite.running import executing
 from ldpstream.collector.store.sqlite.soundness import check_content
 from ldpstream.errors import Mistake, Problem
 
@@ -44,6 +47,29 @@ def select_versions(connection: sqlite3.Connection, stream: str) -> list[dict[st
     return [json.loads(terms) for terms in (first, *chained.successors(connection, key))]
 
 
+def select_stream(connection: sqlite3.Connection, name: str) -> Stream | None:
+    """A stream as it is stored; None if it is unknown."""
+    row = connection.execute(
+        "SELECT serial, last_t, mechanism FROM stream WHERE name = ?", (name,)
+    ).fetchone()
+    if row is None:
+        return None
+    first, *successors = select_versions(connection, name)
+    serial, last_t, mechanism = row
+    state = None if mechanism is None else json.loads(mechanism)
+    return Stream(first, serial, last_t, state, tuple(successors))
+
+
+def select_note(connection: sqlite3.Connection, stream: str, name: str) -> dict[str, Any] | None:
+    """The note of that name; None if there is none."""
+    row = connection.execute(
+        "SELECT content FROM note JOIN stream ON stream.id = note.stream"
+        " WHERE stream.name = ? AND note.name = ?",
+        (stream, name),
+    ).fetchone()
+    return None if row is None else dict(json.loads(row[0]))
+
+
 @dataclass(frozen=True)
 class SqliteArchive(Archive):
     """The releases in a file."""
@@ -59,6 +85,12 @@ class SqliteArchive(Archive):
     def versions(self, stream: str) -> list[dict[str, Any]]:
         return select_versions(self.connection, stream)
 
+    def stream(self, name: str) -> Stream | None:
+        return select_stream(self.connection, name)
+
+    def note(self, stream: str, name: str) -> dict[str, Any] | None:
+        return select_note(self.connection, stream, name) if self.version >= NOTED else None
+
     def releases(self, stream: str, since: int) -> list[Release]:
         return select_releases(self.connection, stream, since, -1)
 
@@ -69,6 +101,11 @@ class SqliteArchive(Archive):
 
     def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
         return chained.check(self.connection, chain, stream, progress)
+
+    def check_log(self, chain: Chain) -> Checked:
+        if self.version < LOGGED:
+            return Checked(LOG)
+        return check_log(executing(self.connection), chain)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import sqlite3
 import sys
@@ -40,7 +39,12 @@ from ldpstream.collector.store.sqlite import chained
 from ldpstream.collector.store.sqlite.identity import Lengths, OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
-from ldpstream.collector.store.sqlite.reading import select_releases, select_versions
+from ldpstream.collector.store.sqlite.reading import (
+    select_note,
+    select_releases,
+    select_stream,
+    select_versions,
+)
 from ldpstream.collector.store.sqlite.running import SqliteTables
 from ldpstream.collector.store.sqlite.soundness import check_content, find_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
@@ -123,15 +127,7 @@ class SqliteStore(Store):
 
     def stream(self, name: str) -> Stream | None:
         with self._readers.use() as connection:
-            row = connection.execute(
-                "SELECT serial, last_t, mechanism FROM stream WHERE name = ?", (name,)
-            ).fetchone()
-            versions = select_versions(connection, name)
-        if row is None:
-            return None
-        serial, last_t, mechanism = row
-        state = None if mechanism is None else json.loads(mechanism)
-        return Stream(versions[0], serial, last_t, state, tuple(versions[1:]))
+            return select_stream(connection, name)
 
     def versions(self, stream: str) -> list[dict[str, Any]]:
         with self._readers.use() as connection:
@@ -388,12 +384,7 @@ class SqliteStore(Store):
 
     def note(self, stream: str, name: str) -> dict[str, Any] | None:
         with self._readers.use() as connection:
-            row = connection.execute(
-                "SELECT content FROM note JOIN stream ON stream.id = note.stream"
-                " WHERE stream.name = ? AND note.name = ?",
-                (stream, name),
-            ).fetchone()
-        return None if row is None else dict(json.loads(row[0]))
+            return select_note(connection, stream, name)
 
     @observed
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:

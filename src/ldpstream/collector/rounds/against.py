@@ -1,0 +1,131 @@
+"""A file against a store: what `serve` would do with it, said before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ldpstream.collector.alerts.rulebook import NOTE as RULES
+from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.rounds.changes import Difference, Verdict, differences
+from ldpstream.collector.rounds.loading import mechanism_of, settled
+from ldpstream.collector.rounds.succession import make_successor, urgent
+from ldpstream.collector.store.contract import Archive, Stream
+from ldpstream.errors import Mistake
+from ldpstream.mechanisms.registry import names, recipe
+from ldpstream.protocol.history import TermsHistory
+from ldpstream.protocol.terms import Terms
+
+ALWAYS_FREE = "population, mechanism, alerts, thresholds, who may read and enrol, suspicion"
+"""What no device has pinned. So are the deadlines of rounds that devices are asked in."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One stream of a file, as it is described there and in a store."""
+
+    config: StreamConfig
+    latest: Terms | None
+    """The newest terms in the store; None: it does not have the stream."""
+    differences: tuple[Difference, ...] = ()
+    successor: Terms | None = None
+    """The terms that `serve` would add."""
+    refusal: str | None = None
+    """Why `serve` would refuse the file, in one line."""
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def to_write(self) -> str | None:
+        """What to add to the file, if that is all that is missing."""
+        if self.refusal is None or self.latest is None or self.config.successor is not None:
+            return None
+        if any(one.verdict is Verdict.IMPOSSIBLE for one in self.differences):
+            return None
+        lines = ["[stream.successor]", f"version = {self.latest.version + 1}"]
+        gone = [name for name in self.latest.names if name not in self.config.labels]
+        if gone:
+            renamed = ", ".join(f'"{name}" = "..."' for name in gone)
+            lines.append(f"rename = {{ {renamed} }}  # what each is called now, or joins")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        place = self.config.source
+        succeeds = None if self.successor is None else self.successor.succeeds
+        return {
+            "stream": self.config.name,
+            "version": None if self.latest is None else self.latest.version,
+            "differences": [
+                {
+                    "key": one.key,
+                    "line": place.line(one.key),
+                    "stored": one.stored,
+                    "given": one.given,
+                    "verdict": one.verdict.value,
+                    "why": one.why,
+                }
+                for one in self.differences
+            ],
+            "successor": succeeds and succeeds.to_json(),
+            "refusal": self.refusal,
+            "to_write": self.to_write,
+            "remarks": list(self.remarks),
+        }
+
+
+def compare(config: StreamConfig, archive: Archive, now_ms: int) -> Comparison:
+    """Compare a stream of a file with a store; nothing is changed."""
+    stored = archive.stream(config.name)
+    if stored is None:
+        return Comparison(config, None)
+    history = TermsHistory.read(stored.versions)
+    latest, successor, refusal = history.latest, None, None
+    found: list[Difference] = []
+    try:
+        config = settled(config, latest)
+        found = list(differences(config, latest))
+        if found:
+            successor = make_successor(config, latest, urgent(found), now_ms, stored.last_t)
+        found += _free(config, history, stored)
+    except Mistake as mistake:
+        refusal = str(mistake)
+    remarks = tuple(_idle_rules(config, archive.note(config.name, RULES)))
+    return Comparison(config, latest, tuple(found), successor, refusal, remarks)
+
+
+def _free(config: StreamConfig, history: TermsHistory, stored: Stream) -> Iterator[Difference]:
+    """Yield what the file changes of the mechanism, as far as its stored state shows it."""
+    if stored.mechanism is None:
+        return
+    mechanism = mechanism_of(config, history.at(max(stored.last_t, 1)))
+    before, now = stored.mechanism, mechanism.save()
+    anew = "; ".join(mechanism.adopt(before))
+    if _name(before) != _name(now):
+        cost = f"begins anew: {anew}" if anew else ""
+        yield Difference("mechanism", _name(before), config.mechanism, Verdict.FREE, cost)
+    elif before["division"] == "PopulationDivision" and before["total"] != now["total"]:
+        totals = str(before["total"]), str(now["total"])
+        yield Difference("population", *totals, Verdict.FREE)
+
+
+def _name(saved: dict[str, Any]) -> str:
+    """Return the name of the mechanism that saved a state, or what it is made of."""
+    inner = saved.get("inner", saved)
+    parts = inner["allocation"], saved["division"], saved["allocation"] == "Filtered"
+    for name in names():
+        made_of = recipe(name)
+        allocation, division = made_of.allocation.__name__, made_of.division.__name__
+        if (allocation, division, made_of.filtered) == parts:
+            return name
+    return f"{inner['allocation']} over {saved['division']}"
+
+
+def _idle_rules(config: StreamConfig, note: dict[str, Any] | None) -> Iterator[str]:
+    """Yield a line for each rule of the API that is about a label that the file does not have."""
+    for given in (note or {"rules": []})["rules"]:
+        rule = config.alert_rule(given, kept=True)
+        if rule.label not in config.labels:
+            yield (
+                f"the alert rule {rule.name!r} is about label {rule.label!r}, which is gone: it"
+                f" will never fire; remove or replace rule {rule.fingerprint} through the API"
+            )

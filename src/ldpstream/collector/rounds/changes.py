@@ -1,0 +1,130 @@
+"""What the file says otherwise than the store, and what becomes of it.
+
+A change is free, needs a successor (docs/collector.md), or cannot be. This is the one place that
+decides it: `serve` asks before it refuses, and `serve --check --against` before anything happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from ldpstream.collector.config import StreamConfig
+from ldpstream.domain import Domain
+from ldpstream.durations import spelled
+from ldpstream.protocol.strata import Level, Succession
+from ldpstream.protocol.succession import objection
+from ldpstream.protocol.terms import Terms
+
+KEYS = {
+    "interval_ms": "interval",
+    "start_ms": "start",
+    "deadline_ms": "deadlines",
+    "levels": "level",
+}
+"""The keys of the file for those members of the terms that are called otherwise."""
+
+
+class Verdict(StrEnum):
+    """What a change takes."""
+
+    FREE = "free"
+    SUCCESSOR = "successor"
+    IMPOSSIBLE = "impossible"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What the file says otherwise than the store does, in words, and what it takes."""
+
+    key: str
+    """The key of the file."""
+    stored: str
+    given: str
+    verdict: Verdict
+    why: str = ""
+    """Why it cannot be, or what a free change costs."""
+
+
+def levels_of(config: StreamConfig, stored: Terms | None = None) -> tuple[Level, ...]:
+    """Return the levels that a file describes; an oracle that it does not name stays."""
+    known = {} if stored is None else {one.name: one.oracle for one in stored.levels}
+    return tuple(
+        Level(
+            one.name,
+            one.epsilon,
+            one.window,
+            one.oracle or known.get(one.name) or config.oracle_at(one),
+        )
+        for one in config.levels
+    )
+
+
+def differences(config: StreamConfig, terms: Terms) -> Iterator[Difference]:
+    """Yield what the configuration says otherwise than the terms do."""
+    for name, given in _described(config, terms):
+        stored = getattr(terms, name)
+        if given == stored:
+            continue
+        why = _impossible(terms, name, given)
+        yield Difference(
+            _key(name, given),
+            _in_words(name, stored),
+            _in_words(name, given),
+            Verdict.IMPOSSIBLE if why else Verdict.SUCCESSOR,
+            why or "",
+        )
+
+
+def _described(config: StreamConfig, terms: Terms) -> Iterator[tuple[str, Any]]:
+    """Yield the members of the terms that the file gives; what it leaves open is as it was."""
+    for name in ("values", "epsilon", "window", "interval_ms", "start_ms", "oracle"):
+        given = getattr(config, name)
+        if given is not None:
+            yield name, given
+    yield "other", config.other
+    if terms.selection is not None:
+        yield "selection", config.selection
+        yield "deadline_ms", config.slot_deadline_ms
+        yield "levels", levels_of(config, terms)
+
+
+def _impossible(old: Terms, name: str, given: Any) -> str | None:
+    """Return why no terms with this member can follow the old ones; None if they can."""
+    if old.selection is None:
+        return "the stream was begun by release 0.1.0, whose terms can have no successor"
+    values = given if name == "values" else old.values
+    called = None
+    if old.domain is not None and isinstance(values, Domain):
+        called = values.labels[:1] * len(old.domain)  # what each is called is told elsewhere
+    succeeds = Succession(old.pin, old.version + 1, 1, 1, called)
+    new = replace(old, **{name: given, "succeeds": succeeds})
+    for stratum in old.strata:
+        why = objection(stratum, new)
+        if why is not None:
+            return f"{why} at level {stratum.level}" if stratum.level else why
+    return None
+
+
+def _key(name: str, given: Any) -> str:
+    if name == "values":
+        return "labels" if isinstance(given, Domain) else "range"
+    return KEYS.get(name, name)
+
+
+def _in_words(name: str, value: Any) -> str:
+    if name == "start_ms":
+        return datetime.fromtimestamp(value / 1000, UTC).isoformat()
+    if name.endswith("_ms") and value is not None:
+        return spelled(value)
+    if isinstance(value, Domain):
+        return ", ".join(value.labels)
+    if isinstance(value, tuple):
+        told = (f"{one.name} {one.epsilon} in {one.window} by {one.oracle}" for one in value)
+        return ", ".join(told) or "nothing"
+    if isinstance(value, str) and not isinstance(value, StrEnum):
+        return repr(value)
+    return "nothing" if value is None else str(value)
