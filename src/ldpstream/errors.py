@@ -166,7 +166,7 @@ class Problem(Enum):
         "nothing to do: see ldpstream keys status FILE",
     )
     DEVICES_LEFT = (
-        "{number} reports of the last window came with keys of the earlier master secret",
+        "devices may still use keys of the earlier master secret: {what}",
         "wait until there are none, or drop it anyway: those devices must enrol again",
     )
     CHAIN_BROKEN = (
@@ -276,6 +276,28 @@ class Problem(Enum):
     LEVEL_UNKNOWN = (
         "the stream {stream} has no level {given}; its levels: {known}",
         "take one of these, or none for the stream's own epsilon and window",
+    )
+    SUCCESSOR_REFUSED = (
+        "the collector offers new terms with the pin {pin}, which are not accepted: {what}",
+        "nothing changes for this device, until the collector ends the terms that it has; to accept"
+        " them, enrol with accept= a policy that allows them",
+    )
+    LIMIT_TOO_SMALL = (
+        "the limit of {limit} nano-epsilon over all streams is too small: reserves and a report"
+        " take {needed}",
+        "raise the limit, lower the reserves, or leave a stream",
+    )
+    LIMIT_SPENT = (
+        "the limit over all streams never allows the {asked} nano-epsilon of a report in {stream}",
+        "raise the limit, lower other streams' reserves, or leave the stream",
+    )
+    SEVERAL_STREAMS = (
+        "{file} has the streams {streams}",
+        "name one: device.stream(name), or device.stream(name, url)",
+    )
+    STREAM_NOT_ENROLLED = (
+        "{file} is not enrolled in {stream}; it has {streams}",
+        "call enrol(url, stream, token) once",
     )
     ANSWER_MALFORMED = (
         "the collector's answer ({what}) is {given}",

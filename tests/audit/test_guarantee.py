@@ -67,7 +67,7 @@ def spoken(folder: Path, value: str) -> list[tuple[int, str]]:
         connection.execute("UPDATE device SET secret = zeroblob(32)")
         connection.commit()
     device = bench.enrolled()
-    assert device.session.account._secret == bytes(32)
+    assert device.sessions.wallet.memory.secret == bytes(32)
     device.observe(value)
     for t in range(1, 41):
         bench.clock.pass_timestamps(t - bench.t)

@@ -48,8 +48,9 @@ def test_an_honest_ledger_has_nothing_wrong(
 ) -> None:
     status, found, err = told(bench.path, capsys)
     assert (status, err, found["faults"], found["remarks"]) == (0, "", [], [])
-    assert found["fullest"] == {"t": 1, "from_own_ms": 1, "spent_nano": NANO}
-    assert [row["window_nano"] for row in found["windows"]] == [
+    (stream,) = found["streams"]
+    assert stream["fullest"] == {"t": 1, "from_own_ms": 1, "spent_nano": NANO}
+    assert [row["window_nano"] for row in stream["windows"]] == [
         NANO,
         3 * NANO // 4,
         NANO // 4,
@@ -76,8 +77,8 @@ def test_looking_changes_nothing_and_tells_no_secret(
 
 
 ENTRY = (
-    "INSERT INTO ledger SELECT {t}, {round}, {nano}, {report}, {t} * 60000 - 60000, at_ms + 1"
-    " FROM ledger WHERE t = 4"
+    "INSERT INTO ledger SELECT {t}, {round}, {nano}, {report}, {t} * 60000 - 60000, at_ms + 1,"
+    " first_id, last_id FROM ledger WHERE t = 4"
 )
 
 
@@ -88,7 +89,7 @@ def entry(t: int, name: str = "'x'", nano: int = 1, report: str = "report") -> s
 def lax(*selections: str) -> list[str]:
     """A ledger of these entries, without the rules of its schema."""
     filled = [f"INSERT INTO ledger {selection}" for selection in selections]
-    made = "CREATE TABLE ledger (t, round, nano, report, own_ms, at_ms)"
+    made = "CREATE TABLE ledger (t, round, nano, report, own_ms, at_ms, first_id, last_id)"
     return ["ALTER TABLE ledger RENAME TO strict", made, *filled]
 
 
@@ -107,9 +108,12 @@ def lax(*selections: str) -> list[str]:
             lax("SELECT * FROM strict", "SELECT * FROM strict WHERE t = 4"),
             "t=4: round 4-publication has 2 entries, and one is allowed",
         ),
-        (lax("SELECT t, round, 0, report, own_ms, at_ms FROM strict"), "left without a debit"),
         (
-            lax("SELECT t, '', nano, report, own_ms, at_ms FROM strict"),
+            lax("SELECT t, round, 0, report, own_ms, at_ms, first_id, last_id FROM strict"),
+            "left without a debit",
+        ),
+        (
+            lax("SELECT t, '', nano, report, own_ms, at_ms, first_id, last_id FROM strict"),
             "round (none): a round or its report is missing",
         ),
         (["UPDATE enrolment SET terms = ' ' || terms"], "the terms are not written as they were"),
@@ -182,7 +186,7 @@ def test_a_device_that_never_enrolled_has_spent_nothing(memory: Path) -> None:
         (lambda path: path.write_bytes(b"nonsense " * 1000), "cannot be read"),
         (lambda path: path.write_bytes(path.read_bytes()[:5000]), ""),
         (lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\x55" * 9000), ""),
-        (lambda path: _execute(path, "PRAGMA user_version = 7"), "not a device's file of format 3"),
+        (lambda path: _execute(path, "PRAGMA user_version = 7"), "not a device's file of format 4"),
         (lambda path: _execute(path, "DROP TABLE ledger"), "no such table: ledger"),
         (lambda path: _execute(path, "UPDATE enrolment SET terms = '[1]'"), "terms cannot be read"),
         (lambda path: _execute(path, "UPDATE enrolment SET terms = '{'"), "terms cannot be read"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.audit import drills
+from ldpstream.audit import drills, wallet_drills
 from ldpstream.audit.asker import NANO, make_terms
 from ldpstream.audit.drills import Drill, SeededSource
 from ldpstream.audit.judge import Draw, Transcript
@@ -143,7 +143,9 @@ def test_a_world_is_repeatable() -> None:
     assert len(days[0]) > 400
 
 
-@pytest.mark.parametrize("drill", drills.ALL, ids=lambda drill: drill.__name__)
+@pytest.mark.parametrize(
+    "drill", [*drills.ALL, *wallet_drills.ALL], ids=lambda drill: drill.__name__
+)
 def test_a_device_keeps_its_promise_in_every_drill(memory: Path, drill: Drill) -> None:
     assert drill(memory) == []
 
@@ -174,4 +176,4 @@ def test_a_twin_sees_all_that_could_tell(memory: Path) -> None:
 
 
 def test_every_drill_has_its_bug() -> None:
-    assert {bug.drill for bug in BUGS} - {None} == set(drills.ALL)
+    assert {bug.drill for bug in BUGS} - {None} == {*drills.ALL, *wallet_drills.ALL}

@@ -24,15 +24,25 @@ from paho.mqtt.client import MQTTMessage
 
 from ldpstream.bridges.mqtt import MqttBridge
 from ldpstream.cli import run
+from ldpstream.cli.admin_client import AdminClient
 from ldpstream.device import Device, Unreachable
 from ldpstream.device.batches import BATCH
 from ldpstream.device.exchange import Connect, Request, Response
 from ldpstream.device.mqtt import Broker, MqttTransport, hang_up
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import ListRounds, SubmitReport
+from ldpstream.protocol.notice import Notice
 from tests.device.scripted import JOIN_SECONDS, Script, ScriptedServer, Talk
 from tests.programs import free_port, program, wait_for_port
-from tests.serving import TOKEN, serving, stream_table, token_of
+from tests.serving import (
+    ENROLMENT,
+    HEAD,
+    TOKEN,
+    CollectorProcess,
+    serving,
+    stream_table,
+    token_of,
+)
 
 DEVICES = 6
 
@@ -217,6 +227,34 @@ def test_devices_report_through_a_broker_though_the_bridge_is_killed(
     assert said.startswith("accepted")
 
 
+def test_devices_behind_a_broker_renew_their_keys(tmp_path: Path, broker: str) -> None:
+    """They hear of it in the notice, and go to the collector itself."""
+    settings = {"window": 1, "interval": '"2s"', "population": DEVICES}
+    with serving(tmp_path, stream_table("s", datetime.now(UTC), **settings)) as collector:
+        bridging = bridge(collector, broker)
+        with running(everyone(tmp_path, collector, broker)):
+            await_full_release(collector, after_t=0)
+            admin = AdminClient.of(tmp_path / "collector.toml", collector)
+            admin.post("keys/rotate")
+            while metric(collector, "keys_renewed_total") < DEVICES:
+                time.sleep(0.05)
+            admin.post("keys/drop?anyway=true")
+            dropped_t = int(metric(collector, "last_timestamp")) + 1
+            await_full_release(collector, after_t=dropped_t)
+        said = finished(bridging)
+    assert "key-ended" not in said
+
+
+def metric(collector: str, name: str) -> float:
+    with urlopen(f"{collector}/metrics") as answer:
+        (line,) = (
+            line
+            for line in answer.read().decode().splitlines()
+            if line.startswith(f"ldpstream_{name}{{")
+        )
+    return float(line.split()[-1])
+
+
 def test_devices_of_a_private_stream_report_through_a_bridge_that_has_its_read_token(
     tmp_path: Path, broker: str
 ) -> None:
@@ -365,6 +403,26 @@ def test_the_time_of_an_announcement_is_handed_on_only_while_it_is_true(
     assert ["now_ms" in one for one in answers] == [not retain, False]
 
 
+@pytest.mark.parametrize("retain", [True, False])
+def test_a_device_hears_the_whole_notice(retain: bool) -> None:
+    transport = MqttTransport(Broker.of("mqtt://host"))
+    message = MQTTMessage(topic=b"ldpstream/2/s/notice")
+    message.payload = json.dumps(Notice(5, successor="ab" * 32, renew=True).to_json()).encode()
+    message.retain = retain
+    transport._heard(Broker.of("mqtt://host").client(), None, message)
+    heard = Notice.read(json.loads(transport._answer()))
+    assert (heard.successor, heard.renew) == ("ab" * 32, True)
+    assert (heard.now_ms is None) is retain
+
+
+def test_a_bridge_tells_devices_to_renew_their_keys_while_reports_have_old_ones() -> None:
+    bridging = a_bridge()
+    told = {"accepted": 1, "repeated": 0, "refused": {}}
+    for renew in ({"renew": True}, {}):
+        bridging._count(Response(200, {}, json.dumps(told | renew).encode()), 1)
+        assert bridging._renew is bool(renew)
+
+
 def test_an_announcement_that_the_broker_retained_has_no_time(broker: str) -> None:
     client = Broker.of(broker).client()
     Broker.of(broker).connect(client, heard=lambda _: None)
@@ -417,3 +475,48 @@ def test_a_password_in_a_wrong_address_is_not_shown(url: str) -> None:
     with pytest.raises(Mistake) as told:
         Broker.of(url)
     assert "secret" not in str(told.value)
+
+
+def test_devices_with_each_version_of_the_terms_have_topics_of_their_own(
+    tmp_path: Path, broker: str
+) -> None:
+    """The notice of a version names its successor, also to who connects later."""
+    folder = tmp_path / "collector"
+    folder.mkdir()
+    start = datetime.now(UTC)
+    first = stream_table("s", start, public="true")
+    then = stream_table("s", start, public="true", labels='["0", "1", "2"]')
+    section = '\n[stream.successor]\nversion = 2\noverlap = "1h"\n'
+    with CollectorProcess.of(folder, HEAD + first, ENROLMENT) as collector:
+        collector.stop()
+        collector.file.write_text(HEAD + then + section)
+        collector.start()
+        with urlopen(f"{collector.url}/v1/streams/s") as answer:
+            pins = [one["pin"] for one in json.load(answer)["versions"]]
+        bridging = bridge(collector.url, broker)
+        heard: dict[str, dict[str, Any]] = {}
+        arrived = threading.Event()
+        client = Broker.of(broker).client()
+
+        def on_message(_: object, __: object, message: MQTTMessage) -> None:
+            told = json.loads(message.payload)
+            if message.topic.endswith(("/rounds", "/notice")):
+                heard[message.topic] = told
+            rounds = heard.get("ldpstream/2/s/v2/rounds", {"rounds": []})["rounds"]
+            if len(heard) == 4 and rounds:
+                arrived.set()
+
+        client.on_message = on_message
+        topic = "ldpstream/2/s/#"
+        try:
+            Broker.of(broker).connect(client, heard=lambda at: at.subscribe(topic, 1))
+            assert arrived.wait(JOIN_SECONDS)
+        finally:
+            hang_up(client)
+            finished(bridging)
+    assert heard["ldpstream/2/s/notice"]["successor"] == pins[1]
+    assert "successor" not in heard["ldpstream/2/s/v2/notice"]
+    assert heard["ldpstream/2/s/rounds"]["pin"] == pins[0]
+    second = heard["ldpstream/2/s/v2/rounds"]
+    assert second["pin"] == pins[1]
+    assert all(one["round"].endswith("-v2") for one in second["rounds"])

@@ -24,7 +24,9 @@ def test_it_tells_what_is_left_and_what_was_refused(
     device.close()
     assert run(["device", "status", str(bench.path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["stream"], told["epsilon_nano"], told["window"]) == ("regions", NANO, 4)
+    (stream,) = told["streams"]
+    assert (stream["stream"], stream["epsilon_nano"], stream["window"]) == ("regions", NANO, 4)
+    assert told["limit"] is None
     assert [entry["spent_nano"] for entry in told["entries"]] == [NANO // 4]
     assert [(one["code"], one["times"]) for one in told["refusals"]] == [("budget-spent", 1)]
     assert run(["device", "status", str(bench.path)]) == 0

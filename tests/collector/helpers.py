@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldpstream.collector.config import Config, StreamConfig, parse
-from ldpstream.collector.credentials.device_keys import DeviceKeys
+from ldpstream.collector.credentials.device_keys import DeviceKeys, StreamKeys
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.announcement import OpenRound
@@ -96,7 +96,7 @@ class Signer:
     """A device as far as the collector sees it: a number and a key."""
 
     number: int
-    keys: DeviceKeys
+    keys: DeviceKeys | StreamKeys
 
     def headers(self, asking: OpenRound, report: bytes) -> dict[str, str]:
         device = device_of(self.number)

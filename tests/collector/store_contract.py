@@ -31,6 +31,13 @@ TERMS = {
     "start_ms": 5,
     "oracle": "grr",
 }
+
+
+def later(version: int) -> dict[str, Any]:
+    """Terms that follow others, as far as a store looks at them."""
+    return TERMS | {"version": 3, "window": 3 + version, "succeeds": {"version": version}}
+
+
 SUPPORT = Support(np.array([3, 1]), 4)
 
 
@@ -153,6 +160,46 @@ class StoreContract:
         found = store.stream("a")
         assert found is not None
         assert found.terms == TERMS
+
+    def test_all_versions_of_the_terms_are_kept(self, store: Store) -> None:
+        for version in (2, 3):
+            before = store.pulse("a")[0]
+            assert store.succeed("a", later(version)) == before + 1
+        store = self.reopened()
+        found = store.stream("a")
+        assert found is not None
+        assert found.terms == TERMS
+        assert [*found.versions] == store.versions("a") == [TERMS, later(2), later(3)]
+        assert store.versions("b") == []
+        assert store.check_releases("a").damage is None
+        store.release("a", [release_of(1)], {"t": 1}, 0)
+        assert store.check_releases("a").damage is None
+
+    def test_versions_of_the_terms_follow_each_other(self, store: Store) -> None:
+        store.succeed("a", later(2))
+        for version in (2, 4):
+            with pytest.raises(Exception, match="follow each other"):
+                store.succeed("a", later(version))
+        assert store.versions("a") == [TERMS, later(2)]
+        assert store.check_releases("a").damage is None
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE successor SET terms = '{}' WHERE version = 2",
+            "DELETE FROM successor WHERE version = 3",
+            "DELETE FROM successor",
+        ],
+        ids=["changed", "removed", "all removed"],
+    )
+    def test_terms_that_somebody_changed_are_found(self, store: Store, change: str) -> None:
+        for version in (2, 3):
+            store.succeed("a", later(version))
+        self.tamper(change)
+        store = self.reopened()
+        assert store.check_releases("a").damage is not None
+        with pytest.raises(Mistake, match="were changed"):
+            store.succeed("a", later(len(store.versions("a")) + 1))
 
     def test_devices_are_numbered_as_they_enrol(self, store: Store) -> None:
         assert store.enrolled("a") == 0
@@ -278,6 +325,20 @@ class StoreContract:
             store.open_round("a", new_round(t, purpose))
         names = [one.name for one in store.rounds("a", 1)]
         assert names == ["2-dissimilarity", "2-publication"]
+
+    def test_several_rounds_are_opened_together_or_not_at_all(self, store: Store) -> None:
+        before = store.pulse("a")[0]
+        assert store.open_round("a", new_round(), new_round(purpose="publication-v2")) == before + 1
+        store = self.reopened()
+        again = [new_round(2), new_round(2, "publication-v2"), new_round(1)]
+        with pytest.raises(Exception, match=r"(?i)unique"):
+            store.open_round("a", *again)
+        names = ["1-publication", "1-publication-v2"]
+        assert [one.name for one in store.rounds("a", 0)] == names
+        for name in names:
+            assert store.accept("a", name, unsigned((1, b"\1\0"))).tolist() == [Verdict.ACCEPTED]
+        closed = store.accept("a", "2-publication", unsigned((1, b"\1\0"))).tolist()
+        assert closed == [Verdict.CLOSED]
 
     # Releases
 

@@ -17,6 +17,7 @@ from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.copying import binary_rows
 from ldpstream.collector.store.postgres.store import FORGET_ASKED, PostgresStore
 from ldpstream.errors import Mistake
+from tests.collector.admin_contract import AdminContract
 from tests.collector.helpers import SECRETS, device_of, new_round, unsigned
 from tests.collector.store_contract import (
     StoreContract,
@@ -26,7 +27,7 @@ from tests.collector.store_contract import (
 )
 
 
-class TestPostgresStore(StoreContract):
+class TestPostgresStore(StoreContract, AdminContract):
     @pytest.fixture(autouse=True)
     def _database(self, database: Database) -> None:
         self.database = database

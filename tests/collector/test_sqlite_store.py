@@ -18,6 +18,7 @@ from ldpstream.collector.store.sqlite.readers import MOST_IDLE
 from ldpstream.collector.store.sqlite.store import FORGET_ASKED, SqliteStore
 from ldpstream.errors import Mistake
 from ldpstream.oracles.collector_half import Support
+from tests.collector.admin_contract import AdminContract
 from tests.collector.helpers import SECRETS, device_of, new_round, unsigned
 from tests.collector.store_contract import StoreContract, release_of
 
@@ -49,7 +50,7 @@ def is_open(connection: sqlite3.Connection) -> bool:
     return True
 
 
-class TestSqliteStore(StoreContract):
+class TestSqliteStore(StoreContract, AdminContract):
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path: Path) -> None:
         self.file = tmp_path / "new" / "store.sqlite"

@@ -15,8 +15,9 @@ from typing import Any
 from unittest.mock import patch
 
 from ldpstream.device import Device, LedgerUnusable, SystemSource, Witness
+from ldpstream.device.change import Change
 from ldpstream.device.exchange import Connect, Request, Response, Stop, unreachable
-from ldpstream.device.store import Change, Entry
+from ldpstream.device.memory import Entry
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.randomness import Source
 from ldpstream.protocol.terms import Terms
@@ -182,7 +183,7 @@ class MemoryCollector:
             assert request.headers["Ldp-Mac"] == mac[:16].hex()
             return _json(200, {"status": "left"})
         sent = json.loads(request.body)
-        assert sent.keys() == {"secret", "version"}
+        assert sent.keys() - {"level"} == {"secret", "version", "terms"}
         assert sent["version"] == 2
         device = number_shown(sent["secret"])
         answer = {

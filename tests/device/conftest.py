@@ -9,6 +9,7 @@ import pytest
 
 from ldpstream.fleet.folders import memory_folder
 from tests.device.collectors import Bench
+from tests.device.town import Town
 
 
 @pytest.fixture
@@ -22,3 +23,8 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def bench(folder: Path) -> Bench:
     return Bench(folder / "device.ldp")
+
+
+@pytest.fixture
+def town(folder: Path) -> Town:
+    return Town(folder / "device.ldp")

@@ -34,7 +34,8 @@ from ldpstream.audit.drills import SeededSource
 from ldpstream.audit.life import Life, Process
 from ldpstream.audit.machine import Machine, TrueTime
 from ldpstream.audit.planted import BUGS
-from ldpstream.device.store import Change, Entry
+from ldpstream.device.change import Change
+from ldpstream.device.memory import Entry
 from ldpstream.device.witness import ChangeTime
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.protocol.terms import Selection

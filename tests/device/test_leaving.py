@@ -27,7 +27,8 @@ from tests.device.collectors import (
 
 
 def secrets_in(path: Path) -> bytes:
-    return Store(path).load().secret
+    (enrolment,) = Store(path).load().enrolments
+    return enrolment.secret
 
 
 def numbers(bench: Bench) -> list[str]:
@@ -45,7 +46,7 @@ def test_the_collector_is_told_and_everything_that_identifies_is_deleted(bench: 
     assert device.leave() is True
     assert bench.collector.requests[-1].method == "DELETE"
     memory = Store(bench.path).load()
-    assert memory.enrolment is None
+    assert memory.enrolments == ()
     assert [(one.nano, one.report) for one in memory.entries] == [(NANO, None)]
     device.close()
     left = bench.path.read_bytes()
@@ -362,7 +363,9 @@ def test_the_audit_knows_promises_that_have_ended(bench: Bench) -> None:
     bench.collector.terms = make_terms(window=1, epsilon_nano=2 * NANO)
     bench.enrolled()
     with closing(sqlite3.connect(bench.path)) as connection:
-        connection.execute("INSERT INTO ledger VALUES (2, '2-x', ?, x'0100', 70000, 0)", (NANO,))
+        connection.execute(
+            "INSERT INTO ledger VALUES (2, '2-x', ?, x'0100', 70000, 0, 2, 2)", (NANO,)
+        )
         connection.commit()
     assert any("the stream that was left" in fault for fault in check_ledger(bench.path).faults)
 

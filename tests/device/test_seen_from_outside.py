@@ -28,9 +28,10 @@ from ldpstream.device import (
     TermsRefused,
     read_status,
 )
+from ldpstream.device.change import Change
 from ldpstream.device.exchange import Request, Response, unreachable
+from ldpstream.device.memory import Entry
 from ldpstream.device.rules import ANSWERS_PER_TIMESTAMP
-from ldpstream.device.store import Change, Entry
 from ldpstream.errors import Mistake, Problem
 from tests.device.collectors import (
     INTERVAL_MS,

@@ -215,3 +215,44 @@ def test_the_round_of_another_collector_is_looked_up(
         assert list(other.accept(at.config.name, "1-publication", records)) == [0, 0]
         next(engine)
         assert at.store.received(at.config.name, "1-publication") == 2
+
+
+def test_each_stratum_is_counted_under_its_own_terms(
+    nats_server: NatsServer, database: Database, tmp_path: Path
+) -> None:
+    """Two versions and two levels: other labels, oracles and lengths, counted and recounted."""
+    given: dict[str, object] = {
+        "selection": "slots",
+        "level": [{"name": "careful", "epsilon": 3, "window": 8, "oracle": "oue"}],
+    }
+    changed = {
+        "labels": ["x", "new", "newer", "newest"],
+        "successor": {"version": 2, "rename": {"y": "new", "z": "x"}, "overlap": "100s"},
+    }
+    with scene(nats_server, database, tmp_path, **given) as (at, engine):
+        name = at.config.name
+        config = stream_config(tmp_path, name=name, **given | changed)
+        coordinator = Coordinator(config, at.store, at.clock)
+        succeeds = coordinator.history.latest.succeeds
+        assert succeeds is not None
+        expected, first = {}, succeeds.from_t - 1
+        at.clock.advance_to(coordinator.terms.start_of(first))
+        for t in range(first, first + 3):
+            coordinator.advance()
+            for place, asking in enumerate(coordinator.opened):
+                records = unsigned(*((n, report_of(asking, n)) for n in range(5 + place)))
+                assert not at.store.accept(name, asking.name, records).any()
+                expected[asking.name] = counts_of(asking, records).tolist()
+            at.clock.advance_to(coordinator.terms.deadline_of(t))
+            while coordinator.last_t < t:
+                coordinator.advance()
+                next(engine)
+            at.clock.advance_to(coordinator.terms.start_of(t + 1))
+        assert len(expected) == 2 + 4 + 4
+        stored = {one.name: one.support for one in at.store.rounds(name, 0)}
+        found = {one: support.counts.tolist() for one, support in stored.items() if support}
+        assert {one: found[one] for one in expected} == expected
+        assert sorted(recounted(at, database)) == sorted(
+            (one, support.reports, True) for one, support in stored.items() if support
+        )
+        assert [one.t for one in at.store.releases(name, 0, 9)] == [first, first + 1, first + 2]

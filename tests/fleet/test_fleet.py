@@ -23,10 +23,10 @@ from ldpstream.cli import run
 from ldpstream.device import AsyncDevice, Refused, Unreachable, session
 from ldpstream.device.account import Submission
 from ldpstream.device.exchange import Connect, Request, Response, unreachable
+from ldpstream.device.memory import Enrolment
 from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
 from ldpstream.device.status import read_status
-from ldpstream.device.store import Enrolment
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.fleet import (
     Fleet,

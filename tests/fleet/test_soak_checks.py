@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.device.store import Entry
+from ldpstream.device.memory import Entry
 from ldpstream.fleet.folders import memory_folder
 from tests.device.collectors import make_terms
 from tests.fleet.evidence.books import Books, StoredRound

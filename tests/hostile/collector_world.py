@@ -210,7 +210,7 @@ class World(Listener):
         packed = b"".join(one.record for one in messages)
         future: Any = None
         try:
-            verdicts = self.intake._take_in(
+            verdicts, _ = self.intake._take_in(
                 [Submission(asking, packed, len(messages), future, began=0.0, sender="")]
             )
         except Crash:

@@ -109,7 +109,7 @@ def test_what_holds_a_secret_does_not_show_it(tmp_path: Path) -> None:
     key = device_key("regions", device.session.account.number.hex())
     memory = Store(bench.path, Vouching()).load()
     collector_secrets = Secrets(SECRET.encode(), SECRET.encode(), SECRET.encode())
-    shown = repr([memory, memory.enrolment, collector_secrets, bench.collector.requests])
+    shown = repr([memory, memory.enrolments, collector_secrets, bench.collector.requests])
     for secret in (TOKEN, key.hex(), repr(key), repr(memory.secret), SECRET):
         assert secret not in shown
 
@@ -168,7 +168,7 @@ def test_the_journal_of_a_ledger_is_closed_to_others(tmp_path: Path) -> None:
     with lax_umask():
         bench = Bench(tmp_path / "device.ldp")
         device = bench.enrolled()
-        store: Any = device.session.account._store
+        store: Any = device.sessions.wallet.store
         honest = store._witness.stamp
 
         def looking(file: object) -> str:

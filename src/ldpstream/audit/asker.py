@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from ldpstream.audit.judge import Draw, Key, Watch
 from ldpstream.audit.machine import START_MS, TrueTime
 from ldpstream.device.exchange import Connect, Pause, Request, Response, unreachable
 from ldpstream.protocol.identity import number_of
-from ldpstream.protocol.messages import Enrol, Leave, ListRounds
+from ldpstream.protocol.messages import Enrol, FetchTerms, Leave, ListRounds, RenewKey
 from ldpstream.protocol.terms import Terms
 from ldpstream.sqlite_files import reading
 
@@ -52,6 +52,10 @@ class Asker:
     now_ms: Callable[[], int | None] | None = None
     """The time that it claims: None for the true time, or a lie."""
     pin: str | None = None
+    versions: dict[str, Terms] = field(default_factory=dict)
+    """Terms by their pin; they follow each other."""
+    level: str = ""
+    """The level of privacy at which the person has enrolled."""
     serial: int = 0
     named: int = 0
     loses: Callable[[Request], bool] = lambda request: False
@@ -60,6 +64,29 @@ class Asker:
     departed: list[Draw] = field(default_factory=list)
     seen: list[tuple[int, Request | Pause]] = field(default_factory=list)
     """All that an observer sees of devices, each step with its true time in microseconds."""
+
+    def __post_init__(self) -> None:
+        self.versions[self.terms.pin] = self.terms
+
+    def succeed(self, **changes: Any) -> Terms:
+        """Put terms in force that follow those of before, from the next timestamp on."""
+        before = self.terms
+        succeeds = {
+            "pin": before.pin,
+            "version": before.version + 1,
+            "from_t": self.t + 1,
+            "until_t": self.t + 10**6,
+            "labels": list(before.names),
+        }
+        sent = json.loads(before.canonical) | {"version": 3, "succeeds": succeeds} | changes
+        self.terms = Terms.read(sent)
+        self.versions[self.terms.pin] = self.terms
+        return self.terms
+
+    def notice(self) -> dict[str, Any]:
+        """Return what every answer says: the time that it claims, and the newest terms."""
+        told: dict[str, Any] = {"now_ms": self.says_ms()}
+        return told | ({"successor": self.terms.pin} if self.terms.succeeds else {})
 
     @property
     def t(self) -> int:
@@ -89,13 +116,14 @@ class Asker:
 class Line:
     """The transport of one process, which records everything that is sent."""
 
-    def __init__(self, asker: Asker, watch: Watch, path: Path) -> None:
-        self._asker, self._watch, self._path = asker, watch, path
+    def __init__(self, askers: Mapping[str, Asker], watch: Watch, path: Path) -> None:
+        self._askers, self._watch, self._path = askers, watch, path
 
     def send(self, url: str, request: Request) -> Response:
-        self._asker.seen.append((self._asker.true.us, request))
-        response = self._respond(request)
-        if self._asker.loses(request):
+        asker = self._askers[url]
+        asker.seen.append((asker.true.us, request))
+        response = self._respond(asker, request)
+        if asker.loses(request):
             raise unreachable(url, "the exchange was lost")
         return response
 
@@ -104,9 +132,11 @@ class Line:
 
     def close(self) -> None: ...
 
-    def _respond(self, request: Request) -> Response:
-        asker = self._asker
-        if isinstance(request.message, Enrol):
+    def _respond(self, asker: Asker, request: Request) -> Response:
+        if isinstance(request.message, FetchTerms):
+            terms = asker.versions[request.message.pin]
+            return _json({"terms": json.loads(terms.canonical)})
+        if isinstance(request.message, Enrol | RenewKey):
             number = number_of(request.message.secret).hex()
             told = {"terms": json.loads(asker.terms.canonical), "pin": asker.terms.pin}
             return _json(
@@ -116,30 +146,33 @@ class Line:
             return _json({"status": "left"})
         if isinstance(request.message, ListRounds):
             asker.serial += 1
-            pin = asker.terms.pin if asker.pin is None else asker.pin
+            version = request.message.terms_version
+            known = next(one for one in asker.versions.values() if one.version == version)
+            pin = known.pin if asker.pin is None else asker.pin
             told = {"serial": asker.serial, "pin": pin, "rounds": asker.rounds}
-            return _json(told | {"now_ms": asker.says_ms()})
+            return _json(told | asker.notice())
         asker.on_wire.append((self._watch.key, request.body))
         draw = self._watch.departs(request.body, self._is_on_disk)
         if draw is not None:
             asker.departed.append(draw)
-        return _json({"status": "accepted", "now_ms": asker.says_ms()}, 202)
+        return _json({"status": "accepted"} | asker.notice(), 202)
 
     def _is_on_disk(self, key: Key, report: bytes) -> bool:
         """Read the file as another process would."""
-        return report_on_disk(self._path, key) == report
+        return is_on_disk(self._path, key, report)
 
 
-def report_on_disk(path: Path, key: Key) -> bytes | None:
-    """Return the report that the file holds for this round; None if there is none."""
+def is_on_disk(path: Path, key: Key, report: bytes) -> bool:
+    """Return whether the file holds this report of this round, in any stream."""
     try:
         with reading(path) as connection:
             found = connection.execute(
-                "SELECT report FROM ledger WHERE t = ? AND round = ?", key
-            ).fetchone()
+                "SELECT report FROM ledger WHERE t = ? AND round = ?",
+                (key[0], key[1].rpartition(" ")[2]),
+            ).fetchall()
     except (sqlite3.Error, OSError, ValueError):  # damaged or gone
-        return None
-    return found[0] if found else None
+        return False
+    return (report,) in found
 
 
 def _json(answer: object, status: int = 200) -> Response:

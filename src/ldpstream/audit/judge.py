@@ -20,6 +20,19 @@ OnDisk = Callable[[Key, bytes], bool]
 """A function that returns whether these bytes are on disk for this round now."""
 
 
+@dataclass(frozen=True)
+class Vow:
+    """A promise that was made to the person when a report was drawn.
+
+    Any half-open span of this length that holds such a report holds at most epsilon, in one stream
+    or, if none is named, in all streams together.
+    """
+
+    epsilon_nano: int
+    span_ms: int
+    stream: str | None = None
+
+
 @dataclass(eq=False)
 class Draw:
     """A report drawn from a value that was read at `read_us`; it may never have been sent."""
@@ -29,6 +42,8 @@ class Draw:
     read_us: int
     report: bytes | None = None
     on_disk: bool = True
+    stream: str = ""
+    vows: tuple[Vow, ...] = ()
 
     @property
     def left(self) -> bool:
@@ -78,7 +93,23 @@ class Transcript:
     def violations(self, epsilon_nano: int, span_ms: int) -> list[str]:
         """Return a line for each violation, such as more than epsilon in a half-open span."""
         span_us = 1000 * span_ms
-        found = [*self._fullest(epsilon_nano, span_us), *self._drawn_twice(span_us), *self.strays]
+        fullest = self._fullest(self.sent, epsilon_nano, span_us)
+        return [*fullest, *self._drawn_twice(span_us), *self._unpaid()]
+
+    def broken_vows(self) -> list[str]:
+        """Return a line for each promise that was broken, of those made with each report."""
+        found = self._unpaid()
+        sent = self.sent
+        for vow in dict.fromkeys(vow for one in sent for vow in one.vows):
+            bound = [one for one in sent if vow.stream in (None, one.stream)]
+            who = "all streams" if vow.stream is None else vow.stream
+            span_us = 1000 * vow.span_ms
+            fullest = self._fullest(bound, vow.epsilon_nano, span_us, vow)
+            found += [f"{who}: {line}" for line in fullest]
+        return found
+
+    def _unpaid(self) -> list[str]:
+        found = [*self.strays]
         found += [
             f"round {one.key} left before it was on disk"
             for one in self.sent
@@ -86,17 +117,24 @@ class Transcript:
         ]
         return found
 
-    def _fullest(self, epsilon_nano: int, span_us: int) -> Iterator[str]:
-        """Report the fullest span, which begins with a reading, if it exceeds epsilon."""
-        sent = self.sent
-        most, most_at, held, end = 0, 0, 0, 0
+    @staticmethod
+    def _fullest(
+        sent: list[Draw], epsilon_nano: int, span_us: int, vow: Vow | None = None
+    ) -> Iterator[str]:
+        """Report the fullest span, which begins with a reading, if it exceeds epsilon.
+
+        If a vow is given, only spans count that hold a report for which it was made.
+        """
+        most, most_at, held, bound, end = 0, 0, 0, 0, 0
         for first in sent:
             while end < len(sent) and sent[end].read_us < first.read_us + span_us:
                 held += sent[end].nano
+                bound += vow is None or vow in sent[end].vows
                 end += 1
-            if held > most:
+            if bound and held > most:
                 most, most_at = held, first.read_us
             held -= first.nano
+            bound -= vow is None or vow in first.vows
         if most > epsilon_nano:
             yield (
                 f"{most} nano-epsilon in the {span_us / 1e6:g} s of true time from"
@@ -120,11 +158,13 @@ class Watch:
         self._transcript, self._source = transcript, source
         self.key: Key = (0, "")
         self._nano = 0
+        self._stream, self._vows = "", tuple[Vow, ...]()
         self._read_us: int | None = None
         self._fresh: Draw | None = None
 
-    def considers(self, key: Key, nano: int) -> None:
+    def considers(self, key: Key, nano: int, stream: str = "", vows: tuple[Vow, ...] = ()) -> None:
         self.key, self._nano = key, nano
+        self._stream, self._vows = stream, vows
         self._read_us = self._fresh = None
 
     def reads(self) -> None:
@@ -142,7 +182,9 @@ class Watch:
     def _draws(self) -> None:
         """Record a new draw at the first coin after a reading."""
         if self._read_us is not None and self._fresh is None:
-            self._fresh = Draw(self.key, self._nano, self._read_us)
+            self._fresh = Draw(
+                self.key, self._nano, self._read_us, stream=self._stream, vows=self._vows
+            )
             self._transcript.drawn(self._fresh)
 
     def departs(self, report: bytes, on_disk: OnDisk) -> Draw | None:

@@ -17,9 +17,9 @@ from typing import Any
 
 from ldpstream.audit.asker import URL, Asker, Line, make_terms
 from ldpstream.audit.disk import FileSystem, SimulatedChangeTime
-from ldpstream.audit.judge import Draw, Transcript, Watch
+from ldpstream.audit.judge import Draw, Transcript, Vow, Watch
 from ldpstream.audit.machine import Machine
-from ldpstream.device import Device, LedgerUnusable, Unreachable
+from ldpstream.device import Device, LedgerUnusable, Limit, Unreachable
 from ldpstream.device.exchange import Pause, Stop
 from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.session import Session
@@ -68,6 +68,9 @@ class Life:
         """Seconds that the application takes before and after it reads the value."""
         self.terms = terms or make_terms()
         self.asker = Asker(self.true, self.terms)
+        self.askers = {URL: self.asker}
+        """The collectors of all streams, by their address; the first is the `asker`."""
+        self.limit: Limit | None = None
         self.transcript = Transcript(self.true)
         self._source = source or SystemSource()
         self._warn = warn
@@ -92,7 +95,7 @@ class Life:
             "source": watch,
             "jitter": lambda most: most,
             "warn": self._warn,
-            "transport": Line(self.asker, watch, self.path),
+            "transport": Line(self.askers, watch, self.path),
             "sleep": self._pause,
         }
 
@@ -103,14 +106,51 @@ class Life:
     def install(self, *, first: bool = True) -> Process:
         """Create the file, as an installer does, enrol and start."""
         self.process = self._started(Device.create, first_install=first)
-        self.process.device.enrol(URL, self.terms.stream, "")
+        self._enrol(self.process, URL)
         return self.process
+
+    def _enrol(self, process: Process, url: str) -> None:
+        """Enrol in a stream, and accept successors of its terms."""
+        asker = self.askers[url]
+        stream = asker.terms.stream
+        process.device.enrol(url, stream, "", level=asker.level, accept="not-looser")
+        enrolled = process.device.stream(stream, url)
+        if not hasattr(enrolled.session, "watched"):
+            self._watch(enrolled.session, process.watch)
+            enrolled.follow(lambda: self._read(process.watch))
+
+    def join(self, terms: Terms) -> Asker:
+        """Join another stream, of a collector of its own, over a network that loses nothing."""
+        assert self.process is not None
+        url = f"https://{len(self.askers)}.invalid"
+        self.askers[url] = asker = Asker(self.true, terms)
+        self._enrol(self.process, url)
+        return asker
+
+    def enrol_again(self) -> None:
+        """Enrol in the first stream, which was left, beside others."""
+        assert self.process is not None
+        self._enrol(self.process, URL)
+
+    def move_to_level(self, level: str) -> None:
+        """Choose another level of privacy, over a network that loses nothing."""
+        if self.process is None:
+            return
+        loses, self.asker.loses = self.asker.loses, lambda request: False
+        self.asker.level = level
+        self._enrol(self.process, URL)
+        self.asker.loses = loses
+
+    def set_limit(self, limit: Limit) -> None:
+        """Set the limit over all streams."""
+        self.limit = limit
+        assert self.process is not None
+        self.process.device.set_limit(limit)
 
     def become_a_twin(self) -> None:
         """Take the number and the secret that all twins have, and start again."""
         with closing(sqlite3.connect(self.path)) as connection:
-            connection.execute("UPDATE device SET secret = zeroblob(32)")
-            connection.execute("UPDATE enrolment SET number = zeroblob(16)")
+            connection.execute("UPDATE enrolment SET secret = zeroblob(32), number = zeroblob(16)")
             connection.commit()
         self.start()
 
@@ -128,8 +168,8 @@ class Life:
     def another(self) -> Process:
         """Start one more process on the same file."""
         process = self._started(Device.open)
-        if process.device.terms is None:
-            process.device.enrol(URL, self.terms.stream, "")
+        if not process.device.streams:
+            self._enrol(process, URL)
         return process
 
     def rejoin(self) -> None:
@@ -138,8 +178,8 @@ class Life:
             return
         loses, self.asker.loses = self.asker.loses, lambda request: False
         try:
-            self.process.device.leave()
-            self.process.device.enrol(URL, self.terms.stream, "")
+            self.process.device.leave(self.terms.stream, URL)
+            self._enrol(self.process, URL)
             self.become_a_twin()
         except LedgerUnusable as fault:
             self.faults.append(str(fault))
@@ -149,8 +189,9 @@ class Life:
         watch = Watch(self.transcript, self._source)
         device = make(self.path, **options, **self._parts(watch))
         process = Process(device, watch)
-        self._watch(device.session, watch)
-        device.follow(lambda: self._read(watch))
+        for session in device.sessions.all or [device.session]:
+            self._watch(session, watch)
+            session.value.follow(lambda: self._read(watch))
         return process
 
     def _watch(self, session: Session, watch: Watch) -> None:
@@ -158,10 +199,25 @@ class Life:
 
         def consider(pin: str, asked: Round | Refused) -> Any:
             if isinstance(asked, Round):
-                watch.considers(asked.key, asked.epsilon_nano)
+                url = session.account.enrolled.url
+                prefix = "" if url == URL else f"{self.askers[url].terms.stream} "
+                key = asked.t, prefix + asked.name
+                watch.considers(key, asked.epsilon_nano, url, self._vows(url, pin))
             return honest(pin, asked)
 
         session.consider = consider  # type: ignore[method-assign]
+        vars(session)["watched"] = True
+
+    def _vows(self, url: str, pin: str) -> tuple[Vow, ...]:
+        """Return what the person was promised for a report under these terms."""
+        asker = self.askers[url]
+        made = []
+        if pin in asker.versions:
+            promise = asker.versions[pin].at_level(asker.level).promise
+            made.append(Vow(promise.epsilon_nano, promise.span, url))
+        if self.limit is not None:
+            made.append(Vow(self.limit.promise.epsilon_nano, self.limit.promise.span))
+        return tuple(made)
 
     def _read(self, watch: Watch) -> Value | None:
         self.machine.wait(self.dawdle_before)
@@ -241,5 +297,11 @@ class Life:
 
     @property
     def violations(self) -> list[str]:
+        """The violations of the first stream's promise, if nothing but that was ever promised."""
         promise = self.terms.promise
         return self.transcript.violations(promise.epsilon_nano, promise.span)
+
+    @property
+    def broken_vows(self) -> list[str]:
+        """The violations of what was promised with each report: terms, levels and limits."""
+        return self.transcript.broken_vows()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from ldpstream.audit.asker import report_on_disk
+from ldpstream.audit.asker import is_on_disk
 from ldpstream.audit.collector_calls import call
 from ldpstream.audit.crowd import Crowd
 from ldpstream.audit.judge import Transcript, Watch
@@ -102,7 +102,7 @@ class Target:
         self.watch = Watch(self.transcript, source)
         store = Store(path, clock=machine)
         store.create(first_install=True)
-        self.session = Session(store, self.watch)
+        self.session = Session.of(store, self.watch)
 
     def consider(self, pin: str, asked: Round) -> tuple[Outcome, int | None]:
         """Return the outcome of a round and, if bytes are sent, when their value was read."""
@@ -114,7 +114,7 @@ class Target:
         return outcome, draw.read_us // 1000 if draw else self.machine.true.now_ms()
 
     def _is_on_disk(self, key: tuple[int, str], report: bytes) -> bool:
-        return report_on_disk(self.path, key) == report
+        return is_on_disk(self.path, key, report)
 
 
 class World:

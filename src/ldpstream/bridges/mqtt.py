@@ -13,7 +13,7 @@ import json
 import queue
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from ldpstream.protocol.messages import (
     rounds_topic,
 )
 from ldpstream.protocol.names import is_round_name
+from ldpstream.protocol.notice import Notice
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
@@ -64,6 +65,8 @@ class MqttBridge:
         self._stopping = threading.Event()
         self._waiting: queue.SimpleQueue[MQTTMessage] = queue.SimpleQueue()
         self.passed = Passed()
+        self._renew = False
+        """Whether a device whose report was passed on last is to renew its key."""
 
     def stop(self) -> None:
         """Let `run` return; reports that are not forwarded yet stay with the broker."""
@@ -81,8 +84,7 @@ class MqttBridge:
         client.on_message = lambda _, __, message: self._waiting.put(message)
         topic = reports_topic(self._stream, "+")  # of any round
         self._broker.connect(client, heard=lambda client: client.subscribe(topic, AT_LEAST_ONCE))
-        announcing = threading.Thread(target=self._announce, args=(client,), daemon=True)
-        announcing.start()
+        self._start_announcing(client, 1)
         try:
             self._pass_on(client)
         finally:
@@ -102,27 +104,42 @@ class MqttBridge:
 
     # Rounds
 
-    def _announce(self, client: Client) -> None:
-        """Publish retained announcements and notices: who connects later gets the last at once."""
-        transport, serial, failures = HttpTransport(), 0, 0
+    def _start_announcing(self, client: Client, version: int) -> None:
+        arguments = (client, version)
+        threading.Thread(target=self._announce, args=arguments, daemon=True).start()
+
+    def _announce(self, client: Client, version: int) -> None:
+        """Publish retained announcements and notices: who connects later gets the last at once.
+
+        Devices with each version of the terms have topics of their own.
+        """
+        transport, serial, failures, followed = HttpTransport(), 0, 0, False
         while not self._stopping.is_set():
             try:
-                response = self._ask_rounds(transport, serial, LONGEST_POLL)
+                response = self._ask_rounds(transport, serial, LONGEST_POLL, version)
                 if response.status != 200:
                     raise refusal_in(response, "to list rounds")
-                announcement = Announcement.read(read_object(response, "rounds"))
-                serial = announcement.serial
+                told = read_object(response, "rounds")
+                serial = Announcement.read(told).serial
+                notice = replace(Notice.read(told), renew=self._renew)
             except (Unreachable, Refused):
                 failures += 1
                 self._stopping.wait(_pause(failures))
                 continue
             failures = 0
-            client.publish(rounds_topic(self._stream), response.body, AT_LEAST_ONCE, retain=True)
-            notice = json.dumps({"now_ms": announcement.now_ms})
-            client.publish(notice_topic(self._stream), notice, AT_LEAST_ONCE, retain=True)
+            for topic, payload in (
+                (rounds_topic(self._stream, version), response.body),
+                (notice_topic(self._stream, version), json.dumps(notice.to_json())),
+            ):
+                client.publish(topic, payload, AT_LEAST_ONCE, retain=True)
+            if notice.successor is not None and not followed:
+                followed = True
+                self._start_announcing(client, version + 1)
 
-    def _ask_rounds(self, transport: HttpTransport, after: int, wait: int) -> Response:
-        message = ListRounds(self._stream, after, wait, self._proof)
+    def _ask_rounds(
+        self, transport: HttpTransport, after: int, wait: int, version: int = 1
+    ) -> Response:
+        message = ListRounds(self._stream, after, wait, self._proof, version)
         return transport.send(self._url, Request.of(message, wait + PATIENCE))
 
     # Reports
@@ -171,6 +188,7 @@ class MqttBridge:
             self.passed.refused[str(code)] += reports
             return
         answer: dict[str, Any] = read_object(response, "batch")
+        self._renew = Notice.read(answer).renew
         self.passed.accepted += int(answer["accepted"])
         self.passed.repeated += int(answer["repeated"])
         self.passed.refused.update(answer["refused"])

@@ -12,17 +12,21 @@ from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.extras import extra_for
 
 USUAL_EXTRAS = {
+    "admin": "collector",
     "alerts": "collector",
     "audit": "collector",
     "bridge": "lab,mqtt",
     "compare": "figures",
     "data": "data",
     "demo": "collector",
+    "deny": "collector",
     "engine": "nats,postgres",
     "export": "collector",
     "fleet": "collector",
+    "keys": "collector",
     "reproduce": "figures",
     "serve": "collector",
+    "tokens": "collector",
 }
 """The extras to install for a command, if it needs more than `lab`."""
 

@@ -8,6 +8,7 @@ import typer
 
 from ldpstream import __version__
 from ldpstream.cli import (
+    administration,
     alerts,
     audit,
     bridge,
@@ -72,6 +73,10 @@ app.add_typer(engine.app, name="engine")
 app.add_typer(alerts.app, name="alerts")
 app.add_typer(audit.app, name="audit")
 app.add_typer(bridge.app, name="bridge")
+app.add_typer(administration.keys, name="keys")
+app.add_typer(administration.tokens, name="tokens")
+app.add_typer(administration.deny, name="deny")
+app.add_typer(administration.admin, name="admin")
 
 
 def call(arguments: list[str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ldpstream.collector.store.chain import Checked
 
 Show = Callable[[str, int, int], None]
+ADMIN_LOG = "(admin log)"
+"""In the place of a stream's name, which no stream can have."""
 ABSENT = "no: the store has no such stream"
 UNCHAINED = "no: the next start of its collector chains it"
 
@@ -70,16 +72,23 @@ class Place:
             ]
             listed = archive.check_releases(chain, EVERY)
             rows += [] if listed.damage is None else [_row(listed, "yes")]
+            log = replace(archive.check_log(chain), stream=ADMIN_LOG)
+            rows += [_row(log, "yes")] if log.releases or log.damage else []
             absent = sorted({*self.configured} - {*streams})
             return rows + [_row(Checked(stream), ABSENT) | {"releases": None} for stream in absent]
 
     def accept(self, streams: list[str]) -> None:
         """Chain streams as they are; a collector on a file must not run meanwhile."""
         from ldpstream.collector.service.opening import open_place
+        from ldpstream.collector.store.admin_tables import Entry
+        from ldpstream.machine_clock import SystemClock
 
         with closing(open_place(self.store, self._known_master)) as store:
             for stream in streams:
-                store.accept_releases(stream)
+                if stream == ADMIN_LOG:
+                    store.admin.accept_log(Entry(SystemClock().wall_ms(), "audit", "accept-log"))
+                else:
+                    store.accept_releases(stream)
 
 
 def _tell(show: Show, stream: str, number: int) -> None:

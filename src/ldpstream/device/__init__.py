@@ -13,13 +13,16 @@ from ldpstream.device.rounds import Refused
 from ldpstream.device.session import Heard
 from ldpstream.device.status import Status, read_status
 from ldpstream.device.store import LedgerUnusable
+from ldpstream.device.wallet import Limit
 from ldpstream.device.witness import ChangeTime, CounterFile, Witness
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import SystemSource
+from ldpstream.protocol.succession import Acceptance, Policy
 from ldpstream.protocol.terms import Terms, TermsRefused
 
 __all__ = [
+    "Acceptance",
     "AsyncDevice",
     "ChangeTime",
     "CounterFile",
@@ -27,7 +30,9 @@ __all__ = [
     "Epsilon",
     "Heard",
     "LedgerUnusable",
+    "Limit",
     "Oracle",
+    "Policy",
     "Refused",
     "Status",
     "SystemSource",

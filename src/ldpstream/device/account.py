@@ -1,17 +1,17 @@
-"""The part of a device that keeps the promise: it decides and commits before anything is sent.
+"""The part of a device that keeps a stream's promise: it decides and commits before sending.
 
 There is no network here. A report that `consider` returns is already on disk, with its debit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ldpstream.device.clock import LabelTime, Look
-from ldpstream.device.exchange import Address
+from ldpstream.device.change import Change
+from ldpstream.device.clock import LabelTime, Look, OwnTime
+from ldpstream.device.memory import Enrolment, Entry, Memory
 from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.rules import (
     Decision,
@@ -23,33 +23,26 @@ from ldpstream.device.rules import (
     decide,
     last_moment_ms,
 )
-from ldpstream.device.store import (
-    Change,
-    Enrolment,
-    Entry,
-    LedgerUnusable,
-    Memory,
-    RefusalCount,
-    Store,
-)
-from ldpstream.durations import spelled
+from ldpstream.device.wallet import Wallet
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.privacy.randomness import Source
-from ldpstream.protocol.authentication import leave_mac, report_mac, report_prefix, rounds_mac
-from ldpstream.protocol.identity import enrolment_secret, number_of
-from ldpstream.protocol.messages import DeviceProof, Leave, SubmitReport
+from ldpstream.protocol.authentication import (
+    leave_mac,
+    renew_mac,
+    report_mac,
+    report_prefix,
+    rounds_mac,
+    terms_mac,
+)
+from ldpstream.protocol.messages import DeviceProof, FetchTerms, Leave, RenewKey, SubmitReport
 from ldpstream.protocol.slots import moment_ms, next_turn
-from ldpstream.protocol.terms import Terms, TermsRefused
+from ldpstream.protocol.succession import objection
+from ldpstream.protocol.terms import Terms
 
 Reading = Callable[[Terms, Source], int]
 """A function that reads the value the device holds now and returns its index (`values.py`)."""
-
-MARKS_PER_SPAN = 8
-"""How often per window own time is saved after a report: a reboot loses at most one such part."""
-LONGEST_DETAIL = 200
-"""The most characters of a refusal that are stored: a collector can influence its text."""
 
 Fault = TypeVar("Fault", bound=LdpStreamError)
 
@@ -75,60 +68,90 @@ class Turn:
 
 
 class Account:
-    """One device's file, and what this process remembers of it.
+    """One stream of a device's file, and what this process remembers of it."""
 
-    Decisions are prepared from memory and made in an exclusive transaction on the file. So several
-    processes may share a file.
-    """
-
-    def __init__(self, store: Store, source: Source) -> None:
-        self._store = store
-        self._clock = store.clock
-        self._source = source
+    def __init__(self, wallet: Wallet, enrolment_id: int = 0) -> None:
+        self.wallet = wallet
+        self._clock = wallet.clock
+        self._source = wallet.source
+        self._id = enrolment_id
+        self.sole = enrolment_id == 0
+        """Whether it stands for the only stream of the file, whichever that is."""
         self.label = LabelTime(self._clock)
         self._delivered: set[tuple[int, str]] = set()
-        self._refusals: dict[str, RefusalCount] = {}
-        self._told: set[str] = set()
-        self._load()
+        self._derived: _Derived | None = None
 
-    def _load(self) -> None:
-        with self._store.change() as change:
-            self._recall(change)
+    # --- what is known ----------------------------------------------------------------------------
 
-    def _recall(self, change: Change) -> None:
-        """Load the state from the file; count it as spent if it may be an older copy (rule 6)."""
-        memory = change.memory
-        self._secret, self._rejoins, self._own = memory.secret, memory.rejoins, memory.own
-        self.enrolment = memory.enrolment
-        self._answered = {
-            entry.key: entry.report for entry in memory.entries if entry.report is not None
-        }
-        self._ledger = ledger_of(memory)
-        if self.enrolment is not None and not change.vouched_for:
-            self._count_as_spent(change, self.enrolment.terms)
+    @property
+    def enrolment(self) -> Enrolment | None:
+        memory = self.wallet.memory
+        known = memory.enrolment(self._id)
+        if known is None and self.sole and len(memory.enrolments) == 1:
+            known = memory.enrolments[0]
+            self.bind(known.id)
+        return known
 
-    def _count_as_spent(self, change: Change, terms: Terms) -> None:
-        """Debit the whole epsilon now: anything may have been sent up to this moment (rule 6)."""
-        own_ms = self.own_ms() + 1
-        change.enter(Entry(0, "", terms.epsilon_nano, None, own_ms, self._clock.wall_ms()))
-        change.forgotten(own_ms)  # the entry is for people: this binds promises of any size
-        self._ledger = self._ledger.exhausted(own_ms)
-        self._count(Refused(Problem.PAST_UNKNOWN, span=spelled(terms.promise.span)))
+    def bind(self, enrolment_id: int) -> None:
+        """Stand for this enrolment from now on."""
+        self._id = enrolment_id
+        self._delivered.clear()
+
+    @property
+    def id(self) -> int:
+        """The id of the enrolment; 0 if there is none."""
+        known = self.enrolment
+        return 0 if known is None else known.id
 
     @property
     def enrolled(self) -> Enrolment:
-        if self.enrolment is None:
-            raise Mistake(Problem.NOT_ENROLLED, file=self._store.path.name)
-        return self.enrolment
+        known = self.enrolment
+        if known is None:
+            raise Mistake(Problem.NOT_ENROLLED, file=self.wallet.store.path.name)
+        return known
+
+    @property
+    def _known(self) -> _Derived:
+        memory, enrolled, known = self.wallet.memory, self.enrolled, self._derived
+        if known is None or known.memory is not memory or known.enrolled is not enrolled:
+            known = self._derived = _Derived.of(memory, enrolled)
+        return known
+
+    @property
+    def _answered(self) -> dict[tuple[int, str], bytes]:
+        return self._known.answered
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self._known.ledger
+
+    @property
+    def _own(self) -> OwnTime:
+        return self.wallet.memory.own
+
+    @property
+    def _secret(self) -> bytes:
+        known = self.enrolment
+        return self.wallet.memory.secret if known is None else known.secret
 
     @property
     def number(self) -> bytes:
         """The device's number in the stream that it takes part in."""
         return self.enrolled.number
 
+    @property
+    def terms(self) -> Terms:
+        """The terms under which it would report now, at its level."""
+        return self.enrolled.terms_at(self.t)
+
+    def renamed_at(self, t: int) -> Mapping[str, str]:
+        """Return what labels of terms before those of timestamp t are called under them."""
+        known = self.enrolment
+        return {} if known is None else known.renamed_at(t)
+
     def enrolment_secret(self, place: str, stream: str) -> bytes:
         """Return what this device shows, to this collector alone, to enrol in a stream."""
-        return enrolment_secret(self._secret, place, stream, self._rejoins)
+        return self.wallet.enrolment_secret(place, stream)
 
     def refresh(self) -> bool:
         """Load the state again if another process has written it; return whether it has enrolled.
@@ -136,106 +159,64 @@ class Account:
         It may also have left the stream.
         """
         before = self.enrolment
-        if self._store.changed():
-            self._load()
-        return self.enrolment != before
-
-    def enrol(self, offered: Enrolment) -> None:
-        """Commit what was agreed on.
-
-        A ledger whose past is unknown starts as spent (rule 6). A later enrolment may change the
-        collector's address, and with it number and key, but not the terms.
-        """
-        with self._store.change() as change:
-            self._recall(change)
-            shown = self.enrolment_secret(Address.of(offered.url).place, offered.terms.stream)
-            if number_of(shown) != offered.number:  # the key belongs to another device
-                raise LedgerUnusable(Problem.LEDGER_REPLACED, file=self._store.path.name)
-            known = self.enrolment
-            if known is not None and offered.terms.pin != known.terms.pin:
-                raise TermsRefused(
-                    Problem.TERMS_DIFFER, given=offered.terms.pin, expected=known.terms.pin
-                )
-            past_known = change.memory.past_known and change.vouched_for
-            change.enrol(offered)
-            if known is not None and known.number != offered.number:
-                change.drop_reports()  # the same bytes would link the two numbers
-                self._answered = {}
-            self._delivered.clear()
-            self.enrolment = offered
-            if known is None:
-                self._ledger = ledger_of(change.memory, offered.terms)
-                if not past_known:
-                    self._count_as_spent(change, offered.terms)
-
-    def leave(self) -> Leave:
-        """Commit that the device has left its stream; return the farewell to the collector.
-
-        Number, key, secret and stored reports are deleted. The debits stay, and the promise binds
-        for another span, so that joining again is no way around the ledger.
-        """
-        with self._store.change() as change:
-            self._recall(change)
-            left = self.enrolled
-            mac = leave_mac(left.key, left.terms.stream)
-            farewell = Leave(left.terms.stream, DeviceProof(left.number, mac))
-            promise, own_ms = left.terms.promise, self.own_ms()
-            # It binds spans that hold, as far as anybody knows, a report that was made under it.
-            begin_ms = own_ms - promise.span
-            made = [one.own_ms for one in change.memory.entries if one.t]
-            unknown = [] if self._ledger.forgotten is None else [self._ledger.forgotten]
-            binds = any(moment > begin_ms for moment in (*made, *unknown))
-            change.leave(replace(promise, until=own_ms + 1 + promise.span) if binds else None)
-            change.forget_promises(own_ms - left.terms.interval_ms)
-        self._refusals.clear()
-        self._told.clear()
-        self._delivered.clear()
-        self._load()
-        return farewell
+        self.wallet.refresh()
+        after = self.enrolment
+        return (before and before.identity) != (after and after.identity)
 
     def own_ms(self) -> int:
         """Return own time now, in milliseconds, rounded down."""
-        return self._own.at(Look.at(self._clock))
+        return self.wallet.own_ms()
 
     @property
     def t(self) -> int:
         """The current timestamp, by label time."""
         return self.enrolled.terms.timestamp_at(self.label.now_ms())
 
-    def turn(self, taken: int | None = None) -> Turn:
+    # --- turns ------------------------------------------------------------------------------------
+
+    def turn(self, taken: int | None = None) -> Turn | None:
         """Return the next report that is due, in a timestamp other than `taken`.
 
         Turns for which the budget is not free in time are passed over: too soon after an epoch has
-        changed the slot, for example.
+        changed the slot, for example. Return None if the limit never allows one.
         """
-        now_ms, terms = self.label.now_ms(), self.enrolled.terms
-        t = max(self.t, 1)
-        asked = self._next_round(t)
+        now_ms, t = self.label.now_ms(), max(self.t, 1)
+        asked, terms = self._next_round(t)
         undelivered = asked.key in self._answered and asked.key not in self._delivered
         if undelivered and asked.t != taken:
             return Turn(asked, max(now_ms, terms.start_of(asked.t)))  # the same bytes again
-        free_ms = self._ledger.free_from(terms.epsilon_nano)
-        assert free_ms is not None, "a promise allows its whole epsilon"
-        first_ms = max(now_ms, now_ms + free_ms - self.own_ms())
-        t = max(t, terms.timestamp_at(first_ms))
         while True:
-            asked = self._next_round(t)
-            at_ms = max(first_ms, terms.start_of(asked.t) + self._moment_ms)
+            asked, terms = self._next_round(t)
+            free_ms = self._state(terms).budget.free_from(terms.epsilon_nano)
+            if free_ms is None:
+                following = self.enrolled.successor
+                if terms is following or following is None or following.succeeds is None:
+                    return None
+                t = following.succeeds.from_t
+                continue
+            first_ms = max(now_ms, now_ms + free_ms - self.own_ms())
+            at_ms = max(first_ms, terms.start_of(asked.t) + self._moment_ms(terms))
             is_new = asked.t != taken and asked.key not in self._answered
             if is_new and at_ms < last_moment_ms(asked, terms):
                 return Turn(asked, at_ms)
-            t = asked.t + 1
+            t = max(asked.t + 1, terms.timestamp_at(first_ms))
 
-    def _next_round(self, t: int) -> Round:
-        """Return the round of this device's first turn from t on."""
-        terms = self.enrolled.terms
-        return Round.of_slot(terms, next_turn(self.enrolled.key, terms.window, t))
+    def _next_round(self, t: int) -> tuple[Round, Terms]:
+        """Return the round of this device's first turn from t on, and the terms it is under."""
+        enrolled, terms = self.enrolled, self.enrolled.terms_at(t)
+        first = t if terms.succeeds is None else max(t, terms.succeeds.from_t)
+        turn = next_turn(enrolled.slot_key, terms.window, first)
+        later = enrolled.terms_at(turn)
+        if later is not terms and later.succeeds is not None:
+            first = max(t, later.succeeds.from_t)
+            terms, turn = later, next_turn(enrolled.slot_key, later.window, first)
+        return Round.of_slot(terms, turn), terms
 
-    @property
-    def _moment_ms(self) -> int:
-        terms = self.enrolled.terms
-        key = self.enrolled.key  # another one at every collector, so that moments link no numbers
+    def _moment_ms(self, terms: Terms) -> int:
+        key = self.enrolled.slot_key  # another one at every collector: moments link no numbers
         return moment_ms(key, terms.stream, terms.deadline_ms or terms.interval_ms)
+
+    # --- decisions --------------------------------------------------------------------------------
 
     def consider(self, pin: str, asked: Round | Refused, reading: Reading) -> Outcome:
         """Decide about a round that was announced under `pin`.
@@ -248,7 +229,7 @@ class Account:
         decision = self._decide(pin, asked, before)
         if isinstance(decision, Fresh):
             # Read the value only now that a report of it is due.
-            value = reading(self.enrolled.terms, self._source)
+            value = reading(self.enrolled.terms_at(asked.t), self._source)
             decision = self._draw(pin, asked, before, value)
         match decision:
             case Repeat(report=report):
@@ -261,9 +242,16 @@ class Account:
             case _:
                 return decision
 
+    def _state(self, terms: Terms) -> State:
+        known, enrolled = self._known, self.enrolled
+        in_force = terms is enrolled.terms
+        ledger = known.ledger if in_force else known.memory.ledger(enrolled, terms)
+        # Reports under earlier terms are not those of a round with the same name under others.
+        answered = known.answered if in_force else {}
+        return State(terms, ledger, answered, enrolled.secret, enrolled.slot_key, known.limit)
+
     def _decide(self, pin: str, asked: Round, look: Look) -> Decision:
-        enrolled = self.enrolled
-        state = State(enrolled.terms, self._ledger, self._answered, self._secret, enrolled.key)
+        state = self._state(self.enrolled.terms_at(asked.t))
         return decide(pin, asked, state, self._own.at(look), self.label.now_ms())
 
     def _draw(self, pin: str, asked: Round, before: Look, value: int) -> Decision:
@@ -272,53 +260,112 @@ class Account:
         The budget is checked at the own time before the value was read, and debited at the own time
         after it.
         """
-        with self._store.change() as change:
-            enrolment = self.enrolment
-            self._recall(change)
-            if self.enrolment != enrolment:  # another process has left, or enrolled elsewhere
+        read = self.enrolled
+        with self.wallet.change() as change:
+            enrolled = self.enrolment
+            # Another process may have left, enrolled elsewhere, or accepted other terms.
+            if enrolled is None or not _same_meaning(read, enrolled, asked.t):
                 return Silence.MOVED_ON
             decision = self._decide(pin, asked, before)
             if not isinstance(decision, Fresh):
                 ended = isinstance(decision, Refused) and decision.problem is Problem.ROUND_PAST
                 return Silence.MOVED_ON if ended else decision
-            checked_ms = self._own.at(before)
-            randomiser = self.enrolled.terms.randomiser(Epsilon(asked.epsilon_nano))
+            terms = enrolled.terms_at(asked.t)
+            randomiser = terms.randomiser(Epsilon(asked.epsilon_nano))
             report = randomiser.encode(randomiser.perturb(value, self._source))
             own_ms = self.own_ms() + 1  # rounded up: no earlier than the reading of the value
-            ledger = self._ledger.spend(own_ms, asked.epsilon_nano, checked_ms)
-            wall_ms = self._clock.wall_ms()
-            change.enter(Entry(asked.t, asked.name, asked.epsilon_nano, report, own_ms, wall_ms))
-            change.forget(own_ms - ledger.longest_span)
-            # Another process may still read a value for which it was checked against a promise; it
-            # cannot read for longer than a timestamp.
-            change.forget_promises(own_ms - self.enrolled.terms.interval_ms)
-            change.count(self._refusals.values())
-        self._refusals.clear()
-        self._ledger = ledger.forget(own_ms)
-        self._answered[asked.key] = report
+            self._state(terms).budget.check(self._own.at(before), asked.epsilon_nano)
+            if terms is enrolled.successor:
+                self._go_over(change, enrolled)
+            entry = Entry(
+                asked.t,
+                asked.name,
+                asked.epsilon_nano,
+                report,
+                own_ms,
+                self._clock.wall_ms(),
+                enrolled.id,
+                enrolled.id,
+            )
+            change.enter(entry)
+            self.wallet.forget(change, own_ms)
+            self.wallet.save_refusals(change)
+        self.wallet.refusals_saved()
         self._delivered &= self._answered.keys()
         return Repeat(asked, report)
 
-    def mark_time(self) -> None:
-        """Save own time if a reboot would lose much of it; ignore a disk that fails."""
-        if not self._ledger.debits or not self._ledger.forget(self.own_ms()).debits:
-            return
-        passed = self._clock.steady_ms() - self._own.look.steady_ms
-        if passed * MARKS_PER_SPAN >= self._ledger.longest_span:
-            with suppress(LedgerUnusable), self._store.change() as change:
-                self._recall(change)
-                change.mark_time()
+    def _go_over(self, change: Change, enrolled: Enrolment) -> None:
+        """Put the successor in force, for good, with the first report under it.
+
+        Stored reports were made under the terms of before: nobody asks for them any more.
+        """
+        self.wallet.end(change, enrolled)
+        change.drop_reports(enrolled)
+        change.enrol(enrolled.gone_over)
+
+    # --- enrolments -------------------------------------------------------------------------------
+
+    def accept(self, offered: Terms) -> str | None:
+        """Accept terms that follow those in force, if the application agrees; say why not.
+
+        They are on disk when it returns, and in force with the first report from their start on.
+        """
+        with self.wallet.change() as change:
+            enrolled = self.enrolled
+            old = enrolled.terms
+            if (fault := objection(old, offered)) is not None:
+                return fault
+            new = offered.at_level(old.level)
+            if not enrolled.policy.agrees(old, new):
+                return "the application has not agreed to such a change"
+            if enrolled.successor is None:
+                change.enrol(replace(enrolled, successor=new))
+        return None
+
+    def renew(self, key: bytes, slot_key: bytes) -> None:
+        """Commit a key of the collector's new master secret."""
+        with self.wallet.change() as change:
+            change.enrol(replace(self.enrolled, key=key, slot_key=slot_key))
+
+    def leave(self) -> Leave:
+        """Commit that the device has left its stream; return the farewell to the collector."""
+        self.wallet.refresh()
+        left = self.enrolled
+        stream = left.terms.stream
+        farewell = Leave(stream, DeviceProof(left.number, leave_mac(left.key, stream)))
+        self.wallet.leave(left)
+        self._delivered.clear()
+        return farewell
+
+    # --- messages ---------------------------------------------------------------------------------
 
     def _submission(self, asked: Round, report: bytes) -> Submission:
-        stream = self.enrolled.terms.stream
-        prefix = report_prefix(stream, self.enrolled.terms.pin, asked.name)
-        mac = report_mac(self.enrolled.key, prefix, report)
-        return Submission(asked, SubmitReport(stream, asked.name, self.number, mac, report))
+        enrolled = self.enrolled
+        terms = enrolled.terms
+        prefix = report_prefix(terms.stream, terms.pin, asked.name, terms.level)
+        mac = report_mac(enrolled.key, prefix, report)
+        message = SubmitReport(terms.stream, asked.name, enrolled.number, mac, report)
+        return Submission(asked, message)
 
     def proof(self, after: int = 0) -> DeviceProof:
         """Return the proof that this device may hear of the rounds after a serial."""
         enrolled = self.enrolled
         return DeviceProof(self.number, rounds_mac(enrolled.key, enrolled.terms.stream, after))
+
+    def question_for(self, pin: str) -> FetchTerms:
+        """Return the question for the terms with this pin."""
+        enrolled = self.enrolled
+        stream = enrolled.terms.stream
+        proof = DeviceProof(enrolled.number, terms_mac(enrolled.key, stream, pin))
+        return FetchTerms(stream, pin, proof)
+
+    def renewal(self, place: str) -> RenewKey:
+        """Return the request for a key of the collector's new master secret."""
+        enrolled = self.enrolled
+        stream = enrolled.terms.stream
+        proof = DeviceProof(enrolled.number, renew_mac(enrolled.key, stream))
+        secret = self.wallet.enrolment_secret(place, stream)
+        return RenewKey(stream, secret, enrolled.terms.level, proof)
 
     def arrived(self, asked: Round) -> None:
         """Remember that the collector has the report of this round; it is not sent again."""
@@ -326,40 +373,38 @@ class Account:
 
     def note(self, fault: Fault) -> Fault:
         """Count a refusal; save it with the next report, or at once if it is of a new kind."""
-        self._count(fault)
-        if fault.problem.code not in self._told:
-            self._told.add(fault.problem.code)
-            self.save_refusals()
-        return fault
+        return self.wallet.note(self.id, fault)
 
-    def _count(self, fault: LdpStreamError) -> None:
-        code = fault.problem.code
-        times = self._refusals[code].times if code in self._refusals else 0
-        detail = str(fault)[:LONGEST_DETAIL]
-        self._refusals[code] = RefusalCount(code, times + 1, self._clock.wall_ms(), detail)
-
-    def save_refusals(self) -> None:
-        """Save the counts of refusals; ignore a disk that fails, since they are only counts."""
-        if not self._refusals:
-            return
-        try:
-            with self._store.change() as change:
-                self._recall(change)
-                change.count(self._refusals.values())
-        except LedgerUnusable:
-            return
-        self._refusals.clear()
+    def mark_time(self) -> None:
+        """Save own time if a reboot would lose much of it; ignore a disk that fails."""
+        self.wallet.mark_time()
 
     def close(self) -> None:
         """Save the counts of refusals and own time, if the disk allows it."""
-        self.save_refusals()
-        self.mark_time()
+        self.wallet.close()
 
 
-def ledger_of(memory: Memory, terms: Terms | None = None) -> Ledger:
-    """Return the ledger in a file, under these terms or else those of its enrolment."""
-    if terms is None and memory.enrolment is not None:
-        terms = memory.enrolment.terms
-    promises = memory.ended if terms is None else (terms.promise, *memory.ended)
-    debits = ((entry.own_ms, entry.nano) for entry in memory.entries)
-    return Ledger.of(promises, debits, memory.forgotten_ms)
+@dataclass(frozen=True)
+class _Derived:
+    """What follows from the content of the file for one stream."""
+
+    memory: Memory
+    enrolled: Enrolment
+    answered: dict[tuple[int, str], bytes]
+    ledger: Ledger
+    limit: Ledger | None
+
+    @classmethod
+    def of(cls, memory: Memory, enrolled: Enrolment) -> _Derived:
+        answered = {
+            one.key: one.report
+            for one in memory.entries
+            if one.report is not None and one.scope == enrolled.scope
+        }
+        ledger, limit = memory.ledger(enrolled), memory.limit_ledger(enrolled)
+        return cls(memory, enrolled, answered, ledger, limit)
+
+
+def _same_meaning(read: Enrolment, now: Enrolment, t: int) -> bool:
+    """Return whether a value that was read under one enrolment means the same under another."""
+    return read.identity == now.identity and read.terms_at(t).pin == now.terms_at(t).pin

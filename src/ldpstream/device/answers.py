@@ -9,8 +9,8 @@ from typing import Any
 from ldpstream.device.exchange import Response
 from ldpstream.device.rounds import Refused
 from ldpstream.errors import Problem
-from ldpstream.protocol.limits import LATEST_MS
-from ldpstream.protocol.names import shown, whole
+from ldpstream.protocol.names import shown
+from ldpstream.protocol.notice import Notice
 
 LONGEST_RETRY_SECONDS = 3600.0
 LARGEST_SHORT = 1 << 17
@@ -28,14 +28,21 @@ def read_object(response: Response, what: str, most: int = LARGEST_SHORT) -> dic
     return answer
 
 
-def now_in(response: Response) -> int | None:
-    """Return the collector's time in an answer, which every answer to a report should have."""
+def notice_in(response: Response) -> Notice:
+    """Return the notice in an answer, which every answer to a report should have."""
     try:
-        answer = json.loads(response.body) if len(response.body) <= LARGEST_SHORT else None
-    except (ValueError, RecursionError):
-        return None
-    now_ms = answer.get("now_ms") if isinstance(answer, dict) else None
-    return now_ms if whole(now_ms, 0, LATEST_MS) else None
+        return Notice.read(read_object(response, "notice"))
+    except Refused:
+        return Notice()
+
+
+def read_keys(answer: dict[str, Any], number: bytes) -> tuple[bytes, bytes]:
+    """Return the key and the slot key that the device with this number is given."""
+    if answer.get("device") != number.hex():
+        given = shown(answer.get("device"))
+        raise Refused(Problem.ANSWER_MALFORMED, what="device", given=given)
+    key = read_key(answer.get("key"))
+    return key, read_key(answer["slot_key"]) if "slot_key" in answer else key
 
 
 def read_key(sent: object) -> bytes:

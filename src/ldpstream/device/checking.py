@@ -5,26 +5,26 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ldpstream.device.memory import COLUMNS, LIMIT, Entry, Made, Scope
 from ldpstream.device.migrations import MIGRATIONS
 from ldpstream.device.schema import FORMAT
-from ldpstream.device.store import COLUMNS, OLD, Entry
+from ldpstream.device.store import OLD
 from ldpstream.durations import spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.privacy.ledger import Promise
 from ldpstream.protocol.terms import Terms, TermsRefused
 from ldpstream.sqlite_files import reading
 
 
 @dataclass(frozen=True)
 class Window:
-    """A span of w intervals of own time from a debit on, and the epsilon spent in it."""
+    """A span of own time from a debit on, and the epsilon spent in it."""
 
     first: Entry
     span_ms: int
@@ -47,56 +47,107 @@ class Window:
 
 @dataclass(frozen=True)
 class Book:
-    """The content of a device's file."""
+    """What a device's file holds of one stream."""
 
-    file: str
-    terms: Terms | None
+    id: int
+    terms: Terms
+    """At the level that was chosen."""
     terms_text: str
+    reserve_nano: int
+    reserved_ms: int
     entries: tuple[Entry, ...]
-    ended: tuple[Promise, ...] = ()
-    """The promises of streams that were left, which may still bind."""
+    """All that counts for this stream: what it inherited from streams that were left too."""
+    ended: tuple[Made, ...]
+    """The promises that have ended, and may still bind this stream."""
 
     @property
     def reports(self) -> tuple[Entry, ...]:
         return tuple(entry for entry in self.entries if entry.report is not None)
 
     @property
+    def own(self) -> tuple[Entry, ...]:
+        """What this stream itself has spent."""
+        return tuple(entry for entry in self.entries if entry.scope == Scope.of(self.id))
+
+    @property
     def debits(self) -> tuple[Entry, ...]:
-        """What was spent: reports, and those of streams that were left, whose bytes are gone."""
+        """What was spent: reports, and those whose bytes are gone."""
         return tuple(entry for entry in self.entries if not entry.unknown)
 
 
 @dataclass(frozen=True)
-class Check:
-    """The result of a check: faults break the promise, remarks are for information."""
+class BookCheck:
+    """What was found out about one stream."""
 
     book: Book
     windows: tuple[Window, ...]
     """One window for each report, which starts with that report."""
-    faults: tuple[str, ...]
-    remarks: tuple[str, ...]
 
     @property
     def fullest(self) -> Window | None:
         return max(self.windows, key=lambda window: window.nano, default=None)
 
 
+@dataclass(frozen=True)
+class Check:
+    """The result of a check: faults break the promise, remarks are for information."""
+
+    file: str
+    streams: tuple[BookCheck, ...]
+    limit: Made | None
+    fullest_of_limit: Window | None
+    """The fullest span of the limit, over all streams."""
+    faults: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        return tuple(window for one in self.streams for window in one.windows)
+
+    @property
+    def fullest(self) -> Window | None:
+        return max(self.windows, key=lambda window: window.nano, default=None)
+
+
+@dataclass(frozen=True)
+class File:
+    """The content of a device's file, as far as it is checked."""
+
+    name: str
+    books: tuple[Book, ...]
+    entries: tuple[Entry, ...]
+    promises: tuple[Made, ...]
+
+    @property
+    def debits(self) -> tuple[Entry, ...]:
+        return tuple(entry for entry in self.entries if not entry.unknown)
+
+    @property
+    def limits(self) -> tuple[Made, ...]:
+        """The limit in force, and those that have ended."""
+        return tuple(one for one in self.promises if one.scope == LIMIT)
+
+
 def check_ledger(path: Path) -> Check:
     """Read a device's file and check everything in it."""
-    book = read_book(path)
-    if book.terms is None:
-        faults = ("there are reports, but no terms that they were made under",)
-        return Check(book, (), faults if book.reports else (), ("the device is not enrolled",))
-    windows = tuple(_windows(book, book.terms))
-    return Check(
-        book,
-        windows,
-        tuple(_faults(book, book.terms, windows)),
-        tuple(_remarks(book, book.terms)),
-    )
+    file = read_file(path)
+    streams = tuple(BookCheck(book, tuple(_windows(book))) for book in file.books)
+    named = len(streams) > 1
+    faults, remarks = list(_unowned(file)), list[str]()
+    for one in streams:
+        prefix = f"{one.book.terms.stream}: " if named else ""
+        faults += [prefix + fault for fault in _faults(one)]
+        remarks += [prefix + remark for remark in _remarks(one.book)]
+    faults += _beyond_the_limit(file)
+    faults += _beyond_reserves(file)
+    if not streams:
+        remarks.append("the device is not enrolled")
+    limit = next((one for one in file.limits if one.until is None), None)
+    fullest = None if limit is None else _fullest(file.debits, limit.span)
+    return Check(file.name, streams, limit, fullest, tuple(faults), tuple(dict.fromkeys(remarks)))
 
 
-def read_book(path: Path) -> Book:
+def read_file(path: Path) -> File:
     """Return the content of the file; refuse one that is damaged or not a device's."""
     if not path.is_file():
         raise _no_ledger(path, "no such file")
@@ -110,16 +161,42 @@ def read_book(path: Path) -> Book:
                 raise _no_ledger(path, OLD)
             if found != FORMAT:
                 raise _no_ledger(path, f"it is not a device's file of format {FORMAT}")
-            enrolled = connection.execute("SELECT terms FROM enrolment").fetchone()
+            enrolled = connection.execute(
+                "SELECT id, terms, level, reserve_nano, reserved_ms FROM enrolment ORDER BY id"
+            ).fetchall()
             rows = _rows(connection)
-            ended = connection.execute("SELECT epsilon_nano, span_ms, until_ms FROM ended")
-            promises = tuple(Promise(*row) for row in ended)
+            made = connection.execute(
+                "SELECT epsilon_nano, span_ms, until_ms, first_id, last_id, since_ms FROM promises"
+            ).fetchall()
     except sqlite3.Error as error:
         raise _no_ledger(path, f"it cannot be read as a device's file ({error})") from None
-    (text,) = enrolled or ("",)
-    entries = (_entry(path, row) for row in rows)
-    ordered = tuple(sorted(entries, key=lambda entry: (entry.own_ms, entry.t, entry.round)))
-    return Book(path.name, _terms(path, text) if enrolled else None, text, ordered, promises)
+    entries = tuple(
+        sorted(
+            (_entry(path, row) for row in rows),
+            key=lambda entry: (entry.own_ms, entry.t, entry.round),
+        )
+    )
+    promises = tuple(
+        Made(nano, span, until, Scope(first, last), since)
+        for nano, span, until, first, last, since in made
+    )
+    books = tuple(_book(path, row, entries, promises) for row in enrolled)
+    return File(path.name, books, entries, promises)
+
+
+def _book(
+    path: Path, row: tuple[Any, ...], entries: Iterable[Entry], promises: Iterable[Made]
+) -> Book:
+    place, text, level, reserve_nano, reserved_ms = row
+    return Book(
+        place,
+        _terms(path, text, level),
+        text,
+        reserve_nano,
+        reserved_ms,
+        tuple(entry for entry in entries if place in entry.scope),
+        tuple(one for one in promises if place in one.scope),
+    )
 
 
 def _rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
@@ -134,15 +211,15 @@ def _rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
 
 
 def _entry(path: Path, row: tuple[Any, ...]) -> Entry:
-    kinds = (int, str, int, bytes | None, int, int)
+    kinds = (int, str, int, bytes | None, int, int, int, int)
     if not all(map(isinstance, row, kinds)):
         raise _no_ledger(path, f"its entry {row[:2]} is not a valid entry of a ledger")
     return Entry(*row)
 
 
-def _terms(path: Path, text: str) -> Terms:
+def _terms(path: Path, text: str, level: str) -> Terms:
     try:
-        return Terms.read(json.loads(text))
+        return Terms.read(json.loads(text)).at_level(level)
     except (ValueError, TypeError, RecursionError, TermsRefused) as error:
         raise _no_ledger(path, f"its terms cannot be read ({error})") from None
 
@@ -153,46 +230,66 @@ def _no_ledger(path: Path, what: str) -> Mistake:
     )
 
 
-def _windows(book: Book, terms: Terms) -> Iterator[Window]:
+def _unowned(file: File) -> Iterator[str]:
+    """Yield a fault if there are reports of no enrolment."""
+    known = {book.id for book in file.books}
+    if any(one.report is not None and one.first_id not in known for one in file.entries):
+        yield "there are reports, but no terms that they were made under"
+
+
+# --- one stream -----------------------------------------------------------------------------------
+
+
+def _windows(book: Book) -> Iterator[Window]:
     """Yield the window that starts at each report; the fullest window is among them.
 
-    So are those that start with a debit of another stream and have a report of this one in them.
+    So are those that start with an earlier debit and have a report under these terms in them. What
+    comes after the last such report is bound by others.
     """
     for first in book.debits:
-        empty = Window(first, terms.promise.span, 0)
-        if any(entry in empty for entry in book.reports):
-            yield replace(empty, nano=sum(entry.nano for entry in book.debits if entry in empty))
+        empty = Window(first, book.terms.promise.span, 0)
+        bound = [entry.own_ms for entry in book.reports if entry in empty]
+        if bound:
+            spent = (one.nano for one in book.debits if one in empty and one.own_ms <= bound[-1])
+            yield Window(first, empty.span_ms, sum(spent))
 
 
-def _faults(book: Book, terms: Terms, windows: tuple[Window, ...]) -> Iterator[str]:
+def _faults(found: BookCheck) -> Iterator[str]:
+    book = found.book
+    terms = book.terms
     if terms.canonical != book.terms_text:
         yield "the terms are not written as they were pinned: they have another hash"
-    for window in windows:
+    for window in found.windows:
         if window.nano > terms.epsilon_nano:
             yield (
                 f"{window}: {window.nano} nano-epsilon were spent, and"
                 f" {terms.epsilon_nano} are allowed in any {spelled(terms.promise.span)}"
             )
-    yield from _broken_ends(book)
+    for promise in book.ended:
+        what = "the stream that was left or the terms of before allowed"
+        yield from _beyond(promise, book.reports, book.debits, what)
     for (t, name), times in Counter((entry.t, entry.round) for entry in book.reports).items():
         if times > 1:
             yield f"t={t}: round {name} has {times} entries, and one is allowed"
     for entry in book.entries:
         yield from _faults_of(entry, terms)
-    yield from _broken_silences(book, terms)
+    yield from _broken_silences(book.reports, book.entries, terms.promise.span)
 
 
-def _broken_ends(book: Book) -> Iterator[str]:
-    """Yield the reports that a promise of a stream that was left did not allow."""
-    for promise in book.ended:
-        for report in (entry for entry in book.reports if promise.binds(entry.own_ms)):
-            begin_ms = report.own_ms - promise.span
-            spent = sum(one.nano for one in book.debits if begin_ms < one.own_ms <= report.own_ms)
-            if spent > promise.epsilon_nano:
-                yield (
-                    f"t={report.t}: {spent} nano-epsilon in {spelled(promise.span)}, and the stream"
-                    f" that was left allowed {promise.epsilon_nano}"
-                )
+def _beyond(
+    promise: Made, reports: Iterable[Entry], debits: tuple[Entry, ...], what: str
+) -> Iterator[str]:
+    """Yield the reports that a promise did not allow, while it was in force or still bound."""
+    for report in reports:
+        if not promise.binds(report.own_ms) or report.own_ms <= promise.since:
+            continue
+        begin_ms = report.own_ms - promise.span
+        spent = sum(one.nano for one in debits if begin_ms < one.own_ms <= report.own_ms)
+        if spent > promise.epsilon_nano:
+            yield (
+                f"t={report.t}: {spent} nano-epsilon in {spelled(promise.span)}, and {what}"
+                f" {promise.epsilon_nano}"
+            )
 
 
 def _faults_of(entry: Entry, terms: Terms) -> Iterator[str]:
@@ -213,22 +310,73 @@ def _malformed(entry: Entry, report: bytes, terms: Terms) -> str:
     return ""
 
 
-def _broken_silences(book: Book, terms: Terms) -> Iterator[str]:
+def _broken_silences(
+    reports: Iterable[Entry], entries: tuple[Entry, ...], span_ms: int
+) -> Iterator[str]:
     """Yield the reports that were made while an unknown past required silence."""
-    for unknown in (entry for entry in book.entries if entry.unknown):
-        silence = Window(unknown, terms.promise.span, unknown.nano)
-        for entry in book.reports:
+    for unknown in (entry for entry in entries if entry.unknown):
+        silence = Window(unknown, span_ms, unknown.nano)
+        for entry in reports:
             if entry in silence and entry.own_ms > unknown.own_ms:
                 yield f"t={entry.t}: round {entry.round} was answered after an unknown past"
 
 
-def _remarks(book: Book, terms: Terms) -> Iterator[str]:
+# --- the limit ------------------------------------------------------------------------------------
+
+
+def _beyond_the_limit(file: File) -> Iterator[str]:
+    """Yield the reports of any stream that a limit over all of them did not allow."""
+    made = tuple(entry for book in file.books for entry in book.own)
+    for limit in file.limits:
+        yield from _beyond(limit, made, file.debits, "the limit over all streams allows")
+        after = (entry for entry in made if entry.own_ms > limit.since)
+        yield from _broken_silences(after, file.entries, limit.span)
+
+
+def _beyond_reserves(file: File) -> Iterator[str]:
+    """Yield the reports for which other streams' reserves were not kept free."""
+    limit = next((one for one in file.limits if one.until is None), None)
+    if limit is None or not any(book.reserve_nano for book in file.books):
+        return
+    since_ms = max(limit.since, *(book.reserved_ms for book in file.books))
+    for book in file.books:
+        for report in book.own:
+            if report.own_ms <= since_ms:
+                continue
+            begin_ms, end_ms = report.own_ms - limit.span, report.own_ms
+            kept = sum(_kept_free(one, begin_ms, end_ms) for one in file.books if one is not book)
+            spent = sum(one.nano for one in file.debits if begin_ms < one.own_ms <= end_ms)
+            if spent + kept > limit.epsilon_nano >= spent:
+                yield (
+                    f"{book.terms.stream}: t={report.t}: {spent} nano-epsilon were spent and {kept}"
+                    f" reserved for other streams, and the limit is {limit.epsilon_nano}"
+                )
+
+
+def _kept_free(book: Book, begin_ms: int, end_ms: int) -> int:
+    spent = sum(one.nano for one in book.own if begin_ms < one.own_ms <= end_ms)
+    return max(0, book.reserve_nano - spent)
+
+
+def _fullest(debits: tuple[Entry, ...], span_ms: int) -> Window | None:
+    windows = (Window(first, span_ms, 0) for first in debits)
+    filled = (
+        Window(one.first, span_ms, sum(debit.nano for debit in debits if debit in one))
+        for one in windows
+    )
+    return max(filled, key=lambda one: one.nano, default=None)
+
+
+def _remarks(book: Book) -> Iterator[str]:
     for entry in book.entries:
         if entry.unknown:
-            span = spelled(terms.promise.span)
+            span = spelled(book.terms.promise.span)
             yield f"the past was unknown at own time {entry.own_ms} ms: silent for {span} from then"
     if left := len(book.debits) - len(book.reports):
-        yield f"{left} reports of a stream that was left: their debits count, their bytes are gone"
+        yield (
+            f"{left} reports of a stream that was left, or of earlier terms: their debits count,"
+            " their bytes are gone"
+        )
     for earlier, later in pairwise(book.reports):
         if later.at_ms < earlier.at_ms:
             yield (

@@ -28,7 +28,8 @@ def run(arguments: Sequence[str], program: str = "python -m ldpstream.device") -
         return 2
     try:
         given = parser.parse_args(arguments)
-        status: int = given.command(given.file, as_json=given.json)
+        given_stream = {"stream": given.stream} if "stream" in given else {}
+        status: int = given.command(given.file, as_json=given.json, **given_stream)
     except SystemExit as end:  # after the help, the version, or a wrong option
         return int(end.code or 0)
     except Mistake as error:
@@ -64,16 +65,17 @@ def audit_ledger(file: Path, *, as_json: bool) -> int:
     return 1 if check.faults else 0
 
 
-def leave_stream(file: Path, *, as_json: bool) -> int:
-    """Leave the stream, and print whether the collector could be told."""
+def leave_stream(file: Path, *, as_json: bool, stream: str | None = None) -> int:
+    """Leave a stream, or the only one, and print whether the collector could be told."""
     with Device.open(file) as device:
-        terms = device.session.account.enrolled.terms
-        told = device.leave()
+        session = device.session if stream is None else device.stream(stream).session
+        name = session.account.enrolled.terms.stream
+        told = device.leave(name, session.account.enrolled.url)
     if as_json:
-        print(json.dumps({"stream": terms.stream, "left": True, "told": told}))
+        print(json.dumps({"stream": name, "left": True, "told": told}))
     else:
         heard = "the collector was told" if told else "the collector could not be told"
-        print(f"left {terms.stream}: key, secret and reports are deleted, the debits stay; {heard}")
+        print(f"left {name}: key, secret and reports are deleted, the debits stay; {heard}")
     return 0
 
 
@@ -84,7 +86,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = _Parser(program, description="Inspect the file of a device, or leave its stream.")
+    parser = _Parser(program, description="Inspect the file of a device, or leave a stream.")
     parser.add_argument("--version", action="version", version=f"ldpstream {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add(
@@ -100,20 +102,27 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "re-check the ledger and the reports that it keeps; exit status 1 if the promise was "
         "broken; nothing is written",
     )
-    _add(
+    leave = _add(
         commands,
         "leave",
         leave_stream,
-        "leave the stream: tell the collector, delete key, secret and reports, keep the debits",
+        "leave a stream: tell the collector, delete key, secret and reports, keep the debits",
+    )
+    leave.add_argument(
+        "stream", metavar="STREAM", nargs="?", help="which one, if the file has several"
     )
     return parser
 
 
-def _add(commands: Any, name: str, command: Callable[..., int], words: str) -> None:
-    parser = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
+def _add(
+    commands: Any, name: str, command: Callable[..., int], words: str
+) -> argparse.ArgumentParser:
+    title = f"{words[0].upper()}{words[1:]}."
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=words, description=title)
     parser.add_argument("file", metavar="FILE", type=Path, help="the device's file")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(command=command)
+    return parser
 
 
 def _fail(line: str, status: int) -> int:

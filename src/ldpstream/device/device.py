@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -24,29 +24,34 @@ from ldpstream.device.exchange import (
     sleep_blocking,
 )
 from ldpstream.device.session import Heard, Session
+from ldpstream.device.sessions import Sessions, Wish
 from ldpstream.device.store import Store
 from ldpstream.device.transport import HttpTransport
 from ldpstream.device.values import Warn, log_warning
+from ldpstream.device.wallet import Amount, Limit, Wallet
 from ldpstream.device.witness import Witness
 from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import MachineClock
-from ldpstream.privacy.randomness import Source
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.privacy.ledger import Promise
+from ldpstream.privacy.randomness import Source, SystemSource
 from ldpstream.protocol.limits import LONGEST_WAIT
+from ldpstream.protocol.succession import Acceptance, Policy
 from ldpstream.protocol.terms import Terms, Value
 
 T = TypeVar("T")
 
 
-class _Values:
-    """The methods that `Device` and `AsyncDevice` share, which need no network."""
+class Values:
+    """The part of a stream that needs no network: what is observed, and what is known of it."""
 
     session: Session
 
     @property
     def terms(self) -> Terms | None:
-        """The terms agreed on at enrolment; None before it."""
-        enrolment = self.session.account.enrolment
-        return enrolment.terms if enrolment else None
+        """The terms in force, at the person's level; None before the enrolment."""
+        account = self.session.account
+        return account.terms if account.enrolment else None
 
     @property
     def t(self) -> int:
@@ -64,10 +69,11 @@ class _Values:
         """Hold this value from now on.
 
         Give a label by its name or index or, for a stream of numbers, a number, which is clamped to
-        the stream's range. Anything else (None, NaN, an unknown label) does not make the device
-        silent, since silence would reveal it: the stream's `other` label is reported or, if it has
-        none, a value drawn at random. That biases a label's frequency f towards 1/d, by
-        theta (1/d - f) if a share theta of the fleet has no value; the collector cannot see it.
+        the stream's range. Names outlive a change of the stream's labels, and indexes do not.
+        Anything else (None, NaN, an unknown label) does not make the device silent, since silence
+        would reveal it: the stream's `other` label is reported or, if it has none, a value drawn at
+        random. That biases a label's frequency f towards 1/d, by theta (1/d - f) if a share theta
+        of the fleet has no value; the collector cannot see it.
         """
         self.session.value.observe(value)
 
@@ -79,7 +85,67 @@ class _Values:
         self.session.value.follow(read)
 
 
-class Device(_Values):
+class StreamOfDevice(Values):
+    """One of the streams of a device."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def reserve(self, epsilon: Amount | None) -> None:
+        """Keep so much of the limit over all streams free for this one; None: nothing."""
+        account = self.session.account
+        nano = 0 if epsilon is None else Epsilon.of(epsilon).nano
+        account.wallet.set_reserve(account.enrolled, nano)
+
+
+class _Streams(Values):
+    """The methods that `Device` and `AsyncDevice` share, which need no network.
+
+    Those of one stream are for a device that has only one; see `stream` for others.
+    """
+
+    sessions: Sessions
+
+    @property
+    def session(self) -> Session:  # type: ignore[override]
+        """The session of the only stream."""
+        return self.sessions.only
+
+    def stream(self, name: str, url: str | None = None) -> StreamOfDevice:
+        """Return one of several streams, by its name; give the URL if two have the same."""
+        return StreamOfDevice(self.sessions.named(name, url))
+
+    @property
+    def streams(self) -> tuple[StreamOfDevice, ...]:
+        """All streams that this device is enrolled in."""
+        return tuple(map(StreamOfDevice, self.sessions.all))
+
+    def due_in(self) -> float:
+        """Return the seconds until the device reports next, in any of its streams."""
+        self.sessions.refresh()
+        found = self.sessions.all or [self.session]
+        return min(one.due_in() for one in found)
+
+    @property
+    def limit(self) -> Promise | None:
+        """The limit on what all streams spend together."""
+        return self.sessions.wallet.limit
+
+    @property
+    def _url(self) -> str:
+        """The collector of the only stream; with several, each request says where it goes."""
+        found = self.sessions.all
+        return "" if len(found) > 1 else self.session.account.enrolled.url
+
+    def set_limit(self, limit: Limit | None) -> None:
+        """Set the limit on what all streams spend together; None: remove it.
+
+        One that is not stricter than that of before leaves the latter binding for its span.
+        """
+        self.sessions.wallet.set_limit(limit)
+
+
+class Device(_Streams):
     """A device whose calls block. It is not thread-safe.
 
     >>> import tempfile
@@ -94,11 +160,11 @@ class Device(_Values):
 
     def __init__(
         self,
-        session: Session,
+        sessions: Sessions,
         transport: Transport | None = None,
         sleep: Sleep = sleep_blocking,
     ) -> None:
-        self.session = session
+        self.sessions = sessions
         self._transport = transport or HttpTransport()
         self._sleep = sleep
 
@@ -118,6 +184,7 @@ class Device(_Values):
         cls,
         path: str | Path,
         *,
+        limit: Limit | None = None,
         witness: Witness | None = None,
         clock: MachineClock | None = None,
         source: Source | None = None,
@@ -128,10 +195,14 @@ class Device(_Values):
     ) -> Self:
         """Open the device in this file. The file is never created here.
 
-        `warn` is called, once for each kind, about values that cannot be reported.
+        `limit` is what all of its streams spend together, at most; it is stored, and without it the
+        stored one goes on. `warn` is called, once for each kind, about values that cannot be
+        reported.
         """
-        session = Session(_existing(path, witness, clock), source, jitter, warn)
-        return cls(session, transport, sleep)
+        wallet = Wallet(_existing(path, witness, clock), source or SystemSource())
+        if limit is not None:
+            wallet.set_limit(limit)
+        return cls(Sessions(wallet, jitter, warn), transport, sleep)
 
     def enrol(
         self,
@@ -141,29 +212,39 @@ class Device(_Values):
         *,
         pin: str | None = None,
         plain_http: bool = False,
+        level: str | None = None,
+        accept: Policy | Acceptance | str | None = None,
+        reserve: Amount | None = None,
     ) -> Terms:
         """Enrol in a collector's stream. Give `pin` to accept only the terms with that hash.
 
         Over plain http, whoever reads the enrolment can report in this device's name. Outside of
         this machine it is refused, unless `plain_http` is given.
-        """
-        return self._drive(self.session.enrol(stream, url, token, pin, plain_http), url)
 
-    def leave(self) -> bool:
-        """Leave the stream; return whether the collector could be told.
+        `level` is the level of privacy that the person has chosen; enrol again to move to another
+        one. `accept` says which new terms of the stream the device may go over to by itself: a
+        `Policy`, "never" (the default), "same-labels" or "not-looser". `reserve` is how much of the
+        limit over all streams is kept free for this one.
+        """
+        wish = Wish(url, stream, token, pin, plain_http, level, accept, reserve)
+        return self._drive(self.sessions.enrol(wish), url)
+
+    def leave(self, stream: str | None = None, url: str | None = None) -> bool:
+        """Leave a stream, or the only one; return whether the collector could be told.
 
         Number, key, secret and stored reports are deleted. What was spent is kept until it leaves
         the window, so that `enrol` finds it.
         """
-        url = self.session.account.enrolled.url
-        return self._drive(self.session.leave(), url)
+        session = self.session if stream is None else self.sessions.named(stream, url)
+        return self._drive(session.leave(), session.account.enrolled.url)
 
     def poll(self, wait: int = 0) -> Heard:
         """Ask once for rounds, with a long poll of up to `wait` seconds, and answer them.
 
         With slots nothing is asked: the device reports if its turn comes within `wait` seconds.
         """
-        return self._drive(self.session.poll(wait), self.session.account.enrolled.url)
+        self.sessions.refresh()
+        return self._drive(self.sessions.poll(wait), self._url)
 
     def run(
         self,
@@ -176,18 +257,19 @@ class Device(_Values):
         Faults of the network and of the disk are retried with backoff.
         """
         while not stop():
-            self._drive(self.session.run(stop, wait, tell), self.session.account.enrolled.url)
+            self._drive(self.sessions.run(stop, wait, tell), self._url)
+            self.sessions.refresh()
 
     def _drive(self, conversation: Conversation[T], url: str) -> T:
         return drive(
             conversation,
-            partial(self._transport.send, url),
+            lambda request: self._transport.send(request.url or url, request),
             self._sleep,
-            partial(self._transport.connect, url),
+            lambda step: self._transport.connect(step.url or url, step),
         )
 
     def close(self) -> None:
-        self.session.account.close()
+        self.sessions.wallet.close()
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -202,16 +284,16 @@ class Device(_Values):
         self.close()
 
 
-class AsyncDevice(_Values):
+class AsyncDevice(_Streams):
     """A device on an event loop. Its commits block the loop for as long as the disk takes."""
 
     def __init__(
         self,
-        session: Session,
+        sessions: Sessions,
         transport: AsyncTransport | None = None,
         sleep: AsyncSleep = sleep_async,
     ) -> None:
-        self.session = session
+        self.sessions = sessions
         self._transport = transport or AsyncHttpTransport()
         self._sleep = sleep
 
@@ -226,6 +308,7 @@ class AsyncDevice(_Values):
         cls,
         path: str | Path,
         *,
+        limit: Limit | None = None,
         witness: Witness | None = None,
         clock: MachineClock | None = None,
         source: Source | None = None,
@@ -235,8 +318,10 @@ class AsyncDevice(_Values):
         sleep: AsyncSleep = sleep_async,
     ) -> Self:
         """Open the device in this file, as `Device.open` does; many may share a transport."""
-        session = Session(_existing(path, witness, clock), source, jitter, warn)
-        return cls(session, transport, sleep)
+        wallet = Wallet(_existing(path, witness, clock), source or SystemSource())
+        if limit is not None:
+            wallet.set_limit(limit)
+        return cls(Sessions(wallet, jitter, warn), transport, sleep)
 
     async def enrol(
         self,
@@ -246,18 +331,23 @@ class AsyncDevice(_Values):
         *,
         pin: str | None = None,
         plain_http: bool = False,
+        level: str | None = None,
+        accept: Policy | Acceptance | str | None = None,
+        reserve: Amount | None = None,
     ) -> Terms:
         """Enrol, as `Device.enrol` does."""
-        return await self._drive(self.session.enrol(stream, url, token, pin, plain_http), url)
+        wish = Wish(url, stream, token, pin, plain_http, level, accept, reserve)
+        return await self._drive(self.sessions.enrol(wish), url)
 
-    async def leave(self) -> bool:
-        """Leave the stream, as `Device.leave` does."""
-        url = self.session.account.enrolled.url
-        return await self._drive(self.session.leave(), url)
+    async def leave(self, stream: str | None = None, url: str | None = None) -> bool:
+        """Leave a stream, as `Device.leave` does."""
+        session = self.session if stream is None else self.sessions.named(stream, url)
+        return await self._drive(session.leave(), session.account.enrolled.url)
 
     async def poll(self, wait: int = 0) -> Heard:
         """Poll once, as `Device.poll` does."""
-        return await self._drive(self.session.poll(wait), self.session.account.enrolled.url)
+        self.sessions.refresh()
+        return await self._drive(self.sessions.poll(wait), self._url)
 
     async def run(
         self,
@@ -265,21 +355,43 @@ class AsyncDevice(_Values):
         wait: int = LONGEST_WAIT,
         tell: Callable[[Heard], None] = lambda heard: None,
     ) -> None:
-        """Poll as `Device.run` does, until it is cancelled or `stop()` returns true."""
+        """Take part as `Device.run` does, until it is cancelled or `stop()` returns true.
+
+        Streams are served side by side: none waits for another's collector.
+        """
         while not stop():
-            url = self.session.account.enrolled.url
-            await self._drive(self.session.run(stop, wait, tell), url)
+            found = self.sessions.all
+            if len(found) <= 1:
+                await self._drive(self.session.run(stop, wait, tell), self._url)
+                self.sessions.refresh()
+                continue
+            serving = [
+                asyncio.create_task(
+                    self._drive(one.run(stop, wait, tell), one.account.enrolled.url)
+                )
+                for one in found
+            ]
+            try:
+                await asyncio.wait(serving, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in serving:
+                    task.cancel()
+                ends = await asyncio.gather(*serving, return_exceptions=True)
+            for end in ends:
+                if isinstance(end, Exception):
+                    raise end
+            self.sessions.refresh()
 
     async def _drive(self, conversation: Conversation[T], url: str) -> T:
         return await drive_async(
             conversation,
-            partial(self._transport.send, url),
+            lambda request: self._transport.send(request.url or url, request),
             self._sleep,
-            partial(self._transport.connect, url),
+            lambda step: self._transport.connect(step.url or url, step),
         )
 
     async def close(self) -> None:
-        self.session.account.close()
+        self.sessions.wallet.close()
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ldpstream.device.checking import Check
-from ldpstream.device.status import Status
+from ldpstream.device.checking import BookCheck, Check
+from ldpstream.device.status import Status, StreamStatus
+from ldpstream.durations import spelled
 
 LAST_REPORTS = 10
 BAR = 30
@@ -18,19 +19,18 @@ Row = dict[str, Any]
 
 def status_object(found: Status) -> Row:
     """Return everything in a status."""
-    terms = found.terms
+    names = {one.id: one.terms.stream for one in found.streams}
     return {
-        "device": found.number,
-        "collector": found.url,
-        "stream": terms and terms.stream,
-        "pin": terms and terms.pin,
-        "epsilon_nano": terms and terms.epsilon_nano,
-        "window": terms and terms.window,
-        "t": found.t,
-        "left_nano": found.left_nano,
-        "full_in_seconds": None if found.full_in_ms is None else found.full_in_ms / 1000,
+        "streams": [_stream_object(one) for one in found.streams],
+        "limit": found.limit
+        and {
+            "epsilon_nano": found.limit.epsilon_nano,
+            "span": spelled(found.limit.span_ms),
+            "used_nano": found.limit.used_nano,
+        },
         "entries": [
             {
+                "stream": names.get(entry.first_id, "-"),
                 "t": entry.t,
                 "round": "(unknown past)" if entry.unknown else entry.round,
                 "spent_nano": entry.nano,
@@ -40,6 +40,7 @@ def status_object(found: Status) -> Row:
         ],
         "refusals": [
             {
+                "stream": names.get(one.enrolment, "-"),
                 "code": one.code,
                 "times": one.times,
                 "last": _time(one.last_ms),
@@ -50,13 +51,42 @@ def status_object(found: Status) -> Row:
     }
 
 
+def _stream_object(found: StreamStatus) -> Row:
+    terms = found.terms
+    return {
+        "stream": terms.stream,
+        "collector": found.url,
+        "device": found.number,
+        "pin": terms.pin,
+        "version": terms.version,
+        "level": terms.level or "standard",
+        "epsilon_nano": terms.epsilon_nano,
+        "window": terms.window,
+        "successor": found.successor and found.successor.pin,
+        "t": found.t,
+        "left_nano": found.left_nano,
+        "full_in_seconds": None if found.full_in_ms is None else found.full_in_ms / 1000,
+        "used_nano": found.used_nano,
+        "reserve_nano": found.reserve_nano,
+    }
+
+
 def status_lines(found: Status) -> Iterator[str]:
-    """Yield the status as lines: the budget, the last reports, and what was refused."""
+    """Yield the status as lines: the limit, each stream, the last reports, and what was refused."""
     overview = status_object(found)
-    entries, refusals = overview.pop("entries"), overview.pop("refusals")
-    for name, value in overview.items():
-        yield f"{name}: {_cell(value)}"
-    for rows in (entries[-LAST_REPORTS:], refusals):
+    limit = overview["limit"]
+    if limit is not None:
+        yield (
+            f"limit: {limit['epsilon_nano']} nano-epsilon in any {limit['span']},"
+            f" {limit['used_nano']} used"
+        )
+    if not overview["streams"]:
+        yield "not enrolled in any stream"
+    for stream in overview["streams"]:
+        yield ""
+        for name, value in stream.items():
+            yield f"{name}: {_cell(value)}"
+    for rows in (overview["entries"][-LAST_REPORTS:], overview["refusals"]):
         if rows:
             yield ""
             yield from table(rows)
@@ -64,15 +94,30 @@ def status_lines(found: Status) -> Iterator[str]:
 
 def check_object(check: Check) -> Row:
     """Return everything that a check of a ledger found."""
-    book, fullest = check.book, check.fullest
-    terms = book.terms
+    limit, fullest = check.limit, check.fullest_of_limit
     return {
-        "file": book.file,
-        "stream": terms and terms.stream,
-        "pin": terms and terms.pin,
-        "epsilon_nano": terms and terms.epsilon_nano,
-        "window": terms and terms.window,
-        "reports": len(book.reports),
+        "file": check.file,
+        "streams": [_book_object(one) for one in check.streams],
+        "limit": limit
+        and {
+            "epsilon_nano": limit.epsilon_nano,
+            "span": spelled(limit.span),
+            "fullest_nano": 0 if fullest is None else fullest.nano,
+        },
+        "faults": list(check.faults),
+        "remarks": list(check.remarks),
+    }
+
+
+def _book_object(found: BookCheck) -> Row:
+    terms, fullest = found.book.terms, found.fullest
+    return {
+        "stream": terms.stream,
+        "pin": terms.pin,
+        "level": terms.level or "standard",
+        "epsilon_nano": terms.epsilon_nano,
+        "window": terms.window,
+        "reports": len(found.book.reports),
         "fullest": fullest
         and {"t": fullest.t, "from_own_ms": fullest.start_ms, "spent_nano": fullest.nano},
         "windows": [
@@ -83,17 +128,31 @@ def check_object(check: Check) -> Row:
                 "spent_nano": window.first.nano,
                 "window_nano": window.nano,
             }
-            for window in check.windows
+            for window in found.windows
         ],
-        "faults": list(check.faults),
-        "remarks": list(check.remarks),
     }
 
 
 def check_lines(check: Check) -> Iterator[str]:
     """Yield the findings of a check as lines; the faults themselves go to standard error."""
-    overview = check_object(check)
-    for name in ("file", "stream", "pin", "epsilon_nano", "window", "reports"):
+    yield f"file: {check.file}"
+    for one in check.streams:
+        yield from _book_lines(one)
+    limit, fullest = check.limit, check.fullest_of_limit
+    if limit is not None:
+        spent = 0 if fullest is None else fullest.nano
+        yield (
+            f"fullest {spelled(limit.span)} over all streams: {spent} of {limit.epsilon_nano}"
+            " nano-epsilon"
+        )
+    for remark in check.remarks:
+        yield f"note: {remark}"
+    yield "nothing wrong" if not check.faults else f"{len(check.faults)} faults"
+
+
+def _book_lines(found: BookCheck) -> Iterator[str]:
+    overview = _book_object(found)
+    for name in ("stream", "pin", "level", "epsilon_nano", "window", "reports"):
         yield f"{name}: {_cell(overview[name])}"
     most, windows = overview["epsilon_nano"], overview["windows"]
     for row in windows:
@@ -103,12 +162,8 @@ def check_lines(check: Check) -> Iterator[str]:
         yield ""
         yield from table(windows)
         yield ""
-    fullest = check.fullest
-    if fullest is not None:
-        yield f"fullest window: {fullest}, {fullest.nano} of {most} nano-epsilon"
-    for remark in check.remarks:
-        yield f"note: {remark}"
-    yield "nothing wrong" if not check.faults else f"{len(check.faults)} faults"
+    if found.fullest is not None:
+        yield f"fullest window: {found.fullest}, {found.fullest.nano} of {most} nano-epsilon"
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:

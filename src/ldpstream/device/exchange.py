@@ -54,6 +54,8 @@ class Request:
     """When it returns true, the request fails with `Unreachable` within `LOOK_SECONDS`."""
     message: Message | None = field(default=None, repr=False, compare=False)
     """The message that the request carries, for transports other than HTTP."""
+    url: str = field(default="", compare=False)
+    """The collector that it is for, where a conversation talks to several."""
 
     @classmethod
     def of(cls, message: Message, patience: float = PATIENCE, stop: Stop = never) -> Request:
@@ -81,6 +83,7 @@ class Connect:
 
     patience: float = PATIENCE
     stop: Stop = field(default=never, repr=False, compare=False)
+    url: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Migrations of a device's file from earlier formats.
 
-Numbers and keys of before are not valid any more. So the device has left its stream: its promise
-has ended and binds for another span, and the application enrols again.
+Numbers and keys of formats 1 and 2 are not valid any more. So the device has left its stream: its
+promise has ended and binds for another span, and the application enrols again. A file of format 3
+(release 0.2.0) keeps its enrolment, and becomes a wallet with one stream in it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import sqlite3
 from collections.abc import Callable
 
 from ldpstream.device.clock import Look, OwnTime
-from ldpstream.device.schema import insert_device, make_tables
+from ldpstream.device.memory import EVERYONE, LEFT, Scope, policy_text
+from ldpstream.device.schema import insert_device, make_tables, new_secret
 from ldpstream.privacy.ledger import Promise
+from ldpstream.protocol.succession import Policy
 from ldpstream.protocol.terms import Terms, TermsRefused
-
-_TABLES = ("device", "enrolment", "ledger", "refusals")
 
 
 def _from_1(connection: sqlite3.Connection, now: Look) -> None:
@@ -28,11 +29,11 @@ def _from_1(connection: sqlite3.Connection, now: Look) -> None:
     promise = _promise(connection)
     _make_anew(connection)
     for (secret,) in secrets:
-        insert_device(connection, secret, False, OwnTime(0, now), forgotten_ms=0)
+        insert_device(connection, secret, False, OwnTime(0, now))
+        _forget(connection, 0)
     if promise is not None:
-        _end(connection, promise, 0)
-        unknown = (0, "", promise.epsilon_nano, None, 0, now.wall_ms)
-        connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", unknown)
+        _end(connection, promise.epsilon_nano, promise.span, promise.span)
+        _debit(connection, (0, "", promise.epsilon_nano, None, 0, now.wall_ms))
 
 
 def _from_2(connection: sqlite3.Connection, now: Look) -> None:
@@ -46,15 +47,55 @@ def _from_2(connection: sqlite3.Connection, now: Look) -> None:
     _make_anew(connection)
     for secret, first, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp in devices:
         own = OwnTime(own_ms, Look(wall_ms, steady_ms, boot))
-        known = bool(first) or promise is not None
-        newest = max([*unknown, *([] if forgotten_ms is None else [forgotten_ms])], default=None)
-        insert_device(connection, secret, known, own, newest, stamp)
+        insert_device(connection, secret, bool(first) or promise is not None, own, stamp)
+        for moment in (*unknown, *([] if forgotten_ms is None else [forgotten_ms])):
+            _forget(connection, moment)
         if promise is not None:
-            _end(connection, promise, own.resumed(now).own_ms)
-    connection.executemany("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", debits)
+            until_ms = own.resumed(now).own_ms + promise.span
+            _end(connection, promise.epsilon_nano, promise.span, until_ms)
+    for debit in debits:
+        _debit(connection, debit)
 
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection, Look], None]] = {1: _from_1, 2: _from_2}
+def _from_3(connection: sqlite3.Connection, _: Look) -> None:
+    """Migrate a file of release 0.2.0; nothing is lost, and the stream goes on."""
+    (device,) = connection.execute(
+        "SELECT secret, rejoins, past_known, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp"
+        " FROM device"
+    ).fetchall()
+    secret, rejoins, past_known, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp = device
+    enrolled = connection.execute("SELECT url, terms, number, key, at_ms FROM enrolment").fetchall()
+    ended = connection.execute("SELECT epsilon_nano, span_ms, until_ms FROM ended").fetchall()
+    debits = connection.execute("SELECT t, round, nano, report, own_ms, at_ms FROM ledger")
+    entries = debits.fetchall()
+    connection.execute("DROP TABLE ended")
+    _make_anew(connection)
+    own = OwnTime(own_ms, Look(wall_ms, steady_ms, boot))
+    # An enrolment keeps the secret that its number and its coins come from.
+    root = new_secret() if enrolled else secret
+    insert_device(connection, root, bool(past_known or enrolled), own, stamp, rejoins)
+    place = rejoins + 1
+    for url, terms, number, key, at_ms in enrolled:
+        policy = policy_text(Policy())
+        connection.execute(
+            "INSERT INTO enrolment VALUES (?, ?, ?, '', NULL, '{}', ?, ?, ?, ?, ?, ?, 0, 0, ?)",
+            (place, url, terms, secret, rejoins, number, key, key, policy, at_ms),
+        )
+    connection.execute("UPDATE refusals SET enrolment = ?", (place if enrolled else 0,))
+    if forgotten_ms is not None:
+        _forget(connection, forgotten_ms)
+    for nano, span_ms, until_ms in ended:
+        _end(connection, nano, span_ms, until_ms)
+    for entry in entries:
+        own_debit = enrolled and entry[1] not in ("", LEFT)
+        _debit(connection, entry, Scope.of(place) if own_debit else EVERYONE)
+
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection, Look], None]] = {
+    1: _from_1,
+    2: _from_2,
+    3: _from_3,
+}
 """By the format that they migrate from; each runs within a transaction."""
 
 
@@ -67,16 +108,33 @@ def _promise(connection: sqlite3.Connection) -> Promise | None:
 
 
 def _make_anew(connection: sqlite3.Connection) -> None:
-    """Replace all tables but the counts of refusals, which have not changed."""
-    refusals = connection.execute("SELECT * FROM refusals").fetchall()
-    for table in _TABLES:
+    """Replace all tables, and keep the counts of refusals."""
+    refusals = connection.execute("SELECT 0, code, times, last_ms, detail FROM refusals").fetchall()
+    for table in ("device", "enrolment", "ledger", "refusals"):
         connection.execute(f"DROP TABLE {table}")
     make_tables(connection)
-    connection.executemany("INSERT INTO refusals VALUES (?, ?, ?, ?)", refusals)
+    connection.executemany("INSERT INTO refusals VALUES (?, ?, ?, ?, ?)", refusals)
 
 
-def _end(connection: sqlite3.Connection, promise: Promise, own_ms: int) -> None:
-    until_ms = own_ms + promise.span
+def _forget(connection: sqlite3.Connection, own_ms: int) -> None:
     connection.execute(
-        "INSERT INTO ended VALUES (?, ?, ?)", (promise.epsilon_nano, promise.span, until_ms)
+        "INSERT INTO forgotten VALUES (?, ?, ?) ON CONFLICT DO UPDATE"
+        " SET own_ms = max(own_ms, excluded.own_ms)",
+        (own_ms, EVERYONE.first_id, EVERYONE.last_id),
+    )
+
+
+def _end(connection: sqlite3.Connection, nano: int, span_ms: int, until_ms: int) -> None:
+    connection.execute(
+        "INSERT INTO promises VALUES (?, ?, 0, ?, ?, ?)",
+        (nano, span_ms, until_ms, EVERYONE.first_id, EVERYONE.last_id),
+    )
+
+
+def _debit(
+    connection: sqlite3.Connection, entry: tuple[object, ...], scope: Scope = EVERYONE
+) -> None:
+    connection.execute(
+        "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (*entry, scope.first_id, scope.last_id),
     )

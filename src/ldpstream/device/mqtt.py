@@ -15,7 +15,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -30,9 +30,11 @@ from ldpstream.device.exchange import (
 from ldpstream.device.patience import Patience
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
-from ldpstream.protocol.limits import LARGEST_SERIAL, LATEST_MS
+from ldpstream.protocol.limits import LARGEST_SERIAL
 from ldpstream.protocol.messages import ListRounds, SubmitReport, notice_topic, rounds_topic
 from ldpstream.protocol.names import whole
+from ldpstream.protocol.notice import Notice
+from ldpstream.protocol.strata import stratum_in
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
@@ -164,15 +166,18 @@ class MqttTransport:
         self._news = threading.Condition()
         self._announcement = self._undated = b""
         self._serial = -1
-        self._notice: tuple[int, float] | None = None
+        self._live: tuple[int, float] | None = None
         """The collector's time in the last live notice, and when that came (monotonic seconds)."""
+        self._notices: dict[str, Notice] = {}
+        """The last notice on each topic; its time has passed."""
 
     def send(self, url: str, request: Request) -> Response:
         patience = Patience(request.patience, request.stop)
         try:
             match request.message:
-                case ListRounds(stream, after, wait):
-                    return self._wait_for_rounds(stream, after, wait, patience)
+                case ListRounds(stream, after, wait, _, version):
+                    topic = rounds_topic(stream, version)
+                    return self._wait_for_rounds(topic, after, wait, patience)
                 case SubmitReport() as report:
                     return self._publish(report, patience)
         except TimeoutError as fault:
@@ -183,9 +188,9 @@ class MqttTransport:
         """Do nothing: a device that publishes stays connected to its broker."""
 
     def _wait_for_rounds(
-        self, stream: str, after: int, seconds: float, patience: Patience
+        self, topic: str, after: int, seconds: float, patience: Patience
     ) -> Response:
-        self._connected(rounds_topic(stream), patience)
+        self._connected(topic, patience)
         end = time.monotonic() + seconds
         live = False
         with self._news:
@@ -196,21 +201,25 @@ class MqttTransport:
             return Response(200, {}, self._announcement if live else self._undated)
 
     def _publish(self, message: SubmitReport, patience: Patience) -> Response:
-        client = self._connected(notice_topic(message.stream), patience)
+        version, _ = stratum_in(message.round) or (1, "")
+        topic = notice_topic(message.stream, version)
+        client = self._connected(topic, patience)
         sending = client.publish(message.topic, message.record, AT_LEAST_ONCE)
         try:
             while not sending.is_published():
                 sending.wait_for_publish(patience.left())
         except (ValueError, RuntimeError) as fault:
             raise unreachable(self._broker.url, fault) from fault
-        return Response(202, {}, self._answer())
+        return Response(202, {}, self._answer(topic))
 
-    def _answer(self) -> bytes:
+    def _answer(self, topic: str) -> bytes:
         """Return what the collector would have answered: the notice, with the time of now."""
-        if self._notice is None:
-            return b""
-        said_ms, heard = self._notice
-        return json.dumps({"now_ms": said_ms + int(1000 * (time.monotonic() - heard))}).encode()
+        notice = replace(self._notices.get(topic, Notice()), now_ms=None)
+        if self._live is not None:
+            said_ms, heard = self._live
+            notice = replace(notice, now_ms=said_ms + int(1000 * (time.monotonic() - heard)))
+        told = notice.to_json()
+        return json.dumps(told).encode() if told else b""
 
     def _connected(self, topic: str, patience: Patience) -> Client:
         """Return a client that is connected and has subscribed to this topic."""
@@ -238,8 +247,8 @@ class MqttTransport:
             return
         try:
             announcement = json.loads(message.payload)
-            if message.topic == notice_topic(message.topic.split("/")[2]):
-                self._take_notice(announcement, message.retain)
+            if message.topic.endswith("/notice"):
+                self._take_notice(message.topic, Notice.read(announcement), message.retain)
                 return
             serial = announcement["serial"]
             announcement.pop("now_ms", None)
@@ -252,9 +261,10 @@ class MqttTransport:
                 self._undated, self._serial = undated, serial
                 self._news.notify_all()
 
-    def _take_notice(self, notice: dict[str, Any], retained: bool) -> None:
-        if not retained and whole(notice["now_ms"], 0, LATEST_MS):
-            self._notice = notice["now_ms"], time.monotonic()
+    def _take_notice(self, topic: str, notice: Notice, retained: bool) -> None:
+        self._notices[topic] = notice
+        if not retained and notice.now_ms is not None:
+            self._live = notice.now_ms, time.monotonic()
 
     def close(self) -> None:
         self._http.close()

@@ -35,7 +35,8 @@ class Round:
     @classmethod
     def of_slot(cls, terms: Terms, t: int) -> Round:
         """Return the round of a timestamp with slots, which follows from the terms."""
-        return cls(round_name(t), t, terms.epsilon_nano, terms.deadline_of(t), (1, 1))
+        name = round_name(t, terms.suffix)
+        return cls(name, t, terms.epsilon_nano, terms.deadline_of(t), (1, 1))
 
     @classmethod
     def read(cls, sent: object) -> Round:

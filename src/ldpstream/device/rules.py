@@ -14,7 +14,7 @@ from enum import Enum
 
 from ldpstream.device.rounds import Refused, Round
 from ldpstream.errors import Problem
-from ldpstream.privacy.ledger import Ledger
+from ldpstream.privacy.ledger import Budget, Ledger
 from ldpstream.protocol.names import shown
 from ldpstream.protocol.slots import is_turn, round_name
 from ldpstream.protocol.terms import Selection, Terms
@@ -71,6 +71,14 @@ class State:
     answered: Mapping[tuple[int, str], bytes]
     secret: bytes = field(repr=False)
     key: bytes = field(repr=False)
+    """That of the device's slots."""
+    limit: Ledger | None = None
+    """The ledger of the limit over all streams of the device, if there is one."""
+
+    @property
+    def budget(self) -> Budget:
+        """The ledgers that all have to allow a report."""
+        return Budget((self.ledger,) if self.limit is None else (self.ledger, self.limit))
 
 
 def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:
@@ -91,18 +99,18 @@ def decide(pin: str, asked: Round, state: State, own_ms: int, label_ms: int) -> 
 
 
 def _within_budget(asked: Round, state: State, own_ms: int, label_ms: int) -> Decision:
-    ledger, terms = state.ledger.forget(own_ms), state.terms
-    recent = sum(at > own_ms - terms.promise.span for at, _ in ledger.debits)
+    budget, terms = state.budget, state.terms
+    recent = sum(at > own_ms - terms.promise.span for at, _ in state.ledger.debits)
     if recent >= (most := ANSWERS_PER_TIMESTAMP * terms.window):
         return Refused(Problem.TOO_MANY_ROUNDS, round=asked.name, most=most)
-    if ledger.allows(own_ms, asked.epsilon_nano):
+    if budget.allows(own_ms, asked.epsilon_nano):
         return Fresh(asked)
-    free_ms = ledger.free_from(asked.epsilon_nano)
+    free_ms = budget.free_from(asked.epsilon_nano)
     if free_ms is not None:
         wait_ms = free_ms - own_ms
         if label_ms + wait_ms < last_moment_ms(asked, terms):
             return TooEarly(asked, wait_ms)
-    left = ledger.left(own_ms)
+    left = budget.left(own_ms)
     return Refused(
         Problem.BUDGET_SPENT, round=asked.name, t=asked.t, asked=asked.epsilon_nano, left=left
     )
@@ -123,7 +131,8 @@ def _is_selected(asked: Round, state: State) -> bool:
     terms = state.terms
     if terms.selection is not Selection.SLOTS:
         return selects(state.secret, asked)
-    return asked.name == round_name(asked.t) and is_turn(state.key, terms.window, asked.t)
+    named_so = asked.name == round_name(asked.t, terms.suffix)
+    return named_so and is_turn(state.key, terms.window, asked.t)
 
 
 def selects(secret: bytes, asked: Round) -> bool:

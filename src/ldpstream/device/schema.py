@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from ldpstream.device.clock import OwnTime
 
-FORMAT = 3
+FORMAT = 4
 """The PRAGMA user_version of the file, which is raised when the schema changes."""
 SECRET_BYTES = 32
 
@@ -27,21 +27,21 @@ def insert_device(
     secret: bytes,
     past_known: bool,
     own: OwnTime,
-    forgotten_ms: int | None = None,
     stamp: str = "",
+    rejoins: int = 0,
 ) -> None:
-    """Insert the device, which has left no stream yet."""
+    """Insert the device."""
     look = own.look
     connection.execute(
-        "INSERT INTO device VALUES (1, ?, 0, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO device VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             secret,
+            rejoins,
             past_known,
             own.own_ms,
             look.wall_ms,
             look.steady_ms,
             look.boot,
-            forgotten_ms,
             stamp,
         ),
     )

@@ -1,36 +1,53 @@
--- The whole persistent state of one device. One file, mode 0600: it holds two secrets.
+-- The whole persistent state of one device: a wallet of enrolments. One file, mode 0600: it holds secrets.
+--
+-- Debits, promises and forgotten moments say for which enrolments they count: those whose id is from
+-- first_id to last_id. While a stream is enrolled, that is its own id. When it is left, they count for all
+-- enrolments that are made later: joining again, under whatever name, is no way around the ledger.
 
 CREATE TABLE device (
   one          INTEGER PRIMARY KEY CHECK (one = 1),  -- one device per file
-  secret       BLOB NOT NULL CHECK (length(secret) = 32),  -- of coins, moments and numbers; never leaves the device
+  secret       BLOB NOT NULL CHECK (length(secret) = 32),  -- from which those of new enrolments are derived; never leaves the device
   rejoins      INTEGER NOT NULL,  -- how often the device has left a stream
-  past_known   INTEGER NOT NULL CHECK (past_known IN (0, 1)),  -- 1 if the debits are all there are: an installer said so, or the device has left a stream
+  past_known   INTEGER NOT NULL CHECK (past_known IN (0, 1)),  -- 1 if debits and forgotten moments are all there are
   own_ms       INTEGER NOT NULL,  -- own time at the last commit ...
   wall_ms      INTEGER NOT NULL,  -- ... and what the clocks said then
   steady_ms    INTEGER NOT NULL,
   boot         TEXT,              -- NULL where the platform names none
-  forgotten_ms INTEGER,           -- the newest own time whose debits are not in the ledger any more
   stamp        TEXT NOT NULL      -- of the last commit, for the witness
 ) STRICT;
 
 CREATE TABLE enrolment (
-  one        INTEGER PRIMARY KEY CHECK (one = 1),
-  url        TEXT NOT NULL,     -- of the collector
-  terms      TEXT NOT NULL,     -- canonical JSON; their hash is the pin
-  number     BLOB NOT NULL CHECK (length(number) = 16),  -- the collector knows the device by this
-  key        BLOB NOT NULL CHECK (length(key) = 32),  -- signs reports
-  at_ms      INTEGER NOT NULL   -- by the wall clock
+  id           INTEGER PRIMARY KEY CHECK (id > 0),  -- no two enrolments of a file ever have the same
+  url          TEXT NOT NULL,     -- of the collector
+  terms        TEXT NOT NULL,     -- canonical JSON; their hash is the pin
+  level        TEXT NOT NULL,     -- of privacy; '' is the stream's own
+  successor    TEXT,              -- terms that were accepted and are not in force yet
+  renamed      TEXT NOT NULL,     -- JSON: what labels of earlier terms are called now
+  secret       BLOB NOT NULL CHECK (length(secret) = 32),  -- of coins and of the number
+  rejoins      INTEGER NOT NULL,  -- that of the device when it enrolled: the number depends on it
+  number       BLOB NOT NULL CHECK (length(number) = 16),  -- the collector knows the device by this
+  key          BLOB NOT NULL CHECK (length(key) = 32),  -- signs reports
+  slot_key     BLOB NOT NULL CHECK (length(slot_key) = 32),  -- of slots and moments; it outlives a renewed key
+  policy       TEXT NOT NULL,     -- JSON: which successors the application agrees to
+  reserve_nano INTEGER NOT NULL CHECK (reserve_nano >= 0),  -- of the limit, kept free for this stream ...
+  reserved_ms  INTEGER NOT NULL,  -- ... since this own time
+  at_ms        INTEGER NOT NULL   -- by the wall clock
 ) STRICT;
 
--- Promises that ended when the device left a stream. They bind until their span has passed.
-CREATE TABLE ended (
+-- Promises other than those of the terms in force. With first_id and last_id 0: the limit over all streams,
+-- in force if until_ms is NULL. Others have ended, and bind until their span has passed.
+CREATE TABLE promises (
   epsilon_nano INTEGER NOT NULL,
   span_ms      INTEGER NOT NULL,
-  until_ms     INTEGER NOT NULL   -- own time
+  since_ms     INTEGER NOT NULL,  -- own time
+  until_ms     INTEGER,           -- own time
+  first_id     INTEGER NOT NULL,
+  last_id      INTEGER NOT NULL
 ) STRICT;
+CREATE UNIQUE INDEX one_limit ON promises (first_id) WHERE until_ms IS NULL;
 
 -- A debit is the row of its report: neither can be on disk without the other. The reports of a stream
--- that was left are deleted, and their debits stay.
+-- that was left, or of terms that have a successor, are deleted, and their debits stay.
 CREATE TABLE ledger (
   t          INTEGER NOT NULL,  -- as asked; 0 where the past is unknown and counts as spent
   round      TEXT NOT NULL,     -- '' where the past is unknown
@@ -38,14 +55,26 @@ CREATE TABLE ledger (
   report     BLOB,              -- what was sent, and will be sent again if asked again
   own_ms     INTEGER NOT NULL,  -- own time after the value was read: budgets are kept by it
   at_ms      INTEGER NOT NULL,  -- the same by the wall clock, for people
+  first_id   INTEGER NOT NULL,
+  last_id    INTEGER NOT NULL,
   CHECK (round <> '' OR report IS NULL)
 ) STRICT;
-CREATE UNIQUE INDEX one_report_a_round ON ledger (t, round) WHERE report IS NOT NULL OR round = '';
+CREATE UNIQUE INDEX one_report_a_round ON ledger (first_id, t, round) WHERE report IS NOT NULL OR round = '';
 
--- What was refused, by reason; for people to read.
+-- The newest own time whose debits are not known, or not any more: a longer promise may still depend on them.
+CREATE TABLE forgotten (
+  own_ms     INTEGER NOT NULL,
+  first_id   INTEGER NOT NULL,
+  last_id    INTEGER NOT NULL,
+  PRIMARY KEY (first_id, last_id)
+) STRICT;
+
+-- What was refused, by stream (0: none) and reason; for people to read.
 CREATE TABLE refusals (
-  code       TEXT PRIMARY KEY,
+  enrolment  INTEGER NOT NULL,
+  code       TEXT NOT NULL,
   times      INTEGER NOT NULL,
   last_ms    INTEGER NOT NULL,
-  detail     TEXT NOT NULL      -- of the last refusal
+  detail     TEXT NOT NULL,     -- of the last refusal
+  PRIMARY KEY (enrolment, code)
 ) STRICT;

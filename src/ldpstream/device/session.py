@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from ldpstream.device.account import Account, Outcome, Submission, Turn
-from ldpstream.device.answers import now_in, read_key, read_object, refusal_in, retry_after
+from ldpstream.device.answers import notice_in, read_keys, read_object, refusal_in, retry_after
 from ldpstream.device.backoff import Jitter, pause_after, system_jitter
+from ldpstream.device.errands import Errands
 from ldpstream.device.exchange import (
     LARGEST_ANSWER,
     PATIENCE,
@@ -26,16 +27,21 @@ from ldpstream.device.exchange import (
     Unreachable,
     never,
 )
+from ldpstream.device.memory import Enrolment
 from ldpstream.device.rounds import Announcement, Refused, Round
 from ldpstream.device.rules import Silence, TooEarly
-from ldpstream.device.store import Enrolment, LedgerUnusable, Store
+from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.device.values import HeldValue, Warn, log_warning
+from ldpstream.device.wallet import Amount, Wallet
 from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import Source, SystemSource
 from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.limits import LATEST_MS, LONGEST_WAIT
-from ldpstream.protocol.messages import Enrol, ListRounds
+from ldpstream.protocol.messages import Enrol, ListRounds, SubmitReport
 from ldpstream.protocol.names import STREAM_NAME, is_stream_name, shown, whole
+from ldpstream.protocol.notice import Notice
+from ldpstream.protocol.succession import Policy
 from ldpstream.protocol.terms import Selection, Terms, TermsRefused
 
 ENROLMENT_TRIES = 6
@@ -49,6 +55,8 @@ LONGEST_ENROLMENT_PAUSE = 60.0
 """Seconds; if the collector asks for a longer pause, the enrolment fails and says so."""
 FIRST_PAUSE = 1.0
 LEAST_PAUSE = 0.05
+ERRANDS_MS = 15_000
+"""Errands are run if the next turn is further away than they can take, or than half a window."""
 TRY_AGAIN = (425, 429)
 """Too early for this collector's clock, or too many requests."""
 
@@ -66,16 +74,12 @@ class Heard:
 
 
 class Session:
-    """A device without a network: `Device` and `AsyncDevice` carry out its conversations."""
+    """One stream of a device, without a network: `Device` and `AsyncDevice` carry out its part."""
 
     def __init__(
-        self,
-        store: Store,
-        source: Source | None = None,
-        jitter: Jitter = system_jitter,
-        warn: Warn = log_warning,
+        self, account: Account, jitter: Jitter = system_jitter, warn: Warn = log_warning
     ) -> None:
-        self._clock = store.clock
+        self._clock = account.wallet.clock
         self._jitter = jitter
         self._serial = 0
         self._taken: int | None = None
@@ -83,12 +87,27 @@ class Session:
         self._named = False
         self._stop: Stop = never
         self.value = HeldValue(warn)
-        self.account = Account(store, source or SystemSource())
+        self.account = account
+        self.errands = Errands(account)
+
+    @classmethod
+    def of(cls, store: Store, source: Source | None = None) -> Session:
+        """Return the session of a file with one stream, or none yet."""
+        return cls(Account(Wallet(store, source or SystemSource())))
 
     def enrol(
-        self, stream: str, url: str, token: str, pin: str | None, plain_http: bool = False
+        self,
+        stream: str,
+        url: str,
+        token: str,
+        pin: str | None,
+        plain_http: bool = False,
+        *,
+        level: str | None = None,
+        accept: Policy | None = None,
+        reserve: Amount | None = None,
     ) -> Conversation[Terms]:
-        """Agree on a stream's terms, once; later, only the address and the key can change.
+        """Agree on a stream's terms, once; later, address, key and level can change.
 
         The token is empty if the stream lets anyone enrol. Who reads the enrolment can report in
         this device's name, so it needs TLS, unless `plain_http` says that it does not.
@@ -97,10 +116,13 @@ class Session:
         _check_names(stream, token)
         if not (address.confidential or plain_http):
             raise Mistake(Problem.PLAIN_HTTP, url=url)
-        shown_once = self.account.enrolment_secret(address.place, stream)
+        wallet = self.account.wallet
+        level = self._level(address.place, stream) if level is None else level
+        reserve_nano = None if reserve is None else Epsilon.of(reserve).nano
+        shown_once = wallet.enrolment_secret(address.place, stream)
         number = number_of(shown_once)
         response = yield from self._insist(
-            Request.of(Enrol(stream, token, shown_once), stop=self._stop),
+            Request.of(Enrol(stream, token, shown_once, level), stop=self._stop),
             give_up=lambda failures, pause: (
                 failures == ENROLMENT_TRIES or pause > LONGEST_ENROLMENT_PAUSE
             ),
@@ -119,18 +141,29 @@ class Session:
             raise TermsRefused(Problem.TERMS_MALFORMED, what=what)
         if whole(answer.get("now_ms"), 0, LATEST_MS):
             self.account.label.correct(answer["now_ms"])
-        if answer.get("device") != number.hex():
-            raise Refused(
-                Problem.ANSWER_MALFORMED, what="device", given=shown(answer.get("device"))
-            )
-        key = read_key(answer.get("key"))
-        self.account.enrol(Enrolment(url, terms, number, key, self._clock.wall_ms()))
+        key, slot_key = read_keys(answer, number)
+        at_ms, secret = self._clock.wall_ms(), b""  # the wallet knows the secret
+        offered = Enrolment(url, terms.at_level(level), number, key, slot_key, secret, 0, at_ms)
+        self.account.bind(wallet.enrol(offered, accept, reserve_nano))
         self._begin()
-        return terms
+        return self.account.enrolled.terms_at(self.account.t)
+
+    def _level(self, place: str, stream: str) -> str:
+        """Return the level of privacy that was chosen before, here or where the stream was."""
+        wallet = self.account.wallet
+        known = wallet.at(place, stream) or self.account.enrolment
+        return known.terms.level if known is not None and known.terms.stream == stream else ""
 
     def _begin(self) -> None:
         """Forget what was heard under another enrolment: a serial would link two numbers."""
         self._serial, self._named, self._taken = 0, False, None
+        self.errands = Errands(self.account)
+
+    def moved(self, other: Session) -> None:
+        """Go on where another session has enrolled: the collector has another address now."""
+        self.account.label = other.account.label
+        self.account.bind(self.account.id)
+        self._begin()
 
     def leave(self) -> Conversation[bool]:
         """Leave the stream, and return whether the collector was told.
@@ -160,10 +193,12 @@ class Session:
             self._begin()
         if self._speaks_unasked:
             turn = self._turn()
-            if self._until(turn) > 1000 * wait:
+            if turn is None or self._until(turn) > 1000 * wait:
                 return Heard()
             yield Pause(self._until(turn) / 1000, self._stop)
-            return (yield from self._take(turn, 1000 * wait))
+            heard = yield from self._take(turn, 1000 * wait)
+            yield from self.errands.run(self._stop)
+            return heard
         response = yield from self._list_rounds(wait)
         if response.status == 404 and not self._identifies:
             self._named = True  # the stream may be a private one
@@ -174,12 +209,15 @@ class Session:
             raise refusal_in(response, "to list rounds")
         announcement = Announcement.read(read_object(response, "rounds"))
         self.hear(announcement)
+        if (told := notice_in(response)).successor is not None or told.renew:
+            self.errands.hear(told)
         heard = yield from self.answer(announcement)
         # Only now: rounds that a fault of the disk left unanswered must be announced again. So must
         # those that were open when the device was stopped.
         if not self._stop():
             self._serial = announcement.serial
         self.account.mark_time()
+        yield from self.errands.run(self._stop)
         return heard
 
     @property
@@ -187,19 +225,38 @@ class Session:
         return self.account.enrolled.terms.selection is Selection.SLOTS
 
     def due_in(self) -> float:
-        """Return the seconds until this device reports next, by what it knows; slots only."""
-        return self._until(self._turn()) / 1000
+        """Return the seconds until this device reports next, by what it knows.
 
-    def _turn(self) -> Turn:
+        Only a device that reports unasked knows: one that listens may be asked at any time.
+        """
+        if not self._speaks_unasked:
+            return 0.0
+        turn = self._turn()
+        return math.inf if turn is None else self._until(turn) / 1000
+
+    def _turn(self) -> Turn | None:
         """Return the next turn; do without a collector's time that would put it off for long.
 
-        A device that is not asked hears of the right time only when it reports again.
+        A device that is not asked hears of the right time only when it reports again. Return None,
+        and count it, if the limit over all streams never allows a report.
         """
         turn = self.account.turn(self._taken)
-        if self._until(turn) > MOST_SPANS * self.account.enrolled.terms.promise.span:
+        if turn is not None and self._until(turn) > MOST_SPANS * self._longest_span:
             self.account.label.restart()
             turn = self.account.turn(self._taken)
+        if turn is None:
+            terms = self.account.terms
+            self.account.note(
+                Refused(Problem.LIMIT_SPENT, asked=terms.epsilon_nano, stream=terms.stream)
+            )
         return turn
+
+    @property
+    def _longest_span(self) -> int:
+        """The longest span that a report may have to wait for."""
+        enrolled, limit = self.account.enrolled, self.account.wallet.limit
+        spans = [terms.promise.span for terms in enrolled.all_terms]
+        return max(*spans, 0 if limit is None else limit.span)
 
     def _until(self, turn: Turn) -> int:
         return max(0, turn.at_ms - self.account.label.now_ms())
@@ -210,7 +267,7 @@ class Session:
         Without a connection nothing is drawn, and the turn can be taken later.
         """
         yield Connect(self._patience(turn.round), self._stop)
-        terms = self.account.enrolled.terms
+        terms = self.account.enrolled.terms_at(turn.round.t)
         heard = yield from self.answer(Announcement(0, terms.pin, (turn.round,)), most_ms)
         if not self._stop() and self.account.t >= turn.round.t:  # else it was too early for t
             self._taken = turn.round.t
@@ -228,7 +285,8 @@ class Session:
 
     def _list_rounds(self, wait: int) -> Conversation[Response]:
         proof = self.account.proof(self._serial) if self._identifies else None
-        message = ListRounds(self.account.enrolled.terms.stream, self._serial, wait, proof)
+        terms = self.account.terms
+        message = ListRounds(terms.stream, self._serial, wait, proof, terms.version)
         response = yield from _ask(Request.of(message, wait + PATIENCE, self._stop))
         return response
 
@@ -271,6 +329,8 @@ class Session:
 
         Afterwards `value.tell` warns the application, if its value could not be used.
         """
+        if isinstance(asked, Round):
+            self.value.renamed = self.account.renamed_at(asked.t)
         return self.account.consider(pin, asked, self.value.place)
 
     def run(
@@ -290,15 +350,20 @@ class Session:
             self._stop = never
 
     def _run_slots(self, tell: Callable[[Heard], None]) -> Conversation[None]:
-        """Take the device's turns as they come."""
-        failures, enrolment = 0, self.account.enrolled
+        """Take the device's turns as they come, and run errands in between."""
+        failures, began = 0, self._surroundings
         while not self._stop():
             try:
                 self.account.refresh()
-                if self.account.enrolled != enrolment:
+                if self._surroundings != began:
                     return
                 turn = self._turn()
-                if wait_ms := self._until(turn):
+                wait_ms = 1000 * LONGEST_NAP if turn is None else self._until(turn)
+                longest_ms = min(ERRANDS_MS, self.account.terms.promise.span // 2)
+                if self.errands.due and wait_ms > longest_ms:
+                    yield from self.errands.run(self._stop)
+                    continue
+                if turn is None or wait_ms:
                     yield Pause(min(wait_ms / 1000, LONGEST_NAP), self._stop)
                     continue
                 heard = yield from self._take(turn)
@@ -312,13 +377,19 @@ class Session:
             if failures:  # do not flood a collector that refuses, and says that it is another t
                 yield self._pause(failures, 0.0)
 
+    @property
+    def _surroundings(self) -> tuple[object, ...]:
+        """What a run depends on: another process may enrol elsewhere, or in another stream."""
+        streams = tuple(one.id for one in self.account.wallet.memory.enrolments)
+        return self.account.enrolled.identity, streams
+
     def _run(self, wait: int, tell: Callable[[Heard], None]) -> Conversation[None]:
-        failures, enrolment = 0, self.account.enrolled
+        failures, began = 0, self._surroundings
         while not self._stop():
             asked_ms, before = self._clock.steady_ms(), self._serial
             try:
                 self.account.refresh()
-                if self.account.enrolled != enrolment:
+                if self._surroundings != began:
                     return
                 heard = yield from self.poll(wait)
             except (Unreachable, Refused, LedgerUnusable) as fault:
@@ -376,8 +447,7 @@ class Session:
             except Unreachable as lost:
                 fault, at_least = lost, 0.0
             else:
-                if (now_ms := now_in(response)) is not None:
-                    self.account.label.correct(now_ms)
+                self._heed(request, notice_in(response))
                 if response.status not in TRY_AGAIN and response.status < 500:
                     return response
                 fault = refusal_in(response, f"{request.method} {request.path}")
@@ -387,6 +457,13 @@ class Session:
                 raise fault
             yield pause
         raise AssertionError("counting has no end")
+
+    def _heed(self, request: Request, notice: Notice) -> None:
+        """Correct label time by a notice, and remember what it asks for after a report."""
+        if notice.now_ms is not None:
+            self.account.label.correct(notice.now_ms)
+        if isinstance(request.message, SubmitReport):
+            self.errands.hear(notice)
 
     def _pause(self, failures: int, at_least: float) -> Pause:
         """Return a pause, at first of at most a tenth of an interval, to leave time for retries."""

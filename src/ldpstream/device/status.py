@@ -5,55 +5,112 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldpstream.device.account import ledger_of
 from ldpstream.device.clock import Look
-from ldpstream.device.store import Entry, Memory, RefusalCount, Store
+from ldpstream.device.memory import Enrolment, Entry, Memory, RefusalCount
+from ldpstream.device.store import Store
 from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import MachineClock, SystemClock
+from ldpstream.privacy.ledger import Budget
 from ldpstream.protocol.terms import Terms
+
+
+@dataclass(frozen=True)
+class StreamStatus:
+    """The state of one stream now."""
+
+    id: int
+    number: str
+    """The device's number in the stream."""
+    url: str
+    terms: Terms
+    """The terms in force, at the level of privacy that was chosen."""
+    successor: Terms | None
+    """Terms that were accepted and are not in force yet."""
+    t: int
+    """The current timestamp, by the wall clock."""
+    left_nano: int
+    """The nano-epsilon that may be spent now, by the stream's promise and by the limit."""
+    full_in_ms: int | None
+    """The own time until the whole epsilon can be spent; None: the limit never allows it."""
+    used_nano: int | None
+    """What the stream has spent of the limit, in its span; None if there is no limit."""
+    reserve_nano: int
+    """What is kept free of the limit for this stream."""
+
+
+@dataclass(frozen=True)
+class LimitStatus:
+    """The state of the limit over all streams now."""
+
+    epsilon_nano: int
+    span_ms: int
+    used_nano: int
+    """What all streams have spent in its span, those that were left too."""
 
 
 @dataclass(frozen=True)
 class Status:
     """The state of a device now."""
 
-    number: str | None
-    """The device's number in the stream; None if it takes part in none."""
-    url: str | None
-    terms: Terms | None
-    t: int | None
-    """The current timestamp, by the wall clock."""
-    left_nano: int | None
-    """The nano-epsilon that may be spent now."""
-    full_in_ms: int | None
-    """The own time until the whole epsilon can be spent."""
+    streams: tuple[StreamStatus, ...]
+    limit: LimitStatus | None
     entries: tuple[Entry, ...]
     refusals: tuple[RefusalCount, ...]
+
+    @property
+    def terms(self) -> Terms | None:
+        """The terms of the only stream; None if there is none."""
+        return self._only.terms if self.streams else None
+
+    @property
+    def left_nano(self) -> int | None:
+        """What may be spent now in the only stream; None if there is none."""
+        return self._only.left_nano if self.streams else None
+
+    @property
+    def _only(self) -> StreamStatus:
+        (only,) = self.streams
+        return only
 
 
 def read_status(path: Path, clock: MachineClock | None = None) -> Status:
     """Return the status of the device in this file."""
     if not path.is_file():
         raise Mistake(Problem.DATA_FILE, file=path, what="no such file", fix="give a device's file")
-    memory = Store(path).load()
-    if memory.enrolment is None:
-        return Status(None, None, None, None, None, None, memory.entries, memory.refusals)
-    return _enrolled(memory, memory.enrolment.terms, Look.at(clock or SystemClock()))
-
-
-def _enrolled(memory: Memory, terms: Terms, now: Look) -> Status:
-    assert memory.enrolment is not None
-    ledger = ledger_of(memory)
+    memory, now = Store(path).load(), Look.at(clock or SystemClock())
     own_ms = memory.own.resumed(now).own_ms
-    full_ms = ledger.free_from(terms.epsilon_nano)
-    assert full_ms is not None, "a promise allows its whole epsilon"
-    return Status(
-        memory.enrolment.number.hex(),
-        memory.enrolment.url,
+    streams = tuple(_stream(memory, one, own_ms, now.wall_ms) for one in memory.enrolments)
+    return Status(streams, _limit(memory, own_ms), memory.entries, memory.refusals)
+
+
+def _stream(memory: Memory, enrolment: Enrolment, own_ms: int, wall_ms: int) -> StreamStatus:
+    t = enrolment.terms.timestamp_at(wall_ms)
+    terms, limit = enrolment.terms_at(t), memory.limit_ledger(enrolment)
+    own = memory.ledger(enrolment, terms)
+    budget = Budget((own,) if limit is None else (own, limit))
+    full_ms = budget.free_from(terms.epsilon_nano)
+    in_force = memory.limit
+    return StreamStatus(
+        enrolment.id,
+        enrolment.number.hex(),
+        enrolment.url,
         terms,
-        terms.timestamp_at(now.wall_ms),
-        ledger.left(own_ms),
-        max(0, full_ms - own_ms),
-        memory.entries,
-        memory.refusals,
+        enrolment.successor if terms is enrolment.terms else None,
+        t,
+        budget.left(own_ms),
+        None if full_ms is None else max(0, full_ms - own_ms),
+        None if in_force is None else _spent(memory.debits_of(enrolment), own_ms - in_force.span),
+        enrolment.reserve_nano,
     )
+
+
+def _limit(memory: Memory, own_ms: int) -> LimitStatus | None:
+    limit = memory.limit
+    if limit is None:
+        return None
+    debits = tuple((one.own_ms, one.nano) for one in memory.entries)
+    return LimitStatus(limit.epsilon_nano, limit.span, _spent(debits, own_ms - limit.span))
+
+
+def _spent(debits: tuple[tuple[int, int], ...], begin_ms: int) -> int:
+    return sum(nano for at, nano in debits if at > begin_ms)

@@ -6,197 +6,44 @@ nothing. Every commit is durable when it returns.
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import sqlite3
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from ldpstream.device.change import Change
 from ldpstream.device.clock import Look, OwnTime
+from ldpstream.device.memory import (
+    COLUMNS,
+    Enrolment,
+    Entry,
+    Forgotten,
+    Made,
+    Memory,
+    RefusalCount,
+    Scope,
+    read_policy,
+    read_renamed,
+    read_terms,
+)
 from ldpstream.device.migrations import MIGRATIONS
 from ldpstream.device.schema import FORMAT, insert_device, make_tables, new_secret
 from ldpstream.device.witness import ChangeTime, Witness
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.machine_clock import MachineClock, SystemClock
-from ldpstream.privacy.ledger import Promise
-from ldpstream.protocol.terms import Terms, TermsRefused
 
 OLD = "is of an earlier release; it is migrated when a device opens it"
 BUSY_SECONDS = 5.0
 OWNER_ONLY = 0o600
-LEFT = "left"
-"""In place of the name of a round: a debit of a stream that was left."""
 
 
 class LedgerUnusable(LdpStreamError):
     """The device's file cannot be read or written, so the device is silent."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A debit with its report; without one if the past is unknown, or the stream was left."""
-
-    t: int
-    round: str
-    nano: int
-    report: bytes | None
-    own_ms: int
-    at_ms: int
-
-    @property
-    def key(self) -> tuple[int, str]:
-        """The identity of the round, by which it is recognised when it is asked again."""
-        return self.t, self.round
-
-    @property
-    def unknown(self) -> bool:
-        """Whether it stands for a past that is unknown, and counts as spent."""
-        return not self.round
-
-
-COLUMNS = ", ".join(Entry.__dataclass_fields__)
-
-
-@dataclass(frozen=True)
-class Enrolment:
-    """The agreement between a collector and this device."""
-
-    url: str
-    terms: Terms
-    number: bytes
-    """The device's number in this stream."""
-    key: bytes = field(repr=False)
-    at_ms: int
-
-
-@dataclass(frozen=True)
-class RefusalCount:
-    """How often something was refused, and the text of the last refusal."""
-
-    code: str
-    times: int
-    last_ms: int
-    detail: str
-
-
-@dataclass(frozen=True)
-class Memory:
-    """The whole content of the file."""
-
-    secret: bytes = field(repr=False)
-    rejoins: int
-    """How often the device has left a stream."""
-    past_known: bool
-    """Whether a new enrolment need not count as spent: no debits are missing."""
-    own: OwnTime
-    forgotten_ms: int | None
-    enrolment: Enrolment | None
-    ended: tuple[Promise, ...]
-    """The promises of streams that were left."""
-    entries: tuple[Entry, ...]
-    refusals: tuple[RefusalCount, ...]
-
-
-class Change:
-    """An exclusive transaction on the file; it is durable when its block ends without a fault."""
-
-    def __init__(
-        self, connection: sqlite3.Connection, memory: Memory, stamp: str, vouched_for: bool
-    ) -> None:
-        self._connection = connection
-        self.memory = memory
-        self.stamp = stamp
-        self.vouched_for = vouched_for
-        """Whether this is the file as it was last written, and not an older copy."""
-        self.made = False
-
-    def enter(self, entry: Entry) -> None:
-        """Enter a debit with its report."""
-        # A newer unknown past replaces an older one; a second report of a round is a fault.
-        verb = "INSERT OR REPLACE" if entry.report is None else "INSERT"
-        self._execute(
-            f"{verb} INTO ledger ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
-            (entry.t, entry.round, entry.nano, entry.report, entry.own_ms, entry.at_ms),
-        )
-
-    def forget(self, up_to_ms: int) -> None:
-        """Delete the debits up to this own time, and store the time of the newest of them."""
-        ((newest,),) = self._connection.execute(
-            "SELECT max(own_ms) FROM ledger WHERE own_ms <= ?", (up_to_ms,)
-        )
-        if newest is not None:
-            self._execute("DELETE FROM ledger WHERE own_ms <= ?", (up_to_ms,))
-            self.forgotten(newest)
-
-    def forgotten(self, own_ms: int) -> None:
-        """Store that debits of this own time are not known, or not any more."""
-        self._execute(
-            "UPDATE device SET forgotten_ms = max(coalesce(forgotten_ms, ?1), ?1)", (own_ms,)
-        )
-
-    def forget_promises(self, own_ms: int) -> None:
-        """Delete the promises that do not bind any more at this own time."""
-        self._connection.execute("DELETE FROM ended WHERE until_ms <= ?", (own_ms,))
-
-    def enrol(self, enrolment: Enrolment) -> None:
-        """Store an enrolment. From then on it is no first install any more."""
-        self._execute("UPDATE device SET past_known = 0")
-        self._execute(
-            "INSERT OR REPLACE INTO enrolment VALUES (1, ?, ?, ?, ?, ?)",
-            (
-                enrolment.url,
-                enrolment.terms.canonical,
-                enrolment.number,
-                enrolment.key,
-                enrolment.at_ms,
-            ),
-        )
-
-    def leave(self, ended: Promise | None) -> None:
-        """Forget the enrolment, the secret and all reports; keep the debits and the promise.
-
-        The past is known from then on: where it is not, a forgotten moment says so.
-        """
-        for table in ("enrolment", "refusals"):  # refusals may name the collector
-            self._execute(f"DELETE FROM {table}")  # nosec B608 # noqa: S608
-        self._execute(
-            "UPDATE ledger SET t = 0, round = ?, report = NULL, at_ms = 0 WHERE round <> ''",
-            (LEFT,),
-        )
-        self._execute(
-            "UPDATE device SET secret = ?, rejoins = rejoins + 1, past_known = 1", (new_secret(),)
-        )
-        if ended is not None:
-            self._execute(
-                "INSERT INTO ended VALUES (?, ?, ?)", (ended.epsilon_nano, ended.span, ended.until)
-            )
-
-    def drop_reports(self) -> None:
-        """Delete the stored reports, and keep their debits."""
-        self._execute("UPDATE ledger SET report = NULL")
-
-    def count(self, refusals: Iterable[RefusalCount]) -> None:
-        """Add to the counts of refusals."""
-        for one in refusals:
-            self._execute(
-                "INSERT INTO refusals VALUES (?, ?, ?, ?) ON CONFLICT (code) DO UPDATE SET"
-                " times = times + excluded.times, last_ms = excluded.last_ms,"
-                " detail = excluded.detail",
-                (one.code, one.times, one.last_ms, one.detail),
-            )
-
-    def mark_time(self) -> None:
-        """Commit own time, even if nothing else has changed."""
-        self.made = True
-
-    def _execute(self, statement: str, values: tuple[object, ...] = ()) -> None:
-        self.made = True
-        self._connection.execute(statement, values)
 
 
 class Store:
@@ -279,6 +126,7 @@ class Store:
                 found = self.path.stat()
                 change = self._begin(connection, found)
                 yield change
+                change.reread()
                 if change.made:
                     self._commit(connection, change, found)
             known = change.made or change.vouched_for
@@ -303,7 +151,7 @@ class Store:
         vouched_for = untouched or (migrated != 1 and self._witness.vouches(found, stamp))
         if vouched_for and not untouched:
             self._witness.committed(stamp)  # else a rollback of what is sent now could go unnoticed
-        change = Change(connection, memory, stamp, vouched_for)
+        change = Change(connection, memory, stamp, vouched_for, _memory)
         # Own time is most exact within a boot.
         change.made = migrated is not None or another_boot
         return change
@@ -321,7 +169,7 @@ class Store:
                 now.steady_ms,
                 now.boot,
                 change.stamp,
-                change.vouched_for,
+                change.vouched_for or change.accounted_for,
             ),
         )
         # POSIX locks are lost when any part of this process closes the file: then another process
@@ -396,44 +244,58 @@ def _connection(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _memory(connection: sqlite3.Connection) -> tuple[Memory, str]:
     device = connection.execute(
-        "SELECT secret, rejoins, past_known, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp"
-        " FROM device"
+        "SELECT secret, rejoins, past_known, own_ms, wall_ms, steady_ms, boot, stamp FROM device"
     ).fetchone()
     if device is None:
         raise ValueError("has no device in it")
-    enrolled = connection.execute("SELECT url, terms, number, key, at_ms FROM enrolment")
-    ended = connection.execute("SELECT epsilon_nano, span_ms, until_ms FROM ended")
+    enrolled = connection.execute("SELECT * FROM enrolment ORDER BY id")
+    promises = connection.execute(
+        "SELECT epsilon_nano, span_ms, until_ms, first_id, last_id, since_ms FROM promises"
+    )
     entries = connection.execute(
         f"SELECT {COLUMNS} FROM ledger ORDER BY own_ms, t, round"  # nosec B608 # noqa: S608
     )
+    forgotten = connection.execute("SELECT own_ms, first_id, last_id FROM forgotten")
     refusals = connection.execute(
-        "SELECT code, times, last_ms, detail FROM refusals ORDER BY last_ms"
+        "SELECT code, times, last_ms, detail, enrolment FROM refusals ORDER BY last_ms"
     )
-    secret, rejoins, past_known, own_ms, wall_ms, steady_ms, boot, forgotten_ms, stamp = device
+    secret, rejoins, past_known, own_ms, wall_ms, steady_ms, boot, stamp = device
     memory = Memory(
         secret,
         rejoins,
         bool(past_known),
         OwnTime(own_ms, Look(wall_ms, steady_ms, boot)),
-        forgotten_ms,
-        next((_enrolment(*row) for row in enrolled), None),
-        tuple(Promise(*row) for row in ended),
+        tuple(map(_enrolment, enrolled)),
+        tuple(
+            Made(nano, span, until, Scope(first, last), since)
+            for nano, span, until, first, last, since in promises
+        ),
         tuple(Entry(*row) for row in entries),
+        tuple(Forgotten(at_ms, Scope(first, last)) for at_ms, first, last in forgotten),
         tuple(RefusalCount(*row) for row in refusals),
     )
     return memory, stamp
 
 
-def _enrolment(url: str, terms: str, number: bytes, key: bytes, at_ms: int) -> Enrolment:
-    return Enrolment(url, _terms(terms), number, key, at_ms)
-
-
-@lru_cache(maxsize=16)  # terms may have 65,536 labels, and are read in every transaction
-def _terms(text: str) -> Terms:
-    try:
-        return Terms.read(json.loads(text))
-    except TermsRefused as error:
-        raise ValueError(str(error)) from None
+def _enrolment(row: tuple[Any, ...]) -> Enrolment:
+    place, url, terms, level, following, renamed, secret, rejoins, number, key, slot_key = row[:11]
+    policy, reserve_nano, reserved_ms, at_ms = row[11:]
+    return Enrolment(
+        url,
+        read_terms(terms, level),
+        number,
+        key,
+        slot_key,
+        secret,
+        rejoins,
+        at_ms,
+        place,
+        None if following is None else read_terms(following, level),
+        read_renamed(renamed),
+        read_policy(policy),
+        reserve_nano,
+        reserved_ms,
+    )
 
 
 def _state(found: os.stat_result) -> tuple[int, ...]:

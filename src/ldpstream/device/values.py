@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import CancelledError
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.randomness import Source
@@ -34,6 +34,8 @@ class HeldValue:
         self._warn = warn
         self._told: set[str] = set()
         self._untold: LdpStreamError | None = None
+        self.renamed: Mapping[str, str] = {}
+        """What labels of earlier terms are called now."""
 
     def observe(self, value: Value | None) -> None:
         """Hold this value from now on."""
@@ -51,7 +53,9 @@ class HeldValue:
             instead = terms.place(terms.other)
         try:
             value = self._read()
-            return self._without(terms, "missing", instead) if value is None else terms.place(value)
+            if value is None:
+                return self._without(terms, "missing", instead)
+            return terms.place(self.renamed.get(value, value) if type(value) is str else value)
         except LdpStreamError:
             return self._without(terms, "none of the stream's", instead)
         except (Exception, CancelledError) as fault:  # any fault of the application's code

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from ldpstream.device.answers import now_in, read_object, refusal_in
+from ldpstream.device.answers import notice_in, read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
 from ldpstream.device.batches import pass_on
 from ldpstream.device.exchange import AsyncTransport, Response, drive_async, sleep_async
 from ldpstream.errors import Problem
 from ldpstream.protocol.messages import Proof
+from ldpstream.protocol.notice import Notice
 
 
 @dataclass(eq=False)
@@ -25,8 +26,8 @@ class Deliveries:
     delivered: int = 0
     undelivered: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    heard: Callable[[int], None] = lambda now_ms: None
-    """Called with the collector's time, which its answers carry."""
+    heard: Callable[[Notice], None] = lambda notice: None
+    """Called with the notice that the collector's answers carry."""
 
     async def send(
         self,
@@ -54,8 +55,7 @@ class Deliveries:
             self.undelivered += number
             self.refused[refusal_in(response, "the reports of a round").problem.code] += number
             return False
-        if (now_ms := now_in(response)) is not None:
-            self.heard(now_ms)
+        self.heard(notice_in(response))
         counted = max(0, min(accepted + repeated, number))
         self.delivered += counted
         self.undelivered += number - counted

@@ -24,6 +24,7 @@ from ldpstream.fleet.deliveries import Deliveries, backoff
 from ldpstream.machine_clock import SystemClock
 from ldpstream.protocol.limits import LONGEST_WAIT
 from ldpstream.protocol.messages import ListRounds
+from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.terms import Selection
 
 BREATH = 250
@@ -53,7 +54,7 @@ class Gateway(Deliveries):
         stream: str,
         online: Callable[[], Iterable[AsyncDevice]],
     ) -> None:
-        super().__init__(transport, url, stream, heard=self._set_label_time)
+        super().__init__(transport, url, stream, heard=self._heed)
         self.online = online
         self.clock = SystemClock()
         self._serial = 0
@@ -193,7 +194,7 @@ class Gateway(Deliveries):
         margin_ms = max(usual_ms, 1000 * DELIVERIES * self._slowest)
         return account.label.now_ms() > asked.deadline_ms - margin_ms
 
-    def _set_label_time(self, now_ms: int) -> None:
+    def _heed(self, notice: Notice) -> None:
         speaker = self._speaker()
-        if speaker is not None:
-            speaker.label.correct(now_ms)
+        if speaker is not None and notice.now_ms is not None:
+            speaker.label.correct(notice.now_ms)

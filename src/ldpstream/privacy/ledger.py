@@ -6,12 +6,15 @@ goes forward: milliseconds of a device's own time, or the timestamps of a simula
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
 from ldpstream.errors import GuaranteeBroken, Problem
+
+UNLIMITED = 1 << 62
+"""What is left where no promise binds any more."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,21 @@ class Promise:
 
     def binds(self, moment: int) -> bool:
         return self.until is None or moment < self.until
+
+
+@dataclass(frozen=True)
+class Reserve:
+    """A part of every promise that is kept free for one stream, as long as it has not spent it."""
+
+    nano: int
+    debits: tuple[tuple[int, int], ...]
+    """What the stream has spent, which is among the ledger's debits."""
+    asks: bool = False
+    """Whether it is the stream that asks to spend."""
+
+    def unfilled(self, begin: int) -> int:
+        """Return how much is still to be kept free, after what was spent later than `begin`."""
+        return max(0, self.nano - sum(nano for at, nano in self.debits if at > begin))
 
 
 @dataclass(frozen=True)
@@ -42,6 +60,11 @@ class Ledger:
 
     >>> Ledger((Promise(10, span=3), Promise(5, span=4, until=8)), ((5, 4),)).left(7)
     1
+
+    Reserves keep a part free for others, of which they have spent some:
+
+    >>> Ledger((Promise(10, span=3),), ((5, 1),), reserves=(Reserve(4, ((5, 1),)),)).left(6)
+    6
     """
 
     promises: tuple[Promise, ...]
@@ -49,6 +72,7 @@ class Ledger:
     """Pairs of moment and nano-epsilon, in the order of moments."""
     forgotten: int | None = None
     """The newest moment whose debits were dropped: a longer promise may still depend on them."""
+    reserves: tuple[Reserve, ...] = ()
 
     @classmethod
     def of(
@@ -56,20 +80,25 @@ class Ledger:
         promises: Iterable[Promise],
         debits: Iterable[tuple[int, int]],
         forgotten: int | None = None,
+        reserves: tuple[Reserve, ...] = (),
     ) -> Self:
         """Return the ledger with these debits, in any order, whether or not they keep a promise."""
-        return cls(tuple(promises), tuple(sorted(debits)), forgotten)
+        return cls(tuple(promises), tuple(sorted(debits)), forgotten, reserves)
 
     def left(self, moment: int) -> int:
         """Return the nano-epsilon that may be spent at this moment."""
         binding = (one for one in self.promises if one.binds(moment))
-        return max(0, min(self._left_of(promise, moment) for promise in binding))
+        left = (self._left_of(promise, moment) for promise in binding)
+        return max(0, min(left, default=UNLIMITED))
 
     def _left_of(self, promise: Promise, moment: int) -> int:
         begin = moment - promise.span
         if self.forgotten is not None and self.forgotten > begin:
             return 0
-        return promise.epsilon_nano - sum(nano for at, nano in self.debits if at > begin)
+        left = promise.epsilon_nano - sum(nano for at, nano in self.debits if at > begin)
+        left -= sum(one.unfilled(begin) for one in self.reserves if not one.asks)
+        own = sum(one.unfilled(begin) for one in self.reserves if one.asks)
+        return left if left >= own else 0  # a reserve that does not fit allows nothing yet
 
     def allows(self, moment: int, nano: int) -> bool:
         """Return whether a spend that is checked at this moment keeps every promise."""
@@ -82,21 +111,21 @@ class Ledger:
         """
         first = 0
         for promise in self.promises:
-            if nano > promise.epsilon_nano:
-                if promise.until is None:
-                    return None
-                first = max(first, promise.until)
-                continue
-            binding = [] if self.forgotten is None else [self.forgotten]
-            held = 0
-            for at, spent in reversed(self.debits):
-                held += spent
-                if held + nano > promise.epsilon_nano:
-                    binding.append(at)
-                    break
-            free = max((at + promise.span for at in binding), default=0)
-            first = max(first, free if promise.until is None else min(free, promise.until))
+            free = self._free_from(promise, nano)
+            if promise.until is not None:
+                free = promise.until if free is None else min(free, promise.until)
+            if free is None:
+                return None
+            first = max(first, free)
         return first
+
+    def _free_from(self, promise: Promise, nano: int) -> int | None:
+        """Return the first moment at which one promise allows this much; None if it never does."""
+        known = () if self.forgotten is None else (self.forgotten,)
+        ends = sorted(at + promise.span for at in (*known, *(at for at, _ in self.debits)))
+        moments = [0, *ends]  # what is left changes at these only, and never falls
+        place = bisect_left(moments, True, key=lambda at: self._left_of(promise, at) >= nano)
+        return moments[place] if place < len(moments) else None
 
     def spend(self, moment: int, nano: int, checked: int | None = None) -> Self:
         """Return the ledger after a debit that is entered at `moment`.
@@ -140,3 +169,34 @@ class Ledger:
         newest = self.debits[first - 1][0]
         known = newest if self.forgotten is None else max(newest, self.forgotten)
         return replace(self, debits=self.debits[first:], forgotten=known)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Ledgers that all have to allow a spend: a stream's own, and that of a limit over streams.
+
+    >>> own, limit = Ledger((Promise(10, span=3),)), Ledger((Promise(6, span=9),), ((1, 2),))
+    >>> Budget((own, limit)).left(2), Budget((own, limit)).free_from(5)
+    (4, 10)
+    """
+
+    ledgers: tuple[Ledger, ...]
+
+    def left(self, moment: int) -> int:
+        """Return the nano-epsilon that may be spent at this moment."""
+        return min(ledger.left(moment) for ledger in self.ledgers)
+
+    def allows(self, moment: int, nano: int) -> bool:
+        """Return whether a spend that is checked at this moment keeps every promise."""
+        return all(ledger.allows(moment, nano) for ledger in self.ledgers)
+
+    def free_from(self, nano: int) -> int | None:
+        """Return the first moment at which this much may be spent; None if there is none."""
+        moments = [ledger.free_from(nano) for ledger in self.ledgers]
+        known = [one for one in moments if one is not None]
+        return max(known) if len(known) == len(moments) else None
+
+    def check(self, moment: int, nano: int) -> None:
+        """Raise `GuaranteeBroken` if a spend that is checked at this moment breaks a promise."""
+        for ledger in self.ledgers:
+            ledger.spend(moment, nano)

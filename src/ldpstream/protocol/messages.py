@@ -56,18 +56,23 @@ def releases_path(stream: str) -> str:
     return PREFIX + RELEASES.format(stream=stream)
 
 
-def _topic(stream: str) -> str:
-    return f"ldpstream/{VERSION}/{stream}"
+def _topic(stream: str, version: int) -> str:
+    topic = f"ldpstream/{VERSION}/{stream}"
+    return topic if version == 1 else f"{topic}/v{version}"
 
 
-def notice_topic(stream: str) -> str:
-    """Return the MQTT topic on which the last notice to all devices is retained."""
-    return f"{_topic(stream)}/notice"
+def notice_topic(stream: str, version: int = 1) -> str:
+    """Return the MQTT topic of the last notice to all devices with this version of the terms."""
+    return f"{_topic(stream, version)}/notice"
 
 
-def rounds_topic(stream: str) -> str:
-    """Return the MQTT topic on which announcements are retained."""
-    return f"{_topic(stream)}/rounds"
+def rounds_topic(stream: str, version: int = 1) -> str:
+    """Return the MQTT topic on which announcements for a version of the terms are retained.
+
+    >>> rounds_topic("regions"), rounds_topic("regions", 2)
+    ('ldpstream/2/regions/rounds', 'ldpstream/2/regions/v2/rounds')
+    """
+    return f"{_topic(stream, version)}/rounds"
 
 
 def reports_topic(stream: str, round_name: str) -> str:

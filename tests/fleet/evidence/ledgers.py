@@ -8,7 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldpstream.device.store import COLUMNS, Entry, Store
+from ldpstream.device.memory import COLUMNS, Entry
+from ldpstream.device.store import Store
 from ldpstream.protocol.terms import Terms
 from ldpstream.sqlite_files import reading
 

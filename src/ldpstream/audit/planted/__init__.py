@@ -9,5 +9,6 @@ from ldpstream.audit.planted.clocks import CLOCKS
 from ldpstream.audit.planted.files import FILES
 from ldpstream.audit.planted.mechanisms import MECHANISMS
 from ldpstream.audit.planted.values import VALUES
+from ldpstream.audit.planted.wallets import WALLETS
 
-BUGS: tuple[Bug, ...] = (*MECHANISMS, *CLOCKS, *FILES, *VALUES)
+BUGS: tuple[Bug, ...] = (*MECHANISMS, *CLOCKS, *FILES, *VALUES, *WALLETS)

@@ -11,10 +11,11 @@ from ldpstream.audit import drills
 from ldpstream.audit.planted.bug import Bug, Plant
 from ldpstream.device import account, rules
 from ldpstream.device.account import Account
+from ldpstream.device.change import Change
 from ldpstream.device.clock import Look, OwnTime
 from ldpstream.device.rounds import Round
 from ldpstream.device.rules import Decision, State
-from ldpstream.device.store import Change, Store
+from ldpstream.device.store import Store
 from ldpstream.privacy.ledger import Ledger
 
 # --- Budgets by the timestamp that was asked for --------------------------------------------------

@@ -10,10 +10,11 @@ from unittest.mock import patch
 from ldpstream.audit import drills
 from ldpstream.audit.planted.bug import Bug
 from ldpstream.device import device, witness
-from ldpstream.device.store import Change, Store
+from ldpstream.device.change import Change
+from ldpstream.device.memory import Enrolment, Made
+from ldpstream.device.store import Store
 from ldpstream.device.witness import ChangeTime, Witness
 from ldpstream.machine_clock import MachineClock
-from ldpstream.privacy.ledger import Promise
 
 
 def _any_file_will_do() -> AbstractContextManager[object]:
@@ -44,8 +45,8 @@ def _trusts_nobody() -> AbstractContextManager[object]:
 def _forgets_debits() -> AbstractContextManager[object]:
     honest = Change.leave
 
-    def leave(self: Change, ended: Promise | None) -> None:
-        honest(self, ended)
+    def leave(self: Change, enrolment: Enrolment, ended: Made | None) -> None:
+        honest(self, enrolment, ended)
         self._execute("DELETE FROM ledger")
 
     return patch.object(Change, "leave", leave)

@@ -14,7 +14,7 @@ from ldpstream.audit.world import INTERVAL_MS
 from ldpstream.collector.rounds import coordinator
 from ldpstream.collector.rounds import loading as starting
 from ldpstream.collector.rounds.selection import RosterSelection
-from ldpstream.device import account
+from ldpstream.device import memory
 from ldpstream.device.account import Account, Outcome, Reading, Submission
 from ldpstream.device.rounds import Refused, Round
 from ldpstream.mechanisms.absorption import Absorption
@@ -38,7 +38,9 @@ class LaxLedger(Ledger):
 
     @property
     def _believed(self) -> Ledger:
-        return Ledger(tuple(map(self.lax, self.promises)), self.debits, self.forgotten)
+        return Ledger(
+            tuple(map(self.lax, self.promises)), self.debits, self.forgotten, self.reserves
+        )
 
     def left(self, moment: int) -> int:
         return self._believed.left(moment)
@@ -64,7 +66,7 @@ def _hasty_roster() -> AbstractContextManager[object]:
 
 
 def _hasty_device() -> AbstractContextManager[object]:
-    return patch.object(account, "Ledger", HastyLedger)
+    return patch.object(memory, "Ledger", HastyLedger)
 
 
 # --- Re-drawn retries -----------------------------------------------------------------------------
@@ -148,7 +150,7 @@ def _doubled_collector() -> Iterator[None]:
 
 
 def _generous_device() -> AbstractContextManager[object]:
-    return patch.object(account, "Ledger", GenerousLedger)
+    return patch.object(memory, "Ledger", GenerousLedger)
 
 
 MECHANISMS = (

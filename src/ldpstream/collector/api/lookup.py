@@ -13,6 +13,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
+from ldpstream.arrays import Bytes
 from ldpstream.collector.api.limits import announced, has_token, is_number, read_body
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.credentials.device_keys import Standing
@@ -125,9 +126,9 @@ def check_mac(
     """
     terms, name = _stratum(stream, round_name), stream.config.name
     keys = stream.intake.keys.at_level(terms.level)
-    columns = (np.frombuffer(one, np.uint8).reshape(1, -1) for one in (number, mac, report))
     prefix = report_prefix(name, terms.pin, round_name, terms.level)
-    signatures = keys.signatures(*columns, prefix, report_prefix_1(name, round_name))
+    prefix_1 = report_prefix_1(name, round_name)
+    signatures = keys.signatures(_row(number), _row(mac), _row(report), prefix, prefix_1)
     standing = Standing(int(signatures.standings[0]))
     if standing is Standing.NONE and keys.ring.is_behind:
         raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
@@ -141,6 +142,10 @@ _REFUSALS = {
     Standing.RELEASE_1: Problem.DEVICE_VERSION,
     Standing.NONE: Problem.REPORT_MAC,
 }
+
+
+def _row(content: bytes) -> Bytes:
+    return np.frombuffer(content, np.uint8).reshape(1, -1)
 
 
 def _stratum(stream: StreamService, round_name: str) -> Terms:

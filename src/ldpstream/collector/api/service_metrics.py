@@ -25,6 +25,11 @@ _GAUGES = {
     "last_timestamp": "The last timestamp released.",
     "seconds_since_release": "Since the last release.",
     "devices_heard": "At least how many distinct devices reported in the last window.",
+    "earlier_keys_good": "1 while keys of the earlier master secret are good.",
+    "master_unknown": "1 while the store has a master secret that this collector does not have.",
+    "denied_devices": "Devices on the stream's deny list.",
+    "reports_with_earlier_keys": "Reports since the last window began with a key of the earlier "
+    "master secret; with slots each is another device.",
     "suspect_rounds": "Rounds of the last release that do not look like honest devices' work.",
 }
 _FREQUENCIES = {
@@ -47,6 +52,7 @@ class ServiceState(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._gauges()
         yield self._reports()
+        yield self._keys_renewed()
         yield self._alerts()
         yield from self._frequencies()
 
@@ -84,6 +90,12 @@ class ServiceState(Collector):
             "clock_ahead_seconds": 0 if doubt is None else doubt.ahead_ms / 1000,
             "long_polls_waiting": stream.hub.waiting,
             "last_timestamp": stream.hub.last_t,
+            "earlier_keys_good": self._service.ring.masters.valid,
+            "master_unknown": self._service.ring.is_behind,
+            "denied_devices": len(stream.intake.denied()),
+            "reports_with_earlier_keys": stream.intake.earlier_since(
+                stream.hub.last_t - terms.window
+            ),
         }
         latest = stream.hub.latest
         if latest is not None:
@@ -110,6 +122,14 @@ class ServiceState(Collector):
                     refused[verdict.refusal] += number
             for problem, number in refused.items():
                 family.add_metric((name, "refused", problem.code), number)
+        return family
+
+    def _keys_renewed(self) -> Metric:
+        family = CounterMetricFamily(
+            "ldpstream_keys_renewed", "Device keys that were renewed.", labels=("stream",)
+        )
+        for name, stream in self._service.streams.items():
+            family.add_metric((name,), stream.renewed)
         return family
 
     def _alerts(self) -> Metric:

@@ -109,8 +109,8 @@ class Secrets:
                 known = _checked(str(file), _read(file))
             found[name] = known
         given = ENVIRONMENT["master"] in environment
-        file = None if given else files.get("master", file_of("master", folder))
-        return cls(**found, drawn=drawn, source=MasterSource(file, environment))
+        place = None if given else files.get("master", file_of("master", folder))
+        return cls(**found, drawn=drawn, source=MasterSource(place, environment))
 
 
 def file_of(name: str, folder: Path) -> Path:

@@ -69,6 +69,10 @@ class StreamIntake:
             if len(self.earlier) > TIMESTAMPS_REMEMBERED:
                 del self.earlier[min(self.earlier)]
 
+    def earlier_since(self, t: int) -> int:
+        """How many reports of timestamps after t came with a key of the earlier master secret."""
+        return sum(number for one, number in self.earlier.copy().items() if one > t)
+
 
 class IntakeQueue:
     """A queue of submissions, and the thread that empties it in batches."""

@@ -60,6 +60,16 @@ class StreamService:
     renewed: int = 0
     """Keys that were renewed."""
 
+    def reports_with_earlier_keys(self, since_ms: int) -> int | None:
+        """How many reports of the last window came with a key of the earlier master secret.
+
+        None if they have been counted for less than a window, since that time.
+        """
+        last_t, window = self.hub.last_t, self.terms.window
+        if self.terms.start_of(last_t + 1 - window) < since_ms:
+            return None
+        return self.intake.earlier_since(last_t - window)
+
     @property
     def history(self) -> TermsHistory:
         """All versions of its terms."""
@@ -116,6 +126,7 @@ class Service:
         """Build what serves the streams, from where the store has them."""
         config = self.config
         self.store.observer = self.meters.store_changed
+        self._began_ms = self.clock.now_ms()
         self.administration = Administration(self.store, self.secrets, self.clock)
         self.streams: dict[str, StreamService] = {}
         self.leases = LeaseKeeper(self.store, self._lease_seconds)
@@ -161,6 +172,16 @@ class Service:
     def ring(self) -> KeyRing:
         """The master secrets as they are now."""
         return self.administration.ring
+
+    def reports_with_earlier_keys(self) -> dict[str, int | None]:
+        """Reports of each stream's last window with a key of the earlier master secret.
+
+        None: it is not known yet, since the rotation or the last start is less than a window ago.
+        """
+        since = max(self._began_ms, self.ring.masters.issued_ms)
+        return {
+            name: stream.reports_with_earlier_keys(since) for name, stream in self.streams.items()
+        }
 
     def _driver(self, config: StreamConfig, listener: StreamListener) -> StreamDriver:
         """Build what drives a stream, from where the store has it."""

@@ -113,6 +113,20 @@ class AdminTables:
         """Follow the chain of the log, and say where it first breaks."""
         return self._tables.read(lambda run: check_log(run, self._chain))
 
+    def accept_log(self, entry: Entry) -> None:
+        """Chain the log as it is, whatever was done to it, and append that this was done."""
+
+        def work(run: Execute) -> None:
+            link, last = b"", 0
+            for _, *row, _ in run(_WHOLE_LOG, LOG).fetchall():
+                if row[0] is not None:
+                    link, last = self._chain.log_link(link, *row), row[0]
+                    run("UPDATE admin_log SET link = %s WHERE id = %s", link, last)
+            run(_PUT, LOG, self._chain.seal_log(last, link))
+            self._append(run, entry)
+
+        self._tables.change_alone(work)
+
     def _append(self, run: Execute, entry: Entry) -> None:
         last, link = _last(run)
         if last and not self._chain.holds_log(last, link, _property(run, LOG)):
@@ -266,16 +280,18 @@ class AdminTables:
 def check_log(run: Execute, chain: Chain) -> Checked:
     """Follow the chain of the admin log from one end to the other."""
     rows = run(_WHOLE_LOG, LOG).fetchall()
-    seal = rows[0][0]
-    link, number = b"", 0
-    for _, *row, stored in rows if rows[0][1] is not None else ():
-        link, number = chain.log_link(link, *row), number + 1
-        if row[0] != number or stored != link:
+    seal, entries = rows[0][0], [row[1:] for row in rows if row[1] is not None]
+    link, last, damage = b"", 0, None
+    for number, *row, stored in entries:
+        link, last = chain.log_link(link, number, *row), number
+        if stored != link:
             damage = Damage(number, "this entry, or one before it, was changed or moved")
-            return Checked(LOG, number, 1, number, damage)
-    ends = seal is None if not number else chain.holds_log(number, link, seal)
-    missing = None if ends else Damage(number + 1, "entries from here on are missing")
-    return Checked(LOG, number, 1 if number else None, number or None, missing)
+            break
+    ends = chain.holds_log(last, link, seal) if entries else seal is None
+    if damage is None and not ends:
+        damage = Damage(last + 1, "entries from here on are missing")
+    ids = [row[0] for row in entries] or [None]
+    return Checked(LOG, len(entries), ids[0], ids[-1], damage)
 
 
 def _last(run: Execute) -> tuple[int, bytes]:

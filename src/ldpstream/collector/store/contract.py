@@ -391,6 +391,10 @@ class Archive(ABC):
     def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
         """Follow the chain of a stream's releases, and say where it first breaks."""
 
+    @abstractmethod
+    def check_log(self, chain: Chain) -> Checked:
+        """Follow the chain of the admin log, and say where it first breaks."""
+
     def known_versions(self, stream: str) -> list[dict[str, Any]]:
         """Return the terms of all versions of a stream; an unknown stream is a mistake."""
         versions = self.versions(stream)

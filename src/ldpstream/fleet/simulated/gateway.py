@@ -20,6 +20,7 @@ from ldpstream.fleet.simulated.devices import Devices
 from ldpstream.oracles.lab_half import encode_table
 from ldpstream.protocol.authentication import report_prefix, rounds_mac
 from ldpstream.protocol.messages import DeviceProof
+from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.slots import moment_ms, round_name
 from ldpstream.protocol.terms import Terms
 
@@ -43,7 +44,7 @@ class SimulatedGateway(Deliveries):
         self, transport: AsyncTransport, url: str, terms: Terms, devices: Devices, read: Read
     ) -> None:
         self.label = LabelTime(devices.clock)
-        super().__init__(transport, url, terms.stream, heard=self.label.correct)
+        super().__init__(transport, url, terms.stream, heard=self._heed)
         self._terms = terms
         self._devices = devices
         self._read = read
@@ -55,6 +56,10 @@ class SimulatedGateway(Deliveries):
         self._moments = np.array(
             [moment_ms(one.tobytes(), terms.stream, terms.deadline_ms) for one in devices.secrets]
         )
+
+    def _heed(self, notice: Notice) -> None:
+        if notice.now_ms is not None:
+            self.label.correct(notice.now_ms)
 
     async def run(self) -> None:
         """Report, timestamp after timestamp, until cancelled."""

@@ -9,12 +9,14 @@ from typing import Any
 
 import psycopg
 
+from ldpstream.collector.store.admin_tables import check_log
 from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
+from ldpstream.collector.store.chain_key import LOG
 from ldpstream.collector.store.contract import Archive, Release, Round, Stream
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import chained
 from ldpstream.collector.store.postgres.connections import connect, in_a_line
-from ldpstream.collector.store.postgres.migrations import CHAINED
+from ldpstream.collector.store.postgres.migrations import CHAINED, LOGGED
 from ldpstream.collector.store.postgres.reading import (
     select_note,
     select_releases,
@@ -22,6 +24,7 @@ from ldpstream.collector.store.postgres.reading import (
     select_stream,
     select_versions,
 )
+from ldpstream.collector.store.postgres.running import executing
 from ldpstream.errors import Mistake, Problem
 
 
@@ -52,13 +55,22 @@ class PostgresArchive(Archive):
         return select_rounds(self.connection, stream, after_t)
 
     def chain(self, master: bytes) -> Chain | None:
-        row = self.connection.execute("SELECT max(number) FROM version").fetchone()
-        if row is None or row[0] is None or row[0] < CHAINED:
+        if self._version < CHAINED:
             return None
         return chained.read_chain(self.connection, master, self.database)
 
     def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
         return chained.check(self.connection, chain, stream, progress)
+
+    def check_log(self, chain: Chain) -> Checked:
+        if self._version < LOGGED:
+            return Checked(LOG)
+        return check_log(executing(self.connection), chain)
+
+    @property
+    def _version(self) -> int:
+        row = self.connection.execute("SELECT max(number) FROM version").fetchone()
+        return 0 if row is None or row[0] is None else int(row[0])
 
 
 @contextmanager

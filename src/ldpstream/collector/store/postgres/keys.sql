@@ -33,7 +33,7 @@ CREATE TABLE denied (
 );
 
 CREATE TABLE admin_log (
-    id      bigint PRIMARY KEY,   -- from 1, without gaps
+    id      bigint PRIMARY KEY,   -- from 1, in order
     at_ms   bigint NOT NULL,
     who     text NOT NULL,
     action  text NOT NULL,
@@ -41,7 +41,8 @@ CREATE TABLE admin_log (
     link    bytea NOT NULL CHECK (octet_length(link) = 32) -- authenticates the entry, and all before it
 );
 
-CREATE TRIGGER the_log_never_changes BEFORE UPDATE ON admin_log
+-- Links are made anew when an operator accepts damage; nothing else of an entry ever changes.
+CREATE TRIGGER the_log_never_changes BEFORE UPDATE OF id, at_ms, who, action, details ON admin_log
 FOR EACH ROW EXECUTE FUNCTION refuse('the admin log never changes');
 
 CREATE TRIGGER the_log_stays BEFORE DELETE ON admin_log

@@ -25,6 +25,8 @@ STEPS = tuple(
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
 CHAINED = 4
 """The first version in which releases are chained."""
+LOGGED = 7
+"""The first version with an admin log."""
 SUCCEEDED = 6
 """The first version in which terms may have successors."""
 

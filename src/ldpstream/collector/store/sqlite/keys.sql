@@ -33,7 +33,7 @@ CREATE TABLE denied (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE admin_log (
-    id      INTEGER PRIMARY KEY,  -- from 1, without gaps
+    id      INTEGER PRIMARY KEY,  -- from 1, in order
     at_ms   INTEGER NOT NULL,
     who     TEXT NOT NULL,
     action  TEXT NOT NULL,
@@ -41,7 +41,8 @@ CREATE TABLE admin_log (
     link    BLOB NOT NULL CHECK (length(link) = 32)       -- authenticates the entry, and all before it
 ) STRICT;
 
-CREATE TRIGGER the_log_never_changes BEFORE UPDATE ON admin_log
+-- Links are made anew when an operator accepts damage; nothing else of an entry ever changes.
+CREATE TRIGGER the_log_never_changes BEFORE UPDATE OF id, at_ms, who, action, details ON admin_log
 BEGIN SELECT raise(ABORT, 'the admin log never changes'); END;
 
 CREATE TRIGGER the_log_stays BEFORE DELETE ON admin_log

@@ -25,6 +25,8 @@ NOTED = 2
 """The first version in which there are notes."""
 CHAINED = 4
 """The first version in which releases are chained."""
+LOGGED = 7
+"""The first version with an admin log."""
 SUCCEEDED = 6
 """The first version in which terms may have successors."""
 

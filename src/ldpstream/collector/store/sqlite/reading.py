@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ldpstream.collector.store.admin_tables import check_log
 from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
+from ldpstream.collector.store.chain_key import LOG
 from ldpstream.collector.store.contract import Archive, Release, Stream
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.sqlite import chained
-from ldpstream.collector.store.sqlite.migrations import CHAINED, NOTED, version_of
+from ldpstream.collector.store.sqlite.migrations import CHAINED, LOGGED, NOTED, version_of
+from ldpstream.collector.store.sqlite.running import executing
 from ldpstream.collector.store.sqlite.soundness import check_content
 from ldpstream.errors import Mistake, Problem
 
@@ -98,6 +101,11 @@ class SqliteArchive(Archive):
 
     def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:
         return chained.check(self.connection, chain, stream, progress)
+
+    def check_log(self, chain: Chain) -> Checked:
+        if self.version < LOGGED:
+            return Checked(LOG)
+        return check_log(executing(self.connection), chain)
 
 
 @contextmanager

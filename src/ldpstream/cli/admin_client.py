@@ -1,0 +1,80 @@
+"""A client of the admin API of a running collector."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+from ldpstream.errors import Mistake, Problem
+
+PATIENCE_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class AdminClient:
+    """Where a collector is, and the admin token that it knows."""
+
+    url: str
+    token: str = field(repr=False)
+
+    @classmethod
+    def of(cls, file: Path, url: str) -> AdminClient:
+        """Find address and token by the configuration of the collector."""
+        from ldpstream.collector.config import load
+        from ldpstream.collector.credentials.secrets import file_of, find_secret
+
+        config = load(file)
+        token = find_secret("admin", config.secret_files, config.folder)
+        if token is None:
+            what, fix = "there is no admin token", "start the collector once: it draws one"
+            place = file_of("admin", config.folder)
+            raise Mistake(Problem.SECRET_FILE, file=place, what=what, fix=fix)
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # noqa: S104
+        own = f"http://[{host}]" if ":" in host else f"http://{host}"
+        return cls(url.rstrip("/") or f"{own}:{config.port}", token.decode())
+
+    def get(self, path: str) -> dict[str, Any]:
+        return self._call("GET", path)
+
+    def post(self, path: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
+        return self._call("POST", path, json.dumps(content or {}).encode())
+
+    def delete(self, path: str) -> dict[str, Any]:
+        return self._call("DELETE", path)
+
+    def _call(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
+        from ldpstream.collector.api.administration import CLI_AGENT
+
+        headers = {"Authorization": f"Bearer {self.token}", "User-Agent": CLI_AGENT}
+        if not self.url.startswith(("http://", "https://")):
+            expected = "an address that begins with https:// or http://"
+            raise Mistake(Problem.OPTION, option="--url", given=self.url, expected=expected)
+        address = f"{self.url}/v1/admin/{quote(path, safe='/?=&')}"
+        request = Request(address, body, headers, method=method)  # noqa: S310 - checked above
+        try:
+            with urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310  # nosec B310
+                content = answer.read()
+        except HTTPError as error:
+            raise _refusal(error) from None
+        except (URLError, OSError) as error:
+            what = getattr(error, "reason", error)
+            raise Mistake(Problem.UNREACHABLE, url=self.url, what=what) from None
+        told: dict[str, Any] = json.loads(content) if content else {}
+        return told
+
+
+def _refusal(error: HTTPError) -> Mistake:
+    """Return what the collector says of a request that it refuses."""
+    try:
+        told = json.loads(error.read())
+        code, detail = told["type"].rpartition(":")[2], told["detail"]
+    except (ValueError, KeyError, TypeError):
+        code, detail = error.reason, "check that the address is that of an ldpstream collector"
+    return Mistake(
+        Problem.COLLECTOR_REFUSED, what="that", status=error.code, code=code, detail=detail
+    )

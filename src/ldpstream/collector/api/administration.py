@@ -1,0 +1,207 @@
+"""What administrators do by HTTP: keys, enrolment tokens, the deny list; and the log of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from ldpstream.collector.api.limits import check_token, is_number, read_json
+from ldpstream.collector.api.lookup import find_stream
+from ldpstream.collector.api.openapi import problems
+from ldpstream.collector.service.service import Service
+from ldpstream.durations import EXAMPLES, milliseconds
+from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.limits import LATEST_MS
+from ldpstream.protocol.messages import PREFIX
+from ldpstream.protocol.names import device_number, whole
+
+KEYS = "/admin/keys"
+TOKENS = "/admin/tokens"
+DENIED = "/admin/denied"
+LOG = "/admin/log"
+CLI_AGENT = "ldpstream-cli"
+"""The User-Agent of our own commands, which the log tells from other users of the API."""
+MOST_DENIED = 400
+"""Devices in one request: what a body of JSON holds."""
+MOST_ENTRIES = 1000
+
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def administration(service: Service) -> APIRouter:
+    def authorised(request: Request) -> None:
+        check_token(request, service.secrets.admin, "admin")
+
+    router = APIRouter(prefix=PREFIX, tags=["admin"], dependencies=[Depends(authorised)])
+    for routes in (_keys, _tokens, _denied, _log):
+        router.include_router(routes(service))
+    return router
+
+
+def _keys(service: Service) -> APIRouter:
+    router, known = APIRouter(), service.administration
+
+    def shown() -> dict[str, Any]:
+        return known.keys() | {"reports_with_earlier_keys": service.reports_with_earlier_keys()}
+
+    @router.get(KEYS, responses=problems(401))
+    def keys() -> dict[str, Any]:
+        """The master secrets by name, and the reports of the last window with earlier keys.
+
+        Those are counted by this collector, since its start; null: for less than a window.
+        """
+        return shown()
+
+    @router.post(f"{KEYS}/prepare", responses=problems(401, 409))
+    def prepare(request: Request) -> dict[str, Any]:
+        """Draw the next master secret, into a file beside the present one. Nothing uses it yet."""
+        return known.prepare(_who(request))
+
+    @router.post(f"{KEYS}/rotate", responses=problems(401, 409))
+    def rotate(request: Request) -> dict[str, Any]:
+        """Make the next master secret the current one, and draw it unless that was done.
+
+        Keys of the one before stay good until it is dropped; their devices hear that they are to
+        renew them.
+        """
+        known.rotate(_who(request))
+        return shown()
+
+    @router.post(f"{KEYS}/drop", responses=problems(401, 409))
+    def drop(request: Request, anyway: bool = False) -> dict[str, Any]:
+        """End the keys of the earlier master secret.
+
+        Refused while devices use them, unless `anyway` is given: these must enrol again.
+        """
+        if not anyway and known.ring.masters.valid:
+            left = service.reports_with_earlier_keys()
+            for stream, number in left.items():
+                if number is None:
+                    what = f"a window of stream {stream} has not passed since the last start"
+                    raise Mistake(Problem.DEVICES_LEFT, what=f"{what}, or the rotation")
+                if number:
+                    what = f"{number} reports to stream {stream} in the last window had such a key"
+                    raise Mistake(Problem.DEVICES_LEFT, what=what)
+        known.drop(_who(request))
+        return shown()
+
+    return router
+
+
+def _tokens(service: Service) -> APIRouter:
+    router, known = APIRouter(), service.administration
+
+    @router.get(TOKENS, responses=problems(401))
+    def list_tokens() -> dict[str, Any]:
+        """All enrolment tokens, with their uses; those that have ended among them."""
+        return {"tokens": [one.to_json() for one in known.tokens()]}
+
+    @router.post(TOKENS, status_code=201, responses=problems(400, 401, 404, 409))
+    async def create_token(request: Request) -> dict[str, Any]:
+        """Make an enrolment token, which is shown this once.
+
+        `name`; and if wanted `stream`, `expires_in` (such as 30d) and `most_uses`.
+        """
+        given = await read_json(request)
+        stream = given.get("stream")
+        if stream is not None:
+            stream = find_stream(service, str(stream)).config.name
+        wanted = _name(given.get("name")), stream, _length(given), _uses(given)
+        token, made = await run_in_threadpool(known.create_token, _who(request), *wanted)
+        return made.to_json() | {"token": token}
+
+    @router.delete(f"{TOKENS}/{{name}}", status_code=204, responses=problems(401, 404))
+    def revoke_token(name: str, request: Request) -> None:
+        """Let nobody enrol with a token any more; devices that have enrolled stay."""
+        known.revoke_token(_who(request), name)
+
+    return router
+
+
+def _denied(service: Service) -> APIRouter:
+    router, known = APIRouter(), service.administration
+
+    def listed(stream: str) -> dict[str, Any]:
+        return {"stream": stream, "devices": known.listed(stream)}
+
+    @router.get(f"{DENIED}/{{stream}}", responses=problems(401, 404))
+    def list_denied(stream: str) -> dict[str, Any]:
+        """The numbers of the devices that a stream denies."""
+        return listed(find_stream(service, stream).config.name)
+
+    @router.post(f"{DENIED}/{{stream}}", responses=problems(400, 401, 404))
+    async def deny(stream: str, request: Request) -> dict[str, Any]:
+        """Refuse the reports, enrolments and renewals of `devices`, a list of numbers."""
+        find_stream(service, stream)
+        devices = _devices((await read_json(request)).get("devices"))
+        await run_in_threadpool(known.deny, _who(request), stream, devices)
+        return await run_in_threadpool(listed, stream)
+
+    @router.delete(f"{DENIED}/{{stream}}/{{device}}", responses=problems(400, 401, 404))
+    def allow(stream: str, device: str, request: Request) -> dict[str, Any]:
+        """Take a device off the deny list."""
+        find_stream(service, stream)
+        known.allow(_who(request), stream, [device_number(device)])
+        return listed(stream)
+
+    return router
+
+
+def _log(service: Service) -> APIRouter:
+    router = APIRouter()
+
+    @router.get(LOG, responses=problems(400, 401))
+    def log(request: Request) -> dict[str, Any]:
+        """The log of what administrators did, after entry `after`, at most `limit` entries."""
+        query = request.query_params
+        after, limit = query.get("after", "0"), query.get("limit", str(MOST_ENTRIES))
+        if not is_number(after, LATEST_MS) or not is_number(limit, MOST_ENTRIES):
+            expected = f"numbers, and at most {MOST_ENTRIES} entries"
+            given = repr((after[:40], limit[:40]))
+            raise Mistake(Problem.PARAMETER, name="after, limit", given=given, expected=expected)
+        entries = service.administration.log(int(after), int(limit))
+        return {"entries": [one.to_json() for one in entries]}
+
+    return router
+
+
+def _who(request: Request) -> str:
+    """Return who does something, as the log has it."""
+    by_command = request.headers.get("user-agent", "").startswith(CLI_AGENT)
+    return f"admin token, {'command line' if by_command else 'API'}"
+
+
+def _name(given: object) -> str:
+    if not isinstance(given, str) or _NAME.fullmatch(given) is None:
+        expected = "1 to 64 letters, digits, dots, hyphens and underscores"
+        raise _unusable("name", given, expected)
+    return given
+
+
+def _length(given: dict[str, Any]) -> int | None:
+    text = given.get("expires_in")
+    length = milliseconds(text) if isinstance(text, str) else None
+    if text is not None and not length:
+        raise _unusable("expires_in", text, EXAMPLES)
+    return length
+
+
+def _uses(given: dict[str, Any]) -> int | None:
+    number: int | None = given.get("most_uses")
+    if number is not None and not whole(number, 1, LATEST_MS):
+        raise _unusable("most_uses", number, "a whole number, 1 or more")
+    return number
+
+
+def _devices(given: object) -> list[bytes]:
+    if not isinstance(given, list) or not 1 <= len(given) <= MOST_DENIED:
+        raise _unusable("devices", given, f"a list of 1 to {MOST_DENIED} device numbers")
+    return [device_number(one if isinstance(one, str) else None) for one in given]
+
+
+def _unusable(name: str, given: object, expected: str) -> Mistake:
+    return Mistake(Problem.PARAMETER, name=name, given=repr(given)[:40], expected=expected)

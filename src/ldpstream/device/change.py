@@ -1,0 +1,214 @@
+"""A transaction on a device's file: everything that can be changed in it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from ldpstream.device.memory import (
+    COLUMNS,
+    LAST_ID,
+    LEFT,
+    LIMIT,
+    Enrolment,
+    Entry,
+    Forgotten,
+    Made,
+    Memory,
+    RefusalCount,
+    Scope,
+    policy_text,
+)
+from ldpstream.device.schema import new_secret
+
+_PLACES = ", ".join("?" * len(COLUMNS.split(", ")))
+
+
+class Change:
+    """An exclusive transaction on the file; it is durable when its block ends without a fault."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        memory: Memory,
+        stamp: str,
+        vouched_for: bool,
+        read: Callable[[sqlite3.Connection], tuple[Memory, str]],
+    ) -> None:
+        self._connection = connection
+        self._read = read
+        self.memory = memory
+        """The content of the file, as it was when the transaction began or was last `reread`."""
+        self.stamp = stamp
+        self.vouched_for = vouched_for
+        """Whether this is the file as it was last written, and not an older copy."""
+        self.accounted_for = False
+        """Whether an unknown past was entered, so that all is known again."""
+        self.made = False
+
+    def reread(self) -> None:
+        """Read what the transaction has made of the file; own time stays as it was resumed."""
+        if self.made:
+            self.memory = replace(self._read(self._connection)[0], own=self.memory.own)
+
+    # --- debits -----------------------------------------------------------------------------------
+
+    def enter(self, entry: Entry) -> None:
+        """Enter a debit with its report."""
+        # A newer unknown past replaces an older one; a second report of a round is a fault.
+        verb = "INSERT OR REPLACE" if entry.report is None else "INSERT"
+        values = tuple(getattr(entry, name) for name in COLUMNS.split(", "))
+        self._execute(f"{verb} INTO ledger ({COLUMNS}) VALUES ({_PLACES})", values)
+
+    def forget(self, own_ms: int) -> None:
+        """Delete the debits that no promise depends on any more, and note the newest of them."""
+        for scope in {entry.scope for entry in self.memory.entries}:
+            up_to_ms = own_ms - self.memory.kept_for(scope)
+            old = [one.own_ms for one in self.memory.entries if one.scope == scope]
+            if old := [at for at in old if at <= up_to_ms]:
+                self._execute(
+                    "DELETE FROM ledger WHERE first_id = ? AND last_id = ? AND own_ms <= ?",
+                    (scope.first_id, scope.last_id, up_to_ms),
+                )
+                self.forgotten(max(old), scope)
+
+    def forgotten(self, own_ms: int, scope: Scope) -> None:
+        """Store that debits of this own time are not known, or not any more."""
+        self._execute(
+            "INSERT INTO forgotten VALUES (?, ?, ?) ON CONFLICT DO UPDATE"
+            " SET own_ms = max(own_ms, excluded.own_ms)",
+            (own_ms, scope.first_id, scope.last_id),
+        )
+
+    def drop_reports(self, enrolment: Enrolment) -> None:
+        """Delete a stream's stored reports, and keep their debits."""
+        self._execute("UPDATE ledger SET report = NULL WHERE first_id = ?", (enrolment.id,))
+
+    # --- promises ---------------------------------------------------------------------------------
+
+    def end(self, promise: Made) -> None:
+        """Store a promise that has ended, and binds until its span has passed."""
+        self._execute(
+            "INSERT INTO promises VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                promise.epsilon_nano,
+                promise.span,
+                promise.since,
+                promise.until,
+                promise.scope.first_id,
+                promise.scope.last_id,
+            ),
+        )
+
+    def set_limit(self, limit: Made | None) -> None:
+        """Put another limit in force, or none; `end` stores the one of before."""
+        self._execute("DELETE FROM promises WHERE until_ms IS NULL")
+        if limit is not None:
+            self.end(replace(limit, until=None, scope=LIMIT))
+
+    def forget_promises(self, own_ms: int) -> None:
+        """Delete the promises that do not bind any more at this own time."""
+        self._connection.execute("DELETE FROM promises WHERE until_ms <= ?", (own_ms,))
+
+    # --- enrolments -------------------------------------------------------------------------------
+
+    def enrol(self, enrolment: Enrolment) -> None:
+        """Store an enrolment, or what has changed in it.
+
+        From then on the past is known: where it is not, a forgotten moment says so.
+        """
+        self._execute("UPDATE device SET past_known = 1")
+        following = enrolment.successor
+        self._execute(
+            "INSERT OR REPLACE INTO enrolment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                enrolment.id,
+                enrolment.url,
+                enrolment.terms.canonical,
+                enrolment.terms.level,
+                None if following is None else following.canonical,
+                json.dumps(enrolment.renamed),
+                enrolment.secret,
+                enrolment.rejoins,
+                enrolment.number,
+                enrolment.key,
+                enrolment.slot_key,
+                policy_text(enrolment.policy),
+                enrolment.reserve_nano,
+                enrolment.reserved_ms,
+                enrolment.at_ms,
+            ),
+        )
+
+    def leave(self, enrolment: Enrolment, ended: Made | None) -> None:
+        """Forget the enrolment, its secrets and reports; keep the debits and the promise.
+
+        They count for all enrolments that are made later. The past is known from then on: where it
+        is not, a forgotten moment says so.
+        """
+        place, heirs = enrolment.id, self.memory.heirs
+        self._execute("DELETE FROM enrolment WHERE id = ?", (place,))
+        # Refusals may name the collector.
+        self._execute("DELETE FROM refusals WHERE enrolment IN (0, ?)", (place,))
+        self._execute(
+            "UPDATE ledger SET t = 0, round = ?, report = NULL, at_ms = 0, first_id = ?,"
+            " last_id = ? WHERE first_id = ? AND last_id = ?",
+            (LEFT, heirs.first_id, LAST_ID, place, place),
+        )
+        self._execute(
+            "UPDATE promises SET first_id = ?, last_id = ? WHERE first_id = ? AND last_id = ?",
+            (heirs.first_id, LAST_ID, place, place),
+        )
+        self._bequeath(enrolment)
+        self._execute(
+            "UPDATE device SET secret = ?, rejoins = rejoins + 1, past_known = 1", (new_secret(),)
+        )
+        if ended is not None:
+            self.end(replace(ended, scope=heirs))
+
+    def _bequeath(self, enrolment: Enrolment) -> None:
+        """Let forgotten moments of a stream count for later ones; drop those that add nothing."""
+        own = [one for one in self.memory.forgotten if one.scope == enrolment.scope]
+        self._execute("DELETE FROM forgotten WHERE last_id = ?", (enrolment.id,))
+        for one in own:
+            self.forgotten(one.own_ms, self.memory.heirs)
+        moved = [replace(one, scope=self.memory.heirs) for one in own]
+        others = [one for one in self.memory.forgotten if one not in own]
+        ids = [one.id for one in self.memory.enrolments if one != enrolment]
+        for one in others:
+            if any(_covers(other, one, ids) for other in (*others, *moved) if other != one):
+                self._execute(
+                    "DELETE FROM forgotten WHERE first_id = ? AND last_id = ?",
+                    (one.scope.first_id, one.scope.last_id),
+                )
+
+    # --- the rest ---------------------------------------------------------------------------------
+
+    def count(self, refusals: Iterable[RefusalCount]) -> None:
+        """Add to the counts of refusals."""
+        for one in refusals:
+            self._execute(
+                "INSERT INTO refusals VALUES (?, ?, ?, ?, ?) ON CONFLICT (enrolment, code)"
+                " DO UPDATE SET times = times + excluded.times, last_ms = excluded.last_ms,"
+                " detail = excluded.detail",
+                (one.enrolment, one.code, one.times, one.last_ms, one.detail),
+            )
+
+    def mark_time(self) -> None:
+        """Commit own time, even if nothing else has changed."""
+        self.made = True
+
+    def _execute(self, statement: str, values: tuple[object, ...] = ()) -> None:
+        self.made = True
+        self._connection.execute(statement, values)
+
+
+def _covers(newer: Forgotten, older: Forgotten, ids: list[int]) -> bool:
+    """Return whether a moment makes an older one needless, for these enrolments and later ones."""
+    return (
+        older.scope.last_id == newer.scope.last_id == LAST_ID
+        and older.own_ms <= newer.own_ms
+        and not any(older.scope.first_id <= one < newer.scope.first_id for one in ids)
+    )

@@ -1,0 +1,109 @@
+"""What a notice asks of a device: to fetch a successor of its terms, and to renew its key.
+
+Errands are run after a report has left, never before. A fault costs nothing: they are tried again
+later, ever more rarely. So a collector that lies in its notices causes neither a flood of requests
+nor silence.
+"""
+
+from __future__ import annotations
+
+from ldpstream.device.account import Account
+from ldpstream.device.answers import read_keys, read_object, refusal_in
+from ldpstream.device.exchange import (
+    LARGEST_ANSWER,
+    Address,
+    Conversation,
+    Request,
+    Response,
+    Stop,
+    Unreachable,
+)
+from ldpstream.device.rounds import Refused
+from ldpstream.device.store import LedgerUnusable
+from ldpstream.errors import Problem
+from ldpstream.protocol.messages import FetchTerms, RenewKey
+from ldpstream.protocol.notice import Notice
+from ldpstream.protocol.succession import Acceptance
+from ldpstream.protocol.terms import Terms, TermsRefused
+
+PATIENCE = 5.0
+"""Seconds for the request of an errand, on which no report may have to wait for long."""
+MOST_DECLINED = 16
+"""How many pins that were declined are remembered: a collector may name any number."""
+
+
+class Errands:
+    """What the notices of one stream have asked for and is still to be done."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._clock = account.wallet.clock
+        self._wanted: str | None = None
+        self._renew = False
+        self._declined: list[str] = []
+        self._attempts = 0
+        self._not_before_ms = 0
+
+    def hear(self, notice: Notice) -> None:
+        """Remember what the answer to a report asks for."""
+        self._renew = notice.renew
+        self._wanted = notice.successor if self._is_news(notice.successor) else None
+        if not self._renew and self._wanted is None:
+            self._attempts = self._not_before_ms = 0
+
+    def _is_news(self, pin: str | None) -> bool:
+        enrolled = self._account.enrolment
+        if pin is None or enrolled is None or pin in self._declined:
+            return False
+        willing = enrolled.policy.accept is not Acceptance.NEVER or pin in enrolled.policy.pins
+        return willing and enrolled.successor is None and pin != enrolled.terms.pin
+
+    @property
+    def due(self) -> bool:
+        """Whether there is something to do, now."""
+        asked = self._renew or self._wanted is not None
+        return asked and self._clock.steady_ms() >= self._not_before_ms
+
+    def run(self, stop: Stop) -> Conversation[None]:
+        """Do what is due; a fault is counted, and leaves it for later."""
+        if not self.due or self._account.enrolment is None:
+            return
+        terms = self._account.enrolled.terms
+        wait_ms = min(terms.interval_ms << min(self._attempts, 30), terms.promise.span)
+        self._not_before_ms = self._clock.steady_ms() + wait_ms
+        self._attempts += 1
+        try:
+            if self._renew:
+                yield from self._renew_key(stop)
+            if self._wanted is not None:
+                yield from self._fetch(self._wanted, stop)
+        except (Unreachable, Refused, TermsRefused, LedgerUnusable) as fault:
+            self._account.note(fault)
+
+    def _renew_key(self, stop: Stop) -> Conversation[None]:
+        enrolled = self._account.enrolled
+        address = Address.of(enrolled.url)
+        message = self._account.renewal(address.place)
+        answer = yield from self._ask(message, "the renewal of a key", stop)
+        key, slot_key = read_keys(read_object(answer, "key", LARGEST_ANSWER), enrolled.number)
+        self._account.renew(key, slot_key)
+        self._renew = False
+
+    def _fetch(self, pin: str, stop: Stop) -> Conversation[None]:
+        self._wanted = None  # the next notice names it again
+        message = self._account.question_for(pin)
+        answer = yield from self._ask(message, "the successor of its terms", stop)
+        sent = read_object(answer, "terms", LARGEST_ANSWER)
+        terms = Terms.read(sent.get("terms", sent))
+        fault = self._account.accept(terms) if terms.pin == pin else "they have another pin"
+        if fault is not None:
+            self._declined = [*self._declined, pin][-MOST_DECLINED:]
+            raise Refused(Problem.SUCCESSOR_REFUSED, pin=pin, what=fault)
+
+    @staticmethod
+    def _ask(message: FetchTerms | RenewKey, what: str, stop: Stop) -> Conversation[Response]:
+        response = yield Request.of(message, PATIENCE, stop)
+        assert response is not None
+        if response.status not in (200, 201):
+            raise refusal_in(response, what)
+        return response

@@ -1,0 +1,172 @@
+"""The sessions of all streams of a device's file, for its blocking and its asyncio class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ldpstream.device.account import Account
+from ldpstream.device.backoff import Jitter, system_jitter
+from ldpstream.device.exchange import Address, Conversation, Stop
+from ldpstream.device.interleaving import SHARED_WAIT, addressed, interleave
+from ldpstream.device.memory import Enrolment
+from ldpstream.device.session import Heard, Session
+from ldpstream.device.values import Warn, log_warning
+from ldpstream.device.wallet import Amount, Wallet
+from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.succession import Acceptance, Policy
+from ldpstream.protocol.terms import Terms
+
+Tell = Callable[[Heard], None]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What an application asks for when it enrols."""
+
+    url: str
+    stream: str
+    token: str
+    pin: str | None
+    plain_http: bool
+    level: str | None
+    accept: Policy | Acceptance | str | None
+    reserve: Amount | None
+
+    @property
+    def policy(self) -> Policy | None:
+        """Which successors of the terms the application agrees to; None: as before."""
+        if self.accept is None or isinstance(self.accept, Policy):
+            return self.accept
+        if self.accept not in set(Acceptance):
+            expected = f"a Policy, or one of {', '.join(Acceptance)}"
+            raise Mistake(
+                Problem.OPTION, option="accept", given=repr(self.accept), expected=expected
+            )
+        return Policy(Acceptance(self.accept))
+
+
+class Sessions:
+    """A session for each stream; before the first enrolment, one that waits for it."""
+
+    def __init__(
+        self, wallet: Wallet, jitter: Jitter = system_jitter, warn: Warn = log_warning
+    ) -> None:
+        self.wallet = wallet
+        self._jitter, self._warn = jitter, warn
+        self._all: list[Session] = []
+        self._first = self._session(Account(wallet))
+
+    def _session(self, account: Account) -> Session:
+        return Session(account, self._jitter, self._warn)
+
+    @property
+    def all(self) -> list[Session]:
+        """The sessions of the streams that the file is enrolled in, in that order."""
+        enrolments = self.wallet.memory.enrolments
+        known = {one.account.id: one for one in (self._first, *self._all) if one.account.id}
+        for enrolment in enrolments:
+            if enrolment.id not in known:
+                if not self._first.account.id:
+                    self._first.account.bind(enrolment.id)
+                    known[enrolment.id] = self._first
+                    continue
+                known[enrolment.id] = self._session(Account(self.wallet, enrolment.id))
+                self._all.append(known[enrolment.id])
+        self._all = [one for one in self._all if one.account.id]
+        self._first.account.sole = not self._all
+        return [known[one.id] for one in enrolments]
+
+    @property
+    def only(self) -> Session:
+        """The session of the only stream; refuse if there are several."""
+        found = self.all
+        if len(found) > 1:
+            names = ", ".join(_named(one.account.enrolled) for one in found)
+            file = self.wallet.store.path.name
+            raise Mistake(Problem.SEVERAL_STREAMS, file=file, streams=names)
+        return found[0] if found else self._first
+
+    def named(self, stream: str, url: str | None = None) -> Session:
+        """Return the session of a stream, by its name and, if need be, its collector."""
+        place = None if url is None else Address.of(url).place
+        found = [
+            one
+            for one in self.all
+            if one.account.enrolled.terms.stream == stream
+            and place in (None, Address.of(one.account.enrolled.url).place)
+        ]
+        file = self.wallet.store.path.name
+        if len(found) > 1:
+            names = ", ".join(_named(one.account.enrolled) for one in found)
+            raise Mistake(Problem.SEVERAL_STREAMS, file=file, streams=names)
+        if not found:
+            names = ", ".join(_named(one) for one in self.wallet.memory.enrolments) or "no stream"
+            raise Mistake(Problem.STREAM_NOT_ENROLLED, file=file, stream=stream, streams=names)
+        return found[0]
+
+    def refresh(self) -> None:
+        """Learn what other processes have written."""
+        self.wallet.refresh()
+
+    def enrol(self, wish: Wish) -> Conversation[Terms]:
+        """Enrol in a stream; the value that is held before the first enrolment is meant for it."""
+        place, waiting = Address.of(wish.url).place, not self.all
+        known = self.wallet.at(place, wish.stream)
+        if waiting:
+            session = self._first
+        elif known is not None:
+            session = next(one for one in self.all if one.account.id == known.id)
+        else:
+            session = self._session(Account(self.wallet))
+            session.account.sole = False
+        terms = yield from session.enrol(
+            wish.stream,
+            wish.url,
+            wish.token,
+            wish.pin,
+            wish.plain_http,
+            level=wish.level,
+            accept=wish.policy,
+            reserve=wish.reserve,
+        )
+        self._keep(session)
+        return terms
+
+    def _keep(self, session: Session) -> None:
+        """Keep the session of an enrolment, unless there is one: then the stream has moved."""
+        held = [one for one in (self._first, *self._all) if one.account.id == session.account.id]
+        if not held:
+            self._all.append(session)
+        elif held != [session]:
+            held[0].moved(session)
+
+    def poll(self, wait: int) -> Conversation[Heard]:
+        """Poll every stream once, those first whose turn comes first, for `wait` seconds in all."""
+        found = self.all
+        if len(found) <= 1:
+            return (yield from self.only.poll(wait))
+        clock, together = self.wallet.clock, Heard()
+        end_ms = clock.steady_ms() + 1000 * wait
+        for session in sorted(found, key=Session.due_in):
+            left = max(0, end_ms - clock.steady_ms()) // 1000
+            url = session.account.enrolled.url
+            heard = yield from addressed(session.poll(min(left, SHARED_WAIT)), url)
+            for name in ("delivered", "undelivered", "refusals", "silences"):
+                getattr(together, name).extend(getattr(heard, name))
+        return together
+
+    def run(self, stop: Stop, wait: int, tell: Tell) -> Conversation[None]:
+        """Serve all streams on one thread, until `stop()` returns true or one comes or goes."""
+        found = self.all
+        if len(found) <= 1:
+            return self.only.run(stop, wait, tell)
+        # Long polls are short, so that no other stream misses its slot.
+        talks = [
+            (one.account.enrolled.url, one.run(stop, min(wait, SHARED_WAIT), tell)) for one in found
+        ]
+        return interleave(talks, self.wallet.clock.steady_ms, stop)
+
+
+def _named(enrolment: Enrolment) -> str:
+    return f"{enrolment.terms.stream} at {Address.of(enrolment.url).place}"

@@ -1,0 +1,368 @@
+"""The wallet: one file with many enrolments, and one limit over all of them.
+
+All streams of a file share its own time and its transactions. Each has an account (`account.py`).
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeVar
+
+from ldpstream.device.change import Change
+from ldpstream.device.clock import Look
+from ldpstream.device.exchange import Address
+from ldpstream.device.memory import (
+    EVERYONE,
+    LIMIT,
+    Enrolment,
+    Entry,
+    Made,
+    Memory,
+    RefusalCount,
+)
+from ldpstream.device.rounds import Refused
+from ldpstream.device.store import LedgerUnusable, Store
+from ldpstream.durations import EXAMPLES, milliseconds, spelled
+from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.privacy.ledger import Promise
+from ldpstream.privacy.randomness import Source
+from ldpstream.protocol.identity import enrolment_secret, number_of
+from ldpstream.protocol.limits import LATEST_MS
+from ldpstream.protocol.names import shown, whole
+from ldpstream.protocol.succession import Policy, objection
+from ldpstream.protocol.terms import Selection, Terms, TermsRefused
+
+MARKS_PER_SPAN = 8
+"""How often per window own time is saved after a report: a reboot loses at most one such part."""
+LONGEST_DETAIL = 200
+"""The most characters of a refusal that are stored: a collector can influence its text."""
+
+Amount = Epsilon | str | int | float | Decimal | Fraction
+Fault = TypeVar("Fault", bound=LdpStreamError)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit on what all streams of a device spend together, in any span of this length.
+
+    >>> Limit(epsilon=2, span="24h").promise
+    Promise(epsilon_nano=2000000000, span=86400000, until=None)
+    """
+
+    epsilon: Amount
+    span: str
+
+    @property
+    def promise(self) -> Promise:
+        span_ms = milliseconds(self.span)
+        if span_ms is None or not whole(span_ms, 1, LATEST_MS):
+            raise Mistake(
+                Problem.OPTION, option="the limit's span", given=shown(self.span), expected=EXAMPLES
+            )
+        return Promise(Epsilon.of(self.epsilon).nano, span_ms)
+
+
+class Wallet:
+    """A device's file, and what this process remembers of it.
+
+    Decisions are prepared from memory and made in an exclusive transaction on the file. So several
+    processes may share a file.
+    """
+
+    memory: Memory
+
+    def __init__(self, store: Store, source: Source) -> None:
+        self.store = store
+        self.clock = store.clock
+        self.source = source
+        self._refusals: dict[tuple[int, str], RefusalCount] = {}
+        self._told: set[tuple[int, str]] = set()
+        self._load()
+
+    def _load(self) -> None:
+        with self.change():
+            pass
+
+    @contextmanager
+    def change(self) -> Iterator[Change]:
+        """Change the file in an exclusive transaction, and know afterwards what is in it."""
+        with self.store.change() as change:
+            self.memory = change.memory
+            if change.memory.enrolments and not change.vouched_for:
+                self._count_as_spent(change)
+                change.reread()
+                self.memory = change.memory
+            yield change
+        self.memory = change.memory
+
+    def _count_as_spent(self, change: Change, terms: Terms | None = None) -> None:
+        """Debit everything now: anything may have been sent up to this moment (rule 6)."""
+        own_ms = self.own_ms() + 1
+        known = [(one.id, one.terms) for one in change.memory.enrolments]
+        given = known if terms is None else [*known, (0, terms)]
+        nano = max(one.epsilon_nano for _, one in given)
+        change.enter(Entry(0, "", nano, None, own_ms, self.clock.wall_ms()))
+        change.forgotten(own_ms, EVERYONE)  # the entry is for people: this binds any promise
+        change.accounted_for = True
+        for place, one in given:
+            span = spelled(one.promise.span)
+            self.count(place, Refused(Problem.PAST_UNKNOWN, span=span))
+
+    def refresh(self) -> None:
+        """Load the state again if another process has written it."""
+        if self.store.changed():
+            self._load()
+
+    def own_ms(self) -> int:
+        """Return own time now, in milliseconds, rounded down."""
+        return self.memory.own.at(Look.at(self.clock))
+
+    # --- enrolments -------------------------------------------------------------------------------
+
+    def at(self, place: str, stream: str) -> Enrolment | None:
+        """Return the enrolment in this stream of the collector at this place."""
+        return next(
+            (
+                one
+                for one in self.memory.enrolments
+                if one.terms.stream == stream and Address.of(one.url).place == place
+            ),
+            None,
+        )
+
+    def secret_for(self, place: str, stream: str) -> tuple[bytes, int]:
+        """Return the secret of an enrolment at this place, and how often a stream was left before.
+
+        Each has one of its own, so that coins and numbers of two streams have nothing in common.
+        """
+        known = self.at(place, stream)
+        if known is not None:
+            return known.secret, known.rejoins
+        message = f"ldpstream stream secret 3\n{place}\n{stream}".encode()
+        return hmac.digest(self.memory.secret, message, "sha256"), self.memory.rejoins
+
+    def enrolment_secret(self, place: str, stream: str) -> bytes:
+        """Return what this device shows, to this collector alone, to enrol in a stream."""
+        secret, rejoins = self.secret_for(place, stream)
+        return enrolment_secret(secret, place, stream, rejoins)
+
+    def enrol(
+        self, offered: Enrolment, accept: Policy | None = None, reserve_nano: int | None = None
+    ) -> int:
+        """Commit what was agreed on, and return the id of the enrolment.
+
+        A file whose past is unknown starts as spent (rule 6). A later enrolment may change the
+        collector's address, and with it number and key, and the level; but not the terms, unless
+        they follow those of before and the application agrees.
+        """
+        with self.change() as change:
+            place, stream = Address.of(offered.url).place, offered.terms.stream
+            secret, rejoins = self.secret_for(place, stream)
+            offered = replace(offered, secret=secret, rejoins=rejoins)
+            if number_of(self.enrolment_secret(place, stream)) != offered.number:
+                # The key belongs to another device.
+                raise LedgerUnusable(Problem.LEDGER_REPLACED, file=self.store.path.name)
+            known = self.at(place, stream) or self._moved(offered.terms)
+            agreed = offered if known is None else known
+            offered = replace(
+                offered,
+                policy=agreed.policy if accept is None else accept,
+                reserve_nano=agreed.reserve_nano if reserve_nano is None else reserve_nano,
+                reserved_ms=self.own_ms(),
+            )
+            self._check_limit(offered, known)
+            if known is not None:
+                self._enrol_again(change, known, offered)
+                return known.id
+            past_known = self.memory.past_known and (change.vouched_for or change.accounted_for)
+            offered = replace(offered, id=self.memory.next_id)
+            change.enrol(offered)
+            if not past_known:
+                self._count_as_spent(change, offered.terms)
+            return offered.id
+
+    def _moved(self, terms: Terms) -> Enrolment | None:
+        """Return the enrolment with the same pin: its collector has another address now."""
+        pins = (one for one in self.memory.enrolments if one.terms.pin == terms.pin)
+        return next(pins, None)
+
+    def _enrol_again(self, change: Change, known: Enrolment, offered: Enrolment) -> None:
+        """Store what has changed; the ledger goes on, and a promise that was left still binds."""
+        level, following = offered.terms.level, known.successor
+        if offered.terms.pin not in {one.pin for one in known.all_terms}:
+            following = _agreed(known, offered)
+        now = replace(
+            offered,
+            id=known.id,
+            terms=known.terms.at_level(level),
+            successor=None if following is None else following.at_level(level),
+            renamed=known.renamed,
+        )
+        change.enrol(now)
+        if (known.number, known.terms.level) != (now.number, level):
+            change.drop_reports(known)  # the same bytes would link two numbers, or be refused
+        if known.terms.level != level:
+            self.end(change, known)
+
+    def end(self, change: Change, enrolment: Enrolment, *, leaves: bool = False) -> Made | None:
+        """Let the promise of the terms in force end: it binds until its span has passed.
+
+        It binds spans that hold, as far as anybody knows, a report that was made under it. Return
+        it, and store it unless the stream is left, which does so.
+        """
+        promise, own_ms = enrolment.terms.promise, self.own_ms()
+        made = [one.own_ms for one in self.memory.entries if one.scope == enrolment.scope]
+        unknown = [one.own_ms for one in self.memory.forgotten if enrolment.id in one.scope]
+        if not any(moment > own_ms - promise.span for moment in (*made, *unknown)):
+            return None
+        until_ms = own_ms + 1 + promise.span
+        ended = Made(promise.epsilon_nano, promise.span, until_ms, enrolment.scope)
+        if not leaves:
+            change.end(ended)
+        return ended
+
+    def forget(self, change: Change, own_ms: int) -> None:
+        """Delete the debits and promises that nothing depends on any more."""
+        change.forget(own_ms)
+        # Another process may still read a value for which it was checked against a promise; it
+        # cannot read for longer than a timestamp.
+        intervals = [one.terms.interval_ms for one in self.memory.enrolments]
+        change.forget_promises(own_ms - max(intervals, default=0))
+
+    def leave(self, enrolment: Enrolment) -> None:
+        """Commit that the device has left a stream.
+
+        Number, key, secret and stored reports are deleted. The debits stay, and the promise binds
+        for another span, so that joining again is no way around the ledger.
+        """
+        with self.change() as change:
+            change.leave(enrolment, self.end(change, enrolment, leaves=True))
+            self.forget(change, self.own_ms())
+        for place in (0, enrolment.id):
+            self._refusals = {key: one for key, one in self._refusals.items() if key[0] != place}
+            self._told = {key for key in self._told if key[0] != place}
+
+    # --- the limit --------------------------------------------------------------------------------
+
+    @property
+    def limit(self) -> Promise | None:
+        """The limit over all streams."""
+        return self.memory.limit
+
+    def set_limit(self, limit: Limit | None) -> None:
+        """Set the limit over all streams; None: remove it.
+
+        One that is not stricter than the one of before leaves that one binding for its span.
+        """
+        wanted = None if limit is None else limit.promise
+        if _size(wanted) == _size(self.memory.limit):
+            return
+        with self.change() as change:
+            now, own_ms = self.memory.limit, self.own_ms()
+            reserved = sum(one.reserve_nano for one in self.memory.enrolments)
+            if wanted is not None and reserved > wanted.epsilon_nano:
+                raise _too_small(wanted, reserved)
+            if now is not None and not _implies(wanted, now):
+                change.end(replace(now, until=own_ms + 1 + now.span))
+            if wanted is None:
+                change.set_limit(None)
+            else:
+                change.set_limit(Made(wanted.epsilon_nano, wanted.span, None, LIMIT, own_ms))
+
+    def set_reserve(self, enrolment: Enrolment, nano: int) -> None:
+        """Keep so much of the limit free for one stream."""
+        with self.change() as change:
+            offered = replace(enrolment, reserve_nano=nano, reserved_ms=self.own_ms())
+            self._check_limit(offered, enrolment)
+            change.enrol(offered)
+
+    def _check_limit(self, offered: Enrolment, known: Enrolment | None) -> None:
+        """Refuse an enrolment that the limit would never let report, or reserves beyond it."""
+        limit = self.memory.limit
+        if limit is None:
+            return
+        terms = offered.terms
+        others = sum(one.reserve_nano for one in self.memory.enrolments if one != known)
+        at_once = terms.epsilon_nano if terms.selection is Selection.SLOTS else 1
+        needed = others + max(offered.reserve_nano, at_once)
+        if needed > limit.epsilon_nano:
+            raise _too_small(limit, needed)
+
+    # --- refusals, and the end --------------------------------------------------------------------
+
+    def note(self, place: int, fault: Fault) -> Fault:
+        """Count a refusal; save it with the next report, or at once if it is of a new kind."""
+        self.count(place, fault)
+        if (place, fault.problem.code) not in self._told:
+            self._told.add((place, fault.problem.code))
+            self.save_refusals()
+        return fault
+
+    def count(self, place: int, fault: LdpStreamError) -> None:
+        """Count a refusal of a stream."""
+        code, before = fault.problem.code, self._refusals.get((place, fault.problem.code))
+        times = 1 if before is None else before.times + 1
+        detail = str(fault)[:LONGEST_DETAIL]
+        counted = RefusalCount(code, times, self.clock.wall_ms(), detail, place)
+        self._refusals[place, code] = counted
+
+    def save_refusals(self, change: Change | None = None) -> None:
+        """Save the counts of refusals; ignore a disk that fails, since they are only counts."""
+        if not self._refusals:
+            return
+        if change is not None:
+            change.count(self._refusals.values())
+            return
+        with suppress(LedgerUnusable):
+            with self.change() as of_their_own:
+                of_their_own.count(self._refusals.values())
+            self.refusals_saved()
+
+    def refusals_saved(self) -> None:
+        """Start the counts anew, after a transaction that has saved them."""
+        self._refusals.clear()
+
+    def mark_time(self) -> None:
+        """Save own time if a reboot would lose much of it; ignore a disk that fails."""
+        memory, own_ms = self.memory, self.own_ms()
+        spans = [
+            span
+            for one in memory.entries
+            if one.own_ms > own_ms - (span := memory.kept_for(one.scope))
+        ]
+        passed = self.clock.steady_ms() - memory.own.look.steady_ms
+        if spans and passed * MARKS_PER_SPAN >= min(spans):
+            with suppress(LedgerUnusable), self.change() as change:
+                change.mark_time()
+
+    def close(self) -> None:
+        """Save the counts of refusals and own time, if the disk allows it."""
+        self.save_refusals()
+        self.mark_time()
+
+
+def _agreed(known: Enrolment, offered: Enrolment) -> Terms:
+    """Return terms that follow those in force, if the application agrees; refuse others."""
+    old, new = known.terms, offered.terms
+    if objection(old, new) is not None or not offered.policy.agrees(old, new):
+        raise TermsRefused(Problem.TERMS_DIFFER, given=new.pin, expected=old.pin)
+    return new
+
+
+def _size(promise: Promise | None) -> tuple[int, int] | None:
+    return None if promise is None else (promise.epsilon_nano, promise.span)
+
+
+def _implies(new: Promise | None, old: Promise) -> bool:
+    """Return whether whoever keeps the new promise keeps the old one too."""
+    return new is not None and new.epsilon_nano <= old.epsilon_nano and new.span >= old.span
+
+
+def _too_small(limit: Promise, needed: int) -> Mistake:
+    return Mistake(Problem.LIMIT_TOO_SMALL, limit=limit.epsilon_nano, needed=needed)

@@ -1,0 +1,359 @@
+"""New terms, other levels, renewed keys: the ledger goes on, nothing is spent twice."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from ldpstream.device import Device, Policy, TermsRefused, read_status
+from ldpstream.device.checking import check_ledger
+from ldpstream.device.exchange import Request
+from ldpstream.device.store import Store
+from ldpstream.errors import Mistake
+from ldpstream.protocol.messages import FetchTerms, RenewKey
+from ldpstream.protocol.succession import Acceptance
+from tests.device.collectors import INTERVAL_MS, NANO, TOKEN, a_round
+from tests.device.town import FIRST, SECOND, SLOTS, Place, Town
+
+ONE = "https://one.invalid"
+WINDOW = 4
+LEVELS = [{"name": "careful", "epsilon_nano": NANO // 2, "window": 8, "oracle": "grr"}]
+OPEN: dict[str, Any] = {"selection": "open"}
+
+
+def joined(town: Town, place: Place, accept: Any = "not-looser", **options: Any) -> Device:
+    device = town.create() if not town.path.exists() else town.open()
+    device.enrol(ONE, place.terms.stream, TOKEN, accept=accept, **options)
+    device.observe("south")
+    return device
+
+
+def asked_for(place: Place, kind: type) -> list[Request]:
+    return [one for one in place.requests if isinstance(one.message, kind)]
+
+
+def turns(place: Place) -> list[int]:
+    return sorted({one.t for one in place.arrived})
+
+
+# Successors
+
+
+@pytest.mark.parametrize("selection", [SLOTS, OPEN])
+def test_labels_change_and_nobody_is_silent(town: Town, selection: dict[str, Any]) -> None:
+    place = town.build("regions", window=WINDOW, **selection)
+    place.rounds = [a_round(t) for t in range(1, 40)]
+    device = joined(town, place)
+    town.live(device, 8)
+    place.succeed(labels=["north", "east", "far south", "west", "up"], mapped=[
+        "north", "east", "far south", "west"])  # fmt: skip
+    town.live(device, 16)
+    found = turns(place)
+    assert all(later - earlier == WINDOW for earlier, later in pairwise(found))
+    assert len(found) == 6
+    assert [one.version for one in place.arrived].count(2) >= 3
+    assert town.most_in(WINDOW * INTERVAL_MS) == NANO
+    assert check_ledger(town.path).faults == ()
+
+
+def test_a_renamed_label_is_reported_under_its_new_name_also_two_versions_later(
+    town: Town,
+) -> None:
+    place = town.build("regions", window=1, epsilon_nano=30 * NANO, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 2)
+    for labels in (["a", "b", "c", "d"], ["c3", "a3", "b3", "d3"]):
+        mapped = ["a", "b", "c", "d"] if labels[0] == "a" else ["a3", "b3", "c3", "d3"]
+        place.succeed(labels=labels, mapped=mapped)
+        town.live(device, 4)
+    last = place.arrived[-1]
+    # With epsilon 30 a report tells the truth: "south" was the third, is c, and is c3, the first.
+    decoded = place.terms.randomiser(place.terms.epsilon).decode(last.report)
+    assert (last.version, decoded) == (3, 0)
+
+
+def test_a_name_that_the_new_terms_have_is_not_renamed(town: Town) -> None:
+    place = town.build("regions", window=1, epsilon_nano=30 * NANO, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 2)
+    place.succeed(labels=["south", "old south", "x", "y"], mapped=["x", "y", "old south", "x"])
+    town.live(device, 4)
+    last = place.arrived[-1]
+    assert place.terms.randomiser(place.terms.epsilon).decode(last.report) == 0
+
+
+def test_a_smaller_epsilon_is_silent_only_as_long_as_old_debits_fill_it(town: Town) -> None:
+    place = town.build("regions", window=WINDOW)
+    device = joined(town, place)
+    place.rounds = [a_round(1, epsilon_nano=NANO // 4)]
+    device.poll()
+    place.succeed(epsilon_nano=NANO // 2)
+    device.poll()  # hears of the successor
+    town.clock.pass_timestamps(1)
+    place.rounds = [a_round(2, "2-a", epsilon_nano=NANO // 2)]
+    device.poll()
+    assert len(place.arrived) == 1
+    place.rounds = [a_round(2, "2-b", epsilon_nano=NANO // 4)]
+    device.poll()
+    assert [one.version for one in place.arrived] == [1, 2]
+
+
+def test_a_longer_window_counts_debits_of_before(town: Town) -> None:
+    place = town.build("regions", window=2, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 6)
+    before = turns(place)[-1]
+    place.succeed(window=6)
+    town.live(device, 24)
+    later = [t for t in turns(place) if t > before]
+    new = [one.t for one in place.arrived if one.version == 2]
+    assert all(b - a >= 6 for a, b in pairwise(new))
+    assert new[0] - max(t for t in turns(place) if t < new[0]) >= 6
+    assert len(later) >= 3
+
+
+def test_it_starts_at_its_start_and_not_before(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    place.succeed(from_t=8)
+    town.live(device, 12)
+    for one in place.arrived:
+        assert one.version == (2 if one.t >= 8 else 1)
+    assert turns(place) == list(range(1, 13))
+
+
+def test_who_was_away_for_two_versions_goes_through_both(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 2)
+    place.succeed(from_t=3)
+    place.succeed(from_t=5)
+    town.clock.pass_timestamps(20)
+    town.live(device, 8)
+    assert [one.version for one in place.arrived][-1] == 3
+    assert check_ledger(town.path).faults == ()
+
+
+def test_an_accepted_successor_outlives_the_process(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    place.succeed(from_t=6)
+    town.live(device, 3)
+    (kept,) = Store(town.path).load().enrolments
+    assert kept.successor == place.terms
+    device = town.open()
+    device.observe("south")
+    town.live(device, 5)
+    assert {one.version for one in place.arrived if one.t >= 6} == {2}
+
+
+@pytest.mark.parametrize(
+    ("accept", "changes", "goes_over"),
+    [
+        ("never", {"oracle": "oue"}, False),
+        (None, {"oracle": "oue"}, False),
+        ("same-labels", {"oracle": "oue"}, True),
+        ("same-labels", {"labels": ["north", "east", "south", "west", "up"]}, False),
+        ("not-looser", {"labels": ["north", "east", "south", "west", "up"]}, True),
+        ("not-looser", {"epsilon_nano": 2 * NANO}, False),
+        ("not-looser", {"window": 3}, False),
+        (Policy(Acceptance.NOT_LOOSER, least_epsilon_nano=NANO), {"epsilon_nano": 1}, False),
+        (Policy(Acceptance.NOT_LOOSER, longest_window=9), {"window": 10}, False),
+    ],
+)
+def test_the_application_says_how_far_a_device_goes_by_itself(
+    town: Town, accept: Any, changes: dict[str, Any], goes_over: bool
+) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place, accept)
+    town.live(device, 8)
+    place.succeed(**changes)
+    town.live(device, 24)
+    assert any(one.version == 2 for one in place.arrived) is goes_over
+    assert len(turns(place)) >= (6 if goes_over else 8), "whoever does not go over goes on"
+
+
+def test_a_pin_that_the_application_has_read_is_accepted(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    place.succeed(from_t=3)
+    first, second = place.versions.values()
+    place.terms = first
+    device = joined(town, place, Policy(pins=frozenset({second.pin})))
+    town.live(device, 6)
+    assert place.arrived[-1].version == 2
+
+
+def test_other_terms_at_enrolment_are_refused_unless_they_are_an_agreed_successor(
+    town: Town,
+) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place, "never")
+    place.succeed(epsilon_nano=NANO // 2)
+    with pytest.raises(TermsRefused):
+        device.enrol(ONE, "regions", TOKEN)
+    device.enrol(ONE, "regions", TOKEN, accept="not-looser")
+    town.live(device, 12)
+    assert place.arrived[-1].version == 2
+
+
+# A collector that lies in its notices
+
+
+LIES = {
+    "unknown": lambda place: "ab" * 32,
+    "its own": lambda place: place.terms.pin,
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_successor_that_is_none_costs_neither_reports_nor_a_flood(town: Town, lie: str) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    place.notice = {"successor": LIES[lie](place), "renew": True}
+    town.live(device, 40)
+    assert turns(place) == list(range(1, 41))
+    assert len(asked_for(place, FetchTerms)) <= 40
+    assert len(asked_for(place, RenewKey)) <= 40
+
+
+def test_ever_new_pins_are_fetched_no_more_than_once_a_report(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+
+    def loses(request: Request) -> bool:
+        place.notice = {"successor": f"{len(place.requests):064x}"}
+        return isinstance(request.message, FetchTerms)
+
+    place.loses = loses
+    town.live(device, 60)
+    assert turns(place) == list(range(1, 61))
+    assert len(asked_for(place, FetchTerms)) <= 60
+
+
+def test_failing_errands_are_tried_ever_more_rarely(town: Town) -> None:
+    place = town.build("regions", window=20, epsilon_nano=NANO)
+    device = joined(town, place)
+    place.notice = {"successor": "ab" * 32}
+    place.loses = lambda request: isinstance(request.message, FetchTerms)
+    for _ in range(100):
+        place.rounds = [a_round(device.t, epsilon_nano=NANO // 100)]
+        device.poll()
+        town.clock.pass_timestamps(1)
+    assert 3 <= len(asked_for(place, FetchTerms)) <= 12
+
+
+def test_terms_that_are_malformed_or_foreign_are_counted_and_ignored(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    other = json.loads(place.terms.canonical) | {"stream": "else"}
+    successor = place.succeed()
+    honest = place.respond
+    answers = iter([b"[", b"{}", json.dumps({"terms": other}).encode(), b"\xff" * 100])
+
+    def respond(request: Request) -> Any:
+        response = honest(request)
+        if isinstance(request.message, FetchTerms):
+            return type(response)(200, {}, next(answers, response.body))
+        return response
+
+    place.respond = respond  # type: ignore[method-assign]
+    town.live(device, 40)
+    assert turns(place) == list(range(1, 41))
+    codes = {one.code for one in read_status(town.path).refusals}
+    assert codes & {"answer-malformed", "terms-malformed", "successor-refused"}
+    assert successor.pin in place.versions
+
+
+# Levels
+
+
+def test_a_level_has_its_own_epsilon_window_rounds_and_key(town: Town) -> None:
+    place = town.build("regions", version=3, window=WINDOW, levels=LEVELS, **SLOTS)
+    device = joined(town, place, level="careful")
+    town.live(device, 32)
+    assert {(one.nano, one.level) for one in place.arrived} == {(NANO // 2, "careful")}
+    assert all(one.round.endswith("-publication-careful") for one in place.arrived)
+    assert len(turns(place)) == 4
+    assert device.terms is not None
+    assert (device.terms.window, device.terms.pin) == (8, place.terms.pin)
+
+
+def test_an_unknown_level_is_refused(town: Town) -> None:
+    place = town.build("regions", version=3, levels=LEVELS, **SLOTS)
+    with pytest.raises(Mistake, match="no level"):
+        joined(town, place, level="reckless")
+    assert Store(town.path).load().enrolments == ()
+
+
+def test_moving_to_another_level_the_stricter_promise_binds_for_its_span(town: Town) -> None:
+    place = town.build("regions", version=3, window=WINDOW, levels=LEVELS, **SLOTS)
+    device = joined(town, place, level="careful")
+    town.live(device, 8)
+    moved = town.clock.steady
+    (last,) = place.arrived
+    device.enrol(ONE, "regions", TOKEN, level="")
+    town.live(device, 24)
+    after = [one for one in place.arrived if one.at_ms > moved]
+    assert {one.level for one in after} == {""}
+    assert after[0].at_ms >= moved + 8 * INTERVAL_MS, "0.5 and 1 do not fit into careful's 0.5"
+    assert after[0].at_ms - last.at_ms >= 8 * INTERVAL_MS
+    assert len(after) >= 3
+    device.enrol(ONE, "regions", TOKEN, level="careful")
+    moved = town.clock.steady
+    town.live(device, 24)
+    again = [one for one in place.arrived if one.at_ms > moved]
+    assert again[0].at_ms - after[-1].at_ms >= 8 * INTERVAL_MS
+    assert check_ledger(town.path).faults == ()
+
+
+def test_enrolling_again_without_a_level_keeps_the_one_that_was_chosen(town: Town) -> None:
+    place = town.build("regions", version=3, window=WINDOW, levels=LEVELS, **SLOTS)
+    device = joined(town, place, level="careful")
+    assert device.enrol(ONE, "regions", TOKEN).level == "careful"
+
+
+# Keys
+
+
+def test_a_key_is_renewed_after_a_report_and_slots_stay(town: Town) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 8)
+    place.masters = [FIRST, SECOND]
+    town.live(device, 8)
+    assert len(asked_for(place, RenewKey)) == 1
+    place.masters = [SECOND]
+    town.live(device, 16)
+    found = turns(place)
+    assert len(found) == 8
+    assert all(later - earlier == WINDOW for earlier, later in pairwise(found))
+
+
+def test_a_renewal_that_fails_costs_no_report_and_is_tried_again(town: Town) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 4)
+    place.masters = [FIRST, SECOND]
+    place.loses = lambda request: isinstance(request.message, RenewKey)
+    town.live(device, 12)
+    place.loses = lambda request: False
+    town.live(device, 12)
+    place.masters = [SECOND]
+    town.live(device, 8)
+    assert len(turns(place)) == 9
+    assert 2 <= len(asked_for(place, RenewKey)) <= 8
+
+
+def test_a_renewal_for_another_device_is_refused(town: Town) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place)
+    key = device.session.account.enrolled.key
+    place.masters = [FIRST, SECOND]
+    honest = place._admit
+    place._admit = lambda number, level: honest(bytes(16), level)  # type: ignore[method-assign]
+    town.live(device, 8)
+    assert device.session.account.enrolled.key == key
+    assert "answer-malformed" in {one.code for one in read_status(town.path).refusals}

@@ -1,0 +1,399 @@
+"""One file with many streams: one limit over all of them, by what left the device."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from ldpstream.device import AsyncDevice, Device, Limit, read_status
+from ldpstream.device.checking import check_ledger
+from ldpstream.device.command_line import run
+from ldpstream.device.exchange import Request
+from ldpstream.device.store import Store
+from ldpstream.errors import Mistake
+from tests.device.collectors import INTERVAL_MS, NANO, TOKEN, a_round
+from tests.device.town import SLOTS, Place, Town
+
+ONE, TWO, THREE = "https://one.invalid", "https://two.invalid", "https://three.invalid"
+DAY = Limit(epsilon=2, span="24h")
+
+
+def enrolled(town: Town, device: Device, *places: Place, **options: Any) -> None:
+    for place in places:
+        device.enrol(place.url, place.terms.stream, TOKEN, **options)
+        device.stream(place.terms.stream, place.url).observe("south")
+
+
+def asking(town: Town, *places: Place, nano: int = NANO, name: str = "") -> None:
+    for place in places:
+        t = place.terms.timestamp_at(town.clock.wall)
+        place.rounds = [a_round(t, f"{t}-{name or 'publication'}", epsilon_nano=nano)]
+
+
+# One stream stays as short as it is; several are named
+
+
+def test_the_api_of_one_stream_needs_no_names(town: Town) -> None:
+    place = town.build("regions", **SLOTS)
+    device = town.create()
+    device.enrol(ONE, "regions", TOKEN)
+    device.observe("south")
+    town.live(device, 8)
+    assert len(place.arrived) == 2
+
+
+def test_several_streams_are_served_by_one_run(town: Town) -> None:
+    one, two = town.build("regions", **SLOTS), town.build("cars", TWO, window=3, **SLOTS)
+    three = town.build("trees", THREE, window=1)
+    device = town.create()
+    enrolled(town, device, one, two, three)
+    three.rounds = [a_round(t, epsilon_nano=NANO) for t in range(1, 13)]
+    town.live(device, 12)
+    assert len({part.t for part in one.arrived}) == 3
+    assert len({part.t for part in two.arrived}) == 4
+    assert len({part.t for part in three.arrived}) >= 6
+
+
+def test_with_several_streams_a_call_without_a_name_says_what_to_do(town: Town) -> None:
+    device = town.create()
+    enrolled(town, device, town.build("regions"), town.build("regions", TWO, window=5))
+    for call in (lambda: device.observe("south"), lambda: device.stream("regions"), device.leave):
+        with pytest.raises(Mistake, match=r"regions at https://two\.invalid"):
+            call()
+    with pytest.raises(Mistake, match="not enrolled in birds"):
+        device.stream("birds")
+    assert device.stream("regions", TWO).terms == town.places[TWO].terms
+
+
+def test_the_same_name_at_two_collectors_are_two_streams(town: Town) -> None:
+    one, two = town.build("regions"), town.build("regions", TWO, window=5)
+    device = town.create()
+    enrolled(town, device, one, two)
+    asking(town, one, two)
+    device.poll()
+    assert (len(one.arrived), len(two.arrived)) == (1, 1)
+    numbers = {one.number for one in Store(town.path).load().enrolments}
+    assert len(numbers) == 2
+
+
+def test_coins_of_two_streams_have_nothing_in_common(town: Town) -> None:
+    device = town.create()
+    enrolled(town, device, town.build("regions"), town.build("regions", TWO, window=5))
+    first, second = Store(town.path).load().enrolments
+    assert first.secret != second.secret
+
+
+def test_a_collector_that_stalls_makes_no_other_stream_miss_its_slot(town: Town) -> None:
+    slow, other = town.build("regions", **SLOTS), town.build("cars", TWO, **SLOTS)
+    device = town.create()
+    enrolled(town, device, slow, other)
+    slow.takes_seconds = 30
+    slow.loses = lambda request: True
+    town.live(device, 40)
+    assert len({part.t for part in other.arrived}) == 10
+
+
+def test_asyncio_serves_all_of_them_too(town: Town) -> None:
+    one, two = town.build("regions", window=1), town.build("cars", TWO, window=1)
+
+    class Carrier:
+        async def send(self, url: str, request: Request) -> Any:
+            return town.send(url, request)
+
+        async def connect(self, url: str, step: Any) -> None: ...
+
+        async def close(self) -> None: ...
+
+    async def live() -> None:
+        town.create().close()
+        parts = town.parts | {"transport": Carrier()}
+        del parts["sleep"]
+        async with AsyncDevice.open(town.path, **parts) as device:
+            for place in (one, two):
+                await device.enrol(place.url, place.terms.stream, TOKEN)
+            asking(town, one, two)
+            await device.run(stop=lambda: bool(one.arrived and two.arrived))
+
+    asyncio.run(live())
+    assert len(one.arrived) == len(two.arrived) == 1
+
+
+# The limit
+
+
+def test_the_limit_is_over_all_streams_and_outlives_the_process(town: Town) -> None:
+    places = [town.build(f"s{n}", f"https://{n}.invalid", window=1) for n in range(4)]
+    device = town.create(limit=DAY)
+    enrolled(town, device, *places)
+    for _ in range(5):
+        asking(town, *places)
+        device.poll()
+        town.clock.pass_timestamps(2)
+        device = town.open()
+        for place in places:
+            device.stream(place.terms.stream).observe("south")
+    assert len(town.arrived) == 2
+    town.clock.pass_timestamps(24 * 60)
+    asking(town, *places)
+    device.poll()
+    assert len(town.arrived) == 4
+    assert check_ledger(town.path).faults == ()
+
+
+def test_without_a_limit_streams_add_up(town: Town) -> None:
+    places = [town.build(f"s{n}", f"https://{n}.invalid") for n in range(3)]
+    device = town.create()
+    enrolled(town, device, *places)
+    asking(town, *places)
+    device.poll()
+    assert town.most_in(INTERVAL_MS) == 3 * NANO
+
+
+def test_a_tighter_limit_binds_at_once_and_a_looser_one_after_the_span(town: Town) -> None:
+    one, two = town.build("a", window=1), town.build("b", TWO, window=1)
+    device = town.create(limit=Limit(2, "10m"))
+    enrolled(town, device, one, two)
+    asking(town, one)
+    device.poll()
+    device.set_limit(Limit(1, "10m"))
+    town.clock.pass_timestamps(2)
+    asking(town, two)
+    device.poll()
+    assert len(town.arrived) == 1
+    device.set_limit(Limit(2, "10m"))
+    town.clock.pass_timestamps(2)
+    asking(town, two)
+    device.poll()
+    assert len(town.arrived) == 1, "the tighter one still binds"
+    town.clock.pass_timestamps(9)
+    asking(town, one, two)
+    device.poll()
+    assert len(town.arrived) == 3
+    assert len(Store(town.path).load().promises) == 1, "what does not bind is forgotten"
+
+
+def test_a_limit_that_is_removed_binds_for_its_span(town: Town) -> None:
+    one, two = town.build("a", window=1), town.build("b", TWO, window=1)
+    device = town.create(limit=Limit(1, "10m"))
+    enrolled(town, device, one, two)
+    asking(town, one, two)
+    device.poll()
+    device.set_limit(None)
+    assert device.limit is None
+    town.clock.pass_timestamps(2)
+    asking(town, one, two)
+    device.poll()
+    assert len(town.arrived) == 1
+    town.clock.pass_timestamps(9)
+    asking(town, one, two)
+    device.poll()
+    assert len(town.arrived) == 3
+
+
+def test_a_reserve_keeps_a_part_free_for_one_stream(town: Town) -> None:
+    greedy, modest = town.build("greedy", window=1), town.build("modest", TWO, window=1)
+    device = town.create(limit=Limit(2, "1h"))
+    enrolled(town, device, greedy)
+    enrolled(town, device, modest, reserve="0.5")
+    for _ in range(6):
+        asking(town, greedy, nano=NANO // 2)
+        device.poll()
+        town.clock.pass_timestamps(2)
+    assert len(greedy.arrived) == 3
+    asking(town, modest, nano=NANO // 2)
+    device.poll()
+    assert len(modest.arrived) == 1
+    assert check_ledger(town.path).faults == ()
+    device.stream("modest").reserve(None)
+    assert read_status(town.path, town.clock).streams[1].reserve_nano == 0
+
+
+def test_reserves_beyond_the_limit_are_refused(town: Town) -> None:
+    device = town.create(limit=Limit(1, "1h"))
+    enrolled(town, device, town.build("a"), reserve="0.6")
+    with pytest.raises(Mistake, match="too small"):
+        enrolled(town, device, town.build("b", TWO), reserve="0.6")
+    with pytest.raises(Mistake, match="too small"):
+        device.set_limit(Limit("0.5", "1h"))
+    assert len(device.streams) == 1
+
+
+def test_a_stream_that_the_limit_would_never_let_report_is_refused(town: Town) -> None:
+    device = town.create(limit=Limit("0.5", "1h"))
+    with pytest.raises(Mistake, match="too small"):
+        device.enrol(ONE, town.build("a", **SLOTS).terms.stream, TOKEN)
+
+
+def test_a_limit_that_never_allows_a_report_is_counted_and_not_fatal(town: Town) -> None:
+    one, two = town.build("a", **SLOTS), town.build("b", TWO, epsilon_nano=NANO // 2, **SLOTS)
+    device = town.create(limit=Limit(2, "4m"))
+    enrolled(town, device, one, two)
+    device.set_limit(Limit("0.5", "4m"))
+    town.live(device, 12)
+    assert (len(one.arrived), len(two.arrived)) == (0, 3)
+    assert "limit-spent" in {one.code for one in read_status(town.path).refusals}
+
+
+def test_slots_wait_for_the_limit(town: Town) -> None:
+    """Two devices' worth of reports in the time of one: each window one of them is passed over."""
+    one, two = town.build("a", **SLOTS), town.build("b", TWO, **SLOTS)
+    device = town.create(limit=Limit(1, "4m"))
+    enrolled(town, device, one, two)
+    town.live(device, 40)
+    assert town.most_in(4 * INTERVAL_MS) == NANO
+    assert len(town.arrived) >= 9
+    assert check_ledger(town.path).faults == ()
+
+
+def test_limits_are_read_with_suspicion() -> None:
+    with pytest.raises(Mistake, match="span"):
+        _ = Limit(1, "soon").promise
+    with pytest.raises(Mistake):
+        _ = Limit(0, "1h").promise
+
+
+# Who leaves
+
+
+def test_a_stream_that_was_left_slows_later_ones_and_no_others(town: Town) -> None:
+    left, other, renamed = (
+        town.build("left"),
+        town.build("other", TWO),
+        town.build("renamed", THREE),
+    )
+    device = town.create()
+    enrolled(town, device, left, other)
+    asking(town, left)
+    device.poll()
+    device.leave("left")
+    asking(town, other)
+    device.poll()
+    assert len(other.arrived) == 1, "it was enrolled before"
+    enrolled(town, device, renamed)
+    asking(town, renamed)
+    device.poll()
+    assert renamed.arrived == [], "it could be the same stream under another name"
+    town.clock.pass_timestamps(4)
+    town.clock.pass_ms(1)
+    asking(town, renamed)
+    device.poll()
+    assert len(renamed.arrived) == 1
+
+
+def test_two_heirs_both_find_the_debits(town: Town) -> None:
+    """Enrolling in another stream first is no way around the ledger."""
+    left, decoy = town.build("left"), town.build("decoy", TWO)
+    device = town.create()
+    enrolled(town, device, left)
+    asking(town, left)
+    device.poll()
+    device.leave("left")
+    enrolled(town, device, decoy, left)
+    asking(town, left)
+    device.poll()
+    assert len(left.arrived) == 1
+
+
+def test_the_limit_counts_streams_that_were_left(town: Town) -> None:
+    left, other = town.build("left", window=1), town.build("other", TWO, window=1)
+    device = town.create(limit=Limit(1, "1h"))
+    enrolled(town, device, left, other)
+    asking(town, left)
+    device.poll()
+    device.leave("left")
+    town.clock.pass_timestamps(5)
+    asking(town, other)
+    device.poll()
+    assert other.arrived == []
+
+
+def test_leaving_one_stream_keeps_the_others_identity(town: Town) -> None:
+    one, two = town.build("a", window=1), town.build("b", TWO, window=1)
+    device = town.create()
+    enrolled(town, device, one, two)
+    before = {
+        e.terms.stream: (e.number, e.key, e.secret) for e in Store(town.path).load().enrolments
+    }
+    device.leave("a")
+    (kept,) = Store(town.path).load().enrolments
+    assert (kept.number, kept.key, kept.secret) == before["b"]
+    assert before["a"][2] not in town.path.read_bytes()
+    asking(town, two)
+    device.poll()  # one stream is left: no name is needed
+    assert len(two.arrived) == 1
+
+
+def test_what_one_stream_forgets_does_not_silence_another(town: Town) -> None:
+    """A short window forgets after minutes; a new stream with a long one does not suffer by it."""
+    short, long = town.build("short", window=1), town.build("long", TWO, window=1000)
+    device = town.create()
+    enrolled(town, device, short)
+    for _ in range(4):
+        asking(town, short)
+        device.poll()
+        town.clock.pass_timestamps(3)
+    enrolled(town, device, long)
+    asking(town, long)
+    device.poll()
+    assert len(long.arrived) == 1
+
+
+def test_forgotten_moments_do_not_pile_up(town: Town) -> None:
+    place = town.build("a", window=1)
+    device = town.create()
+    for _ in range(6):
+        enrolled(town, device, place)
+        for _ in range(2):
+            town.clock.pass_timestamps(3)
+            asking(town, place)
+            device.poll()
+        device.leave("a")
+    assert len(Store(town.path).load().forgotten) <= 2
+
+
+def test_a_copy_that_was_brought_back_silences_all_streams(town: Town) -> None:
+    one, two = town.build("a", window=1), town.build("b", TWO, window=3)
+    device = town.create()
+    enrolled(town, device, one, two)
+    device.close()
+    town.witness.trusts = False
+    device = town.open()
+    town.witness.trusts = True
+    for stream in device.streams:
+        stream.observe("south")
+    asking(town, one, two)
+    device.poll()
+    assert town.arrived == []
+    town.clock.pass_timestamps(2)
+    asking(town, one, two)
+    device.poll()
+    assert Counter(part.stream for part in town.arrived) == {"a": 1}
+
+
+# What people see
+
+
+def test_status_and_audit_show_the_limit_and_each_stream(
+    town: Town, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = town.build("a"), town.build("b", TWO)
+    device = town.create(limit=DAY)
+    enrolled(town, device, one, two)
+    asking(town, one)
+    device.poll()
+    device.close()
+    status = read_status(town.path, town.clock)
+    assert status.limit is not None
+    assert (status.limit.used_nano, [part.used_nano for part in status.streams]) == (
+        NANO,
+        [NANO, 0],
+    )
+    assert run(["status", str(town.path)]) == 0
+    assert "limit: 2000000000 nano-epsilon in any 1d, 1000000000 used" in capsys.readouterr().out
+    assert run(["audit", str(town.path)]) == 0
+    assert "fullest 1d over all streams: 1000000000 of 2000000000" in capsys.readouterr().out
+    assert run(["leave", str(town.path)]) == 2
+    assert "name one" in capsys.readouterr().err

@@ -1,0 +1,47 @@
+"""A hundred hostile streams against one wallet, judged by what left the device, in true time.
+
+The suite runs a few thousand operations; `benchmarks/hostile.py` runs 100,000.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ldpstream.audit.planted.bug import Bug
+from ldpstream.audit.planted.wallets import WALLETS
+from ldpstream.fleet.folders import memory_folder
+from tests.hostile.wallet_world import HostileWallet
+
+STREAMS = 100
+OPERATIONS = 1500
+UNSEEN = {"a level that is left behind", "debits with one heir"}
+"""Bugs with drills of their own: the streams here have no levels, and no decoys."""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as made:
+        yield Path(made)
+
+
+def test_a_hundred_hostile_streams_get_no_more_than_the_limit(folder: Path) -> None:
+    world = HostileWallet(folder, STREAMS, seed=1)
+    world.live(OPERATIONS)
+    assert world.violations == []
+    assert world.operations == OPERATIONS
+    assert len(world.life.transcript.sent) > 100, "the limit is used up, again and again"
+
+
+SEEN = [bug for bug in WALLETS if bug.name not in UNSEEN]
+
+
+@pytest.mark.parametrize("bug", SEEN, ids=lambda bug: bug.name)
+def test_a_wallet_that_leaks_would_be_noticed(folder: Path, bug: Bug) -> None:
+    with bug.planted():
+        world = HostileWallet(folder, 10, seed=1)
+        world.live(2000)
+    assert world.violations
