@@ -83,10 +83,10 @@ def compare(config: StreamConfig, archive: Archive, now_ms: int) -> Comparison:
     found: list[Difference] = []
     try:
         config = settled(config, latest)
-        found = list(differences(config, latest))
-        if found:
-            successor = make_successor(config, latest, urgent(found), now_ms, stored.last_t)
-        found += _free(config, history, stored)
+        of_terms = list(differences(config, latest))
+        found = [*of_terms, *_free(config, history, stored)]
+        if of_terms:
+            successor = make_successor(config, latest, urgent(of_terms), now_ms, stored.last_t)
     except Mistake as mistake:
         refusal = str(mistake)
     remarks = tuple(_idle_rules(config, archive.note(config.name, RULES)))
