@@ -95,9 +95,10 @@ def compare(config: StreamConfig, archive: Archive, now_ms: int) -> Comparison:
 
 def _free(config: StreamConfig, history: TermsHistory, stored: Stream) -> Iterator[Difference]:
     """Yield what the file changes of the mechanism, as far as its stored state shows it."""
-    if stored.mechanism is None:
+    terms = history.at(max(stored.last_t, 1))
+    if stored.mechanism is None or type(config.values) is not type(terms.values):
         return
-    mechanism = mechanism_of(config, history.at(max(stored.last_t, 1)))
+    mechanism = mechanism_of(config, terms)
     before, now = stored.mechanism, mechanism.save()
     anew = "; ".join(mechanism.adopt(before))
     if _name(before) != _name(now):
