@@ -410,7 +410,7 @@ def test_a_device_hears_the_whole_notice(retain: bool) -> None:
     message.payload = json.dumps(Notice(5, successor="ab" * 32, renew=True).to_json()).encode()
     message.retain = retain
     transport._heard(Broker.of("mqtt://host").client(), None, message)
-    heard = Notice.read(json.loads(transport._answer()))
+    heard = Notice.read(json.loads(transport._answer("ldpstream/2/s/notice")))
     assert (heard.successor, heard.renew) == ("ab" * 32, True)
     assert (heard.now_ms is None) is retain
 

@@ -145,7 +145,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 def test_these_are_all_routes_that_take_a_name(world: World) -> None:
     described = world.client.get("/openapi.json").json()["paths"]
-    assert {path for path in described if "{stream}" in path} == set(ROUTES)
+    named = {path for path in described if "{stream}" in path and "/admin/" not in path}
+    assert named == set(ROUTES)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -37,7 +37,7 @@ from tests.collector.helpers import (
 )
 from tests.collector.strata import CAREFUL
 
-GIVEN: dict[str, object] = {"selection": "slots", "level": [CAREFUL], "epsilon": 1}
+GIVEN: dict[str, Any] = {"selection": "slots", "level": [CAREFUL], "epsilon": 1}
 CHANGED = GIVEN | {
     "labels": ["x", "why", "new"],
     "successor": {"version": 2, "rename": {"y": "why", "z": "x"}, "overlap": "20s"},
@@ -49,7 +49,7 @@ FROM_T, UNTIL_T = 5, 6
 
 @contextmanager
 def changing(
-    folder: Path, first: dict[str, object] = GIVEN, then: dict[str, object] = CHANGED
+    folder: Path, first: dict[str, Any] = GIVEN, then: dict[str, Any] = CHANGED
 ) -> Iterator[Api]:
     """A collector that was started with one file, and again with another."""
     clock = ManualClock(START_MS)

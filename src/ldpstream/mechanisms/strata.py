@@ -272,11 +272,13 @@ class _Combination:
         self._kept = (1 - 1 / (OFFSETS_OVER * longest)) ** elapsed
         self._recent = max(1 - 1 / (DRIFT_OVER * longest), 0.0) ** elapsed
         self._drift = memory.drift or Drift.unknown(bins)
+        self._apart = self._shares @ self._offsets**2
         self._weights = self._best_weights()
 
     def _best_weights(self) -> Floats:
         noise = np.where(self._answered, self._variances.mean(axis=1), np.inf)
-        doubt = np.minimum(self._doubts.mean(axis=1) + self._drift.suspected(self._recent), UNKNOWN)
+        drift = self._drift.mean_variance(self._apart, self._recent)
+        doubt = np.minimum(self._doubts.mean(axis=1) + drift, UNKNOWN)
         return best_weights(self._shares, noise, doubt)
 
     def result(self, heard: Mapping[str, Heard]) -> tuple[Tally, StrataMemory]:
@@ -297,7 +299,10 @@ class _Combination:
         foreign = (self._weights - self._shares) ** 2
         ages = np.array([(self._t - p.heard.reported) / p.stratum.window for p in self._parts])
         doubts = np.array([part.heard.size_variance for part in self._parts]) / self._total**2
-        moved = foreign.sum() * self._drift.variance + (foreign * ages) @ self._offsets**2
+        moved = (
+            foreign.sum() * self._drift.variance(self._apart, self._recent)
+            + (foreign * ages) @ self._offsets**2
+        )
         apart = self._frequencies - self._shares @ self._frequencies
         lasting: Floats = foreign @ self._doubts + moved + doubts @ apart**2
         return lasting

@@ -18,6 +18,8 @@ from ldpstream.refine.packing import pack, unpack
 
 UNKNOWN = 1.0
 """The variance of an offset of which nothing is known: frequencies are in [0, 1]."""
+LEAST = 1e-12
+"""The least information that is divided by."""
 AVERAGED = 16.0
 """Tallies that a reader averages, by eye or by filter. An error that lasts is not averaged out."""
 
@@ -89,21 +91,22 @@ class Drift:
         zeros = np.zeros(bins)
         return cls(zeros, zeros, 0.0, zeros, zeros)
 
-    @property
-    def variance(self) -> Floats:
-        """The variance of an offset about its average, bin by bin."""
-        return np.maximum(self.evidence, 0.0) / np.maximum(self.information, 1e-300)
+    def variance(self, apart: Floats, recent: float) -> Floats:
+        """Return the variance of an offset about its average, bin by bin.
 
-    def suspected(self, recent: float) -> float:
-        """Return the mean over the bins, and a standard error more: it is hard to see."""
-        bins, information = len(self.evidence), float(self.information.sum())
-        if not information:
-            return UNKNOWN
-        mean = float(self.evidence.sum()) / information
-        # Squares of a sum that fades by `recent` are correlated; one of the bins follows from all
-        # the others.
-        repeated = (1 + recent**2) / (1 - recent**2) * bins / max(bins - 1, 1)
-        return min(max(mean, 0.0) + float(np.sqrt(2 * repeated / information)), UNKNOWN)
+        What has been seen counts, and what cannot be seen yet: up to a standard error, but no more
+        than `apart`, the mean square of the offsets. Where there are none, none will move.
+        """
+        known = np.maximum(self.information, LEAST)
+        return np.maximum(self.evidence, 0.0) / known + np.minimum(_error(known, recent), apart)
+
+    def mean_variance(self, apart: Floats, recent: float) -> float:
+        """Return the same for the mean over the bins, which is known better than each of them."""
+        # One of the bins follows from all the others.
+        share = (len(apart) - 1) / len(apart) if len(apart) > 1 else 1.0
+        known = max(float(self.information.sum()), LEAST)
+        seen = max(float(self.evidence.sum()) / known, 0.0)
+        return seen + min(float(_error(known * share, recent)), float(apart.mean()))
 
     def learnt(self, contrast: Floats, noise: Floats, recent: float, kept: float) -> Drift:
         """Return the drift after another contrast, of the variance `noise` if nothing drifts.
@@ -129,6 +132,12 @@ class Drift:
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Drift:
         return cls(weight=saved["weight"], **{name: unpack(saved[name]) for name in _ARRAYS})
+
+
+def _error(information: Floats | float, recent: float) -> Floats:
+    """Return the standard error of a variance: squares of a sum that fades are correlated."""
+    repeated = (1 + recent**2) / (1 - recent**2)
+    return np.sqrt(2 * repeated / np.asarray(information))
 
 
 _ARRAYS = ("contrast", "noise", "evidence", "information")

@@ -38,15 +38,19 @@ def read_levels(
         if selection is not Selection.SLOTS:
             fix = 'set selection = "slots", or leave levels out'
             table.refuse(None, f"levels need slots, and selection is {selection}", fix)
-        name = table.text("name")
-        if not is_level_name(name):
-            table.refuse("name", f"name is {name!r}", f"give {LEVEL_NAME}")
-        if name == STANDARD:
-            fix = "that is what the stream's own epsilon and window are called: choose another"
-            table.refuse("name", f"name is {name!r}", fix)
-        if name in {one.name for one in levels}:
-            table.refuse("name", f"level {name!r} stands twice", "give it another name")
-        epsilon = table.attempt("epsilon", lambda table=table: Epsilon.of(table.number("epsilon")))
-        window = table.whole("window", least=1)
-        levels.append(LevelConfig(name, epsilon, window, oracle(table, epsilon)))
+        level = _level(table, oracle)
+        if level.name in {one.name for one in levels}:
+            table.refuse("name", f"level {level.name!r} stands twice", "give it another name")
+        levels.append(level)
     return tuple(levels)
+
+
+def _level(table: Table, oracle: ReadOracle) -> LevelConfig:
+    name = table.text("name")
+    if not is_level_name(name):
+        table.refuse("name", f"name is {name!r}", f"give {LEVEL_NAME}")
+    if name == STANDARD:
+        fix = "that is what the stream's own epsilon and window are called: choose another"
+        table.refuse("name", f"name is {name!r}", fix)
+    epsilon: Epsilon = table.attempt("epsilon", lambda: Epsilon.of(table.number("epsilon")))
+    return LevelConfig(name, epsilon, table.whole("window", least=1), oracle(table, epsilon))

@@ -189,7 +189,7 @@ def read_stream(table: Table) -> StreamConfig:
     )
     for level, given in zip(stream.levels, table.tables("level"), strict=True):
         longest = replace(stream.settings, window=level.window)
-        given.attempt("window", lambda at=longest: build(mechanism, at))
+        given.attempt("window", partial(build, mechanism, longest))
     return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
 
 

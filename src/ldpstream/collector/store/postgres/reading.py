@@ -54,8 +54,9 @@ def select_stream(connection: psycopg.Connection, *, name: str) -> Stream | None
     ).fetchone()
     if row is None:
         return None
+    serial, last_t, mechanism = row
     first, *successors = select_versions(connection, stream=name)
-    return Stream(first, *row, tuple(successors))
+    return Stream(first, serial, last_t, mechanism, tuple(successors))
 
 
 def select_note(connection: psycopg.Connection, *, stream: str, name: str) -> dict[str, Any] | None:
