@@ -105,7 +105,7 @@ def _impossible(old: Terms, name: str, given: Any) -> str | None:
     for stratum in old.strata:
         why = objection(stratum, new)
         if why is not None:
-            return f"at level {stratum.level}: {why}" if stratum.level else why
+            return f"{why} at level {stratum.level}" if stratum.level else why
     return None
 
 
