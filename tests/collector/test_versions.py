@@ -8,10 +8,12 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ldpstream.cli import run
+from ldpstream.collector.alerts.evaluator import AlertEvaluator
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.loading import mechanism_of
@@ -22,12 +24,12 @@ from tests.collector.api import ADMIN, STREAM, Api, running
 from tests.collector.helpers import SECRETS, START_MS, stream_config
 from tests.collector.test_metrics import scrape, value
 
-NEW: dict[str, object] = {
+NEW: dict[str, Any] = {
     "labels": ["new", "z", "x"],
     "successor": {"version": 2, "rename": {"y": "z"}},
 }
 """y is merged into z, x has another place, and a label is new."""
-KEPT = [{"label": "x", "above": 0.3}, {"label": "y", "above": 0.3}]
+KEPT = [{"label": "x", "above": 0.2}, {"label": "y", "above": 0.2}]
 SHARES = {"x": 0.5, "y": 0.3, "z": 0.2, "new": 0.1}
 
 
@@ -48,7 +50,10 @@ def api(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Api]:
             content |= {"terms_version": 2} if terms.version > 1 else {}
             releases.append(Release(t, START_MS + 10_000 * t, content, 40, 40, missed=False))
         state = mechanism_of(config, history.latest).save()
+        rules = tuple(config.alert_rule(given, kept=True) for given in KEPT)
+        evaluator = AlertEvaluator("a", rules, store, sends=False)
         store.release("a", releases, state, 0)
+        evaluator.catch_up()
         store.write_note("a", "alert-rules", {"rules": KEPT})
     with caplog.at_level(logging.WARNING), running(tmp_path, **NEW) as served:
         yield served
@@ -87,11 +92,11 @@ def test_a_rule_about_a_label_that_is_gone_waits_and_is_named(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
     warned = [one for one in caplog.get_records("setup") if "label that is gone" in one.message]
-    assert [vars(one)["alert"] for one in warned] == ["y above 0.3"]
+    assert [vars(one)["alert"] for one in warned] == ["y above 0.2"]
     listed = api.client.get(f"{STREAM}/alerts/rules", headers=ADMIN).json()["rules"]
     assert [one["rule"]["label"] for one in listed] == ["x", "y"]
     told = api.client.get(f"{STREAM}/alerts").json()["alerts"]
-    assert [one["value"] for one in told] == [0.5, None]
+    assert [(one["value"], one["state"]) for one in told] == [(0.5, "firing"), (None, "resolved")]
     given = {"label": "y", "below": 0.1}
     answer = api.client.post(f"{STREAM}/alerts/rules", headers=ADMIN, json=given)
     assert answer.status_code == 400
