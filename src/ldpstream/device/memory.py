@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ldpstream.device.clock import OwnTime
 from ldpstream.privacy.ledger import Ledger, Promise, Reserve
@@ -69,7 +69,7 @@ class Entry:
         """Whether it stands for a past that is unknown, and counts as spent."""
         return not self.round
 
-    @property
+    @cached_property
     def scope(self) -> Scope:
         return Scope(self.first_id, self.last_id)
 
@@ -124,7 +124,7 @@ class Enrolment:
         """What stays the same while keys are renewed and successors come."""
         return self.id, self.url, self.number, self.terms.level
 
-    @property
+    @cached_property
     def scope(self) -> Scope:
         return Scope.of(self.id)
 

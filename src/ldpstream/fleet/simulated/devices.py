@@ -83,8 +83,8 @@ class Devices:
     def own_ms(self) -> int:
         return self.own.at(Look.at(self.clock))
 
-    def free(self, rows: NDArray[np.int64], span_ms: int) -> Flags:
-        """Return which of these devices may spend epsilon now."""
+    def free(self, rows: NDArray[np.int64], span_ms: int | Moments) -> Flags:
+        """Return which of these devices may spend epsilon now, after spans of this length."""
         free: Flags = self.debited_ms[rows] + span_ms <= self.own_ms()
         return free
 
