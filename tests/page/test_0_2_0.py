@@ -27,7 +27,8 @@ def old_sdk(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("case", ["reported", "left", "enrolled", "created"])
 def test_a_file_of_0_2_0_goes_on(case: str, old_sdk: Path, tmp_path: Path) -> None:
-    command = [NODE, SCRIPT, old_sdk / "node.js", tmp_path / "device.ldp", case]
+    paths = (NODE, SCRIPT, old_sdk / "node.js", tmp_path / "device.ldp")
+    command = [*map(str, paths), case]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)

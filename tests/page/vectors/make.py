@@ -396,15 +396,14 @@ def _malformed_terms() -> list[Any]:
     malformed.append(TERMS | {"window": 1 << 31, "interval_ms": 1 << 41})
     malformed.append({name: value for name, value in TERMS.items() if name != "window"})
     levels: list[Any] = [[], None, {}, [CAREFUL, CAREFUL], [CAREFUL | {"more": 1}], [{}], ["a"]]
+    wrong_levels: dict[str, list[Any]] = {
+        "name": ["", "v2", "Careful", "a-b", "a" * 17, "9a", None],
+        "epsilon_nano": [0, LARGEST_NANO + 1, "1", None],
+        "window": [0, 1.5, (1 << 31) + 1, None],
+        "oracle": ["duchi", "none", None],
+    }
     levels += [
-        [CAREFUL | {name: value}]
-        for name, values in {
-            "name": ["", "v2", "Careful", "a-b", "a" * 17, "9a", None],
-            "epsilon_nano": [0, LARGEST_NANO + 1, "1", None],
-            "window": [0, 1.5, (1 << 31) + 1, None],
-            "oracle": ["duchi", "none", None],
-        }.items()
-        for value in values
+        [CAREFUL | {name: value}] for name, values in wrong_levels.items() for value in values
     ]
     malformed += [LEVELS | {"levels": one} for one in levels]
     many = [CAREFUL | {"name": f"a{number}"} for number in range(17)]
@@ -424,7 +423,8 @@ def _malformed_terms() -> list[Any]:
         for name, values in wrong_successors.items()
         for value in values
     ]
-    malformed += [SLOTS | {"version": 3, "succeeds": one} for one in (None, [], {}, "x")]
+    no_successors: list[Any] = [None, [], {}, "x"]
+    malformed += [SLOTS | {"version": 3, "succeeds": one} for one in no_successors]
     unmapped = {name: value for name, value in successor.items() if name != "labels"}
     malformed += [SLOTS | {"version": 3, "succeeds": unmapped}]
     malformed += [NUMBERS | {"version": 3, "succeeds": successor}]
@@ -621,11 +621,11 @@ def _decision(rng: random.Random) -> dict[str, Any]:
     ledger = Ledger.of((terms.promise,), ((at, nano) for at, nano in debits), forgotten)
     others = [[own_ms - rng.randrange(2 * span), rng.choice((10**8, 10**9))] for _ in range(3)]
     promise = [rng.choice((10**9, 2 * 10**9, 4 * 10**9)), rng.choice((span // 2, 2 * span))]
-    limit = rng.choice((None, {"promise": promise, "debits": debits + others}))
-    over_all = limit and Ledger.of(
-        (Promise(*promise),), ((at, nano) for at, nano in limit["debits"]), forgotten
+    over_all = Ledger.of(
+        (Promise(*promise),), ((at, nano) for at, nano in debits + others), forgotten
     )
-    state = State(terms, ledger, answered, secret, key, over_all)
+    limited = rng.choice((False, True))
+    state = State(terms, ledger, answered, secret, key, over_all if limited else None)
     pin = terms.pin if rng.random() < 0.95 else "0" * 64
     match decide(pin, asked, state, own_ms, label_ms):
         case Fresh():
@@ -651,7 +651,7 @@ def _decision(rng: random.Random) -> dict[str, Any]:
         },
         "debits": debits,
         "forgotten": forgotten,
-        "limit": limit,
+        "limit": {"promise": promise, "debits": debits + others} if limited else None,
         "answered": bool(answered),
         "secret": secret.hex(),
         "key": key.hex(),
