@@ -18,7 +18,7 @@ from tests.hostile.wallet_world import HostileWallet
 
 STREAMS = 100
 OPERATIONS = 1500
-SEEN = {"a limit that counts one stream", "a looser limit at once"}
+SEEN = ["a limit that counts one stream", "a looser limit at once"]
 """The others have drills of their own; here the limit binds before what they break."""
 
 

@@ -197,7 +197,11 @@ class Memory:
         return Scope(self.next_id, LAST_ID)
 
     def enrolment(self, enrolment_id: int) -> Enrolment | None:
-        return next((one for one in self.enrolments if one.id == enrolment_id), None)
+        return self._by_id.get(enrolment_id)
+
+    @cached_property
+    def _by_id(self) -> dict[int, Enrolment]:
+        return {one.id: one for one in self.enrolments}
 
     @property
     def limit(self) -> Made | None:
