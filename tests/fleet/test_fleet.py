@@ -230,7 +230,9 @@ def enrolled(path: Path, transport: Counting, terms: Terms) -> AsyncDevice:
     device = AsyncDevice.create(path, first_install=True, transport=transport)
     account = device.session.account
     number = number_of(account.enrolment_secret("http://x", terms.stream))
-    account.enrol(Enrolment("http://x", terms, number, bytes(32), 0))
+    key = bytes(32)
+    offered = Enrolment("http://x", terms, number, key, key, b"", 0, 0)
+    account.bind(account.wallet.enrol(offered))
     return device
 
 

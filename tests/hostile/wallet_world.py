@@ -44,7 +44,7 @@ class HostileWallet:
             [self.ask] * 14 + [self.wait] * 3 + [self.lie, self.lose, self.read_slowly]
         )
         acts += [self.jump, self.restart, self.leave_and_join, self.succeed, self.limit]
-        acts += [self.reboot]
+        acts += [self.reboot] + [self.storm] * 4
         while self.operations < operations:
             self.operations += 1
             self.chance.choice(acts)()
@@ -75,6 +75,18 @@ class HostileWallet:
         session = process.device.sessions.named(asker.terms.stream, url)
         with suppress(Unreachable):
             process.device._drive(session.poll(0), url)
+
+    def storm(self) -> None:
+        """Several collectors ask at once for all that their terms allow, at the right time."""
+        life, process = self.life, self.life.process
+        life.dawdle_before = life.dawdle_after = 0.0
+        askers = list(life.askers.items())
+        for url, asker in self.chance.sample(askers, min(4, len(askers))):
+            asker.now_ms, asker.loses = None, lambda request: False
+            asker.rounds = [asker.a_round(epsilon_nano=asker.terms.epsilon_nano)]
+            if process is not None:
+                session = process.device.sessions.named(asker.terms.stream, url)
+                process.device._drive(session.poll(0), url)
 
     def wait(self) -> None:
         self.life.machine.wait(self.chance.choice((0.1, 20, 59.9, 60, 120, 900)))
@@ -125,8 +137,14 @@ class HostileWallet:
         if window < terms.window or nano > terms.epsilon_nano or terms.version > 4:
             return
         asker.succeed(window=min(window, 50), epsilon_nano=max(nano, NANO // 4))
+        self.storm()  # those who are asked now hear of it
+        self.life.machine.wait(60)
+        self.storm()
 
     def limit(self) -> None:
         """The application changes the limit."""
         limit = Limit(self.chance.choice(LIMITS), self.chance.choice(SPANS))
+        self.storm()
         self.life.set_limit(limit)
+        self.life.machine.wait(60)
+        self.storm()

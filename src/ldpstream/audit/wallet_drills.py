@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ldpstream.audit.asker import NANO, make_terms
 from ldpstream.audit.life import Life
@@ -62,7 +63,12 @@ def successor_with_a_longer_window(folder: Path) -> list[str]:
 
 def careful_person_becomes_less_so(folder: Path) -> list[str]:
     """Move to a looser level after a report at a stricter one."""
-    slots = {"selection": "slots", "deadline_ms": 54_000, "version": 3, "levels": [CAREFUL]}
+    slots: dict[str, Any] = {
+        "selection": "slots",
+        "deadline_ms": 54_000,
+        "version": 3,
+        "levels": [CAREFUL],
+    }
     life = _installed(folder, make_terms(window=2, **slots), level="careful")
     life.machine.wait(20)
     if life.process is not None:

@@ -73,6 +73,10 @@ def command(
             "--plain-http", help="enrol without TLS, in a network that you trust (not loopback)"
         ),
     ] = False,
+    levels: Annotated[
+        str,
+        typer.Option(help="levels of privacy and shares of devices, such as careful:0.3"),
+    ] = "",
     read_token: options.ReadToken = "",
     seed: Annotated[
         int, typer.Option(help="seed of values and network faults, never of reports")
@@ -85,6 +89,7 @@ def command(
     arrays, their reports are drawn and signed together, and nothing is written before they end.
     """
     from ldpstream.fleet.fleet import MOST_REAL, Fleet, Plan, run_fleet
+    from ldpstream.fleet.levels import Levels
     from ldpstream.fleet.simulated.fleet import SimulatedFleet
     from ldpstream.fleet.weather import Weather
 
@@ -108,6 +113,7 @@ def command(
         read_token=read_token,
         seed=seed,
         state=state,
+        levels=Levels.read(levels),
     )
     with stages(f"{devices} {'simulated ' if simulated else ''}devices") as show:
         outcome = run_fleet(plan, show, _ignore if as_json else _tell, kind)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from ldpstream.device.clock import OwnTime
 from ldpstream.privacy.ledger import Ledger, Promise, Reserve
@@ -69,7 +69,7 @@ class Entry:
         """Whether it stands for a past that is unknown, and counts as spent."""
         return not self.round
 
-    @property
+    @cached_property
     def scope(self) -> Scope:
         return Scope(self.first_id, self.last_id)
 
@@ -124,7 +124,7 @@ class Enrolment:
         """What stays the same while keys are renewed and successors come."""
         return self.id, self.url, self.number, self.terms.level
 
-    @property
+    @cached_property
     def scope(self) -> Scope:
         return Scope.of(self.id)
 
@@ -197,7 +197,11 @@ class Memory:
         return Scope(self.next_id, LAST_ID)
 
     def enrolment(self, enrolment_id: int) -> Enrolment | None:
-        return next((one for one in self.enrolments if one.id == enrolment_id), None)
+        return self._by_id.get(enrolment_id)
+
+    @cached_property
+    def _by_id(self) -> dict[int, Enrolment]:
+        return {one.id: one for one in self.enrolments}
 
     @property
     def limit(self) -> Made | None:

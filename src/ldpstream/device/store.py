@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,7 @@ def _memory(connection: sqlite3.Connection) -> tuple[Memory, str]:
     return memory, stamp
 
 
+@lru_cache(maxsize=256)  # all are read in every transaction, and few change
 def _enrolment(row: tuple[Any, ...]) -> Enrolment:
     place, url, terms, level, following, renamed, secret, rejoins, number, key, slot_key = row[:11]
     policy, reserve_nano, reserved_ms, at_ms = row[11:]

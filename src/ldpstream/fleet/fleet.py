@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Protocol, TypeVar
 
-from ldpstream.device import AsyncDevice, Refused, Terms, Unreachable
+from ldpstream.device import Acceptance, AsyncDevice, Refused, Terms, Unreachable
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.exchange import AsyncTransport
 from ldpstream.device.session import Heard
@@ -22,6 +22,7 @@ from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
+from ldpstream.fleet.levels import Levels
 from ldpstream.fleet.reader import Judged, Reader
 from ldpstream.fleet.users import Users
 from ldpstream.fleet.weather import Line, Lost, Weather
@@ -71,6 +72,8 @@ class Plan:
     """Where the devices' files are kept; None: in memory, and gone at the end."""
     state: Path | None = None
     """Where simulated devices are kept; None: in memory, and gone at the end."""
+    levels: Levels = field(default_factory=Levels)
+    """The levels of privacy that users choose."""
 
 
 @dataclass(frozen=True)
@@ -147,11 +150,15 @@ class Fleet:
         self._transport = transport or AsyncHttpTransport()
         self._chance = Random(plan.seed)  # noqa: S311 - for the weather, not for reports
         self._users = Users(plan.source, plan.devices, plan.seed)
-        self._levels: Range | None = None
+        self._range: Range | None = None
+        self._names: tuple[str, ...] = ()
+        """The stream's names of the source's labels: names outlive a change of labels."""
         self._members: dict[int, _Member] = {}
         """By user."""
         self._made = 0
         self._stopped = asyncio.Event()
+        self.speaker: Speaker | None = None
+        """The gateway, once the devices take part, if there is one."""
         self._delivered = self._undelivered = 0
         self._refused: Counter[str] = Counter()
 
@@ -166,8 +173,9 @@ class Fleet:
             stack.push_async_callback(self._transport.close)
             self._folder = stack.enter_context(_folder(self._plan.folder))
             terms, gateway = await self._unless_stopped(self._prepare())
+            self.speaker = gateway
             started = time.monotonic()
-            query = MeanQuery(self._levels.low, self._levels.high) if self._levels else HISTOGRAM
+            query = MeanQuery(self._range.low, self._range.high) if self._range else HISTOGRAM
             token = self._plan.read_token
             proof = TokenProof(token) if token else None
             reader = Reader(
@@ -178,7 +186,7 @@ class Fleet:
         return Outcome(
             self._plan.devices,
             seconds,
-            len(reader.judged),
+            reader.seen,
             self._delivered,
             self._undelivered,
             dict(self._refused),
@@ -236,7 +244,7 @@ class Fleet:
         """Map the source's labels to values of the stream, or refuse them."""
         domain = self._plan.source.domain
         if isinstance(terms.values, Range):
-            self._levels = Range(terms.values.low, terms.values.high, len(domain) - 1)
+            self._range = Range(terms.values.low, terms.values.high, len(domain) - 1)
         elif not (terms.values == domain or _is_numbered(domain, len(terms.values))):
             raise Mistake(
                 Problem.STREAM_PARAMETER,
@@ -245,6 +253,7 @@ class Fleet:
                 given=_listed(domain),
                 expected=f"the collector's, {_listed(terms.values)}",
             )
+        self._names = terms.names
 
     def _value(self, user: int, t: int) -> Value | None:
         """Return what a user holds: a label, or the number of that level in a stream of numbers."""
@@ -252,7 +261,7 @@ class Fleet:
         return None if index is None else self._held(index)
 
     def _held(self, index: int) -> Value:
-        return index if self._levels is None else self._levels.value(index)
+        return self._names[index] if self._range is None else self._range.value(index)
 
     async def _join(self, user: int) -> _Member:
         self._made += 1
@@ -260,16 +269,23 @@ class Fleet:
         member = _Member(self._folder / file_name(self._made), line)
         while True:
             try:
-                await self._enrol(member.device)
+                await self._enrol(member.device, self._plan.levels.of(user, self._plan.seed))
                 break
             except Lost:  # the device has backed off between its own retries
                 continue
         member.device.follow(lambda: self._value(user, member.device.t))
         return member
 
-    async def _enrol(self, device: AsyncDevice) -> None:
+    async def _enrol(self, device: AsyncDevice, level: str) -> None:
         plan = self._plan
-        await device.enrol(plan.url, plan.stream, plan.token, plain_http=plan.plain_http)
+        await device.enrol(
+            plan.url,
+            plan.stream,
+            plan.token,
+            plain_http=plan.plain_http,
+            level=level,
+            accept=Acceptance.NOT_LOOSER,
+        )
 
     async def _take_part(self, terms: Terms, reader: Reader, gateway: Speaker | None) -> None:
         if gateway is not None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from ldpstream.device import AsyncDevice, LedgerUnusable, Refused, Unreachable
 from ldpstream.device.account import Account, Outcome, Submission
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.batches import BATCH
-from ldpstream.device.exchange import PATIENCE, AsyncTransport, Request
+from ldpstream.device.exchange import PATIENCE, AsyncTransport, Request, drive_async, never
 from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
 from ldpstream.errors import Mistake, Problem
@@ -40,6 +41,8 @@ LAST_CALL = 0.3
 drawn but arrives too late spends budget for nothing."""
 DELIVERIES = 2
 """How many deliveries as slow as the slowest of late must fit in before a deadline."""
+ERRANDS_AT_ONCE = 16
+"""How many devices fetch terms or renew their keys at a time."""
 FORGETTING = 0.8
 """How much of the slowest delivery is remembered from timestamp to timestamp."""
 
@@ -59,6 +62,9 @@ class Gateway(Deliveries):
         self.clock = SystemClock()
         self._serial = 0
         self._answered_t = 0
+        self._told = Notice()
+        """The last notice: what the devices of the last batch are to know."""
+        self._errands: set[asyncio.Task[None]] = set()
         self._slowest = 0.0
         """Seconds of the slowest delivery of late: a busy machine needs more time for the next."""
 
@@ -76,14 +82,18 @@ class Gateway(Deliveries):
     async def run(self) -> None:
         """Listen for rounds and forward reports until cancelled."""
         failures = 0
-        while True:
-            try:
-                announcement = await self._listen()
-                await self._answer(announcement, self.clock.steady_ms())
-                failures = 0
-            except (Unreachable, Refused):
-                failures += 1
-                await asyncio.sleep(backoff(failures))
+        try:
+            while True:
+                try:
+                    announcement = await self._listen()
+                    await self._answer(announcement, self.clock.steady_ms())
+                    failures = 0
+                except (Unreachable, Refused):
+                    failures += 1
+                    await asyncio.sleep(backoff(failures))
+        finally:
+            for errand in self._errands:
+                errand.cancel()
 
     def _speaker(self) -> Account | None:
         """Any device that is online: by its key the gateway may hear of a private stream."""
@@ -96,7 +106,8 @@ class Gateway(Deliveries):
         if speaker is not None and speaker.enrolled.terms.selection is Selection.SLOTS:
             return await self._next_timestamp(speaker)
         proof = None if speaker is None else speaker.proof(self._serial)
-        message = ListRounds(self.stream, self._serial, LONGEST_WAIT, proof)
+        version = 1 if speaker is None else speaker.terms.version
+        message = ListRounds(self.stream, self._serial, LONGEST_WAIT, proof, version)
         request = Request.of(message, LONGEST_WAIT + PATIENCE)
         response = await self.transport.send(self.url, request)
         if response.status != 200:
@@ -141,10 +152,11 @@ class Gateway(Deliveries):
         held_since = time.monotonic()
         for number, device in enumerate(devices):
             device.session.hear(announcement, heard_ms)
-            if isinstance(asked, Round) and self._is_last_call(device, asked):
+            pin, own = self._asked_of(device, announcement.pin, asked)
+            if isinstance(own, Round) and self._is_last_call(device, own):
                 early.clear()
                 break
-            match self._decision(device, announcement.pin, asked):
+            match self._decision(device, pin, own):
                 case Submission() as submission:
                     ready.append((device, submission))
                 case TooEarly(wait_ms=wait_ms):
@@ -162,6 +174,17 @@ class Gateway(Deliveries):
         return early
 
     @staticmethod
+    def _asked_of(
+        device: AsyncDevice, pin: str, asked: Round | Refused
+    ) -> tuple[str, Round | Refused]:
+        """Return what a device is asked: with slots, the round of its own terms and level."""
+        enrolled = device.session.account.enrolled
+        if isinstance(asked, Refused) or enrolled.terms.selection is not Selection.SLOTS:
+            return pin, asked
+        terms = enrolled.terms_at(asked.t)
+        return terms.pin, Round.of_slot(terms, asked.t)
+
+    @staticmethod
     def _decision(
         device: AsyncDevice, pin: str, asked: Round | Refused
     ) -> Outcome | LedgerUnusable:
@@ -172,7 +195,11 @@ class Gateway(Deliveries):
             return fault
 
     async def pass_on(self, reports: list[tuple[AsyncDevice, Submission]]) -> None:
-        """Send reports of one round, until they have arrived or the round is over."""
+        """Send reports of one timestamp, each stratum's to its round, until they have arrived."""
+        for name in dict.fromkeys(one.round.name for _, one in reports):
+            await self._pass_on([pair for pair in reports if pair[1].round.name == name])
+
+    async def _pass_on(self, reports: list[tuple[AsyncDevice, Submission]]) -> None:
         records = [one.message.record for _, one in reports]
         device, one = reports[0]
         account, end = device.session.account, time.monotonic() + LONGEST_DELIVERY
@@ -180,13 +207,30 @@ class Gateway(Deliveries):
         def round_is_over() -> bool:
             return account.label.now_ms() >= one.round.deadline_ms or time.monotonic() > end
 
-        began = time.monotonic()
+        began, self._told = time.monotonic(), Notice()
         judged = await self.send(one.round.name, records, round_is_over, account.proof())
         self._slowest = max(self._slowest, time.monotonic() - began)
         for (device, one), arrived in zip(reports, judged, strict=True):
             device.session.value.tell()
             if arrived:
                 device.session.account.arrived(one.round)
+                device.session.errands.hear(self._told)
+        waiting = [device for device, _ in reports if device.session.errands.due]
+        if waiting:
+            errand = asyncio.create_task(self._run_errands(waiting))
+            self._errands.add(errand)
+            errand.add_done_callback(self._errands.discard)
+
+    async def _run_errands(self, devices: list[AsyncDevice]) -> None:
+        """Let devices fetch new terms and renew their keys, while reports go on."""
+        gate = asyncio.Semaphore(ERRANDS_AT_ONCE)
+        send = partial(self.transport.send, self.url)
+
+        async def run(device: AsyncDevice) -> None:
+            async with gate:
+                await drive_async(device.session.errands.run(never), send)
+
+        await asyncio.gather(*map(run, devices))
 
     def _is_last_call(self, device: AsyncDevice, asked: Round) -> bool:
         account = device.session.account
@@ -195,6 +239,7 @@ class Gateway(Deliveries):
         return account.label.now_ms() > asked.deadline_ms - margin_ms
 
     def _heed(self, notice: Notice) -> None:
+        self._told = notice
         speaker = self._speaker()
         if speaker is not None and notice.now_ms is not None:
             speaker.label.correct(notice.now_ms)

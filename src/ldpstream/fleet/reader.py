@@ -48,7 +48,11 @@ class Reader:
     proof: TokenProof | None = None
     """Needed where the stream is private."""
     judged: list[Judged] = field(default_factory=list)
+    seen: int = 0
+    """How many releases were read of timestamps that the fleet took part in."""
     _next: int = 0
+    _version: int | None = None
+    """The version of the stream's terms at the first release; later labels are not compared."""
 
     async def read(self) -> list[Judged]:
         """Return the releases that came since the last call."""
@@ -62,7 +66,12 @@ class Reader:
             self._next = release["t"] + 1
             counts = self.users.counts(release["t"])
             if counts is not None:
+                self.seen += 1
+                version = release.get("terms_version", 1)
+                self._version = self._version or version
                 truth = self.query.truth(counts)
+                if version != self._version or len(release["values"]) != len(truth):
+                    continue
                 values, variance = (
                     np.array(release[name], np.float64) for name in ("values", "variance")
                 )

@@ -23,7 +23,7 @@ from ldpstream.whole_files import write_whole
 Moments = NDArray[np.int64]
 NEVER = -(1 << 62)
 """The moment of the last debit of a device that has not reported."""
-_ARRAYS = ("secrets", "numbers", "keys", "debited_ms")
+_ARRAYS = ("secrets", "numbers", "keys", "slot_keys", "levels", "debited_ms")
 
 
 @dataclass
@@ -43,11 +43,16 @@ class Devices:
     secrets: Bytes
     numbers: Bytes
     keys: Bytes
+    slot_keys: Bytes
+    levels: NDArray[np.uint8]
+    """The level of privacy of each device, as its place among the strata of the terms."""
     debited_ms: Moments
     own: OwnTime
     clock: MachineClock = field(repr=False)
     terms: Terms | None = None
     """None until the first device has enrolled."""
+    successor: Terms | None = None
+    """Terms that were accepted and are not in force yet."""
     origin: str = ""
     """The collector that they enrol with."""
     reporting: bool = False
@@ -59,6 +64,8 @@ class Devices:
             np.frombuffer(os.urandom(KEY_BYTES * number), np.uint8).reshape(number, KEY_BYTES),
             np.zeros((number, DEVICE_BYTES), np.uint8),
             np.zeros((number, KEY_BYTES), np.uint8),
+            np.zeros((number, KEY_BYTES), np.uint8),
+            np.zeros(number, np.uint8),
             np.full(number, NEVER, np.int64),
             OwnTime(0, Look.at(clock)),
             clock,
@@ -76,8 +83,8 @@ class Devices:
     def own_ms(self) -> int:
         return self.own.at(Look.at(self.clock))
 
-    def free(self, rows: NDArray[np.int64], span_ms: int) -> Flags:
-        """Return which of these devices may spend epsilon now."""
+    def free(self, rows: NDArray[np.int64], span_ms: int | Moments) -> Flags:
+        """Return which of these devices may spend epsilon now, after spans of this length."""
         free: Flags = self.debited_ms[rows] + span_ms <= self.own_ms()
         return free
 
@@ -100,6 +107,7 @@ class Devices:
             "own_ms": own.own_ms,
             "look": [own.look.wall_ms, own.look.steady_ms, own.look.boot],
             "terms": self.terms and self.terms.to_json(),
+            "successor": self.successor and self.successor.to_json(),
             "origin": self.origin,
             "reporting": self.reporting,
         }
@@ -114,13 +122,19 @@ class Devices:
         try:
             with np.load(file, allow_pickle=False) as stored:
                 facts = json.loads(str(stored["facts"]))
-                arrays = {name: stored[name] for name in _ARRAYS}
+                arrays = {name: stored[name] for name in _ARRAYS if name in stored}
             own = OwnTime(facts["own_ms"], Look(*facts["look"])).resumed(Look.at(clock))
             terms = Terms.read(facts["terms"]) if facts["terms"] else None
+            later = facts.get("successor")
+            successor = Terms.read(later) if later else None
+            # Files of release 0.2.0 have one key for both, and no levels.
+            arrays.setdefault("slot_keys", arrays["keys"].copy())
+            arrays.setdefault("levels", np.zeros(len(arrays["keys"]), np.uint8))
         except (OSError, ValueError, KeyError, TypeError, EOFError, TermsRefused) as error:
             fix = "give a file that --state has written, or another name"
             raise Mistake(Problem.DATA_FILE, file=file, what=str(error), fix=fix) from None
         devices = cls(**arrays, own=own, clock=clock, terms=terms, origin=facts["origin"])
+        devices.successor = successor
         if facts["reporting"]:
             devices.debit(np.arange(len(devices)))
         return devices

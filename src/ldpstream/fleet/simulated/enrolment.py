@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ldpstream.device.answers import read_key, read_object, refusal_in
+from ldpstream.device.answers import read_keys, read_object, refusal_in
 from ldpstream.device.batches import insist
 from ldpstream.device.exchange import (
     LARGEST_ANSWER,
@@ -46,6 +47,8 @@ class Enrolment:
     url: str
     stream: str
     token: str
+    level_of: Callable[[int], str]
+    """The level of privacy that the user of a row chooses."""
     enrolled: Callable[[int], None]
     """Called with the number of devices that are enrolled."""
     save: Callable[[], None]
@@ -87,10 +90,9 @@ class Enrolment:
 
     async def _enrol_one(self, row: int) -> None:
         devices, end = self.devices, time.monotonic() + PATIENCE_SECONDS
-        secret = devices.secrets[row].tobytes()
-        shown_once = enrolment_secret(secret, devices.origin, self.stream, rejoins=0)
+        shown_once, level = shown_by(devices, row, self.stream), self.level_of(row)
         number = number_of(shown_once)
-        request = Request.of(Enrol(self.stream, self.token, shown_once))
+        request = Request.of(Enrol(self.stream, self.token, shown_once, level))
         response = await drive_async(
             insist(request, backoff, lambda: time.monotonic() > end),
             partial(self.transport.send, self.url),
@@ -103,11 +105,29 @@ class Enrolment:
         answer = read_object(response, "enrolment", LARGEST_ANSWER)
         if devices.terms is None:
             devices.terms = _with_slots(Terms.read(answer.get("terms")))
-        for name, expected in (("pin", devices.terms.pin), ("device", number.hex())):
-            if answer.get(name) != expected:
-                raise Refused(Problem.ANSWER_MALFORMED, what=name, given=shown(answer.get(name)))
+        if answer.get("pin") != devices.terms.pin:
+            raise Refused(Problem.ANSWER_MALFORMED, what="pin", given=shown(answer.get("pin")))
         devices.numbers[row] = np.frombuffer(number, np.uint8)
-        devices.keys[row] = np.frombuffer(read_key(answer.get("key")), np.uint8)
+        devices.levels[row] = _place(devices.terms, level)
+        take_keys(devices, row, answer)
+
+
+def shown_by(devices: Devices, row: int, stream: str) -> bytes:
+    """Return what a device shows to enrol and to renew its key."""
+    secret = devices.secrets[row].tobytes()
+    return enrolment_secret(secret, devices.origin, stream, rejoins=0)
+
+
+def take_keys(devices: Devices, row: int, answer: dict[str, Any]) -> None:
+    """Keep the keys that a device is given."""
+    key, slot_key = read_keys(answer, devices.numbers[row].tobytes())
+    devices.keys[row] = np.frombuffer(key, np.uint8)
+    devices.slot_keys[row] = np.frombuffer(slot_key, np.uint8)
+
+
+def _place(terms: Terms, level: str) -> int:
+    """Return the place of a level among the strata of the terms."""
+    return [one.level for one in terms.strata].index(terms.at_level(level).level)
 
 
 def _with_slots(terms: Terms) -> Terms:

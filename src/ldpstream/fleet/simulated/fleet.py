@@ -67,17 +67,18 @@ class SimulatedFleet(Fleet):
             plan.url,
             plan.stream,
             plan.token,
+            lambda row: plan.levels.of(row, plan.seed),
             lambda done: self._progress("enrolled", done, plan.devices),
             self._save,
         ).run()
         self._map_labels(terms)
-        gateway = SimulatedGateway(line, plan.url, terms, self._devices, self._reader(terms))
+        gateway = SimulatedGateway(line, plan.url, self._devices, self._reader(terms))
         self._devices.reporting = True
         self._save()
         return terms, gateway
 
     def _reader(self, terms: Terms) -> Read:
-        """Return the function that reads what users hold, as indexes of the stream's values."""
+        """Return the function that reads what users hold, as indexes of the first terms' values."""
         held = (self._held(index) for index in range(len(self._plan.source.domain)))
         places = np.array([terms.place(value) for value in held])
 
