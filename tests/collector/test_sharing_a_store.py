@@ -272,7 +272,7 @@ def test_only_the_leader_tells_of_alerts(database: Database) -> None:
     hook = Hook([])
     holder = "one"
     with closing(PostgresStore(database, SECRETS.master)) as store, hook.served() as url:
-        store.create_stream("a", {"labels": ["x", "y", "z"]})
+        store.create_stream("a", TERMS | {"labels": ["x", "y", "z"]})
         held = held_by(store, "one")
         evaluators = {
             name: AlertEvaluator("a", (RULE,), store, sends=True) for name in ("one", "two")

@@ -10,7 +10,12 @@ import pytest
 
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.rounds.coordinator import Coordinator
+from ldpstream.collector.rounds.follower import Follower
+from ldpstream.collector.rounds.listener import Listener
+from ldpstream.collector.rounds.loading import terms_of
 from ldpstream.collector.rounds.succession import NOTICE_MS, OVERLAP_WINDOWS
+from ldpstream.collector.store.database import Database
+from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.history import TermsHistory
@@ -138,6 +143,25 @@ def test_timestamps_missed_over_a_change_are_carried_by_the_new_labels(tmp_path:
     assert sorted(released) == [*range(1, succeeds.from_t + 4)]
 
 
+@pytest.mark.parametrize("level", [[], [CAREFUL]], ids=["plain", "levels"])
+def test_a_fleet_that_is_silent_when_labels_change_stops_nothing(
+    level: list[dict[str, object]], tmp_path: Path
+) -> None:
+    until: list[int] = []
+    fleet = Fleet(80, "x", lambda number, t: 0 if until and t >= until[0] else 1)
+    world = StrataWorld(tmp_path, fleet, {"mechanism": "lpf", "level": level or None})
+    changed = RENAMED | {"labels": ["x", "why", "new", "newer"]}
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 6)
+        succeeds = Coordinator(world.config(**changed), store, world.clock).history.latest.succeeds
+        assert succeeds is not None
+        until.append(succeeds.from_t)
+        world.live(store, succeeds.until_t + 2, **changed)
+        released = store.releases("a", succeeds.from_t, 100)
+    assert [len(one.content["values"]) for one in released] == [4] * len(released)
+    assert not any(one.content["fresh"] for one in released)
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_step_changes_nothing(after: bool, tmp_path: Path) -> None:
     given = {"mechanism": "lpf", "window": 2, "level": [CAREFUL | {"window": 3}]}
@@ -252,3 +276,32 @@ def test_a_section_that_has_had_its_effect_stays_in_the_file(tmp_path: Path) -> 
         with pytest.raises(Mistake, match="window = 5, and the file says 4"):
             Coordinator(stream_config(tmp_path, **given), store, clock)
         assert len(store.versions("a")) == 2
+
+
+def test_a_leader_learns_of_terms_that_another_collector_added(
+    database: Database, tmp_path: Path
+) -> None:
+    """A rolling update: the first collector still has the old file."""
+    world = StrataWorld(tmp_path, Fleet(80, "x"), {"mechanism": "lpf"})
+    with closing(PostgresStore(database, SECRETS.master)) as store:
+        terms_of(world.config(), store, world.clock)
+        lease = store.lease("a", "the first", 60)
+        assert lease is not None
+        leader = Coordinator(world.config(), store.under(lease), world.clock)
+        leader.advance()
+        follower = Follower(world.config(**RENAMED), store, world.clock, Listener())
+        follower.advance()
+        succeeds = follower.history.latest.succeeds
+        assert succeeds is not None
+        while leader.last_t < succeeds.from_t:
+            wake = leader.advance()
+            for asking in leader.opened:
+                if not store.received("a", asking.name):
+                    world.fleet.answer(store, asking)
+            world.clock.advance_to(max(wake, world.clock.now_ms()))
+        names = {one.name for one in store.rounds("a", succeeds.from_t - 1)}
+        released = store.releases("a", 0, 100)
+    t = succeeds.from_t
+    assert {f"{t}-publication", f"{t}-publication-v2"} <= names
+    assert [one.t for one in released] == [*range(1, t + 1)]
+    assert released[-1].content["terms_version"] == 2

@@ -242,9 +242,9 @@ def accepts_everything(honest: Callable[..., Any]) -> Callable[..., Any]:
     """A validation that takes a wrong code for a right one."""
 
     def judged(*arguments: Any) -> Any:
-        verdicts = honest(*arguments)
-        verdicts[verdicts == Verdict.MAC] = Verdict.ACCEPTED
-        return verdicts
+        found = honest(*arguments)
+        found.verdicts[found.verdicts == Verdict.MAC] = Verdict.ACCEPTED
+        return found
 
     return judged
 

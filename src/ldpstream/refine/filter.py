@@ -343,7 +343,7 @@ class Filter:
 
     def _relabel(self, move: Relabelling) -> None:
         """Carry all that is known to other labels."""
-        cohorts = self._cohorts
+        cohorts, self._lasting = self._cohorts, move.summed(self._lasting)
         if self._scale is None or move.new.all():
             self._begin_anew()
         else:
@@ -355,6 +355,7 @@ class Filter:
             self._weights.relabel(move)
             self._movement.relabel(move)
             self._hidden = move.summed(self._hidden)
+            self._lasting = move.summed(self._lasting)
             self._reading = self._seen = None
             self.estimate = move.summed(self.estimate, start)
             self.variance = move.summed(self.variance, spread)

@@ -83,10 +83,10 @@ def compare(config: StreamConfig, archive: Archive, now_ms: int) -> Comparison:
     found: list[Difference] = []
     try:
         config = settled(config, latest)
-        found = list(differences(config, latest))
-        if found:
-            successor = make_successor(config, latest, urgent(found), now_ms, stored.last_t)
-        found += _free(config, history, stored)
+        of_terms = list(differences(config, latest))
+        found = [*of_terms, *_free(config, history, stored)]
+        if of_terms:
+            successor = make_successor(config, latest, urgent(of_terms), now_ms, stored.last_t)
     except Mistake as mistake:
         refusal = str(mistake)
     remarks = tuple(_idle_rules(config, archive.note(config.name, RULES)))
@@ -95,9 +95,10 @@ def compare(config: StreamConfig, archive: Archive, now_ms: int) -> Comparison:
 
 def _free(config: StreamConfig, history: TermsHistory, stored: Stream) -> Iterator[Difference]:
     """Yield what the file changes of the mechanism, as far as its stored state shows it."""
-    if stored.mechanism is None:
+    terms = history.at(max(stored.last_t, 1))
+    if stored.mechanism is None or type(config.values) is not type(terms.values):
         return
-    mechanism = mechanism_of(config, history.at(max(stored.last_t, 1)))
+    mechanism = mechanism_of(config, terms)
     before, now = stored.mechanism, mechanism.save()
     anew = "; ".join(mechanism.adopt(before))
     if _name(before) != _name(now):

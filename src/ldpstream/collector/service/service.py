@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,6 +42,8 @@ from ldpstream.protocol.terms import Terms
 
 LEASES_OF_SILENCE = 3
 """After so many a collector that hears nothing from a shared store is not ready."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -142,6 +145,11 @@ class Service:
             one.name: RuleBook(one.name, one.alerts, self.store, one.alert_rule)
             for one in config.streams
         }
+        for one in config.streams:
+            for rule in self.rulebooks[one.name].rules:
+                if rule.label not in one.labels:
+                    facts = {"stream": one.name, "alert": rule.name}
+                    _log.warning("an alert rule is about a label that is gone", extra=facts)
         self.evaluators = {
             one.name: AlertEvaluator(
                 one.name,

@@ -1,7 +1,7 @@
 /** In which unit the figures of a stream are read: shares in per cent, or numbers of its range. */
 
 import { grouped, percent, range } from "./format.js";
-import { joined } from "./versions.js";
+import { first, joined } from "./versions.js";
 
 /**
  * @typedef {object} Unit
@@ -49,8 +49,9 @@ function numbers(low, high) {
  * @param {any} described by the collector @returns {import("./api.js").Stream}
  */
 export function withUnit(described) {
-  const { terms, versions } = described;
-  const known = { ...described, labels: joined(versions), version: terms.succeeds?.version ?? 1 };
+  const { terms, versions = [first(terms)] } = described;
+  const version = terms.succeeds?.version ?? 1;
+  const known = { ...described, versions, version, labels: joined(versions) };
   if (terms.query !== "mean") return { ...known, unit: shares(terms.labels.length) };
   const unit = numbers(Number(terms.low), Number(terms.high));
   return { ...known, terms: { ...terms, labels: ["mean"] }, unit };

@@ -17,6 +17,15 @@ import { epsilon, grouped } from "./format.js";
  * @property {string[] | null} called what each label of the version before is called now
  * @property {Level[]} levels the stream's own first
  */
+/** The version of terms that have never changed. @param {import("./api.js").Terms} terms @returns {Version} */
+export const first = ({ labels = ["mean"] }) => ({
+  version: 1,
+  from_t: 1,
+  labels,
+  called: null,
+  levels: [],
+});
+
 /** @typedef {{t: number, version: number, words: string}} Change where other terms came into force */
 
 /**
