@@ -155,6 +155,15 @@ def hang_up(client: Client) -> None:
     ending.join(LOOK_SECONDS)
 
 
+@dataclass(frozen=True)
+class _Announced:
+    """The last announcement on a topic, as it came and without the time that it names."""
+
+    serial: int
+    payload: bytes
+    undated: bytes
+
+
 class MqttTransport:
     """A transport through a broker; what a broker cannot carry (enrolment) goes over HTTP."""
 
@@ -164,10 +173,10 @@ class MqttTransport:
         self._client: Client | None = None
         self._topics: set[str] = set()
         self._news = threading.Condition()
-        self._announcement = self._undated = b""
-        self._serial = -1
-        self._live: tuple[int, float] | None = None
-        """The collector's time in the last live notice, and when that came (monotonic seconds)."""
+        self._announced: dict[str, _Announced] = {}
+        """By topic: a device may have several streams."""
+        self._live: dict[str, tuple[int, float]] = {}
+        """By topic: a collector's time in the last live notice, and when it came (monotonic s)."""
         self._notices: dict[str, Notice] = {}
         """The last notice on each topic; its time has passed."""
 
@@ -192,13 +201,16 @@ class MqttTransport:
     ) -> Response:
         self._connected(topic, patience)
         end = time.monotonic() + seconds
-        live = False
         with self._news:
-            while self._serial <= after and (left := end - time.monotonic()) > 0:
-                live = self._news.wait(min(left, patience.left()))
-            if self._serial < 0:
+            before = known = self._announced.get(topic)
+            while known is None or known.serial <= after:
+                if (left := end - time.monotonic()) <= 0:
+                    break
+                self._news.wait(min(left, patience.left()))
+                known = self._announced.get(topic)
+            if known is None:
                 raise unreachable(self._broker.url, "no round was ever announced; is a bridge up?")
-            return Response(200, {}, self._announcement if live else self._undated)
+            return Response(200, {}, known.undated if known is before else known.payload)
 
     def _publish(self, message: SubmitReport, patience: Patience) -> Response:
         version, _ = stratum_in(message.round) or (1, "")
@@ -215,8 +227,8 @@ class MqttTransport:
     def _answer(self, topic: str) -> bytes:
         """Return what the collector would have answered: the notice, with the time of now."""
         notice = replace(self._notices.get(topic, Notice()), now_ms=None)
-        if self._live is not None:
-            said_ms, heard = self._live
+        if topic in self._live:
+            said_ms, heard = self._live[topic]
             notice = replace(notice, now_ms=said_ms + int(1000 * (time.monotonic() - heard)))
         told = notice.to_json()
         return json.dumps(told).encode() if told else b""
@@ -257,18 +269,18 @@ class MqttTransport:
             return
         if whole(serial, 0, LARGEST_SERIAL):
             with self._news:
-                self._announcement = undated if message.retain else bytes(message.payload)
-                self._undated, self._serial = undated, serial
+                payload = undated if message.retain else bytes(message.payload)
+                self._announced[message.topic] = _Announced(serial, payload, undated)
                 self._news.notify_all()
 
     def _take_notice(self, topic: str, notice: Notice, retained: bool) -> None:
         self._notices[topic] = notice
         if not retained and notice.now_ms is not None:
-            self._live = notice.now_ms, time.monotonic()
+            self._live[topic] = notice.now_ms, time.monotonic()
 
     def close(self) -> None:
         self._http.close()
         if self._client is not None:
             hang_up(self._client)
             self._client = None
-            self._serial = -1
+            self._announced.clear()
