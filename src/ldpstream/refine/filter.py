@@ -355,7 +355,6 @@ class Filter:
             self._weights.relabel(move)
             self._movement.relabel(move)
             self._hidden = move.summed(self._hidden)
-            self._lasting = move.summed(self._lasting)
             self._reading = self._seen = None
             self.estimate = move.summed(self.estimate, start)
             self.variance = move.summed(self.variance, spread)
