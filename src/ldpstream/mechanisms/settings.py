@@ -13,6 +13,7 @@ from ldpstream.mechanisms.queries import HISTOGRAM, DistributionQuery, Query
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.slots import EPOCH_WINDOWS
 from ldpstream.protocol.terms import Selection
 from ldpstream.refine.consistency import Consistency
 
@@ -49,7 +50,7 @@ class RunOptions:
     persistence: float = 0.0
     """The share of the simulated users who keep their values (`streams/persistent.py`)."""
     selection: Selection = Selection.ROSTER
-    """How the simulated users come to report (`lab/selection.py`)."""
+    """How users come to report; simulated ones by `lab/selection.py`."""
     levels: Levels | None = None
     """The levels of privacy that the simulated users have; None means one for everybody."""
 
@@ -98,8 +99,6 @@ class Settings(RunOptions):
     users: int
     epsilon: Epsilon
     window: int
-    reshuffle: int | None = None
-    """The timestamps after which users are dealt into other groups, if the selection does so."""
 
     returns_after: int | None = None
     """The timestamps after which the same users report again, where it is not the window but
@@ -127,6 +126,11 @@ class Settings(RunOptions):
             _refuse_with_levels("the query", self.query, "a histogram or a mean")
         if levels.correlation and self.persistence:
             _refuse_with_levels("persistence", self.persistence, "0 if they are correlated")
+
+    @property
+    def reshuffle(self) -> int | None:
+        """The timestamps after which users are dealt into other groups; None: they never are."""
+        return EPOCH_WINDOWS * self.window if self.selection is Selection.SLOTS else None
 
     def at_level(self, level: Level) -> Settings:
         """Return the settings of a stream in which everybody has this level."""

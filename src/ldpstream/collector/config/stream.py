@@ -140,6 +140,7 @@ class StreamConfig:
             oracle=self.oracle,
             intervals=True,
             query=self.query,
+            selection=self.selection,
         )
 
     def oracle_at(self, level: LevelConfig | None = None) -> Oracle | Numeric:
