@@ -128,7 +128,7 @@ class Jumps:
         error, total = measured - self._means, self._variances + noise
         ratio = np.exp(np.minimum(log_density(error**2, total) - still, 500.0))
         joint = self._moved * np.stack([ratio, ratio[:, LONE]], axis=2)
-        density = 1 - self._moved.sum(axis=2) + joint.sum(axis=2)
+        density = np.maximum(1 - self._moved.sum(axis=2) + joint.sum(axis=2), 1e-300)
         self._moved = rounded(joint / density[:, :, None])
         self._weigh(np.log(density).sum(axis=2), calm)
         gain = self._variances / total
