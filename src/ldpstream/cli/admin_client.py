@@ -34,7 +34,7 @@ class AdminClient:
             what, fix = "there is no admin token", "start the collector once: it draws one"
             place = file_of("admin", config.folder)
             raise Mistake(Problem.SECRET_FILE, file=place, what=what, fix=fix)
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # noqa: S104
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # nosec B104 # noqa: S104
         own = f"http://[{host}]" if ":" in host else f"http://{host}"
         return cls(url.rstrip("/") or f"{own}:{config.port}", token.decode())
 

@@ -77,12 +77,15 @@ class MixedNoise:
         return MixedNoise(self.parts, self.now, population)
 
     def tally(self, epsilon: Epsilon, support: Support) -> Tally:
-        estimate, variance = np.zeros(self.labels), np.zeros(self.labels)
+        estimate, variance, unsaid = (np.zeros(self.labels) for _ in range(3))
         for part, weight, noise in self._weighed():
             tally = noise.tally(part.epsilon, part.support)
             estimate += weight * part.shown(tally.estimate, self.labels)
             variance += weight**2 * part.shown(tally.variance, self.labels, UNKNOWN)
-        return Tally(estimate, variance, support.reports)
+            unsaid += weight**2 * part.shown(0 * tally.variance, self.labels, UNKNOWN)
+        # A label of which nobody says anything is not measured at all, and no figure lasts.
+        lasting = np.where(variance > unsaid, unsaid, 0.0)
+        return Tally(estimate, variance, support.reports, lasting=lasting)
 
     def bin_variance(self, epsilon: Epsilon, tally: Tally, known: Floats) -> Floats:
         variance = np.zeros(self.labels)

@@ -211,8 +211,12 @@ def _taken_in(
         tally, drawn = Tally.empty(bins), np.zeros(bins)
     else:
         heard, own, drawn = _after_reports(t, stratum, before, support)
-        shown = stratum.shown(own.estimate, bins), stratum.shown(own.variance, bins)
-        tally, drawn = Tally(*shown, own.reports), stratum.shown(drawn, bins)
+        estimate, variance, lasting = (
+            stratum.shown(part, bins)
+            for part in (own.estimate, own.variance, own.lasting + 0 * own.variance)
+        )
+        tally = Tally(estimate, variance, own.reports, lasting=lasting)
+        drawn = stratum.shown(drawn, bins)
     frequencies = stratum.shown(heard.values, bins) / max(heard.reports, 1e-300)
     return _Part(stratum, heard, tally, np.clip(frequencies, 0.0, 1.0), drawn, offset)
 
@@ -262,7 +266,9 @@ class _Combination:
         self._shares = sizes / self._total
         self._answered = np.array([bool(part.tally) for part in parts])
         self._estimates = np.array([part.tally.estimate for part in parts])
-        self._variances = np.array([part.tally.variance for part in parts])
+        # What a stratum cannot say of a label is the same at every timestamp: see `_lasting`.
+        self._unsaid = np.array([part.tally.lasting + np.zeros(bins) for part in parts])
+        self._variances = np.array([part.tally.variance for part in parts]) - self._unsaid
         self._frequencies = np.array([part.frequencies for part in parts])
         means = np.array([part.offset.mean for part in parts])
         self._offsets = means - self._shares @ means
@@ -291,7 +297,8 @@ class _Combination:
         return tally, StrataMemory(heard, offsets, self._contrasted(), self._t)
 
     def _lasting(self) -> Floats:
-        """Return the variance of what is wrong with all tallies of some time: offsets and sizes.
+        """Return the variance of what is wrong with all tallies of some time: offsets, sizes, and
+        labels that a stratum does not know.
 
         Of a stratum without reports nobody knows how its offset has moved since: as a random walk,
         by itself in a window.
@@ -304,7 +311,8 @@ class _Combination:
             + (foreign * ages) @ self._offsets**2
         )
         apart = self._frequencies - self._shares @ self._frequencies
-        lasting: Floats = foreign @ self._doubts + moved + doubts @ apart**2
+        unsaid = self._weights**2 @ self._unsaid
+        lasting: Floats = foreign @ self._doubts + moved + doubts @ apart**2 + unsaid
         return lasting
 
     def _sampled(self) -> float:
