@@ -34,7 +34,8 @@ class AdminClient:
             what, fix = "there is no admin token", "start the collector once: it draws one"
             place = file_of("admin", config.folder)
             raise Mistake(Problem.SECRET_FILE, file=place, what=what, fix=fix)
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # nosec B104 # noqa: S104
+        everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # nosec B104 # noqa: S104
+        host = everywhere.get(config.host, config.host)
         own = f"http://[{host}]" if ":" in host else f"http://{host}"
         return cls(url.rstrip("/") or f"{own}:{config.port}", token.decode())
 
