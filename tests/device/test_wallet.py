@@ -211,6 +211,31 @@ def test_a_reserve_keeps_a_part_free_for_one_stream(town: Town) -> None:
     assert read_status(town.path, town.clock).streams[1].reserve_nano == 0
 
 
+def test_a_reserve_brings_nothing_back_that_another_process_has_changed(town: Town) -> None:
+    levels = [{"name": "careful", "epsilon_nano": NANO // 10, "window": 40, "oracle": "grr"}]
+    place = town.build("a", version=3, levels=levels, **SLOTS)
+    device, other = town.create(), town.open()
+    enrolled(town, device, place)
+    stream = device.stream("a")
+    other.enrol(place.url, "a", TOKEN, level="careful")
+    stream.reserve("0.01")
+    (kept,) = Store(town.path).load().enrolments
+    assert (kept.terms.level, kept.reserve_nano) == ("careful", NANO // 100)
+    other.leave("a")
+    with pytest.raises(Mistake, match="not enrolled"):
+        stream.reserve(None)
+    assert Store(town.path).load().enrolments == ()
+
+
+def test_a_limit_is_compared_with_the_one_in_the_file(town: Town) -> None:
+    device, other = town.create(limit=Limit(1, "1h")), town.open()
+    other.set_limit(Limit(30, "1h"))
+    device.set_limit(Limit(1, "1h"))
+    limit = Store(town.path).load().limit
+    assert limit is not None
+    assert limit.epsilon_nano == NANO
+
+
 def test_reserves_beyond_the_limit_are_refused(town: Town) -> None:
     device = town.create(limit=Limit(1, "1h"))
     enrolled(town, device, town.build("a"), reserve="0.6")

@@ -24,7 +24,7 @@ from ldpstream.device.rules import (
     last_moment_ms,
 )
 from ldpstream.device.wallet import Wallet
-from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.privacy.randomness import Source
@@ -105,10 +105,7 @@ class Account:
 
     @property
     def enrolled(self) -> Enrolment:
-        known = self.enrolment
-        if known is None:
-            raise Mistake(Problem.NOT_ENROLLED, file=self.wallet.store.path.name)
-        return known
+        return self.enrolment or self.wallet.enrolled(self._id)
 
     @property
     def _known(self) -> _Derived:
@@ -322,10 +319,15 @@ class Account:
                 change.enrol(replace(enrolled, successor=new))
         return None
 
-    def renew(self, key: bytes, slot_key: bytes) -> None:
-        """Commit a key of the collector's new master secret."""
+    def renew(self, asked: Enrolment, key: bytes, slot_key: bytes) -> None:
+        """Commit a key of the collector's new master secret, for the enrolment that asked for it.
+
+        Another process may have left meanwhile, or enrolled elsewhere or at another level.
+        """
         with self.wallet.change() as change:
-            change.enrol(replace(self.enrolled, key=key, slot_key=slot_key))
+            now = self.wallet.memory.enrolment(asked.id)
+            if now is not None and (now.identity, now.key) == (asked.identity, asked.key):
+                change.enrol(replace(now, key=key, slot_key=slot_key))
 
     def leave(self) -> Leave:
         """Commit that the device has left its stream; return the farewell to the collector."""
@@ -333,7 +335,7 @@ class Account:
         left = self.enrolled
         stream = left.terms.stream
         farewell = Leave(stream, DeviceProof(left.number, leave_mac(left.key, stream)))
-        self.wallet.leave(left)
+        self.wallet.leave(left.id)
         self._delivered.clear()
         return farewell
 

@@ -95,7 +95,7 @@ class StreamOfDevice(Values):
         """Keep so much of the limit over all streams free for this one; None: nothing."""
         account = self.session.account
         nano = 0 if epsilon is None else Epsilon.of(epsilon).nano
-        account.wallet.set_reserve(account.enrolled, nano)
+        account.wallet.set_reserve(account.enrolled.id, nano)
 
 
 class _Streams(Values):

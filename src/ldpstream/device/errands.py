@@ -86,7 +86,7 @@ class Errands:
         message = self._account.renewal(address.place)
         answer = yield from self._ask(message, "the renewal of a key", stop)
         key, slot_key = read_keys(read_object(answer, "key", LARGEST_ANSWER), enrolled.number)
-        self._account.renew(key, slot_key)
+        self._account.renew(enrolled, key, slot_key)
         self._renew = False
 
     def _fetch(self, pin: str, stop: Stop) -> Conversation[None]:
