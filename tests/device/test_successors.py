@@ -11,7 +11,7 @@ import pytest
 from ldpstream.device import Device, Policy, TermsRefused, read_status
 from ldpstream.device.checking import check_ledger
 from ldpstream.device.exchange import Request
-from ldpstream.device.store import Store
+from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import FetchTerms, RenewKey
 from ldpstream.protocol.succession import Acceptance
@@ -352,6 +352,26 @@ def test_enrolling_again_without_a_level_keeps_the_one_that_was_chosen(town: Tow
     place = town.build("regions", version=3, window=WINDOW, levels=LEVELS, **SLOTS)
     device = joined(town, place, level="careful")
     assert device.enrol(ONE, "regions", TOKEN).level == "careful"
+
+
+@pytest.mark.parametrize("when", ["before", "while the collector answers"])
+def test_the_level_of_before_is_the_one_in_the_file(town: Town, when: str) -> None:
+    place = town.build("regions", version=3, window=WINDOW, levels=LEVELS, **SLOTS)
+    device, other = joined(town, place), town.open()
+
+    def move(request: Request | None = None) -> bool:
+        place.loses = lambda request: False
+        other.enrol(ONE, "regions", TOKEN, level="careful")
+        return False
+
+    if when == "before":
+        move()
+        assert device.enrol(ONE, "regions", TOKEN).level == "careful"
+    else:
+        place.loses = move
+        with pytest.raises(LedgerUnusable, match="replaced"):
+            device.enrol(ONE, "regions", TOKEN)
+    assert Store(town.path).load().enrolments[0].terms.level == "careful"
 
 
 # Keys

@@ -366,6 +366,32 @@ def test_what_one_stream_forgets_does_not_silence_another(town: Town) -> None:
     assert len(long.arrived) == 1
 
 
+@pytest.mark.parametrize("apart", [0, 1])
+def test_forgotten_moments_of_streams_that_were_left_are_not_lost(town: Town, apart: int) -> None:
+    """A longer limit that is set later must know that something is missing."""
+    places = [town.build(name, f"https://{name}.invalid", window=1) for name in ("a", "b")]
+    device = town.create()
+    enrolled(town, device, *places)
+    for place in places:
+        asking(town, place)
+        device.poll()
+        town.clock.pass_ms(apart)
+    town.clock.pass_timestamps(3)
+    for place in places:
+        asking(town, place, nano=1)
+        device.poll()
+    before = max(one.own_ms for one in Store(town.path).load().forgotten)
+    for place in places:
+        device.leave(place.terms.stream)
+    device.set_limit(Limit(1, "1h"))
+    later = town.build("later", THREE, window=60, epsilon_nano=NANO)
+    enrolled(town, device, later)
+    assert max(one.own_ms for one in Store(town.path).load().forgotten) >= before
+    asking(town, later, nano=NANO // 2)
+    device.poll()
+    assert later.arrived == []
+
+
 def test_forgotten_moments_do_not_pile_up(town: Town) -> None:
     place = town.build("a", window=1)
     device = town.create()

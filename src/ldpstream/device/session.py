@@ -116,7 +116,8 @@ class Session:
         _check_names(stream, token)
         if not (address.confidential or plain_http):
             raise Mistake(Problem.PLAIN_HTTP, url=url)
-        wallet = self.account.wallet
+        wallet, new_level = self.account.wallet, level is not None
+        wallet.refresh()
         level = self._level(address.place, stream) if level is None else level
         reserve_nano = None if reserve is None else Epsilon.of(reserve).nano
         shown_once = wallet.enrolment_secret(address.place, stream)
@@ -144,7 +145,7 @@ class Session:
         key, slot_key = read_keys(answer, number)
         at_ms, secret = self._clock.wall_ms(), b""  # the wallet knows the secret
         offered = Enrolment(url, terms.at_level(level), number, key, slot_key, secret, 0, at_ms)
-        self.account.bind(wallet.enrol(offered, accept, reserve_nano))
+        self.account.bind(wallet.enrol(offered, accept, reserve_nano, new_level=new_level))
         self._begin()
         return self.account.enrolled.terms_at(self.account.t)
 

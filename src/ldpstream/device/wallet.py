@@ -160,22 +160,30 @@ class Wallet:
         return enrolment_secret(secret, place, stream, rejoins)
 
     def enrol(
-        self, offered: Enrolment, accept: Policy | None = None, reserve_nano: int | None = None
+        self,
+        offered: Enrolment,
+        accept: Policy | None = None,
+        reserve_nano: int | None = None,
+        *,
+        new_level: bool = True,
     ) -> int:
         """Commit what was agreed on, and return the id of the enrolment.
 
         A file whose past is unknown starts as spent (rule 6). A later enrolment may change the
         collector's address, and with it number and key, and the level; but not the terms, unless
-        they follow those of before and the application agrees.
+        they follow those of before and the application agrees. Without `new_level` the level is
+        meant to be that of before, which another process may have changed.
         """
         with self.change() as change:
             place, stream = Address.of(offered.url).place, offered.terms.stream
             secret, rejoins = self.secret_for(place, stream)
             offered = replace(offered, secret=secret, rejoins=rejoins)
-            if number_of(self.enrolment_secret(place, stream)) != offered.number:
-                # The key belongs to another device.
-                raise LedgerUnusable(Problem.LEDGER_REPLACED, file=self.store.path.name)
             known = self.at(place, stream) or self._moved(offered.terms)
+            level = offered.terms.level if new_level or known is None else known.terms.level
+            number = number_of(self.enrolment_secret(place, stream))
+            if (number, level) != (offered.number, offered.terms.level):
+                # The key belongs to another device, or to another level.
+                raise LedgerUnusable(Problem.LEDGER_REPLACED, file=self.store.path.name)
             agreed = offered if known is None else known
             offered = replace(
                 offered,
@@ -251,6 +259,8 @@ class Wallet:
         with self.change() as change:
             enrolment = self.enrolled(enrolment_id)
             change.leave(enrolment, self.end(change, enrolment, leaves=True))
+            change.reread()
+            self.memory = change.memory
             self.forget(change, self.own_ms())
         for place in (0, enrolment.id):
             self._refusals = {key: one for key, one in self._refusals.items() if key[0] != place}
