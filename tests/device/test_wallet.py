@@ -11,9 +11,11 @@ import pytest
 from ldpstream.device import AsyncDevice, Device, Limit, read_status
 from ldpstream.device.checking import check_ledger
 from ldpstream.device.command_line import run
-from ldpstream.device.exchange import Request
+from ldpstream.device.exchange import Request, Response, Unreachable
+from ldpstream.device.rounds import Refused
 from ldpstream.device.store import Store
 from ldpstream.errors import Mistake
+from ldpstream.protocol.messages import SubmitReport
 from tests.device.collectors import INTERVAL_MS, NANO, TOKEN, a_round
 from tests.device.town import SLOTS, Place, Town
 
@@ -119,6 +121,123 @@ def test_asyncio_serves_all_of_them_too(town: Town) -> None:
 
     asyncio.run(live())
     assert len(one.arrived) == len(two.arrived) == 1
+
+
+@pytest.mark.parametrize("fault", ["refuses", "lost", "nonsense"])
+def test_a_collector_at_fault_keeps_no_other_stream_from_being_polled(
+    town: Town, fault: str
+) -> None:
+    bad, good = town.build("bad"), town.build("good", TWO)
+    device = town.create()
+    enrolled(town, device, bad, good)
+    answer = {"refuses": Response(404, {}, b"{}"), "nonsense": Response(200, {}, b"[")}
+    if fault == "lost":
+        bad.loses = lambda request: True
+    else:
+        bad.respond = lambda request: answer[fault]  # type: ignore[method-assign]
+    asking(town, good)
+    with pytest.raises((Refused, Unreachable)):
+        device.poll()
+    assert len(good.arrived) == 1
+
+
+def test_a_stream_that_waits_for_its_budget_holds_no_other_in_a_poll(town: Town) -> None:
+    waits, other = town.build("waits", window=1), town.build("other", TWO, window=1)
+    device = town.create()
+    enrolled(town, device, waits, other)
+    town.clock.pass_ms(INTERVAL_MS // 2)
+    asking(town, waits)
+    device.poll()
+    town.clock.pass_ms(INTERVAL_MS // 2)  # the next timestamp, and half a window
+    asking(town, waits, other)
+    began = town.clock.steady
+    heard = device.poll()
+    assert (len(other.arrived), town.clock.steady) == (1, began)
+    assert [one.t for one in heard.put_off] == [2]
+    town.clock.pass_ms(INTERVAL_MS // 2 + 1)
+    device.poll()
+    assert len(waits.arrived) == 2, "what was put off is asked again"
+
+
+def test_a_collector_that_is_overloaded_holds_no_poll_for_long(town: Town) -> None:
+    busy, other = town.build("busy", interval_ms=86_400_000), town.build("other", TWO)
+    device = town.create()
+    enrolled(town, device, busy, other)
+    honest = busy.respond
+
+    def respond(request: Request) -> Response:
+        answer = honest(request)
+        return Response(503, {}, b"{}") if isinstance(request.message, SubmitReport) else answer
+
+    busy.respond = respond  # type: ignore[method-assign]
+    asking(town, busy, other)
+    began = town.clock.steady
+    device.poll()
+    assert town.clock.steady - began <= 20_000
+    assert len(other.arrived) == 1
+    busy.respond = honest  # type: ignore[method-assign]
+    drawn = {one.report for one in busy.arrived}
+    assert [one.t for one in device.poll().delivered] == [1]
+    assert {one.report for one in busy.arrived} == drawn, "the same bytes"
+
+
+# Another process
+
+
+@pytest.mark.parametrize("left", ["a", "b"])
+@pytest.mark.parametrize("selection", [SLOTS, {}])
+def test_a_run_goes_on_when_another_process_leaves_one_of_the_streams(
+    town: Town, left: str, selection: dict[str, Any]
+) -> None:
+    one, two = (
+        town.build("a", window=1, **selection),
+        town.build("b", TWO, window=1, **selection),
+    )
+    for place in (one, two):
+        place.rounds = [a_round(t, epsilon_nano=NANO) for t in range(1, 30)]
+    device, moments = town.create(), list[int]()
+    enrolled(town, device, one, two)
+
+    def leave(request: Request) -> bool:
+        if not moments and len(one.arrived) > 2:  # in the midst of a step
+            moments.append(town.clock.steady)
+            town.open().leave(left)
+        return False
+
+    one.loses = leave
+    town.live(device, 14)
+    (moment,) = moments
+    later = Counter(part.stream for part in town.arrived if part.at_ms > moment)
+    assert set(later) == {"a", "b"} - {left}
+    assert later.total() >= 4
+
+
+@pytest.mark.parametrize("another_process", [True, False])
+def test_a_value_is_never_reported_in_a_stream_that_it_was_not_handed_over_for(
+    town: Town, another_process: bool
+) -> None:
+    sure: dict[str, Any] = {"window": 1, "epsilon_nano": 30 * NANO, "other": "west", **SLOTS}
+    one, illness = town.build("one", **sure), town.build("illness", TWO, **sure)
+    device = town.create()
+    enrolled(town, device, one)
+    held = device.stream("one")
+    town.live(device, 2)
+    other = town.open() if another_process else device
+    other.leave()
+    other.enrol(TWO, "illness", TOKEN)
+    held.observe("south")
+    town.live(device, 4)
+
+    def told(place: Place) -> set[object]:
+        randomiser = place.terms.randomiser(place.terms.epsilon)
+        return {randomiser.decode(part.report) for part in place.arrived}
+
+    assert told(one) == {2}, "with epsilon 30 a report tells the truth"
+    assert told(illness) == {3}, "nobody has handed a value over for it"
+    device.observe("north")
+    illness.arrived.clear()
+    town.live(device, 2)
+    assert told(illness) == {0}
 
 
 # The limit

@@ -76,7 +76,7 @@ class Account:
         self._source = wallet.source
         self._id = enrolment_id
         self.sole = enrolment_id == 0
-        """Whether it stands for the only stream of the file, whichever that is."""
+        """Whether it will stand for the only stream of the file, whichever that is."""
         self.label = LabelTime(self._clock)
         self._delivered: set[tuple[int, str]] = set()
         self._derived: _Derived | None = None
@@ -87,10 +87,15 @@ class Account:
     def enrolment(self) -> Enrolment | None:
         memory = self.wallet.memory
         known = memory.enrolment(self._id)
-        if known is None and self.sole and len(memory.enrolments) == 1:
+        if self._id == 0 and self.sole and len(memory.enrolments) == 1:
             known = memory.enrolments[0]
             self.bind(known.id)
         return known
+
+    @property
+    def was_left(self) -> bool:
+        """Whether it stands for an enrolment that is no more."""
+        return self._id != 0 and self.enrolment is None
 
     def bind(self, enrolment_id: int) -> None:
         """Stand for this enrolment from now on."""

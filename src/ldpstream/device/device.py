@@ -137,6 +137,10 @@ class _Streams(Values):
         found = self.sessions.all
         return "" if len(found) > 1 else self.session.account.enrolled.url
 
+    def _leaving(self, stream: str | None, url: str | None) -> Session:
+        self.sessions.refresh()
+        return self.session if stream is None else self.sessions.named(stream, url)
+
     def set_limit(self, limit: Limit | None) -> None:
         """Set the limit on what all streams spend together; None: remove it.
 
@@ -235,13 +239,16 @@ class Device(_Streams):
         Number, key, secret and stored reports are deleted. What was spent is kept until it leaves
         the window, so that `enrol` finds it.
         """
-        session = self.session if stream is None else self.sessions.named(stream, url)
+        session = self._leaving(stream, url)
         return self._drive(session.leave(), session.account.enrolled.url)
 
     def poll(self, wait: int = 0) -> Heard:
         """Ask once for rounds, with a long poll of up to `wait` seconds, and answer them.
 
-        With slots nothing is asked: the device reports if its turn comes within `wait` seconds.
+        With slots nothing is asked: the device reports if its turn comes within `wait` seconds. A
+        round whose budget is free only later in its timestamp is waited for; if the device has
+        several streams it is put off instead, and comes up in the next poll. A stream at fault is
+        raised when all were polled.
         """
         self.sessions.refresh()
         return self._drive(self.sessions.poll(wait), self._url)
@@ -341,7 +348,7 @@ class AsyncDevice(_Streams):
 
     async def leave(self, stream: str | None = None, url: str | None = None) -> bool:
         """Leave a stream, as `Device.leave` does."""
-        session = self.session if stream is None else self.sessions.named(stream, url)
+        session = self._leaving(stream, url)
         return await self._drive(session.leave(), session.account.enrolled.url)
 
     async def poll(self, wait: int = 0) -> Heard:

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from ldpstream.device.account import Account
 from ldpstream.device.backoff import Jitter, system_jitter
-from ldpstream.device.exchange import Address, Conversation, Stop
+from ldpstream.device.exchange import Address, Conversation, Stop, Unreachable
 from ldpstream.device.interleaving import SHARED_WAIT, addressed, interleave
 from ldpstream.device.memory import Enrolment
+from ldpstream.device.rounds import Refused
 from ldpstream.device.session import Heard, Session
+from ldpstream.device.store import LedgerUnusable
 from ldpstream.device.values import Warn, log_warning
 from ldpstream.device.wallet import Amount, Wallet
-from ldpstream.errors import Mistake, Problem
+from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.protocol.succession import Acceptance, Policy
 from ldpstream.protocol.terms import Terms
 
@@ -47,7 +49,11 @@ class Wish:
 
 
 class Sessions:
-    """A session for each stream; before the first enrolment, one that waits for it."""
+    """A session for each stream; before the first enrolment, one that waits for it.
+
+    A session stands for one enrolment. When that is left, the session ends with it, and the value
+    that it holds: it was handed over for that stream, and must not be reported in another.
+    """
 
     def __init__(
         self, wallet: Wallet, jitter: Jitter = system_jitter, warn: Warn = log_warning
@@ -64,6 +70,8 @@ class Sessions:
     def all(self) -> list[Session]:
         """The sessions of the streams that the file is enrolled in, in that order."""
         enrolments = self.wallet.memory.enrolments
+        if self._first.account.was_left:
+            self._first = self._session(Account(self.wallet))
         known = {one.account.id: one for one in (self._first, *self._all) if one.account.id}
         for enrolment in enrolments:
             if enrolment.id not in known:
@@ -142,18 +150,28 @@ class Sessions:
             held[0].moved(session)
 
     def poll(self, wait: int) -> Conversation[Heard]:
-        """Poll every stream once, those first whose turn comes first, for `wait` seconds in all."""
+        """Poll every stream once, those first whose turn comes first, for `wait` seconds in all.
+
+        A fault of one is counted, and raised when all were polled: none suffers for another.
+        """
         found = self.all
         if len(found) <= 1:
             return (yield from self.only.poll(wait))
-        clock, together = self.wallet.clock, Heard()
+        clock, together, faults = self.wallet.clock, Heard(), list[LdpStreamError]()
         end_ms = clock.steady_ms() + 1000 * wait
         for session in sorted(found, key=Session.due_in):
             left = max(0, end_ms - clock.steady_ms()) // 1000
-            url = session.account.enrolled.url
-            heard = yield from addressed(session.poll(min(left, SHARED_WAIT)), url)
-            for name in ("delivered", "undelivered", "refusals", "silences"):
+            try:
+                url = session.account.enrolled.url
+                polling = session.poll(min(left, SHARED_WAIT), 1000 * left)
+                heard = yield from addressed(polling, url)
+            except (Unreachable, Refused, LedgerUnusable, Mistake) as fault:
+                faults.append(session.account.note(fault))
+                continue
+            for name in ("delivered", "undelivered", "refusals", "silences", "put_off"):
                 getattr(together, name).extend(getattr(heard, name))
+        if faults:
+            raise faults[0]
         return together
 
     def run(self, stop: Stop, wait: int, tell: Tell) -> Conversation[None]:
