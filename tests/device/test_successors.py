@@ -374,6 +374,23 @@ def test_the_level_of_before_is_the_one_in_the_file(town: Town, when: str) -> No
     assert Store(town.path).load().enrolments[0].terms.level == "careful"
 
 
+@pytest.mark.parametrize("offered", [0, 1])
+def test_versions_of_one_stream_at_two_addresses_have_one_ledger(town: Town, offered: int) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place)
+    place.succeed(from_t=6)
+    town.live(device, 5 if offered else 12)
+    versions = list(place.versions.values())
+    there = town.build("regions", "https://two.invalid")
+    there.terms = versions[offered]
+    if offered:
+        device.enrol(there.url, "regions", TOKEN)
+    else:
+        with pytest.raises(TermsRefused):
+            device.enrol(there.url, "regions", TOKEN)
+    assert len(Store(town.path).load().enrolments) == 1
+
+
 # Keys
 
 

@@ -427,6 +427,31 @@ def test_a_stream_that_was_left_slows_later_ones_and_no_others(town: Town) -> No
     assert len(renamed.arrived) == 1
 
 
+def test_leaving_a_second_stream_keeps_its_debits(town: Town) -> None:
+    """The first one's are old by then, and are forgotten; the second one's are not."""
+    first, second = town.build("first", window=5), town.build("second", TWO, window=3)
+    device = town.create()
+    enrolled(town, device, first, second)
+    asking(town, first)
+    device.poll()
+    town.clock.pass_timestamps(4)
+    asking(town, second)
+    first.rounds = []
+    device.poll()
+    town.clock.pass_timestamps(2)
+    device.leave("first")
+    device.leave("second")
+    enrolled(town, device, second)
+    asking(town, second)
+    device.poll()
+    assert len(second.arrived) == 1
+    town.clock.pass_timestamps(1)
+    town.clock.pass_ms(1)
+    asking(town, second)
+    device.poll()
+    assert len(second.arrived) == 2
+
+
 def test_two_heirs_both_find_the_debits(town: Town) -> None:
     """Enrolling in another stream first is no way around the ledger."""
     left, decoy = town.build("left"), town.build("decoy", TWO)

@@ -142,6 +142,9 @@ class Session:
         if terms.stream != stream:
             what = f"they are of the stream {terms.stream}"
             raise TermsRefused(Problem.TERMS_MALFORMED, what=what)
+        known = self.account.enrolment
+        if known is not None and known.number != number:
+            self.account.label.restart()  # time that another collector told would link two numbers
         if whole(answer.get("now_ms"), 0, LATEST_MS):
             self.account.label.correct(answer["now_ms"])
         key, slot_key = read_keys(answer, number)

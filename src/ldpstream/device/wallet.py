@@ -203,9 +203,19 @@ class Wallet:
             return offered.id
 
     def _moved(self, terms: Terms) -> Enrolment | None:
-        """Return the enrolment with the same pin: its collector has another address now."""
-        pins = (one for one in self.memory.enrolments if one.terms.pin == terms.pin)
-        return next(pins, None)
+        """Return the enrolment in the same stream: its collector has another address now.
+
+        It has the same terms, or those before or after them. A second ledger would double epsilon.
+        """
+        offered = _lineage(terms)
+        return next(
+            (
+                one
+                for one in self.memory.enrolments
+                if any(offered & _lineage(known) for known in one.all_terms)
+            ),
+            None,
+        )
 
     def _enrol_again(self, change: Change, known: Enrolment, offered: Enrolment) -> None:
         """Store what has changed; the ledger goes on, and a promise that was left still binds."""
@@ -364,6 +374,11 @@ class Wallet:
         """Save the counts of refusals and own time, if the disk allows it."""
         self.save_refusals()
         self.mark_time()
+
+
+def _lineage(terms: Terms) -> set[str]:
+    """Return the pins of terms and of those that they follow."""
+    return {terms.pin} | ({terms.succeeds.pin} if terms.succeeds is not None else set())
 
 
 def _following(accepted: Terms | None, old: Terms, offered: Enrolment) -> Terms | None:
