@@ -61,9 +61,10 @@ class Sessions:
         self.wallet = wallet
         self._jitter, self._warn = jitter, warn
         self._all: list[Session] = []
-        self._first = self._session(Account(wallet))
+        self._first = self.made(Account(wallet))
 
-    def _session(self, account: Account) -> Session:
+    def made(self, account: Account) -> Session:
+        """Make the session of an account."""
         return Session(account, self._jitter, self._warn)
 
     @property
@@ -71,7 +72,7 @@ class Sessions:
         """The sessions of the streams that the file is enrolled in, in that order."""
         enrolments = self.wallet.memory.enrolments
         if self._first.account.was_left:
-            self._first = self._session(Account(self.wallet))
+            self._first = self.made(Account(self.wallet))
         known = {one.account.id: one for one in (self._first, *self._all) if one.account.id}
         for enrolment in enrolments:
             if enrolment.id not in known:
@@ -79,7 +80,7 @@ class Sessions:
                     self._first.account.bind(enrolment.id)
                     known[enrolment.id] = self._first
                     continue
-                known[enrolment.id] = self._session(Account(self.wallet, enrolment.id))
+                known[enrolment.id] = self.made(Account(self.wallet, enrolment.id))
                 self._all.append(known[enrolment.id])
         self._all = [one for one in self._all if one.account.id]
         self._first.account.sole = not self._all
@@ -126,7 +127,7 @@ class Sessions:
         elif known is not None:
             session = next(one for one in self.all if one.account.id == known.id)
         else:
-            session = self._session(Account(self.wallet))
+            session = self.made(Account(self.wallet))
             session.account.sole = False
         terms = yield from session.enrol(
             wish.stream,
