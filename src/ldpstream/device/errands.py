@@ -49,7 +49,8 @@ class Errands:
         self._renew = notice.renew
         self._wanted = notice.successor if self._is_news(notice.successor) else None
         if not self._renew and self._wanted is None:
-            self._attempts = self._not_before_ms = 0
+            # When the next attempt may be stays: notices that come and go must cause no flood.
+            self._attempts = 0
 
     def _is_news(self, pin: str | None) -> bool:
         enrolled = self._account.enrolment
