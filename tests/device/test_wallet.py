@@ -392,6 +392,12 @@ def test_slots_wait_for_the_limit(town: Town) -> None:
     assert check_ledger(town.path).faults == ()
 
 
+def test_a_limit_that_is_none_leaves_no_file_without_a_limit(town: Town) -> None:
+    with pytest.raises(Mistake):
+        town.create(limit=Limit(0, "1h"))
+    assert not town.path.exists()
+
+
 def test_limits_are_read_with_suspicion() -> None:
     with pytest.raises(Mistake, match="span"):
         _ = Limit(1, "soon").promise

@@ -180,6 +180,7 @@ class Device(_Streams):
         installer can know. Otherwise the device is silent for the first w intervals, since a ledger
         that was lost looks like one that never existed.
         """
+        _check(**parts)
         _store(path, **parts).create(first_install)
         return cls.open(path, **parts)
 
@@ -307,6 +308,7 @@ class AsyncDevice(_Streams):
     @classmethod
     def create(cls, path: str | Path, *, first_install: bool = False, **parts: Any) -> Self:
         """Create a device in a new file, as `Device.create` does."""
+        _check(**parts)
         _store(path, **parts).create(first_install)
         return cls.open(path, **parts)
 
@@ -417,6 +419,12 @@ def _store(
     path: str | Path, witness: Witness | None = None, clock: MachineClock | None = None, **_: object
 ) -> Store:
     return Store(Path(path), witness, clock)
+
+
+def _check(limit: Limit | None = None, **parts: object) -> None:
+    """Refuse a limit that is none before a file is made, which would be without any."""
+    if limit is not None:
+        _ = limit.promise
 
 
 def _existing(path: str | Path, witness: Witness | None, clock: MachineClock | None) -> Store:

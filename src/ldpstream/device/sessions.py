@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ldpstream.device.account import Account
 from ldpstream.device.backoff import Jitter, system_jitter
@@ -28,7 +28,7 @@ class Wish:
 
     url: str
     stream: str
-    token: str
+    token: str = field(repr=False)
     pin: str | None
     plain_http: bool
     level: str | None
