@@ -1,0 +1,208 @@
+"""Revised history: an estimate of each past histogram from the tallies before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ldpstream.arrays import Flags, Floats
+from ldpstream.refine.chain import central, two_sided
+from ldpstream.refine.bank import Bank, Stretch
+from ldpstream.refine.change_points import ChangePoint, Search
+from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.filter import SIZE_CLASSES
+from ldpstream.refine.hindsight import members
+from ldpstream.refine.intervals import mixture_moments
+from ldpstream.refine.levels import log_density
+from ldpstream.refine.movement import BOUND, SURPRISE_PRIOR, SURPRISE_SHARE, SURPRISES
+from ldpstream.refine.periods import PeriodFinder
+from ldpstream.refine.seasons import is_harmonic
+from ldpstream.refine.weights import PRIOR_LABELS, SHARE
+from ldpstream.refine.white import white_movement
+
+MOST_CELLS = 1 << 17
+"""Timestamps times labels that are smoothed at once: this bounds the memory."""
+OVERLAP = 1024
+"""Timestamps before and after a chunk that take part in it."""
+LAG_PARTS = 4
+"""A block of lag / LAG_PARTS timestamps is revised at once, with the tallies up to its first + lag."""
+
+
+@dataclass(frozen=True)
+class History:
+    """The tallies of a stream, a row for each timestamp; NaN where nobody reported."""
+
+    measured: Floats
+    variance: Floats
+    sampled: Floats
+    """Of the variance of a frequency f, `sampled` f(1-f) is due to who was asked."""
+
+    def part(self, begin: int, end: int) -> History:
+        rows = slice(max(begin, 0), end)
+        return History(self.measured[rows], self.variance[rows], self.sampled[rows])
+
+    def labels(self, begin: int, end: int) -> History:
+        columns = slice(begin, end)
+        return replace(
+            self, measured=self.measured[:, columns], variance=self.variance[:, columns]
+        )
+
+
+@dataclass(frozen=True)
+class Revised:
+    """Revised frequencies with their intervals, T x d, and where they changed at once."""
+
+    values: Floats
+    low: Floats
+    high: Floats
+    changes: tuple[ChangePoint, ...]
+
+    def later(self, labels: int) -> Revised:
+        """Return the same for labels that come after so many others."""
+        changes = tuple(replace(c, label=c.label + labels) for c in self.changes)
+        return replace(self, changes=changes)
+
+
+def revise(history: History, fleet: Fleet | None = None, lag: int | None = None) -> Revised:
+    """Smooth a history. With a `lag`, that of t rests on the tallies up to t + lag only.
+
+    >>> rng = np.random.default_rng(1)
+    >>> share = 0.3 + 0.1 * np.sin(np.arange(400) / 60)
+    >>> noisy = share + rng.normal(0, 0.02, 400)
+    >>> seen = History(np.column_stack([1 - noisy, noisy]), np.full((400, 2), 4e-4), np.zeros(400))
+    >>> revised = revise(seen)
+    >>> bool(np.mean((revised.values[:, 1] - share) ** 2) < 4e-4 / 30)
+    True
+    """
+    timestamps, labels = history.measured.shape
+    parts = []
+    for begin, end, first, last in _blocks(timestamps, labels, lag):
+        done = _smoothed(history.part(first, last), fleet or Fleet())
+        parts.append(_cut(done, begin - first, end - first, first))
+    return Revised(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in FIGURES),
+        tuple(change for part in parts for change in part.changes),
+    )
+
+
+FIGURES = ("values", "low", "high")
+
+
+def _blocks(timestamps: int, labels: int, lag: int | None) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the timestamps begin .. end - 1 to revise, and those that they rest on."""
+    size = max(MOST_CELLS // min(labels, 16), 4 * OVERLAP) - 2 * OVERLAP
+    ahead, past = OVERLAP, OVERLAP
+    if lag is not None and lag < timestamps:
+        size = min(size, max(lag // LAG_PARTS, 1))
+        ahead = lag + 1 - size
+    for begin in range(0, timestamps, size):
+        end = min(begin + size, timestamps)
+        yield begin, end, max(begin - past, 0), min(end + ahead, timestamps)
+
+
+def _cut(done: Revised, begin: int, end: int, first: int) -> Revised:
+    changes = (replace(c, place=c.place + first, first=c.first + first, last=c.last + first) for c in done.changes if begin <= c.place < end)
+    return Revised(*(getattr(done, name)[begin:end] for name in FIGURES), tuple(changes))
+
+
+def _smoothed(history: History, fleet: Fleet) -> Revised:
+    """Smooth a chunk of a history, some labels at a time."""
+    heard = np.isfinite(history.measured[:, 0])
+    timestamps, labels = history.measured.shape
+    if not heard.any():
+        anywhere = np.ones_like(history.measured)
+        return Revised(anywhere / max(labels, 2), 0 * anywhere, anywhere, ())
+    stretch = Stretch(np.where(heard[:, None], history.measured, 0.0), history.variance, heard)
+    found = members(*_periods(stretch))
+    bank = Bank.of(found, labels, stretch.scale)
+    size = max(MOST_CELLS // timestamps, 1)
+    columns = [slice(begin, begin + size) for begin in range(0, labels, size)]
+    fits = [_Fit(bank, stretch.part(slice(None), part)) for part in columns]
+    done = [fit.revised().later(part.start) for fit, part in zip(fits, columns, strict=True)]
+    return Revised(
+        *(np.concatenate([getattr(part, name) for part in done], axis=1) for name in FIGURES),
+        tuple(change for part in done for change in part.changes),
+    )
+
+
+def _periods(stretch: Stretch) -> tuple[float | None, float | None]:
+    """Return the period of a stretch and a second one, if it has any."""
+    finder = PeriodFinder.over(stretch.measured[stretch.heard])
+    first = finder.period() if finder.has_enough else None
+    if first is None:
+        return None, None
+    second = finder.second(first)
+    return first, None if second is None or is_harmonic(second, first) else second
+
+
+class _Fit:
+    """The members of a bank on some labels: who is right at which label and when."""
+
+    def __init__(self, bank: Bank, stretch: Stretch) -> None:
+        self._bank, self._stretch = bank, stretch
+        self._relative = stretch.relative
+        self._seen = bank.over(stretch, np.zeros(len(stretch.heard)))
+        labels = range(len(self._seen))
+        self._prior = np.repeat(bank.prior[None], len(labels), axis=0)
+        self._weights = [self._weighed(label) for label in labels]
+        self.changes = [change for label in labels for change in self._search(label)]
+        self._pool()
+        self.white = self._white()
+        self._relative = self._relative + self.white / stretch.scale
+        self._weights = [self._weighed(label) for label in labels]
+
+    def _weighed(self, label: int) -> Floats:
+        said = self._seen[label].said_between(
+            self._stretch.measured[:, label], float(self._relative[label])
+        )
+        return two_sided(said, self._prior[label], SHARE)[0]
+
+    def _search(self, label: int) -> list[ChangePoint]:
+        """Find the changes of a label, and let its members know of them."""
+        search = Search(self._bank, self._stretch, label)
+        if search.run(self._weights[label]):
+            column = self._stretch.part(slice(None), slice(label, label + 1))
+            (self._seen[label],) = self._bank.over(column, search.shifts)
+            self._weights[label] = self._weighed(label)
+        return search.changes
+
+    def _pool(self) -> None:
+        """Let each label learn from the others which members to expect (`Weights`)."""
+        labels = len(self._weights)
+        if labels <= 2:
+            return
+        usual = np.array([weights.mean(axis=0) for weights in self._weights])
+        others = (usual.sum(axis=0) - usual) * (labels - 2) / (labels - 1)
+        self._prior = (PRIOR_LABELS * self._bank.prior + others) / (PRIOR_LABELS + labels - 2)
+
+    def _between(self, label: int) -> tuple[Floats, Floats]:
+        """Return mean and variance of what all other tallies say of each one."""
+        seen, weights = self._seen[label], self._weights[label]
+        variances = self._relative[label] * seen.apart_shared
+        return mixture_moments(weights.T, seen.apart.T, variances.T)
+
+    def _white(self) -> Floats:
+        stretch = self._stretch
+        pairs = [self._between(label) for label in range(len(self._seen))]
+        means, spread = (np.stack(part, axis=1)[stretch.heard] for part in zip(*pairs, strict=True))
+        classes = np.digitize(means.mean(axis=0), SIZE_CLASSES).astype(np.int64)
+        measured, noise = stretch.measured[stretch.heard], stretch.variance[stretch.heard]
+        return white_movement(measured, means, spread, noise, classes)
+
+    def revised(self) -> Revised:
+        parts = [self._truth(label) for label in range(len(self._seen))]
+        columns = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
+        return Revised(*columns, tuple(self.changes))
+
+    def _truth(self, label: int) -> tuple[Floats, Floats, Floats]:
+        """Return the mean of the truth at each timestamp, and the ends of its interval."""
+        seen, weights, heard = self._seen[label], self._weights[label], self._stretch.heard
+        measured = self._stretch.measured[:, label, None]
+        noise = self._stretch.variance[:, label, None]
+        spread = self._relative[label] * seen.apart_shared + self.white[label]
+        pull = np.where(heard[:, None], spread / (spread + noise), 0.0)
+        means = seen.apart + pull * (measured - seen.apart)
+        tails = np.ones((len(heard), 1))
+        return central(weights, means, (1 - pull) * spread, tails, np.zeros(1))
