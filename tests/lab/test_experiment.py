@@ -106,6 +106,7 @@ OTHER_OPTIONS: dict[str, Any] = {
     "query": MeanQuery(0, 1),
     "persistence": 0.5,
     "selection": "open",
+    "lag": 5,
 }
 
 

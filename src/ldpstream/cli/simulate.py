@@ -44,6 +44,7 @@ def command(
     ] = False,
     persistence: options.Persistence = 0.0,
     selection: options.Selection = "roster",
+    lag: options.Lag = None,
     repeats: options.Repeats = 1,
     seed: options.Seed = 0,
     plot: Annotated[
@@ -79,6 +80,7 @@ def command(
                 query=query,
                 persistence=persistence,
                 selection=selection,
+                lag=lag,
                 repeats=repeats,
                 seed=seed,
                 progress=advance,

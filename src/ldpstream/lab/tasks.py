@@ -102,7 +102,8 @@ def perform(task: Task, stream: Stream) -> Figures:
         mechanism = task.recipe.build(task.settings)
         oracle = mechanism.noise.oracle.value
         fleet = Fleet.of(mechanism, rng, task.settings.selection)
-        done = run(stream, mechanism, rng, fleet=fleet, query=task.settings.query)
+        query, lag = task.settings.query, task.settings.lag
+        done = run(stream, mechanism, rng, fleet=fleet, query=query, lag=lag)
     return {
         "oracle": oracle,
         **done.metrics.plain(),

@@ -33,8 +33,8 @@ class Observed(Mechanism):
     ) -> None:
         super().__init__(inner.division, inner.noise, pool=inner.pool, consistency=consistency)
         self.inner = inner
-        fleet = Fleet(inner.noise.population, inner.returns_after, reshuffle)
-        self.filter = Filter(inner.noise.labels, fleet)
+        self.fleet = Fleet(inner.noise.population, inner.returns_after, reshuffle)
+        self.filter = Filter(inner.noise.labels, self.fleet)
         self.carried: Carried | None = None
         """The last publication."""
 

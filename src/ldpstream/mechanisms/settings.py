@@ -27,6 +27,7 @@ class WrittenOptions(TypedDict, total=False):
     query: Query
     persistence: float
     selection: Selection | str
+    lag: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,8 @@ class RunOptions:
     """The share of the simulated users who keep their values (`streams/persistent.py`)."""
     selection: Selection = Selection.ROSTER
     """How the simulated users come to report (`lab/selection.py`)."""
+    lag: int | None = None
+    """The timestamps after t whose tallies a revised figure may rest on; None means all."""
 
     @classmethod
     def read(cls, **written: Unpack[WrittenOptions]) -> RunOptions:
@@ -67,6 +70,7 @@ class RunOptions:
             query=query,
             persistence=float(written.get("persistence", 0.0)),
             selection=_selection(written.get("selection", Selection.ROSTER)),
+            lag=_lag(written.get("lag")),
         )
 
     def columns(self) -> dict[str, object]:
@@ -111,6 +115,12 @@ def _selection(written: str) -> Selection:
         ) from None
 
 
+def _lag(written: int | None) -> int | None:
+    if written is not None and written < 0:
+        raise Mistake(Problem.OPTION, option="lag", given=written, expected="0 or more")
+    return written
+
+
 def _plain(value: object) -> object:
     """Return a value that tables and JSON can hold; enums of this package are strings already."""
-    return value if value is None or isinstance(value, bool | float) else str(value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)

@@ -7,18 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ldpstream.arrays import Flags, Floats
+from ldpstream.arrays import Floats
 from ldpstream.refine.chain import central, two_sided
 from ldpstream.refine.bank import Bank, Stretch
 from ldpstream.refine.change_points import ChangePoint, Search
 from ldpstream.refine.cohorts import Fleet
-from ldpstream.refine.filter import SIZE_CLASSES
+from ldpstream.refine.filter import LEAST_NOISE, SIZE_CLASSES
 from ldpstream.refine.hindsight import members
 from ldpstream.refine.intervals import mixture_moments
-from ldpstream.refine.levels import log_density
-from ldpstream.refine.movement import BOUND, SURPRISE_PRIOR, SURPRISE_SHARE, SURPRISES
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.refine.seasons import is_harmonic
+from ldpstream.refine.turns import Residuals, turns
 from ldpstream.refine.weights import PRIOR_LABELS, SHARE
 from ldpstream.refine.white import white_movement
 
@@ -43,11 +42,6 @@ class History:
         rows = slice(max(begin, 0), end)
         return History(self.measured[rows], self.variance[rows], self.sampled[rows])
 
-    def labels(self, begin: int, end: int) -> History:
-        columns = slice(begin, end)
-        return replace(
-            self, measured=self.measured[:, columns], variance=self.variance[:, columns]
-        )
 
 
 @dataclass(frozen=True)
@@ -58,11 +52,6 @@ class Revised:
     low: Floats
     high: Floats
     changes: tuple[ChangePoint, ...]
-
-    def later(self, labels: int) -> Revised:
-        """Return the same for labels that come after so many others."""
-        changes = tuple(replace(c, label=c.label + labels) for c in self.changes)
-        return replace(self, changes=changes)
 
 
 def revise(history: History, fleet: Fleet | None = None, lag: int | None = None) -> Revised:
@@ -79,7 +68,7 @@ def revise(history: History, fleet: Fleet | None = None, lag: int | None = None)
     timestamps, labels = history.measured.shape
     parts = []
     for begin, end, first, last in _blocks(timestamps, labels, lag):
-        done = _smoothed(history.part(first, last), fleet or Fleet())
+        done = _smoothed(history.part(first, last), fleet or Fleet(), first)
         parts.append(_cut(done, begin - first, end - first, first))
     return Revised(
         *(np.concatenate([getattr(part, name) for part in parts]) for name in FIGURES),
@@ -107,41 +96,80 @@ def _cut(done: Revised, begin: int, end: int, first: int) -> Revised:
     return Revised(*(getattr(done, name)[begin:end] for name in FIGURES), tuple(changes))
 
 
-def _smoothed(history: History, fleet: Fleet) -> Revised:
-    """Smooth a chunk of a history, some labels at a time."""
+def _smoothed(history: History, fleet: Fleet, since: int) -> Revised:
+    """Smooth a chunk of a history that begins `since` timestamps after the first."""
     heard = np.isfinite(history.measured[:, 0])
     timestamps, labels = history.measured.shape
     if not heard.any():
         anywhere = np.ones_like(history.measured)
         return Revised(anywhere / max(labels, 2), 0 * anywhere, anywhere, ())
     stretch = Stretch(np.where(heard[:, None], history.measured, 0.0), history.variance, heard)
-    found = members(*_periods(stretch))
-    bank = Bank.of(found, labels, stretch.scale)
-    size = max(MOST_CELLS // timestamps, 1)
-    columns = [slice(begin, begin + size) for begin in range(0, labels, size)]
-    fits = [_Fit(bank, stretch.part(slice(None), part)) for part in columns]
-    done = [fit.revised().later(part.start) for fit, part in zip(fits, columns, strict=True)]
+    bank = Bank.of(members(*_periods(stretch, fleet, history.sampled)), labels, stretch.scale)
+    fits = _fits(bank, stretch)
+    found = turns(_residuals(fits, stretch, history.sampled), fleet, _gain(fits), since)
+    if found is not None:
+        variance = np.maximum(stretch.variance - found.explained, LEAST_NOISE * stretch.variance)
+        less = Stretch(stretch.measured - heard[:, None] * found.offsets, variance, heard)
+        fits = _fits(bank, less)
+    done = [fit.revised() for fit in fits]
     return Revised(
         *(np.concatenate([getattr(part, name) for part in done], axis=1) for name in FIGURES),
         tuple(change for part in done for change in part.changes),
     )
 
 
-def _periods(stretch: Stretch) -> tuple[float | None, float | None]:
-    """Return the period of a stretch and a second one, if it has any."""
-    finder = PeriodFinder.over(stretch.measured[stretch.heard])
+def _fits(bank: Bank, stretch: Stretch) -> list[_Fit]:
+    """Fit the members of a bank to all labels, so many at a time as memory is meant for."""
+    timestamps, labels = stretch.measured.shape
+    size = max(MOST_CELLS // timestamps, 1)
+    return [_Fit(bank, stretch, begin, begin + size) for begin in range(0, labels, size)]
+
+
+def _residuals(fits: list[_Fit], stretch: Stretch, sampled: Floats) -> Residuals:
+    """Return how far each tally is off what all others say."""
+    means, spread = (
+        np.concatenate(parts, axis=1) for parts in zip(*(fit.between for fit in fits), strict=True)
+    )
+    white = np.concatenate([fit.white for fit in fits])
+    shares = np.clip(means, 0.0, 1.0)
+    return Residuals(
+        np.where(stretch.heard[:, None], stretch.measured - means, np.nan),
+        stretch.variance + spread + white,
+        sampled[:, None] * shares * (1 - shares),
+    )
+
+
+def _gain(fits: list[_Fit]) -> float:
+    return float(np.mean([fit.gain for fit in fits]))
+
+
+def _periods(
+    stretch: Stretch, fleet: Fleet, sampled: Floats
+) -> tuple[float | None, float | None]:
+    """Return the period of a stretch and a second one, if it has any that is not the cohorts'."""
+    measured = stretch.measured[stretch.heard]
+    finder = PeriodFinder.over(measured)
     first = finder.period() if finder.has_enough else None
     if first is None:
         return None, None
+    cohorts = fleet.cohorts(measured.shape[1])
+    shares = np.clip(measured.mean(axis=0), 0.0, 1.0)
+    sampling = float(sampled[stretch.heard].mean()) * shares * (1 - shares)
+    noise = stretch.variance[stretch.heard].mean(axis=0)
+    if cohorts and not cohorts.allow(first, finder, sampling, noise):
+        return None, None
     second = finder.second(first)
-    return first, None if second is None or is_harmonic(second, first) else second
+    if second is None or is_harmonic(second, first) or (cohorts and cohorts.has_period(second)):
+        return first, None
+    return first, second
 
 
 class _Fit:
     """The members of a bank on some labels: who is right at which label and when."""
 
-    def __init__(self, bank: Bank, stretch: Stretch) -> None:
-        self._bank, self._stretch = bank, stretch
+    def __init__(self, bank: Bank, whole: Stretch, begin: int, end: int) -> None:
+        stretch = whole.part(slice(None), slice(begin, end))
+        self._bank, self._stretch, self._begin = bank, stretch, begin
         self._relative = stretch.relative
         self._seen = bank.over(stretch, np.zeros(len(stretch.heard)))
         labels = range(len(self._seen))
@@ -157,6 +185,10 @@ class _Fit:
         said = self._seen[label].said_between(
             self._stretch.measured[:, label], float(self._relative[label])
         )
+        import os
+        a,b=float(os.environ.get("LO",1)),float(os.environ.get("FW",0))
+        said=a*said
+        if b: said=said+b*self._seen[label].said_before(float(self._relative[label]))
         return two_sided(said, self._prior[label], SHARE)[0]
 
     def _search(self, label: int) -> list[ChangePoint]:
@@ -177,16 +209,27 @@ class _Fit:
         others = (usual.sum(axis=0) - usual) * (labels - 2) / (labels - 1)
         self._prior = (PRIOR_LABELS * self._bank.prior + others) / (PRIOR_LABELS + labels - 2)
 
-    def _between(self, label: int) -> tuple[Floats, Floats]:
-        """Return mean and variance of what all other tallies say of each one."""
-        seen, weights = self._seen[label], self._weights[label]
-        variances = self._relative[label] * seen.apart_shared
-        return mixture_moments(weights.T, seen.apart.T, variances.T)
+    @property
+    def between(self) -> tuple[Floats, Floats]:
+        """Mean and variance of what all other tallies say of each one, T x labels."""
+        pairs = [
+            mixture_moments(weights.T, seen.apart.T, relative * seen.apart_shared.T)
+            for seen, weights, relative in zip(
+                self._seen, self._weights, self._relative, strict=True
+            )
+        ]
+        means, variances = zip(*pairs, strict=True)
+        return np.stack(means, axis=1), np.stack(variances, axis=1)
+
+    @property
+    def gain(self) -> float:
+        """The mean share of a tally in the estimate of its own timestamp."""
+        spread = self.between[1][self._stretch.heard]
+        return float(np.mean(spread / (spread + self._stretch.variance[self._stretch.heard])))
 
     def _white(self) -> Floats:
         stretch = self._stretch
-        pairs = [self._between(label) for label in range(len(self._seen))]
-        means, spread = (np.stack(part, axis=1)[stretch.heard] for part in zip(*pairs, strict=True))
+        means, spread = (part[stretch.heard] for part in self.between)
         classes = np.digitize(means.mean(axis=0), SIZE_CLASSES).astype(np.int64)
         measured, noise = stretch.measured[stretch.heard], stretch.variance[stretch.heard]
         return white_movement(measured, means, spread, noise, classes)
@@ -194,7 +237,8 @@ class _Fit:
     def revised(self) -> Revised:
         parts = [self._truth(label) for label in range(len(self._seen))]
         columns = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
-        return Revised(*columns, tuple(self.changes))
+        changes = tuple(replace(c, label=c.label + self._begin) for c in self.changes)
+        return Revised(*columns, changes)
 
     def _truth(self, label: int) -> tuple[Floats, Floats, Floats]:
         """Return the mean of the truth at each timestamp, and the ends of its interval."""
