@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -52,6 +52,8 @@ class Bank:
 
     models: tuple[Sparse, ...]
     prior: Floats
+    errors: Floats
+    """The shares of the members' variances that are error."""
     seasonal: Flags
     start: float
 
@@ -62,6 +64,7 @@ class Bank:
         return cls(
             tuple(Sparse.of(member.model, start_variance, scale) for member in members),
             prior / prior.sum(),
+            np.array([member.error for member in members]),
             np.array([member.is_season for member in members]),
             1 / max(labels, 2),
         )
@@ -69,10 +72,8 @@ class Bank:
     def only(self, kept: Flags) -> Bank:
         """Return a bank of some of the members."""
         models = tuple(m for m, keep in zip(self.models, kept, strict=True) if keep)
-        prior = self.prior[kept]
-        return replace(
-            self, models=models, prior=prior / prior.sum(), seasonal=self.seasonal[kept]
-        )
+        prior = self.prior[kept] / self.prior[kept].sum()
+        return Bank(models, prior, self.errors[kept], self.seasonal[kept], self.start)
 
     def over(self, stretch: Stretch, shifts: Floats) -> list[Seen]:
         """Run all members over a stretch; return what they have seen of each label.

@@ -25,7 +25,7 @@ MOST_CELLS = 1 << 17
 """Timestamps times labels that are smoothed at once: this bounds the memory."""
 OVERLAP = 1024
 """Timestamps before and after a chunk that take part in it."""
-LAG_PARTS = 4
+LAG_PARTS = 8
 """A block of lag / LAG_PARTS timestamps is revised at once, with the tallies up to its first + lag."""
 
 
@@ -185,10 +185,6 @@ class _Fit:
         said = self._seen[label].said_between(
             self._stretch.measured[:, label], float(self._relative[label])
         )
-        import os
-        a,b=float(os.environ.get("LO",1)),float(os.environ.get("FW",0))
-        said=a*said
-        if b: said=said+b*self._seen[label].said_before(float(self._relative[label]))
         return two_sided(said, self._prior[label], SHARE)[0]
 
     def _search(self, label: int) -> list[ChangePoint]:
@@ -249,4 +245,4 @@ class _Fit:
         pull = np.where(heard[:, None], spread / (spread + noise), 0.0)
         means = seen.apart + pull * (measured - seen.apart)
         tails = np.ones((len(heard), 1))
-        return central(weights, means, (1 - pull) * spread, tails, np.zeros(1))
+        return central(weights, means, self._bank.errors * (1 - pull) * spread, tails, np.zeros(1))
