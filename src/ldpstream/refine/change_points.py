@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.refine.bank import Bank, Seen, Stretch
+from ldpstream.refine.bank import Bank, Stretch, Tested
 from ldpstream.refine.chain import shift_odds, two_sided
 from ldpstream.refine.intervals import LEVEL, QUANTILE
 from ldpstream.refine.weights import SHARE
@@ -116,13 +116,13 @@ class Search:
 
     def _weighed(
         self, bank: Bank, part: Stretch, shifts: Floats
-    ) -> tuple[Seen, tuple[Floats, float]]:
-        (seen,) = bank.over(part, shifts)
-        return seen, two_sided(seen.said_before(self._relative), bank.prior, SHARE)
+    ) -> tuple[Tested, tuple[Floats, float]]:
+        seen = bank.tested(part, shifts)
+        return seen, two_sided(seen.said(self._relative), bank.prior, SHARE)
 
     def _shift(
         self,
-        seen: Seen,
+        seen: Tested,
         weights: Floats,
         near: slice,
         odds: Floats,
@@ -161,7 +161,7 @@ def _around(weights: Floats) -> Floats:
     return around
 
 
-def _odds(seen: Seen, weights: Floats, relative: float, scale: float) -> Floats:
+def _odds(seen: Tested, weights: Floats, relative: float, scale: float) -> Floats:
     return shift_odds(
         weights, seen.score, seen.shift, relative, CHANGE_VARIANCE * scale * relative
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ldpstream.arrays import Floats
 from ldpstream.refine.chain import central, two_sided
-from ldpstream.refine.bank import Bank, Stretch
+from ldpstream.refine.bank import Bank, Done, Stretch, in_threads
 from ldpstream.refine.change_points import ChangePoint, Search
 from ldpstream.refine.cohorts import Fleet
 from ldpstream.refine.filter import LEAST_NOISE, SIZE_CLASSES
@@ -21,7 +21,7 @@ from ldpstream.refine.turns import Residuals, turns
 from ldpstream.refine.weights import PRIOR_LABELS, SHARE
 from ldpstream.refine.white import white_movement
 
-MOST_CELLS = 1 << 17
+MOST_CELLS = 1 << 18
 """Timestamps times labels that are smoothed at once: this bounds the memory."""
 OVERLAP = 1024
 """Timestamps before and after a chunk that take part in it."""
@@ -172,19 +172,20 @@ class _Fit:
         self._bank, self._stretch, self._begin = bank, stretch, begin
         self._relative = stretch.relative
         self._seen = bank.over(stretch, np.zeros(len(stretch.heard)))
-        labels = range(len(self._seen))
-        self._prior = np.repeat(bank.prior[None], len(labels), axis=0)
-        self._weights = [self._weighed(label) for label in labels]
-        self.changes = [change for label in labels for change in self._search(label)]
+        self._prior = np.repeat(bank.prior[None], len(self._seen), axis=0)
+        self._weights = self._each(self._weighed)
+        self.changes = [change for found in self._each(self._search) for change in found]
         self._pool()
         self.white = self._white()
         self._relative = self._relative + self.white / stretch.scale
-        self._weights = [self._weighed(label) for label in labels]
+        self._weights = self._each(self._weighed)
+
+    def _each(self, work: Callable[[int], Done]) -> list[Done]:
+        return in_threads(work, range(len(self._seen)), len(self._stretch.heard))
 
     def _weighed(self, label: int) -> Floats:
-        said = self._seen[label].said_between(
-            self._stretch.measured[:, label], float(self._relative[label])
-        )
+        measured, relative = self._stretch.measured[:, label], float(self._relative[label])
+        said = self._seen[label].said(measured, relative)
         return two_sided(said, self._prior[label], SHARE)[0]
 
     def _search(self, label: int) -> list[ChangePoint]:
@@ -209,7 +210,7 @@ class _Fit:
     def between(self) -> tuple[Floats, Floats]:
         """Mean and variance of what all other tallies say of each one, T x labels."""
         pairs = [
-            mixture_moments(weights.T, seen.apart.T, relative * seen.apart_shared.T)
+            mixture_moments(weights.T, seen.means.T, relative * seen.variances.T)
             for seen, weights, relative in zip(
                 self._seen, self._weights, self._relative, strict=True
             )
@@ -231,8 +232,7 @@ class _Fit:
         return white_movement(measured, means, spread, noise, classes)
 
     def revised(self) -> Revised:
-        parts = [self._truth(label) for label in range(len(self._seen))]
-        columns = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
+        columns = (np.stack(part, axis=1) for part in zip(*self._each(self._truth), strict=True))
         changes = tuple(replace(c, label=c.label + self._begin) for c in self.changes)
         return Revised(*columns, changes)
 
@@ -241,8 +241,8 @@ class _Fit:
         seen, weights, heard = self._seen[label], self._weights[label], self._stretch.heard
         measured = self._stretch.measured[:, label, None]
         noise = self._stretch.variance[:, label, None]
-        spread = self._relative[label] * seen.apart_shared + self.white[label]
+        spread = self._relative[label] * seen.variances + self.white[label]
         pull = np.where(heard[:, None], spread / (spread + noise), 0.0)
-        means = seen.apart + pull * (measured - seen.apart)
+        means = seen.means + pull * (measured - seen.means)
         tails = np.ones((len(heard), 1))
         return central(weights, means, self._bank.errors * (1 - pull) * spread, tails, np.zeros(1))
