@@ -31,6 +31,9 @@ def command(
     collector: Annotated[str | None, typer.Option(help="or a collector's URL")] = None,
     since: Annotated[int, typer.Option(min=0, help="the first timestamp to export")] = 0,
     kind: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "csv",
+    revised: Annotated[
+        bool, typer.Option("--revised", help="with revised figures; needs --collector")
+    ] = False,
     token: options.ReadToken = "",
     as_json: options.Json = False,
 ) -> None:
@@ -43,10 +46,14 @@ def command(
         raise Mistake(Problem.OPTION, option="--format", given=kind, expected=", ".join(FORMATS))
     if kind in ("arrow", "parquet"):
         need(f"--format {kind}", "data")
+    if revised and collector is None:
+        raise Mistake(
+            Problem.OPTION, option="--revised", given="given", expected="together with --collector"
+        )
     if store is not None and collector is None:
         labels, rows = _from_store(store, stream, since)
     elif collector is not None and store is None:
-        labels, rows = _from_collector(collector, stream, since, token)
+        labels, rows = _from_collector(collector, stream, since, token, revised=revised)
     else:
         given = "not given" if store is None else "given together with --collector"
         raise Mistake(
@@ -80,7 +87,7 @@ def _from_store(store: str, stream: str, since: int) -> tuple[list[str], list[Re
 
 
 def _from_collector(
-    url: str, stream: str, since: int, token: str
+    url: str, stream: str, since: int, token: str, *, revised: bool
 ) -> tuple[list[str], list[Release]]:
     """Read all releases, page by page: a collector limits how many it returns at once."""
     from ldpstream.device.transport import HttpTransport
@@ -93,7 +100,7 @@ def _from_collector(
         most = max(PAGE_NUMBERS // len(labels), 1)
         rows: list[Release] = []
         while True:
-            page = f"{path}?since={since}&limit={most}&format=json"
+            page = f"{path}?since={since}&limit={most}&format=json&revised={str(revised).lower()}"
             answer = _ask(transport, url, page, token)["releases"]
             if not answer:
                 return labels, rows
@@ -118,8 +125,10 @@ def _ask(transport: Any, url: str, path: str, token: str) -> Any:
 
 
 def _release(answer: dict[str, Any]) -> Release:
+    from ldpstream.collector.releases.formats import REVISED
     from ldpstream.collector.store.contract import Release
 
-    content = {name: answer[name] for name in ("t", "values", "variance", "low", "high", "fresh")}
+    names = ("t", "values", "variance", "low", "high", "fresh", *REVISED)
+    content = {name: answer[name] for name in names if name in answer}
     known = {name: answer[name] for name in ("t", "at_ms", "asked", "received", "missed")}
     return Release(content=content, **known)

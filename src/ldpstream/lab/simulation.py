@@ -142,7 +142,8 @@ def run(
         unit=query.unit,
     )
     if isinstance(mechanism, Filtered):
-        metrics = replace(metrics, **_revised(record, mechanism, query, truth, lag))
+        mse, coverage = _revised(record, mechanism, query, truth, lag)
+        metrics = replace(metrics, revised_mse=mse, revised_coverage=coverage)
     return Run(truth, released, variance, low, high, fresh, metrics)
 
 
@@ -159,16 +160,13 @@ def _overheard(answer: Callable[[Ask], Tally], heard: list[Heard]) -> Callable[[
 
 def _revised(
     record: Record, mechanism: Filtered, query: Query, truth: Floats, lag: int | None
-) -> dict[str, float]:
-    """Return the metrics of the revised history."""
+) -> tuple[float, float]:
+    """Return the error of the revised history, and the coverage of its intervals."""
     revised = revision(record, mechanism.fleet, mechanism.consistency, lag)
     shown = [query.shown(release, mechanism.noise) for release in revised.releases]
     values = np.array([release.values for release in shown])
     low, high = (np.array(ends) for ends in zip(*(one.interval for one in shown), strict=True))
-    return {
-        "revised_mse": float(np.mean((values - truth) ** 2)),
-        "revised_coverage": covered(truth, (low, high)),
-    }
+    return float(np.mean((values - truth) ** 2)), covered(truth, (low, high))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ from ldpstream.compiled import in_chunks
 from ldpstream.refine.disturbances import Gains, Means, Sparse
 from ldpstream.refine.hindsight import Member
 
-Item, Done = TypeVar("Item"), TypeVar("Done")
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+
 
 @dataclass(frozen=True)
 class Stretch:
@@ -28,7 +30,8 @@ class Stretch:
     @cached_property
     def shared(self) -> Floats:
         """The variance of a tally at each timestamp, of the mean label."""
-        return self.variance.mean(axis=1)
+        shared: Floats = self.variance.mean(axis=1)
+        return shared
 
     @cached_property
     def scale(self) -> float:
@@ -38,13 +41,12 @@ class Stretch:
     @cached_property
     def relative(self) -> Floats:
         """The variance of each label's tallies, in units of the mean label's."""
-        return self.variance[self.heard].mean(axis=0) / self.scale
+        relative: Floats = self.variance[self.heard].mean(axis=0) / self.scale
+        return relative
 
     def part(self, rows: slice, columns: slice) -> Stretch:
         """Return a part that keeps the variance that all labels share."""
-        part = Stretch(
-            self.measured[rows, columns], self.variance[rows, columns], self.heard[rows]
-        )
+        part = Stretch(self.measured[rows, columns], self.variance[rows, columns], self.heard[rows])
         part.__dict__.update(shared=self.shared[rows], scale=self.scale)
         return part
 

@@ -53,6 +53,11 @@ class ChangePoint:
     evidence: float
     """Log-odds that there is one."""
 
+    def later(self, timestamps: int) -> ChangePoint:
+        """Return the same change in a history that began so much earlier."""
+        first, last = self.first + timestamps, self.last + timestamps
+        return replace(self, place=self.place + timestamps, first=first, last=last)
+
 
 @dataclass(frozen=True)
 class Shift:
@@ -136,9 +141,7 @@ class Search:
         at = near.start + int(np.argmax(places))
         sizes = seen.score[at] / seen.shift[at]
         size = float(weights[at] @ sizes)
-        variance = float(
-            weights[at] @ (self._relative / seen.shift[at] + (sizes - size) ** 2)
-        )
+        variance = float(weights[at] @ (self._relative / seen.shift[at] + (sizes - size) ** 2))
         passed = np.cumsum(places)
         change = ChangePoint(
             self._label,
@@ -162,9 +165,7 @@ def _around(weights: Floats) -> Floats:
 
 
 def _odds(seen: Tested, weights: Floats, relative: float, scale: float) -> Floats:
-    return shift_odds(
-        weights, seen.score, seen.shift, relative, CHANGE_VARIANCE * scale * relative
-    )
+    return shift_odds(weights, seen.score, seen.shift, relative, CHANGE_VARIANCE * scale * relative)
 
 
 def candidates(stretch: Stretch, label: int) -> Iterator[int]:

@@ -20,9 +20,10 @@ STIFF = 1e-6
 STILL, LEVELS, TRENDS, CURVES = 0.12, 0.28, 0.2, 0.4
 """Prior weights: of a level that stands still, of others, of trends and of curves."""
 SMOOTH = 0.75
-"""The share of its variance that a trend or a curve has as an error. The variance of a spline counts
-a bias that the truth would have if it were as rough as the member allows; truths that trends and
-curves follow are smoother (Nychka 1988)."""
+"""The share of its variance that a trend or a curve has as an error.
+
+The variance of a spline counts a bias that the truth would have if it were as rough as the member
+allows; truths that trends and curves follow are smoother (Nychka 1988)."""
 
 
 @dataclass(frozen=True)

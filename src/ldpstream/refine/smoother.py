@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.refine.chain import central, two_sided
 from ldpstream.refine.bank import Bank, Done, Stretch, in_threads
+from ldpstream.refine.chain import central, two_sided
 from ldpstream.refine.change_points import ChangePoint, Search
 from ldpstream.refine.cohorts import Fleet
 from ldpstream.refine.filter import LEAST_NOISE, SIZE_CLASSES
@@ -26,7 +26,7 @@ MOST_CELLS = 1 << 18
 OVERLAP = 1024
 """Timestamps before and after a chunk that take part in it."""
 LAG_PARTS = 8
-"""A block of lag / LAG_PARTS timestamps is revised at once, with the tallies up to its first + lag."""
+"""With a lag, lag / LAG_PARTS timestamps are revised at once, by tallies up to the first + lag."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,6 @@ class History:
     def part(self, begin: int, end: int) -> History:
         rows = slice(max(begin, 0), end)
         return History(self.measured[rows], self.variance[rows], self.sampled[rows])
-
 
 
 @dataclass(frozen=True)
@@ -70,13 +69,17 @@ def revise(history: History, fleet: Fleet | None = None, lag: int | None = None)
     for begin, end, first, last in _blocks(timestamps, labels, lag):
         done = _smoothed(history.part(first, last), fleet or Fleet(), first)
         parts.append(_cut(done, begin - first, end - first, first))
+    return _joined(parts, axis=0)
+
+
+def _joined(parts: list[Revised], axis: int) -> Revised:
+    """Return parts one after the other, or side by side."""
     return Revised(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in FIGURES),
+        np.concatenate([part.values for part in parts], axis),
+        np.concatenate([part.low for part in parts], axis),
+        np.concatenate([part.high for part in parts], axis),
         tuple(change for part in parts for change in part.changes),
     )
-
-
-FIGURES = ("values", "low", "high")
 
 
 def _blocks(timestamps: int, labels: int, lag: int | None) -> Iterator[tuple[int, int, int, int]]:
@@ -91,15 +94,17 @@ def _blocks(timestamps: int, labels: int, lag: int | None) -> Iterator[tuple[int
         yield begin, end, max(begin - past, 0), min(end + ahead, timestamps)
 
 
-def _cut(done: Revised, begin: int, end: int, first: int) -> Revised:
-    changes = (replace(c, place=c.place + first, first=c.first + first, last=c.last + first) for c in done.changes if begin <= c.place < end)
-    return Revised(*(getattr(done, name)[begin:end] for name in FIGURES), tuple(changes))
+def _cut(done: Revised, begin: int, end: int, since: int) -> Revised:
+    """Return some rows of what was smoothed, with changes in timestamps of the whole history."""
+    rows = slice(begin, end)
+    changes = tuple(one.later(since) for one in done.changes if begin <= one.place < end)
+    return Revised(done.values[rows], done.low[rows], done.high[rows], changes)
 
 
 def _smoothed(history: History, fleet: Fleet, since: int) -> Revised:
     """Smooth a chunk of a history that begins `since` timestamps after the first."""
     heard = np.isfinite(history.measured[:, 0])
-    timestamps, labels = history.measured.shape
+    labels = history.measured.shape[1]
     if not heard.any():
         anywhere = np.ones_like(history.measured)
         return Revised(anywhere / max(labels, 2), 0 * anywhere, anywhere, ())
@@ -111,11 +116,7 @@ def _smoothed(history: History, fleet: Fleet, since: int) -> Revised:
         variance = np.maximum(stretch.variance - found.explained, LEAST_NOISE * stretch.variance)
         less = Stretch(stretch.measured - heard[:, None] * found.offsets, variance, heard)
         fits = _fits(bank, less)
-    done = [fit.revised() for fit in fits]
-    return Revised(
-        *(np.concatenate([getattr(part, name) for part in done], axis=1) for name in FIGURES),
-        tuple(change for part in done for change in part.changes),
-    )
+    return _joined([fit.revised() for fit in fits], axis=1)
 
 
 def _fits(bank: Bank, stretch: Stretch) -> list[_Fit]:
@@ -143,9 +144,7 @@ def _gain(fits: list[_Fit]) -> float:
     return float(np.mean([fit.gain for fit in fits]))
 
 
-def _periods(
-    stretch: Stretch, fleet: Fleet, sampled: Floats
-) -> tuple[float | None, float | None]:
+def _periods(stretch: Stretch, fleet: Fleet, sampled: Floats) -> tuple[float | None, float | None]:
     """Return the period of a stretch and a second one, if it has any that is not the cohorts'."""
     measured = stretch.measured[stretch.heard]
     finder = PeriodFinder.over(measured)
@@ -232,9 +231,11 @@ class _Fit:
         return white_movement(measured, means, spread, noise, classes)
 
     def revised(self) -> Revised:
-        columns = (np.stack(part, axis=1) for part in zip(*self._each(self._truth), strict=True))
-        changes = tuple(replace(c, label=c.label + self._begin) for c in self.changes)
-        return Revised(*columns, changes)
+        values, low, high = (
+            np.stack(part, axis=1) for part in zip(*self._each(self._truth), strict=True)
+        )
+        changes = tuple(replace(one, label=one.label + self._begin) for one in self.changes)
+        return Revised(values, low, high, changes)
 
     def _truth(self, label: int) -> tuple[Floats, Floats, Floats]:
         """Return the mean of the truth at each timestamp, and the ends of its interval."""

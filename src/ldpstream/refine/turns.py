@@ -79,7 +79,9 @@ class _Fold:
 
     @classmethod
     def of(cls, residuals: Residuals, window: int, begin: int, end: int) -> _Fold:
-        padded = np.full((-(-(end - begin) // window) * window, *residuals.values.shape[1:]), np.nan)
+        padded = np.full(
+            (-(-(end - begin) // window) * window, *residuals.values.shape[1:]), np.nan
+        )
         padded[: end - begin] = residuals.values[begin:end]
         by_turn = padded.reshape(-1, window, padded.shape[1])
         heard = np.isfinite(by_turn[:, :, :1])
@@ -100,9 +102,7 @@ class _Fold:
         found: Floats = (between + inside).sum(axis=(1, 2))
         return found
 
-    def explain(
-        self, posterior: Floats, gain: float, offsets: Floats, explained: Floats
-    ) -> None:
+    def explain(self, posterior: Floats, gain: float, offsets: Floats, explained: Floats) -> None:
         """Write offsets and explained variances into their rows."""
         window = len(self.means)
         speed = 2 * np.pi * np.fft.rfftfreq(window)[:, None]

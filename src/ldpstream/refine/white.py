@@ -27,7 +27,7 @@ def white_movement(
     sizes = np.concatenate([own, np.outer(KIN, _lacking(measured, expected, spread, noise))])
     known = spread + noise
     weights = Weights(np.array(WHITE_PRIOR), labels)
-    white = np.zeros(labels)
+    white: Floats = np.zeros(labels)
     for _ in range(ROUNDS):
         squares = np.minimum((measured - expected) ** 2, BOUND * (known + white))
         found = np.stack([log_density(squares, known + size).sum(axis=0) for size in sizes])
@@ -45,6 +45,8 @@ def _lacking(measured: Floats, expected: Floats, spread: Floats, noise: Floats) 
         return np.zeros_like(size)
     weights = (size / (noise.mean(axis=0) + SPREAD * size**2)) ** 2
     moved = np.mean((measured - usual) ** 2 - noise, axis=0)
-    alike = max(float(np.sum(weights * moved) / np.sum(weights * size**2)), 0.0)
+    possible = float(np.sum(weights * size**2))
+    alike = max(float(np.sum(weights * moved)) / possible, 0.0) if possible else 0.0
     followed = np.mean((expected - usual) ** 2 + spread, axis=0)
-    return np.maximum(alike * size**2 - followed, 0.0)
+    lacking: Floats = np.maximum(alike * size**2 - followed, 0.0)
+    return lacking

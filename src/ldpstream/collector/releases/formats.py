@@ -27,6 +27,8 @@ MEDIA_TYPES = {
 }
 FACTS = ("t", "at_ms", "fresh", "missed", "asked", "received")
 PARTS = ("variance", "low", "high")
+REVISED = ("revised", "revised_low", "revised_high")
+"""What stands beside a release if it was asked for."""
 
 
 def write(kind: str, stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
@@ -47,10 +49,11 @@ def _ndjson(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> byte
 def _csv(stream: str, labels: Sequence[str], rows: Sequence[Release]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*FACTS, *labels, *(f"{part}:{name}" for part in PARTS for name in labels)])
+    parts = _parts(rows)
+    writer.writerow([*FACTS, *labels, *(f"{part}:{name}" for part in parts for name in labels)])
     for row in rows:
         content = row.to_json()
-        numbers = (number for part in ("values", *PARTS) for number in content[part])
+        numbers = (number for part in ("values", *parts) for number in content[part])
         writer.writerow([*(content[fact] for fact in FACTS), *numbers])
     return text.getvalue().encode()
 
@@ -81,10 +84,15 @@ def _table(labels: Sequence[str], rows: Sequence[Release]) -> pl.DataFrame:
         for name in FACTS
     ]
     columns.append(pl.Series("label", list(labels) * len(rows), pl.String()))
-    for name, part in (("value", "values"), *((part, part) for part in PARTS)):
+    for name, part in (("value", "values"), *((part, part) for part in _parts(rows))):
         numbers = [number for one in contents for number in one[part]]
         columns.append(pl.Series(name, numbers, pl.Float64()))
     return pl.DataFrame(columns)
+
+
+def _parts(rows: Sequence[Release]) -> tuple[str, ...]:
+    revised = bool(rows) and REVISED[0] in rows[0].content
+    return (*PARTS, *REVISED) if revised else PARTS
 
 
 _WRITERS: dict[str, Callable[[str, Sequence[str], Sequence[Release]], bytes]] = {

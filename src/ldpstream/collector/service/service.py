@@ -23,6 +23,7 @@ from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
 from ldpstream.collector.rounds.notifications import NotificationHub
+from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.service.listener import StreamListener
@@ -48,6 +49,7 @@ class StreamService:
     intake: StreamIntake
     news_seconds: float
     """How long it may take until a round that another collector opened is known here."""
+    revised: RevisedHistory
     refused: Counter[Problem] = field(default_factory=Counter)
     """Requests that were turned away as a whole."""
 
@@ -143,7 +145,8 @@ class Service:
         if name not in self.streams:
             intake = StreamIntake(DeviceKeys(self.secrets.master, name), role.selection, Counter())
             delay = 3 * POLL_MS / 1000 if self.store.shared else 0.0
-            self.streams[name] = StreamService(config, role.terms, hub, intake, delay)
+            revised = RevisedHistory(config, role.terms, self.store)
+            self.streams[name] = StreamService(config, role.terms, hub, intake, delay, revised)
             recent = self.store.rounds(name, role.last_t - config.window)
             hub.remember(one.name for one in recent if one.state is not RoundState.OPEN)
             if latest:
