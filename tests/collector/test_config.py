@@ -67,6 +67,8 @@ def test_what_a_file_gives() -> None:
     assert first.epsilon.nano == 500_000_000
     assert (second.interval_ms, second.start_ms) == (60_000, 1_893_456_000_000)
     assert (second.selection, second.oracle) == (Selection.ROSTER, Oracle.OUE)
+    assert first.settings.reshuffle == 16 * first.window
+    assert second.settings.reshuffle is None
     assert second.deadlines == {Purpose.DISSIMILARITY: 0.3, Purpose.PUBLICATION: 0.5}
     assert second.thresholds == {"x": 0.25}
     assert (first.public, second.public) == (True, False)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ldpstream.arrays import Floats
 from ldpstream.errors import Mistake
-from ldpstream.refine.filter import LAYOUT, Filter
+from ldpstream.refine.filter import WITHOUT_JUMPS, Filter
 from ldpstream.refine.levels import LevelBank
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.refine.weights import Weights
@@ -136,7 +136,7 @@ def test_a_restored_filter_keeps_its_season() -> None:
 def test_a_state_of_another_layout_is_not_read() -> None:
     _, _, smooth = follow(np.full(20, 0.2))
     restored = Filter(labels=2)
-    restored.restore(smooth.save() | {"layout": LAYOUT - 1})
+    restored.restore(smooth.save() | {"layout": WITHOUT_JUMPS - 1})
     assert restored.save() == Filter(labels=2).save()
 
 

@@ -12,7 +12,7 @@ from ldpstream.arrays import Floats
 from ldpstream.domain import Domain
 from ldpstream.lab.simulation import Run, simulate
 from ldpstream.refine.cohorts import Cohorts, Fleet
-from ldpstream.refine.filter import LAYOUT, Filter
+from ldpstream.refine.filter import WITHOUT_JUMPS, Filter
 from ldpstream.refine.kin import Kin
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.streams.stream import CountsStream
@@ -166,7 +166,7 @@ def test_the_state_of_1000_labels_is_small() -> None:
     assert len(json.dumps(smooth.save())) < 5e6
 
 
-@pytest.mark.parametrize("layout", [None, LAYOUT - 1])
+@pytest.mark.parametrize("layout", [None, WITHOUT_JUMPS - 1])
 def test_an_older_state_begins_anew_but_knows_the_time(layout: int | None) -> None:
     smooth = Filter(2, Fleet(1000, WINDOW))
     smooth.update(np.array([0.3, 0.7]), np.full(2, NOISE))
@@ -174,3 +174,14 @@ def test_an_older_state_begins_anew_but_knows_the_time(layout: int | None) -> No
     restored.restore({**smooth.save(), "layout": layout})
     assert restored.tallies == 0
     assert restored.save()["clock"] == 1
+
+
+def test_a_state_of_0_2_0_goes_on_without_events() -> None:
+    smooth = Filter(2, Fleet(1000, WINDOW))
+    for share in (0.3, 0.31, 0.29):
+        smooth.update(np.array([share, 1 - share]), np.full(2, NOISE))
+    saved = {name: part for name, part in smooth.save().items() if name != "jumps"}
+    restored = Filter(2, Fleet(1000, WINDOW))
+    restored.restore(saved | {"layout": WITHOUT_JUMPS})
+    assert restored.tallies == 3
+    assert restored.estimate.tolist() == smooth.estimate.tolist()

@@ -12,6 +12,7 @@ from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.slots import EPOCH_WINDOWS
 from ldpstream.protocol.terms import Selection
 from ldpstream.refine.consistency import Consistency
 
@@ -48,7 +49,7 @@ class RunOptions:
     persistence: float = 0.0
     """The share of the simulated users who keep their values (`streams/persistent.py`)."""
     selection: Selection = Selection.ROSTER
-    """How the simulated users come to report (`lab/selection.py`)."""
+    """How users come to report; simulated ones by `lab/selection.py`."""
     lag: int | None = None
     """The timestamps after t whose tallies a revised figure may rest on; None means all."""
 
@@ -94,8 +95,6 @@ class Settings(RunOptions):
     users: int
     epsilon: Epsilon
     window: int
-    reshuffle: int | None = None
-    """The timestamps after which users are dealt into other groups, if the selection does so."""
 
     def __post_init__(self) -> None:
         check_labels(self.labels)
@@ -103,6 +102,11 @@ class Settings(RunOptions):
             raise Mistake(Problem.WINDOW_RANGE, given=self.window)
         if self.users < 1:
             raise Mistake(Problem.TOO_FEW_USERS, users=self.users, window=self.window, needed=1)
+
+    @property
+    def reshuffle(self) -> int | None:
+        """The timestamps after which users are dealt into other groups; None: they never are."""
+        return EPOCH_WINDOWS * self.window if self.selection is Selection.SLOTS else None
 
 
 def _selection(written: str) -> Selection:

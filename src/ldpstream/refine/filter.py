@@ -10,6 +10,7 @@ from ldpstream.arrays import Floats
 from ldpstream.errors import Mistake, Problem
 from ldpstream.refine.cohorts import Fleet
 from ldpstream.refine.intervals import mixture_interval, mixture_moments, normal_variance, widening
+from ldpstream.refine.jumps import BELIEVED, Jumps
 from ldpstream.refine.levels import PROCESS_NOISES, LevelBank
 from ldpstream.refine.linear import TREND_NOISES, LinearBank, trend
 from ldpstream.refine.movement import SURPRISES, Movement
@@ -27,8 +28,10 @@ SLOW = 8
 """Timestamps that the search for long periods takes together."""
 LEAST_NOISE = 0.02
 """The share of a tally's variance that is left when its cohort is known as well as can be."""
-LAYOUT = 4
+LAYOUT = 5
 """Version of a saved state: raised whenever members or what is saved of them change."""
+WITHOUT_JUMPS = 4
+"""The layout of 0.2.0, which is read, too: only events are not in it."""
 
 
 class Filter:
@@ -62,6 +65,7 @@ class Filter:
         self._periods = PeriodFinder(labels)
         self._slow_periods = PeriodFinder(labels, SLOW)
         self._movement = Movement(labels)
+        self._jumps = Jumps(labels)
         self._cohorts = self._fleet.cohorts(labels)
         self._hidden = np.zeros(labels)
         """The variance of cohorts that cannot be told from a season."""
@@ -69,7 +73,7 @@ class Filter:
         """The variances of the last tally: of who was asked, and all of it."""
         self._reading: tuple[Floats, Floats, Floats] | None = None
         """The tally of this timestamp: values, their variances, and the pull to them."""
-        self._seen: tuple[Floats, Floats, Floats] | None = None
+        self._seen: tuple[Floats, Floats, Floats, Floats] | None = None
         """What `_truths` returned at this timestamp, unless members have changed since."""
         # Of a single bin, a mean, nothing is known except that it lies in [0, 1].
         self.estimate = np.full(labels, 1 / max(labels, 2))
@@ -99,8 +103,11 @@ class Filter:
     def _predict(self, scale: float) -> None:
         self._weights.pass_time()
         self._movement.pass_time()
+        mean, variance = self._members_moments()
         for bank in self._banks():
             bank.predict(scale)
+        moved, grown = self._members_moments()
+        self._jumps.pass_time(moved - mean, np.maximum(grown - variance, 0.0))
 
     def update(self, measured: Floats, variance: Floats, sampled: float = 0.0) -> None:
         """Take in one timestamp's measurement: unbiased frequencies and their variances.
@@ -109,13 +116,18 @@ class Filter:
         """
         scale = self._scale or self._begin(float(variance.mean()))
         self._predict(scale)
-        expected, spread = mixture_moments(self._weights.posterior, *self._members())
+        members, weights = self._members(), self._weights.posterior
+        expected, spread = mixture_moments(*self._jumps.joined(weights, *members))
         measured, variance = self._without_cohort(measured, variance, expected, spread, sampled)
         classes = np.digitize(expected, SIZE_CLASSES).astype(np.int64)
+        noise = variance + self._movement.variance
+        self._jumps.learn(measured, noise, *mixture_moments(weights, *members))
+        # What is due to a jump teaches nothing about how a label moves at other times.
+        usual = 1 - self._jumps.new
         likelihoods = np.concatenate([bank.update(measured, variance) for bank in self._banks()])
-        self._weights.learn(likelihoods, np.zeros_like(classes))
+        self._weights.learn(usual * likelihoods, np.zeros_like(classes))
         innovation = measured - expected
-        self._movement.learn(innovation, spread, variance, expected, scale, classes)
+        self._movement.learn(innovation, spread, variance, expected, scale, classes, usual)
         self._reading = measured, variance, self._movement.pull(spread + variance)
         self._mix()
         self._periods.add(measured)
@@ -164,22 +176,37 @@ class Filter:
         return priors
 
     def _mix(self) -> None:
-        """Set the estimate to the mean over members, and its variance to that of the mixture."""
-        weights = self._weights.posterior
-        self._seen = means, variances, left = self._truths()
-        self.estimate, variance = mixture_moments(weights, means, variances)
-        self.variance = variance + np.sum(weights * left, axis=0) * self._moved()
+        """Set the estimate to the mean over members, and its variance to that of the mixture.
+
+        Labels that are all but sure to have jumped are estimated from the tallies since.
+        """
+        self._seen = weights, means, variances, left = self._truths()
+        count = len(self._weights.posterior)
+        usual = np.sum(self._weights.posterior * means[:count], axis=0)
+        jumped = weights[count:].sum(axis=0) > BELIEVED
+        self.estimate = np.where(jumped, np.sum(weights * means, axis=0), usual)
+        variances = variances + (means - self.estimate) ** 2 + left * self._moved()
+        self.variance = np.sum(weights * variances, axis=0)
 
     def _members(self) -> tuple[Floats, Floats]:
         means = np.concatenate([bank.means for bank in self._banks()])
         return means, np.concatenate([bank.variances for bank in self._banks()])
 
-    def _truths(self) -> tuple[Floats, Floats, Floats]:
-        """Return where each member sees the truth, if it had no white movement, and how much of
-        one is left in the error of that (docs/lpf.md).
+    def _members_moments(self) -> tuple[Floats, Floats]:
+        return mixture_moments(self._weights.posterior, *self._members())
+
+    def _truths(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return weights, means and variances of the truth, if it had no white movement, as members
+        see it and after jumps, and how much of a white movement is left in each (docs/lpf.md).
 
         A share `pull` of what the update has left of a deviation is taken for movement.
         """
+        means, variances, left = self._members_truths()
+        weights, means, variances = self._jumps.joined(self._weights.posterior, means, variances)
+        after_jumps = np.ones((len(weights) - len(left), self.labels))
+        return weights, means, variances, np.concatenate([left, after_jumps])
+
+    def _members_truths(self) -> tuple[Floats, Floats, Floats]:
         means, variances = self._members()
         if self._reading is None:
             return means, variances, np.ones_like(means)
@@ -201,8 +228,7 @@ class Filter:
         """Return the interval that contains each frequency with probability `intervals.LEVEL`."""
         if self._scale is None:
             return np.zeros(self.labels), np.ones(self.labels)
-        weights = self._weights.posterior
-        means, variances, left = self._seen or self._truths()
+        weights, means, variances, left = self._seen or self._truths()
         low, high = mixture_interval(weights, means, variances)
         share = np.sum(weights * left, axis=0)
         surprises = np.array(SURPRISES)[:, None] * self._scale
@@ -269,6 +295,7 @@ class Filter:
             "weights": pack(self._weights.posterior),
             "evidence": pack(self._weights.evidence),
             "movement": _packed(self._movement.state()),
+            "jumps": _packed(self._jumps.state()),
             "cohorts": self._cohorts and _packed(self._cohorts.state()),
             "hidden": pack(self._hidden),
             "reading": self._reading and [pack(part) for part in self._reading],
@@ -278,8 +305,8 @@ class Filter:
     def restore(self, saved: dict[str, Any]) -> None:
         """Restore a state that `save` returned.
 
-        A state with another number of labels is refused. A state of an older version is not read:
-        the filter begins anew, which costs accuracy for a while and no privacy.
+        A state with another number of labels is refused. A state that is older than version 0.2.0
+        is not read: the filter begins anew, which costs accuracy for a while and no privacy.
         """
         if saved["labels"] != self.labels:
             raise Mistake(
@@ -290,7 +317,7 @@ class Filter:
         self._begin_anew()
         if self._cohorts:
             self._cohorts.clock = saved.get("clock", 0)
-        if saved.get("layout") != LAYOUT:
+        if saved.get("layout") not in (WITHOUT_JUMPS, LAYOUT):
             return
         self._begin(saved["scale"])
         first, second = saved["cycles"]
@@ -310,6 +337,8 @@ class Filter:
         self._weights.posterior = unpack(saved["weights"])
         self._weights.evidence = unpack(saved["evidence"])
         self._movement.restore(_unpacked(saved["movement"]))
+        if "jumps" in saved:
+            self._jumps.restore(_unpacked(saved["jumps"]))
         if self._cohorts and saved["cohorts"]:
             self._cohorts.restore(_unpacked(saved["cohorts"]))
         self._hidden = unpack(saved["hidden"])

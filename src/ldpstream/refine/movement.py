@@ -62,16 +62,20 @@ class Movement:
         shares: Floats,
         scale: float,
         classes: Classes,
+        usual: Floats | float = 1.0,
     ) -> None:
-        """Take in innovations from `shares`, of variance `spread` + `noise` if nothing lacks."""
+        """Take in innovations from `shares`, of variance `spread` + `noise` if nothing lacks.
+
+        Each counts by `usual`, the probability that it is not due to a jump.
+        """
         known = spread + noise
         own = np.repeat(np.array(WHITE)[:, None] * scale, len(error), axis=1)
         kin = np.outer(KIN, self._kin.missing(spread, shares))
         self._sizes = rounded(np.concatenate([own, kin]))
         squares = np.minimum(error**2, BOUND * (known + self.variance))
-        self._white.learn(log_density(squares, known + self._sizes), classes)
+        self._white.learn(usual * log_density(squares, known + self._sizes), classes)
         sizes = self.variance + np.array(SURPRISES)[:, None] * scale
-        self._surprise.learn(log_density(error**2, known + sizes), classes)
+        self._surprise.learn(usual * log_density(error**2, known + sizes), classes)
         self._kin.learn(shares + error, noise, shares)
 
     @property

@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from ldpstream.arrays import Counts, UserIndexes
 from ldpstream.compiled import compiled
-from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.streams.stream import (
     CountsSnapshot,
     CountsStream,
     Snapshot,
     Stream,
+    UsersOf,
     fingerprint_of,
 )
 
 
 @dataclass(frozen=True)
-class PersistentUsers:
+class PersistentUsers(UsersOf):
     """A stream of histograms, a share `persistence` of whose users keep their values.
 
     These are settled: from one timestamp to the next, as few of them move as the counts allow, and
@@ -35,6 +35,7 @@ class PersistentUsers:
     While the counts stand still, the sampling errors of one group of users at two timestamps are
     correlated by `persistence`.
 
+    >>> from ldpstream.domain import Domain
     >>> source = CountsStream("tiny", Domain.of(["a", "b"]), np.array([[6, 4], [5, 5], [6, 4]]))
     >>> everyone = np.arange(10, dtype=np.uint32)
     >>> rng = np.random.default_rng(1)
@@ -45,24 +46,7 @@ class PersistentUsers:
     [0, 0, 0, 1, 0, 1, 1, 0, 0, 1]
     """
 
-    source: CountsStream
     persistence: float
-
-    @property
-    def name(self) -> str:
-        return self.source.name
-
-    @property
-    def domain(self) -> Domain:
-        return self.source.domain
-
-    @property
-    def users(self) -> int:
-        return self.source.users
-
-    @property
-    def timestamps(self) -> int:
-        return self.source.timestamps
 
     @property
     def fingerprint(self) -> str:

@@ -190,8 +190,8 @@ class CountsStream:
 
 
 @dataclass(frozen=True)
-class ShuffledUsers:
-    """A stream of histograms with a value for each user, dealt anew at each timestamp."""
+class UsersOf:
+    """A stream whose users hold the values of a stream of histograms."""
 
     source: CountsStream
 
@@ -210,6 +210,11 @@ class ShuffledUsers:
     @property
     def timestamps(self) -> int:
         return self.source.timestamps
+
+
+@dataclass(frozen=True)
+class ShuffledUsers(UsersOf):
+    """A stream of histograms with a value for each user, dealt anew at each timestamp."""
 
     @property
     def fingerprint(self) -> str:

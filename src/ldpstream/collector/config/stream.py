@@ -108,6 +108,7 @@ class StreamConfig:
             oracle=self.oracle,
             intervals=True,
             query=self.query,
+            selection=self.selection,
         )
 
 
