@@ -53,32 +53,6 @@ def two_sided(evidence: Floats, prior: Floats, share: float) -> tuple[Floats, fl
 
 
 @compiled()
-def shift_odds(
-    weights: Floats, score: Floats, shift: Floats, relative: float, variance: float
-) -> Floats:
-    """Return the log-odds, but for a prior, of a shift of the level before each timestamp.
-
-    A shift of N(0, `variance`) is weighed by the derivative of the log-likelihood by it, `score`,
-    and its variance, `shift` (the auxiliary residuals of Harvey and Koopman 1992).
-    """
-    timestamps, members = weights.shape
-    odds, terms = np.full(timestamps, -1e300), np.empty(members)
-    for t in range(1, timestamps):
-        best = -1e300
-        for i in range(members):
-            known = shift[t, i] / relative
-            larger = 1 + variance * known
-            push = score[t, i] ** 2 / relative**2 * variance / larger
-            terms[i] = math.log(weights[t, i] + 1e-300) + 0.5 * (push - math.log(larger))
-            best = max(best, terms[i])
-        total = 0.0
-        for i in range(members):
-            total += math.exp(terms[i] - best)
-        odds[t] = best + math.log(total)
-    return odds
-
-
-@compiled()
 def central(
     weights: Floats, means: Floats, variances: Floats, tails: Floats, sizes: Floats
 ) -> tuple[Floats, Floats, Floats]:

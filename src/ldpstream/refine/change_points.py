@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ldpstream.arrays import Floats
+from ldpstream.arrays import Floats, Indexes
 from ldpstream.refine.bank import Bank, Stretch, Tested
-from ldpstream.refine.chain import shift_odds, two_sided
+from ldpstream.refine.chain import two_sided
 from ldpstream.refine.intervals import LEVEL, QUANTILE
 from ldpstream.refine.weights import SHARE
 
@@ -26,8 +26,6 @@ REACH = 150
 """Timestamps before and after a candidate that are evidence for or against it."""
 NEAR = 12
 """Timestamps by which a candidate may be off."""
-AROUND = 4
-"""Timestamps from a candidate at which members are weighed: at it, only fast ones fit."""
 SEASONAL = 0.05
 """The weight that a season must have somewhere within reach to take part."""
 LEAST = 0.01
@@ -97,75 +95,70 @@ class Search:
     def _near_known(self, place: int) -> bool:
         return any(abs(place - change.place) < LEAST_APART for change in self.changes)
 
-    def _tested(self, place: int, weights: Floats) -> Shift | None:
-        """Return the change near a place, if the tallies around it speak for one."""
+    def _tested(self, candidate: int, weights: Floats) -> Shift | None:
+        """Return the change near a candidate, if the tallies around it speak for one."""
+        places, likely = self._places(candidate)
+        place = int(places[np.argmax(likely)])
         begin, end = max(place - REACH, 0), min(place + REACH, len(self.shifts))
         rows = slice(begin, end)
         part = self._stretch.part(rows, slice(self._label, self._label + 1))
         bank = self._bank.only(~self._bank.seasonal | (weights[rows].max(axis=0) > SEASONAL))
-        known = self.shifts[rows]
-        without, before = self._weighed(bank, part, known)
-        nearby = _odds(without, _around(before[0]), self._relative, part.scale)
-        near = slice(max(place - begin - NEAR, 1), place - begin + NEAR + 1)
-        at = near.start + int(np.argmax(nearby[near]))
-        if self._near_known(begin + at):
+        variance = CHANGE_VARIANCE * part.scale
+        added = self.shifts[rows].copy()
+        _, _, before = self._weighed(bank, part, added)
+        added[place - begin] += variance
+        seen, believed, after = self._weighed(bank, part, added)
+        evidence = after - before + math.log(HAZARD)
+        if evidence <= 0 or self._near_known(place):
             return None
-        added = known.copy()
-        added[at] += CHANGE_VARIANCE * part.scale
-        _, after = self._weighed(bank, part, added)
-        evidence = after[1] - before[1] + math.log(HAZARD)
-        if evidence <= 0:
-            return None
-        odds = _odds(without, after[0], self._relative, part.scale)[near]
-        return self._shift(without, after[0], near, odds, begin, evidence, part.scale)
-
-    def _weighed(
-        self, bank: Bank, part: Stretch, shifts: Floats
-    ) -> tuple[Tested, tuple[Floats, float]]:
-        seen = bank.tested(part, shifts)
-        return seen, two_sided(seen.said(self._relative), bank.prior, SHARE)
-
-    def _shift(
-        self,
-        seen: Tested,
-        weights: Floats,
-        near: slice,
-        odds: Floats,
-        begin: int,
-        evidence: float,
-        scale: float,
-    ) -> Shift:
-        places = np.exp(odds - odds.max())
-        places[places < LEAST * places.sum()] = 0.0
-        places /= places.sum()
-        at = near.start + int(np.argmax(places))
-        sizes = seen.score[at] / seen.shift[at]
-        size = float(weights[at] @ sizes)
-        variance = float(weights[at] @ (self._relative / seen.shift[at] + (sizes - size) ** 2))
-        passed = np.cumsum(places)
-        change = ChangePoint(
-            self._label,
-            begin + at,
-            begin + near.start + int(np.searchsorted(passed, (1 - LEVEL) / 2)),
-            begin + near.start + int(np.searchsorted(passed, (1 + LEVEL) / 2)),
-            size,
-            size - QUANTILE * math.sqrt(variance),
-            size + QUANTILE * math.sqrt(variance),
-            evidence,
+        at = place - begin
+        sizes = variance * seen.score[at]
+        errors = self._relative * variance * (1 - variance * seen.shift[at])
+        size = float(believed[at] @ sizes)
+        reach = QUANTILE * math.sqrt(float(believed[at] @ (errors + (sizes - size) ** 2)))
+        first, last = places[np.searchsorted(np.cumsum(likely), ((1 - LEVEL) / 2, (1 + LEVEL) / 2))]
+        return Shift(
+            ChangePoint(
+                self._label,
+                place,
+                int(first),
+                int(last),
+                size,
+                size - reach,
+                size + reach,
+                evidence,
+            ),
+            int(places[0]),
+            likely * (variance + 2 * size**2),
         )
-        return Shift(change, begin + near.start, places * (CHANGE_VARIANCE * scale + 2 * size**2))
 
+    def _weighed(self, bank: Bank, part: Stretch, shifts: Floats) -> tuple[Tested, Floats, float]:
+        """Return what members say, their weights, and the evidence for all of them."""
+        seen = bank.tested(part, shifts)
+        return seen, *two_sided(seen.said(self._relative), bank.prior, SHARE)
 
-def _around(weights: Floats) -> Floats:
-    """Return the mean weights a little before and a little after each timestamp."""
-    rows = np.arange(len(weights))
-    before, after = np.maximum(rows - AROUND, 0), np.minimum(rows + AROUND, len(rows) - 1)
-    around: Floats = (weights[before] + weights[after]) / 2
-    return around
+    def _places(self, candidate: int) -> tuple[Indexes, Floats]:
+        """Return the places of a step near a candidate, and how likely each one is.
 
-
-def _odds(seen: Tested, weights: Floats, relative: float, scale: float) -> Floats:
-    return shift_odds(weights, seen.score, seen.shift, relative, CHANGE_VARIANCE * scale * relative)
+        Around it, all but the step is taken for level: it is for a few timestamps only.
+        """
+        last = len(self.shifts) - 1
+        rows = np.arange(max(candidate - 2 * NEAR, 0), min(candidate + 2 * NEAR, last) + 1)
+        rows = rows[self._stretch.heard[rows]]
+        measured = self._stretch.measured[rows, self._label]
+        measured = measured - measured.mean()
+        count = np.arange(1, len(rows))
+        sums = np.cumsum(measured)[:-1]
+        between = sums**2 * (1 / count + 1 / (len(rows) - count))
+        noise = self._stretch.variance[rows, self._label].mean()
+        places = rows[1:]
+        near = np.abs(places - candidate) <= NEAR
+        places, fits = places[near], between[near] / (2 * noise)
+        likely = np.exp(fits - fits.max())
+        likely[likely < LEAST * likely.sum()] = 0.0
+        whole = np.zeros(places[-1] - places[0] + 1)
+        whole[places - places[0]] = likely / likely.sum()
+        return np.arange(places[0], places[-1] + 1), whole
 
 
 def candidates(stretch: Stretch, label: int) -> Iterator[int]:
@@ -174,7 +167,6 @@ def candidates(stretch: Stretch, label: int) -> Iterator[int]:
     errors = stretch.measured[heard, label] / np.sqrt(stretch.variance[heard, label])
     sums = np.concatenate([[0.0], np.cumsum(errors)])
     strongest = np.zeros(len(heard))
-    width_of = np.zeros(len(heard), np.int64)
     for width in WIDTHS:
         if len(heard) < 4 * width:
             break
@@ -184,10 +176,8 @@ def candidates(stretch: Stretch, label: int) -> Iterator[int]:
         usual = max(float(np.median(apart)) / 0.6745, 1.0)
         inside = middle < len(heard)
         places, strength = middle[inside], apart[inside] / usual
-        larger = strength > strongest[places]
-        strongest[places[larger]], width_of[places[larger]] = strength[larger], width
+        strongest[places] = np.maximum(strongest[places], strength)
     for place in np.argsort(-strongest)[: np.count_nonzero(strongest >= CANDIDATE)]:
         if strongest[place]:
             yield int(heard[place])
-            reach = max(int(width_of[place]), LEAST_APART)
-            strongest[max(place - reach, 0) : place + reach + 1] = 0.0
+            strongest[max(place - NEAR, 0) : place + NEAR + 1] = 0.0

@@ -43,6 +43,19 @@ import { withUnit } from "./unit.js";
  * @property {Devices} [devices]
  */
 
+/** @typedef {{values: number[], low: number[], high: number[]}} Revised */
+/**
+ * A label went from one level to another at once.
+ * @typedef {object} Change
+ * @property {number} t the first timestamp after it; it may be any from `first_t` to `last_t`
+ * @property {number} first_t
+ * @property {number} last_t
+ * @property {string} label
+ * @property {number} size
+ * @property {number} low
+ * @property {number} high
+ */
+
 /** The collector said no, or nothing (status 0). */
 export class Unavailable extends Error {
   /** @param {number} status @param {string} message */
@@ -130,6 +143,37 @@ export async function releasesBetween(name, from, to, signal) {
     since = more[more.length - 1].t + 1;
   }
   return found;
+}
+
+/**
+ * Revised figures, by timestamp, and the changes among them.
+ * @param {string} name @param {number} from @param {number} to both included
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<{figures: Map<number, Revised>, changes: Change[]}>}
+ */
+export async function revisedBetween(name, from, to, signal) {
+  /** @type {Map<number, Revised>} */ const figures = new Map();
+  /** @type {Change[]} */ const changes = [];
+  for (let since = Math.max(from, 1); since <= to; ) {
+    const asked = `since=${since}&limit=${to - since + 1}`;
+    const { releases: more } = await get(
+      `${at(name)}/releases?${asked}&revised=true`,
+      tokenFor(name),
+      signal,
+    );
+    if (!more.length) break;
+    for (const { t, revised, revised_low: low, revised_high: high } of more)
+      if (t <= to) figures.set(t, { values: revised, low, high });
+    const last = more[more.length - 1].t;
+    const told = await get(
+      `${at(name)}/changes?since=${since}&limit=${more.length}`,
+      tokenFor(name),
+      signal,
+    );
+    changes.push(...told.changes);
+    since = last + 1;
+  }
+  return { figures, changes };
 }
 
 /** @param {string} name @returns {Promise<string>} a token that can be given away */

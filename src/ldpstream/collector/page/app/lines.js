@@ -13,6 +13,7 @@ import { onTouch } from "./touch.js";
 /** @type {any} */
 const uPlot = /** @type {any} */ (globalThis).uPlot;
 const DENSE = 2000; // from so many timestamps on, lines are thin
+const DOTS = 400; // up to so many timestamps, releases are dots beside the revised line
 const STRIP = 7; // of the marks below the lines, in CSS pixels
 
 export class Lines {
@@ -29,6 +30,8 @@ export class Lines {
     this.view = view;
     this.alarms = alarms;
     /** @type {Curve[]} */ this.curves = [];
+    /** @type {import("./revised.js").Revised | null} */
+    this.revised = null;
     /** Known to a demonstration only. @type {import("./truth.js").Truth | null} */
     this.truth = null;
     this.tip = h("div", { class: "tip", "aria-hidden": "true", hidden: true });
@@ -85,10 +88,14 @@ export class Lines {
     const { x, curves } = thinned(this.#rows, columns, this.box.clientWidth, ends);
     const data = [x.map((t) => this.#seconds(t)), ...curves];
     const dense = this.#rows.length > DENSE;
-    const wanted = `${dense} ${this.curves.map(({ label, slot }) => `${label}:${slot}`).join()}`;
+    const wanted = `${dense} ${this.#isRevised} ${this.curves.map(({ label, slot }) => `${label}:${slot}`).join()}`;
     if (this.#plot && wanted === this.#built) this.#plot.setData(data);
     else this.#build(data, wanted);
     this.box.setAttribute("aria-label", this.#inWords());
+  }
+
+  get #isRevised() {
+    return Boolean(this.revised?.figures.size);
   }
 
   #inWords() {
@@ -140,11 +147,13 @@ export class Lines {
         series: [{}, ...this.curves.flatMap(({ slot }) => this.#series(slot))],
         bands: this.curves.map(({ slot }, at) => ({
           series: [3 * at + 3, 3 * at + 2],
-          fill: curveColour(slot, 0.14),
+          fill: this.#isRevised ? "transparent" : curveColour(slot, 0.14),
         })),
         hooks: {
           drawClear: [() => this.#drawSpans()],
           draw: [
+            () => this.#drawRevised(),
+            () => this.#drawChanges(),
             () => this.#drawTruth(),
             () => this.#drawThresholds(),
             () => this.#drawMarks(),
@@ -173,11 +182,11 @@ export class Lines {
     const end = { stroke: "transparent", width: 0, points: { show: false } };
     return [
       {
-        stroke: curveColour(slot),
+        stroke: this.#isRevised ? "transparent" : curveColour(slot),
         width: this.#rows.length > DENSE ? 1 : 2,
         points: {
-          show: () => this.#rows.length <= 160,
-          size: 6,
+          show: () => this.#rows.length <= (this.#isRevised ? this.#dots : 160),
+          size: this.#isRevised ? 4 : 6,
           stroke: curveColour(slot),
           fill: curveColour(slot),
           // Only what was measured anew gets a point; what is carried over is line alone.
@@ -188,6 +197,11 @@ export class Lines {
       end,
       end,
     ];
+  }
+
+  /** How many releases can be dots: more are thinned out before they are drawn. */
+  get #dots() {
+    return Math.min(DOTS, this.box.clientWidth);
   }
 
   /** @param {any} plot */
@@ -222,10 +236,20 @@ export class Lines {
     return [
       h("strong", {}, `t ${row.t} · ${clock(this.#seconds(row.t) * 1000)} · ${kind}`),
       ...this.curves.map(({ label, slot }) => {
-        const line = h("span", {}, `${labels[label]} ${this.stream.unit.show(row.data[label])}`);
+        const revised = this.revised?.figures.get(row.t);
+        const now = revised ? `, now ${this.stream.unit.show(revised.values[label])}` : "";
+        const text = `${labels[label]} ${this.stream.unit.show(row.data[label])}${now}`;
+        const line = h("span", {}, text);
         line.style.borderColor = curveColour(slot);
         return line;
       }),
+      ...this.#changes
+        .filter(({ first_t: first, last_t: last }) => first <= row.t && row.t <= last)
+        .map(({ label, size, low, high }) => {
+          const { unit } = this.stream;
+          const by = `${size > 0 ? "+" : "−"}${unit.show(Math.abs(size))}`;
+          return h("em", { class: "change" }, `${label} changed by ${by} (${unit.range(low, high)})`);
+        }),
       ...this.alarms.changes
         .filter(({ t }) => t === row.t)
         .map(({ name, state }) =>
@@ -263,6 +287,73 @@ export class Lines {
       ctx.lineTo(right, y);
       ctx.stroke();
       this.#write(this.stream.unit.show(at), right - 4 * devicePixelRatio, y - 5 * devicePixelRatio, ink);
+    }
+    ctx.restore();
+  }
+
+  /** The revised lines, each with the band of its intervals. */
+  #drawRevised() {
+    const figures = this.revised?.figures;
+    if (!figures?.size) return;
+    const { ctx, bbox } = this.#plot;
+    const place = this.#place;
+    const high = (/** @type {number} */ value) => this.#plot.valToPos(value, "y", true);
+    const times = this.#rows.map(({ t }) => t).filter((t) => figures.has(t));
+    const step = Math.max(1, Math.floor(times.length / (2 * this.box.clientWidth)));
+    const drawn = times.filter((_, index) => index % step === 0 || index === times.length - 1);
+    const told = drawn.map((t) => /** @type {import("./api.js").Revised} */ (figures.get(t)));
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.lineJoin = "round";
+    ctx.lineWidth = (this.#rows.length > DENSE ? 1 : 2) * devicePixelRatio;
+    for (const { label, slot } of this.curves) {
+      ctx.fillStyle = curveColour(slot, 0.14);
+      ctx.beginPath();
+      drawn.forEach((t, index) => ctx.lineTo(place(t), high(told[index].high[label])));
+      for (let index = drawn.length - 1; index >= 0; index -= 1)
+        ctx.lineTo(place(drawn[index]), high(told[index].low[label]));
+      ctx.fill();
+      ctx.strokeStyle = curveColour(slot);
+      ctx.beginPath();
+      drawn.forEach((t, index) => ctx.lineTo(place(t), high(told[index].values[label])));
+      ctx.stroke();
+    }
+    ctx.restore();
+  }
+
+  /** The changes of the labels that have a line. */
+  get #changes() {
+    const { labels } = this.stream.terms;
+    const slots = new Map(this.curves.map(({ label, slot }) => [labels[label], slot]));
+    return (this.revised?.changes ?? []).flatMap((change) => {
+      const slot = slots.get(change.label);
+      return slot === undefined ? [] : [{ ...change, slot }];
+    });
+  }
+
+  /** At the top, a triangle up or down, over a bar as wide as it is uncertain when it was. */
+  #drawChanges() {
+    const { ctx, bbox } = this.#plot;
+    const place = this.#place;
+    const size = 9 * devicePixelRatio;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    for (const change of this.#changes) {
+      const [x, top] = [place(change.t), bbox.top + 2 * devicePixelRatio];
+      const [from, to] = [place(change.first_t - 0.5), place(change.last_t + 0.5)];
+      ctx.fillStyle = curveColour(change.slot, 0.14);
+      ctx.fillRect(from, bbox.top, Math.max(to - from, devicePixelRatio), bbox.height);
+      ctx.fillStyle = curveColour(change.slot);
+      const [tip, base] = change.size > 0 ? [top, top + size] : [top + size, top];
+      ctx.beginPath();
+      ctx.moveTo(x, tip);
+      ctx.lineTo(x + size / 2, base);
+      ctx.lineTo(x - size / 2, base);
+      ctx.fill();
     }
     ctx.restore();
   }
