@@ -50,6 +50,7 @@ from ldpstream.refine.filter import Filter
 from ldpstream.refine.levels import LevelBank
 from ldpstream.streams.stream import Stream
 from ldpstream.streams.synthetic import sin
+from sections import sections_of
 
 WATCHED = ("lpu", "lsp", "lpa")
 """Of the seven, one that always publishes, one that samples, and one that adapts."""
@@ -282,7 +283,8 @@ def main() -> None:
     else:
         print(page(found))
     if options.write:
-        PAGE.write_text(page(found))
+        kept = sections_of(PAGE, "revised")
+        PAGE.write_text(f"{page(found)}\n{kept}\n")
 
 
 if __name__ == "__main__":

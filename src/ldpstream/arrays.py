@@ -17,3 +17,5 @@ UserIndexes = NDArray[np.uint32]
 """Indexes of users, 0 .. N-1."""
 Words = NDArray[np.uint64]
 """Bitmaps and random draws, 64 bits at a time."""
+Indexes = NDArray[np.int64]
+"""Places in another array."""

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from ldpstream.cli import run
@@ -72,6 +73,24 @@ def test_releases_of_all_versions_are_given_by_label(api: Api, tmp_path: Path) -
     store = str(tmp_path / "c.sqlite")
     assert run(["export", "--store", store, "--stream", "a", "--out", str(out)]) == 0
     assert out.read_text() == table
+
+
+def test_revised_figures_are_given_by_label(api: Api, tmp_path: Path) -> None:
+    """Of a new label there are none while devices are counted that do not know it."""
+    told = api.client.get(f"{STREAM}/releases?revised=true").json()["releases"]
+    known = {one.get("terms_version", 1): one["revised"] for one in told}
+    assert len(known[1]) == 3
+    assert known[2] is None
+    table = api.client.get(f"{STREAM}/releases?format=csv&revised=true").text
+    for row in csv.DictReader(io.StringIO(table)):
+        is_first = row["terms_version"] == "1"
+        assert bool(row["revised:y"]) is bool(row["revised_high:x"]) is is_first
+        assert row["revised:new"] == ""
+    answer = api.client.get(f"{STREAM}/releases?format=parquet&revised=true")
+    revised = pl.read_parquet(io.BytesIO(answer.content))
+    missing = revised.filter(pl.col("revised_low").is_null())
+    assert missing["terms_version"].unique().to_list() == [2]
+    assert missing.height == 3 * sum(one.get("terms_version", 1) == 2 for one in told)
 
 
 def test_a_description_has_the_labels_of_each_version(api: Api) -> None:

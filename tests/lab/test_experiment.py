@@ -107,6 +107,7 @@ OTHER_OPTIONS: dict[str, Any] = {
     "persistence": 0.5,
     "selection": "open",
     "levels": "1:5:0.5,2:5:0.5",
+    "lag": 5,
 }
 ITS_MECHANISM = {"levels": "lpu"}
 """An option that is for some mechanisms only."""

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import math
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -96,16 +97,19 @@ class Scene:
         terms = Terms(
             name, config.values, config.epsilon, config.window, config.interval_ms, start, oracle
         )
-        releases = []
+        releases, rounds = [], []
         for t in range(1, timestamps + 1):
             asked: list[int] = []
             shares = truth(t, len(config.labels))
 
-            def answer(ask: Ask, shares: list[float] = shares, asked: list[int] = asked) -> Tally:
+            def answer(
+                ask: Ask, t: int = t, shares: list[float] = shares, asked: list[int] = asked
+            ) -> Tally:
                 asked.append(ask.users)
                 held = rng.multinomial(ask.users, shares).astype(np.int64)
                 lab = oracle.lab(len(config.labels), ask.epsilon)
                 support = lab.sample_support(held, rng)
+                rounds.append((t, ask, support))
                 collector = oracle.collector(len(config.labels), ask.epsilon)
                 return Tally.of(collector, support, config.population)
 
@@ -118,6 +122,20 @@ class Scene:
             evaluator = AlertEvaluator(name, config.alerts, store, sends=False)
             store.release(name, releases, mechanism.save(), timestamps - config.window)
             evaluator.catch_up()  # what fired then is on the timeline
+        with closing(sqlite3.connect(self.store)) as file, file:  # all at once: it has no readers
+            file.executemany(
+                "INSERT INTO round (stream, t, name, purpose, state, epsilon_nano, users,"
+                " rate_share, rate_whole, report_bytes, opened_ms, deadline_ms, closed_ms,"
+                " roster_size, counts, reports) SELECT id, ?, ? || '-' || ?, ?, 'tallied', ?, ?,"
+                " 1, 1, 1, 0, 0, 0, 0, ?, ? FROM stream WHERE name = ?",
+                [
+                    (
+                        *(t, t, ask.purpose, ask.purpose, ask.epsilon.nano, ask.users),
+                        *(support.counts.astype("<i8").tobytes(), support.reports, name),
+                    )
+                    for t, ask, support in rounds
+                ],
+            )
 
 
 @dataclass

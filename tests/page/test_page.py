@@ -56,6 +56,19 @@ def test_it_goes_on_by_itself(page: Page, watched: Watched, scene: Scene) -> Non
     expect(page.locator(".facts").last).to_contain_text(heard)
 
 
+def test_the_past_is_revised_while_one_looks(page: Page, watched: Watched, scene: Scene) -> None:
+    open_stream(page, scene)
+    revised = "Number(document.querySelector('main').dataset.revised)"
+    wait_until(page, f"{revised} >= 2")
+    before = page.evaluate(revised)
+    wait_until(page, f"{revised} > {before}")
+    expect(page.locator(".legend")).to_contain_text("revised by what came later")
+    box = page.locator(".u-over").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 80)
+    expect(page.locator(".tip:visible")).to_contain_text(re.compile(r"%, now \d"))
+
+
 def test_a_restart_leaves_no_gap(page: Page, watched: Watched, tmp_path: Path) -> None:
     own = Scene(tmp_path, stream_table("regions", ["x", "y"], interval="300ms"))
     with own.collector, Crowd(own, "regions").reporting():

@@ -32,6 +32,9 @@ def command(
     collector: Annotated[str | None, typer.Option(help="or a collector's URL")] = None,
     since: Annotated[int, typer.Option(min=0, help="the first timestamp to export")] = 0,
     kind: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "csv",
+    revised: Annotated[
+        bool, typer.Option("--revised", help="with revised figures; needs --collector")
+    ] = False,
     token: options.ReadToken = "",
     as_json: options.Json = False,
 ) -> None:
@@ -44,10 +47,14 @@ def command(
         raise Mistake(Problem.OPTION, option="--format", given=kind, expected=", ".join(FORMATS))
     if kind in ("arrow", "parquet"):
         need(f"--format {kind}", "data")
+    if revised and collector is None:
+        raise Mistake(
+            Problem.OPTION, option="--revised", given="given", expected="together with --collector"
+        )
     if store is not None and collector is None:
         names, rows = _from_store(store, stream, since)
     elif collector is not None and store is None:
-        names, rows = _from_collector(collector, stream, since, token)
+        names, rows = _from_collector(collector, stream, since, token, revised=revised)
     else:
         given = "not given" if store is None else "given together with --collector"
         raise Mistake(
@@ -82,7 +89,7 @@ def _from_store(store: str, stream: str, since: int) -> tuple[ReleasedNames, lis
 
 
 def _from_collector(
-    url: str, stream: str, since: int, token: str
+    url: str, stream: str, since: int, token: str, *, revised: bool
 ) -> tuple[ReleasedNames, list[Release]]:
     """Read all releases, page by page: a collector limits how many it returns at once."""
     from ldpstream.device.transport import HttpTransport
@@ -94,7 +101,7 @@ def _from_collector(
         most = max(PAGE_NUMBERS // _names(_ask(transport, url, first, token)).most, 1)
         rows: list[Release] = []
         while True:
-            page = f"{path}?since={since}&limit={most}&format=json"
+            page = f"{path}?since={since}&limit={most}&format=json&revised={str(revised).lower()}"
             told = _ask(transport, url, page, token)
             if not told["releases"]:
                 return _names(told), rows
@@ -126,8 +133,9 @@ def _ask(transport: Any, url: str, path: str, token: str) -> Any:
 
 
 def _release(answer: dict[str, Any]) -> Release:
+    from ldpstream.collector.releases.formats import REVISED
     from ldpstream.collector.store.contract import Release
 
     known = {name: answer[name] for name in ("t", "at_ms", "asked", "received", "missed")}
-    parts = ("t", "values", "variance", "low", "high", "fresh", "terms_version")
+    parts = ("t", "values", "variance", "low", "high", "fresh", "terms_version", *REVISED)
     return Release(content={name: answer[name] for name in parts if name in answer}, **known)

@@ -7,6 +7,12 @@ from typing import Annotated
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+Lag = Annotated[
+    int | None,
+    typer.Option(
+        help="timestamps after t whose tallies a revised figure may rest on; default: all"
+    ),
+]
 Oracle = Annotated[str, typer.Option(help="oracle: auto, grr, sue, oue, blh, olh, ...")]
 Persistence = Annotated[
     float,

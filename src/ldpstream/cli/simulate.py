@@ -62,6 +62,7 @@ def command(
             "always with levels)"
         ),
     ] = None,
+    lag: options.Lag = None,
     repeats: options.Repeats = 1,
     seed: options.Seed = 0,
     plot: Annotated[
@@ -100,6 +101,7 @@ def command(
                 persistence=persistence,
                 selection=selection,
                 levels=levels,
+                lag=lag,
                 repeats=repeats,
                 seed=seed,
                 progress=advance,

@@ -50,6 +50,9 @@ class Metrics:
     """Coverage of labels with a mean true share above BIG."""
     coverage_after_jump: float
     """Coverage of a label 1 and 2 timestamps after its last jump."""
+    revised_mse: float = math.nan
+    """Of the revised history (`mechanisms/revision.py`), of mechanisms with a filter."""
+    revised_coverage: float = math.nan
 
     def plain(self) -> dict[str, float | None]:
         """Return the figures as plain JSON, which has no NaN."""
@@ -102,6 +105,11 @@ def _inside(truth: Floats, intervals: tuple[Floats, Floats]) -> Floats:
     if not np.isfinite(low).all():
         return np.full_like(truth, math.nan)
     return ((low <= truth) & (truth <= high)).astype(np.float64)
+
+
+def covered(truth: Floats, intervals: tuple[Floats, Floats]) -> float:
+    """Return the share of true values inside their intervals."""
+    return _share(_inside(truth, intervals))
 
 
 def _share(inside: Floats) -> float:

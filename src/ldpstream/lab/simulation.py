@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Unpack
 
 import numpy as np
@@ -12,14 +12,16 @@ import numpy as np
 from ldpstream.arrays import Flags, Floats
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.levelled import LevelledFleet, strata_of
-from ldpstream.lab.metrics import Metrics, measure, or_none
+from ldpstream.lab.metrics import Metrics, covered, measure, or_none
 from ldpstream.lab.personal import PERSONAL, PersonalFleet, PersonalNoise, build_personal
 from ldpstream.lab.selection import SELECTORS, Selector
+from ldpstream.mechanisms.filtered import Filtered
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.mechanisms.registry import build
+from ldpstream.mechanisms.revision import Heard, Record, revision
 from ldpstream.mechanisms.settings import RunOptions, Settings, WrittenOptions
 from ldpstream.privacy.accountant import Accountant
 from ldpstream.privacy.epsilon import Epsilon
@@ -109,15 +111,23 @@ def run(
     progress: Progress | None = None,
     fleet: Respondents | None = None,
     query: Query = HISTOGRAM,
+    lag: int | None = None,
 ) -> Run:
-    """Drive `mechanism`, which answers `query`, from where it stands over the whole stream."""
+    """Drive `mechanism`, which answers `query`, from where it stands over the whole stream.
+
+    Of a filtered one the history is revised, too, with tallies up to `lag` timestamps later.
+    """
     length, timestamps = query.length(len(stream.domain)), stream.timestamps
     fleet = fleet or Fleet.of(mechanism, rng)
     truth, released, variance, low, high = (np.empty((timestamps, length)) for _ in range(5))
     fresh = np.empty(timestamps, np.bool_)
+    record = Record(mechanism.noise)
     for row, snapshot in enumerate(stream.snapshots(rng)):
         t = row + 1
-        release = query.shown(drive(mechanism.step(t), fleet.at(t, snapshot)), mechanism.noise)
+        heard: list[Heard] = []
+        raw = drive(mechanism.step(t), _overheard(fleet.at(t, snapshot), heard))
+        record.add(raw.values, heard)
+        release = query.shown(raw, mechanism.noise)
         truth[row] = query.truth(snapshot.counts)
         released[row], variance[row], fresh[row] = release.values, release.variance, release.fresh
         low[row], high[row] = release.interval
@@ -132,7 +142,32 @@ def run(
         publications=int(fresh.sum()),
         unit=query.unit,
     )
+    if isinstance(mechanism, Filtered):
+        mse, coverage = _revised(record, mechanism, query, truth, lag)
+        metrics = replace(metrics, revised_mse=mse, revised_coverage=coverage)
     return Run(truth, released, variance, low, high, fresh, metrics)
+
+
+def _overheard(answer: Callable[[Ask], Tally], heard: list[Heard]) -> Callable[[Ask], Tally]:
+    """Return a function that answers asks, and appends to `heard` what came of them."""
+
+    def overheard(ask: Ask) -> Tally:
+        tally = answer(ask)
+        heard.append(Heard(ask.epsilon, tally))
+        return tally
+
+    return overheard
+
+
+def _revised(
+    record: Record, mechanism: Filtered, query: Query, truth: Floats, lag: int | None
+) -> tuple[float, float]:
+    """Return the error of the revised history, and the coverage of its intervals."""
+    revised = revision(record, mechanism.fleet, mechanism.consistency, lag)
+    shown = [query.shown(release, mechanism.noise) for release in revised.releases]
+    values = np.array([release.values for release in shown])
+    low, high = (np.array(ends) for ends in zip(*(one.interval for one in shown), strict=True))
+    return float(np.mean((values - truth) ** 2)), covered(truth, (low, high))
 
 
 @dataclass(frozen=True)
@@ -258,7 +293,7 @@ def simulate(
         one = built(mechanism, settings)
         rng = np.random.default_rng(sequence)
         fleet = fleet_of(one, settings, rng)
-        runs.append(run(source, one, rng, progress, fleet, settings.query))
+        runs.append(run(source, one, rng, progress, fleet, settings.query, settings.lag))
     return Simulation(
         stream.name,
         mechanism,

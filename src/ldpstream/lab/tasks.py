@@ -110,7 +110,8 @@ def perform(task: Task, stream: Stream) -> Figures:
         mechanism = task.build()
         oracle = oracle_of(mechanism, task.settings)
         fleet = fleet_of(mechanism, task.settings, rng)
-        done = run(stream, mechanism, rng, fleet=fleet, query=task.settings.query)
+        query, lag = task.settings.query, task.settings.lag
+        done = run(stream, mechanism, rng, fleet=fleet, query=query, lag=lag)
     return {
         "oracle": oracle,
         **done.metrics.plain(),

@@ -10,8 +10,8 @@ import numpy as np
 
 from ldpstream.arrays import Floats
 from ldpstream.mechanisms.mechanism import Mechanism, Publication, Step
-from ldpstream.mechanisms.messages import Ask, Release, Tally, pooled_tally
-from ldpstream.oracles.collector_half import sampling
+from ldpstream.mechanisms.messages import Release, Tally, pooled_tally
+from ldpstream.mechanisms.noise import reweighed
 from ldpstream.refine.carried import Carried
 from ldpstream.refine.cohorts import Fleet
 from ldpstream.refine.consistency import Consistency
@@ -39,8 +39,8 @@ class Observed(Mechanism):
         super().__init__(inner.division, inner.noise, pool=inner.pool, consistency=consistency)
         self.inner = inner
         returns_after = returns_after or inner.returns_after
-        fleet = Fleet(inner.noise.population, returns_after, reshuffle)
-        self.filter = Filter(inner.noise.labels, fleet)
+        self.fleet = Fleet(inner.noise.population, returns_after, reshuffle)
+        self.filter = Filter(inner.noise.labels, self.fleet)
         self.carried: Carried | None = None
         """The last publication."""
 
@@ -51,9 +51,7 @@ class Observed(Mechanism):
         if heard:
             self.filter.pass_time(elapsed - 1)
             measured = pooled_tally(heard)
-            sampled = measured.sampled
-            if sampled is None:
-                sampled = sampling(measured.reports, self.noise.population)
+            sampled = measured.sampled_from(self.noise.population)
             lasting = measured.lasting
             self.filter.update(measured.estimate, measured.variance - lasting, sampled, lasting)
         else:
@@ -87,22 +85,12 @@ class Observed(Mechanism):
             while True:
                 tally = yield ask
                 if tally:
-                    heard.append(self._reweighed(ask, tally))
+                    known = self.filter.estimate
+                    heard.append(reweighed(tally, self.noise, ask.epsilon, known))
                 ask = step.send(tally)
         except StopIteration as done:
             release: Release = done.value
             return release
-
-    def _reweighed(self, ask: Ask, tally: Tally) -> Tally:
-        """Return the tally with its variance at the frequencies known so far.
-
-        The tally's own variance rests on its own estimate: a bin that came out low by chance would
-        seem more certain than it is. That of combined strata is computed so already.
-        """
-        if tally.sampled is not None:
-            return tally
-        variance = self.noise.bin_variance(ask.epsilon, tally, self.filter.estimate)
-        return Tally(tally.estimate, variance, tally.reports)
 
     @property
     def publications(self) -> tuple[Publication, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.oracles.collector_half import Pure, Support
+from ldpstream.oracles.collector_half import Pure, Support, sampling
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.intervals import hull, normal_interval
 from ldpstream.refine.relabelling import Relabelling
@@ -63,6 +63,10 @@ class Tally:
     @classmethod
     def empty(cls, bins: int) -> Tally:
         return cls(np.zeros(bins), np.ones(bins), 0)
+
+    def sampled_from(self, population: int) -> float:
+        """Return the factor of f(1-f) in the variance that is due to who was asked."""
+        return sampling(self.reports, population) if self.sampled is None else self.sampled
 
     def __bool__(self) -> bool:
         """Whether anybody answered."""

@@ -94,6 +94,17 @@ class Noise(Protocol):
     def lab(self, epsilon: Epsilon) -> Sampler: ...
 
 
+def reweighed(tally: Tally, noise: Noise, epsilon: Epsilon, known: Floats) -> Tally:
+    """Return a tally with its variance at frequencies that are known from elsewhere.
+
+    Its own variance rests on its own estimate: a bin that came out low by chance would seem more
+    certain than it is. That of combined strata is computed so already.
+    """
+    if tally.sampled is not None:
+        return tally
+    return replace(tally, variance=noise.bin_variance(epsilon, tally, known))
+
+
 class PureNoise(ABC):
     """Noise of bins that a report supports with probability p or q."""
 

@@ -30,6 +30,7 @@ class WrittenOptions(TypedDict, total=False):
     persistence: float
     selection: Selection | str | None
     levels: Levels | str | None
+    lag: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,8 @@ class RunOptions:
     """How users come to report; simulated ones by `lab/selection.py`."""
     levels: Levels | None = None
     """The levels of privacy that the simulated users have; None means one for everybody."""
+    lag: int | None = None
+    """The timestamps after t whose tallies a revised figure may rest on; None means all."""
 
     @classmethod
     def read(cls, **written: Unpack[WrittenOptions]) -> RunOptions:
@@ -74,6 +77,7 @@ class RunOptions:
             persistence=float(written.get("persistence", 0.0)),
             selection=_selection(written.get("selection") or usual),
             levels=None if levels is None else Levels.read(levels),
+            lag=_lag(written.get("lag")),
         )
 
     def columns(self) -> dict[str, object]:
@@ -153,6 +157,12 @@ def _selection(written: str) -> Selection:
         ) from None
 
 
+def _lag(written: int | None) -> int | None:
+    if written is not None and written < 0:
+        raise Mistake(Problem.OPTION, option="lag", given=written, expected="0 or more")
+    return written
+
+
 def _plain(value: object) -> object:
     """Return a value that tables and JSON can hold; enums of this package are strings already."""
-    return value if value is None or isinstance(value, bool | float) else str(value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)

@@ -43,7 +43,7 @@ class TermsHistory:
 
     def at(self, t: int) -> Terms:
         """Return the terms that are in force at t."""
-        begun = (one for one in reversed(self.versions) if _first_t(one) <= t)
+        begun = (one for one in reversed(self.versions) if first_t(one) <= t)
         return next(begun, self.first)
 
     def last_t(self, terms: Terms) -> int | None:
@@ -55,12 +55,12 @@ class TermsHistory:
 
     def next_change(self, t: int) -> int | None:
         """Return the first timestamp after t at which other terms come into force."""
-        return next((_first_t(one) for one in self.versions if _first_t(one) > t), None)
+        return next((first_t(one) for one in self.versions if first_t(one) > t), None)
 
     def is_counted(self, terms: Terms, t: int) -> bool:
         """Return whether reports under these terms count at t."""
         last_t = self.last_t(terms)
-        return _first_t(terms) <= t and (last_t is None or t <= last_t)
+        return first_t(terms) <= t and (last_t is None or t <= last_t)
 
     def strata_at(self, t: int) -> tuple[Terms, ...]:
         """Return the strata that are counted at t: those of the terms in force, then older ones."""
@@ -92,5 +92,6 @@ class TermsHistory:
         return Notice(now_ms, None if successor is None else successor.pin, renew)
 
 
-def _first_t(terms: Terms) -> int:
+def first_t(terms: Terms) -> int:
+    """Return the first timestamp that terms are in force at."""
     return 1 if terms.succeeds is None else terms.succeeds.from_t

@@ -52,12 +52,13 @@ def consistent(values: Floats, variance: Floats, rule: Consistency) -> Floats:
 def nearest_histogram(values: Floats) -> Floats:
     """Return the Euclidean projection onto the simplex (by sorting: Held, Wolfe, Crowder 1974).
 
-    A single bin is not a histogram and is left alone.
+    A single bin is not a histogram and is left alone. Histograms are along the last axis.
     """
-    if len(values) == 1:
+    labels = values.shape[-1]
+    if labels == 1:
         return values
-    descending = np.sort(values)[::-1]
-    shifts = (np.cumsum(descending) - 1) / np.arange(1, len(values) + 1)
-    kept = np.flatnonzero(descending > shifts)[-1]
-    nearest: Floats = np.maximum(values - shifts[kept], 0.0)
+    descending = np.sort(values, axis=-1)[..., ::-1]
+    shifts = (np.cumsum(descending, axis=-1) - 1) / np.arange(1, labels + 1)
+    kept = np.sum(descending > shifts, axis=-1, keepdims=True) - 1
+    nearest: Floats = np.maximum(values - np.take_along_axis(shifts, kept, axis=-1), 0.0)
     return nearest

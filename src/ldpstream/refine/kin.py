@@ -34,7 +34,7 @@ class Kin:
         if len(shares) <= 2 or not self._possible:
             return np.zeros_like(spread)
         alike = max(self._seen / self._possible, 0.0)
-        lacking: Floats = alike * _relative(shares) ** 2 - self._followed - spread
+        lacking: Floats = alike * relative(shares) ** 2 - self._followed - spread
         return np.maximum(lacking, 0.0)
 
     def learn(self, measured: Floats, noise: Floats, shares: Floats) -> None:
@@ -42,7 +42,7 @@ class Kin:
         new = max(1 - MEMORY, 1 / (1 + self._tallies))
         self._usual = np.where(np.isnan(self._usual), measured, self._usual)
         if self._tallies:
-            size = _relative(shares)
+            size = relative(shares)
             weights = (size / (noise + SPREAD * size**2)) ** 2
             moved = (measured - self._usual) ** 2 - noise
             self._seen = MEMORY * self._seen + float(np.sum(weights * moved))
@@ -66,7 +66,7 @@ class Kin:
         self._followed = move.summed(self._followed)
 
 
-def _relative(shares: Floats) -> Floats:
+def relative(shares: Floats) -> Floats:
     """Return f(1-f), the size of a label's steps where its logit moves at a given pace."""
     shares = np.clip(shares, 0.0, 1.0)
     return shares * (1 - shares)

@@ -41,6 +41,13 @@ class PeriodFinder:
         self.history = np.empty((0, len(self._projection)))
         self.seen = 0
 
+    @classmethod
+    def over(cls, values: Floats) -> PeriodFinder:
+        """Return a search in a whole past, T x labels."""
+        finder = cls(values.shape[1])
+        finder.history, finder.seen = values @ finder._projection.T, len(values)
+        return finder
+
     def add(self, values: Floats) -> None:
         self.seen += 1
         self._partial = self._partial + self._projection @ values / self._step

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
@@ -46,10 +47,13 @@ def releases(service: Service) -> APIRouter:
         since: Annotated[int, Query(ge=0, le=LATEST_T, description="the first t")] = 0,
         limit: Annotated[int, Query(ge=1, description="at most so many")] = 1000,
         format: Annotated[str | None, Query(description=", ".join(MEDIA_TYPES))] = None,  # noqa: A002
+        revised: Annotated[bool, Query(description="with revised figures")] = False,
     ) -> Response:
         """Releases in order of t, in the format of `format`, else of Accept, else as JSON.
 
         There may be more of them though fewer than `limit` come: ask on from the t after the last.
+        With `revised` each has figures beside it, `revised` and its interval, from all tallies
+        before and after it. A release never changes; these do.
         """
         found = readable_stream(request, stream)
         kind = _format(format, request.headers.get("accept", ""))
@@ -57,10 +61,34 @@ def releases(service: Service) -> APIRouter:
 
         def read() -> bytes:
             rows = service.store.releases(stream, since, most)
-            return write(kind, stream, found.names.of(rows), rows)
+            names = found.names.of(rows)
+            return write(kind, stream, names, found.revised.of(rows) if revised else rows)
 
         body = await pool.run(sender_of(request.scope), read)
         return Response(body, media_type=MEDIA_TYPES[kind])
+
+    @router.get("/streams/{stream}/changes")
+    async def list_changes(
+        stream: str,
+        request: Request,
+        since: Annotated[int, Query(ge=0, le=LATEST_T, description="the first t")] = 0,
+        limit: Annotated[int, Query(ge=1, description="of at most so many timestamps")] = 1000,
+    ) -> dict[str, object]:
+        """Where labels went from one level to another at once, by all tallies so far.
+
+        Each has the first timestamp after it, the earliest and the latest that it may be, and its
+        size with an interval (90 %). What is found changes as tallies come.
+        """
+        found = readable_stream(request, stream)
+        most = at_once(found.most_labels, min(limit, service.config.limits.releases))
+
+        def read() -> list[dict[str, object]]:
+            rows = service.store.releases(stream, since, most)
+            if not rows:
+                return []
+            return [asdict(one) for one in found.revised.between(rows[0].t, rows[-1].t).changes]
+
+        return {"stream": stream, "changes": await pool.run(sender_of(request.scope), read)}
 
     @router.get("/streams/{stream}/feed", response_class=StreamingResponse)
     async def feed(

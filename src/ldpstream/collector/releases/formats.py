@@ -32,6 +32,8 @@ MEDIA_TYPES = {
 }
 FACTS = ("t", "at_ms", "fresh", "missed", "asked", "received", "terms_version")
 PARTS = ("variance", "low", "high")
+REVISED = ("revised", "revised_low", "revised_high")
+"""What stands beside a release if it was asked for."""
 
 
 def write(kind: str, stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
@@ -56,12 +58,13 @@ def _csv(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     joined = names.joined
-    writer.writerow([*FACTS, *joined, *(f"{part}:{name}" for part in PARTS for name in joined)])
+    parts = _parts(rows)
+    writer.writerow([*FACTS, *joined, *(f"{part}:{name}" for part in parts for name in joined)])
     for row in rows:
         content = _content(row)
         numbers = (
             number
-            for part in ("values", *PARTS)
+            for part in ("values", *parts)
             for number in _by_name(names.at(row), content[part], joined)
         )
         writer.writerow([*(content[fact] for fact in FACTS), *numbers])
@@ -73,9 +76,14 @@ def _content(row: Release) -> dict[str, Any]:
 
 
 def _by_name(
-    names: Sequence[str], numbers: Sequence[float], wanted: Sequence[str]
+    names: Sequence[str], numbers: Sequence[float] | None, wanted: Sequence[str]
 ) -> Iterable[float | None]:
-    """Return numbers in the order of the wanted names; None where there is none of that name."""
+    """Return numbers in the order of the wanted names; None where there is none of that name.
+
+    There are no revised figures at all of some releases.
+    """
+    if numbers is None:
+        return [None] * len(wanted)
     if names == wanted:
         return numbers
     known = dict(zip(names, numbers, strict=True))
@@ -111,10 +119,16 @@ def _table(names: ReleasedNames, rows: Sequence[Release]) -> pl.DataFrame:
     ]
     labels = [label for _, labels in contents for label in labels]
     columns.append(pl.Series("label", labels, pl.String()))
-    for name, part in (("value", "values"), *((part, part) for part in PARTS)):
-        numbers = [number for one, _ in contents for number in one[part]]
+    for name, part in (("value", "values"), *((part, part) for part in _parts(rows))):
+        numbers = [number for one, own in contents for number in _by_name(own, one[part], own)]
         columns.append(pl.Series(name, numbers, pl.Float64()))
     return pl.DataFrame(columns)
+
+
+def _parts(rows: Sequence[Release]) -> tuple[str, ...]:
+    """Return what stands beside the values of releases; all of them are revised, or none is."""
+    revised = bool(rows) and REVISED[0] in rows[0].content
+    return (*PARTS, *REVISED) if revised else PARTS
 
 
 _WRITERS: dict[str, Callable[[str, ReleasedNames, Sequence[Release]], bytes]] = {

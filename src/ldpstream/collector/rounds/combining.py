@@ -107,6 +107,12 @@ class StrataTally:
         return self._config.query.noise(settings, terms.epsilon)
 
 
+def relabelling(history: TermsHistory, old: Terms, new: Terms) -> Relabelling | None:
+    """Return where the labels of earlier terms are in later ones; None: both are of numbers."""
+    places = history.places(old, new)
+    return None if places is None else Relabelling(places, len(new.values))
+
+
 def _turns(population: int, users: int) -> int:
     """Return after how many such asks everyone would have been asked once."""
     return max(1, round(population / max(users, 1)))

@@ -25,6 +25,7 @@ from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
 from ldpstream.collector.rounds.notifications import NotificationHub
+from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.collector.service.administration import Administration
 from ldpstream.collector.service.checking import check_releases
@@ -58,6 +59,7 @@ class StreamService:
     """The names of what is released, by the terms of each release."""
     news_seconds: float
     """How long it may take until a round that another collector opened is known here."""
+    revised: RevisedHistory
     refused: Counter[Problem] = field(default_factory=Counter)
     """Requests that were turned away as a whole."""
     renewed: int = 0
@@ -214,7 +216,10 @@ class Service:
             intake = StreamIntake(keys, role.selection, Counter(), denied)
             delay = 3 * POLL_MS / 1000 if self.store.shared else 0.0
             names = StoredNames(self.store, name)
-            self.streams[name] = StreamService(config, hub, intake, self.clock, names, delay)
+            revised = RevisedHistory(config, self.store)
+            self.streams[name] = StreamService(
+                config, hub, intake, self.clock, names, delay, revised
+            )
             recent = self.store.rounds(name, role.last_t - config.window)
             hub.remember(one.name for one in recent if one.state is not RoundState.OPEN)
             if latest:

@@ -41,6 +41,8 @@ Places = NDArray[np.int64]
 """Places of devices on a roster, from 0, in ascending order."""
 Rests = NDArray[np.int64]
 """Devices that rest, one in each row: place, asks in a row without an answer, until which t."""
+EVER = (1 << 63) - 1
+"""More than any timestamp, and what both stores still hold."""
 NO_RESTS: Rests = np.zeros((0, 3), np.int64)
 
 
@@ -332,8 +334,8 @@ class Store(ABC):
         """Remove the releases of before `before_t`, but never the last; the chain still holds."""
 
     @abstractmethod
-    def rounds(self, stream: str, after_t: int) -> list[Round]:
-        """The rounds of timestamps after `after_t`, in the order in which they were opened."""
+    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
+        """The rounds of timestamps after `after_t`, up to `until_t`, in the order of opening."""
 
     @abstractmethod
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:

@@ -49,6 +49,19 @@ import { withUnit } from "./unit.js";
  * @property {number} [terms_version] the version of its terms, if it is not the first
  */
 
+/** @typedef {{version: number, values: number[], low: number[], high: number[]}} Revised by the labels of its version */
+/**
+ * A label went from one level to another at once.
+ * @typedef {object} Change
+ * @property {number} t the first timestamp after it; it may be any from `first_t` to `last_t`
+ * @property {number} first_t
+ * @property {number} last_t
+ * @property {string} label
+ * @property {number} size
+ * @property {number} low
+ * @property {number} high
+ */
+
 /** The collector said no, or nothing (status 0). */
 export class Unavailable extends Error {
   /** @param {number} status @param {string} message */
@@ -136,6 +149,38 @@ export async function releasesBetween(name, from, to, signal) {
     since = more[more.length - 1].t + 1;
   }
   return found;
+}
+
+/**
+ * Revised figures, by timestamp if there are any, and the changes among them.
+ * @param {string} name @param {number} from @param {number} to both included
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<{figures: Map<number, Revised>, changes: Change[]}>}
+ */
+export async function revisedBetween(name, from, to, signal) {
+  /** @type {Map<number, Revised>} */ const figures = new Map();
+  /** @type {Change[]} */ const changes = [];
+  for (let since = Math.max(from, 1); since <= to; ) {
+    const asked = `since=${since}&limit=${to - since + 1}`;
+    const { releases: more } = await get(
+      `${at(name)}/releases?${asked}&revised=true`,
+      tokenFor(name),
+      signal,
+    );
+    if (!more.length) break;
+    for (const { t, terms_version: version = 1, revised: values, ...rest } of more)
+      if (t <= to && values)
+        figures.set(t, { version, values, low: rest.revised_low, high: rest.revised_high });
+    const last = more[more.length - 1].t;
+    const told = await get(
+      `${at(name)}/changes?since=${since}&limit=${more.length}`,
+      tokenFor(name),
+      signal,
+    );
+    changes.push(...told.changes);
+    since = last + 1;
+  }
+  return { figures, changes };
 }
 
 /** @param {string} name @returns {Promise<string>} a token that can be given away */

@@ -14,6 +14,7 @@ import { changes } from "./versions.js";
 /** @type {any} */
 const uPlot = /** @type {any} */ (globalThis).uPlot;
 const DENSE = 2000; // from so many timestamps on, lines are thin
+const DOTS = 400; // up to so many timestamps, releases are dots beside the revised line
 const STRIP = 7; // of the marks below the lines, in CSS pixels
 
 export class Lines {
@@ -31,6 +32,8 @@ export class Lines {
     this.alarms = alarms;
     this.changes = changes(stream.versions);
     /** @type {Curve[]} */ this.curves = [];
+    /** @type {import("./revised.js").Revised | null} */
+    this.revised = null;
     /** Known to a demonstration only. @type {import("./truth.js").Truth | null} */
     this.truth = null;
     this.tip = h("div", { class: "tip", "aria-hidden": "true", hidden: true });
@@ -87,10 +90,14 @@ export class Lines {
     const { x, curves } = thinned(this.#rows, columns, this.box.clientWidth, ends);
     const data = [x.map((t) => this.#seconds(t)), ...curves.map(withGaps)];
     const dense = this.#rows.length > DENSE;
-    const wanted = `${dense} ${this.curves.map(({ label, slot }) => `${label}:${slot}`).join()}`;
+    const wanted = `${dense} ${this.#isRevised} ${this.curves.map(({ label, slot }) => `${label}:${slot}`).join()}`;
     if (this.#plot && wanted === this.#built) this.#plot.setData(data);
     else this.#build(data, wanted);
     this.box.setAttribute("aria-label", this.#inWords());
+  }
+
+  get #isRevised() {
+    return Boolean(this.revised?.figures.size);
   }
 
   #inWords() {
@@ -143,11 +150,13 @@ export class Lines {
         series: [{}, ...this.curves.flatMap(({ slot }) => this.#series(slot))],
         bands: this.curves.map(({ slot }, at) => ({
           series: [3 * at + 3, 3 * at + 2],
-          fill: curveColour(slot, 0.14),
+          fill: this.#isRevised ? "transparent" : curveColour(slot, 0.14),
         })),
         hooks: {
           drawClear: [() => this.#drawSpans()],
           draw: [
+            () => this.#drawRevised(),
+            () => this.#drawJumps(),
             () => this.#drawTruth(),
             () => this.#drawThresholds(),
             () => this.#drawMarks(),
@@ -177,11 +186,11 @@ export class Lines {
     const end = { stroke: "transparent", width: 0, points: { show: false } };
     return [
       {
-        stroke: curveColour(slot),
+        stroke: this.#isRevised ? "transparent" : curveColour(slot),
         width: this.#rows.length > DENSE ? 1 : 2,
         points: {
-          show: () => this.#rows.length <= 160,
-          size: 6,
+          show: () => this.#rows.length <= (this.#isRevised ? this.#dots : 160),
+          size: this.#isRevised ? 4 : 6,
           stroke: curveColour(slot),
           fill: curveColour(slot),
           // Only what was measured anew gets a point; what is carried over is line alone.
@@ -192,6 +201,11 @@ export class Lines {
       end,
       end,
     ];
+  }
+
+  /** How many releases can be dots: more are thinned out before they are drawn. */
+  get #dots() {
+    return Math.min(DOTS, this.box.clientWidth);
   }
 
   /** @param {any} plot */
@@ -226,13 +240,24 @@ export class Lines {
     return [
       h("strong", {}, `t ${row.t} · ${clock(this.#seconds(row.t) * 1000)} · ${kind}`),
       ...this.curves.map(({ label, slot }) => {
-        const line = h("span", {}, `${labels[label]} ${this.stream.unit.show(row.data[label])}`);
+        const revised = this.revised?.figures.get(row.t);
+        const known = revised && !Number.isNaN(revised.values[label]);
+        const now = known ? `, now ${this.stream.unit.show(revised.values[label])}` : "";
+        const text = `${labels[label]} ${this.stream.unit.show(row.data[label])}${now}`;
+        const line = h("span", {}, text);
         line.style.borderColor = curveColour(slot);
         return line;
       }),
       ...this.changes
         .filter(({ t }) => t === row.t)
         .map(({ version, words }) => h("em", {}, `terms ${version}: ${words}`)),
+      ...this.#jumps
+        .filter(({ first_t: first, last_t: last }) => first <= row.t && row.t <= last)
+        .map(({ label, size, low, high }) => {
+          const { unit } = this.stream;
+          const by = `${size > 0 ? "+" : "−"}${unit.show(Math.abs(size))}`;
+          return h("em", { class: "change" }, `${label} changed by ${by} (${unit.range(low, high)})`);
+        }),
       ...this.alarms.changes
         .filter(({ t }) => t === row.t)
         .map(({ name, state }) =>
@@ -270,6 +295,74 @@ export class Lines {
       ctx.lineTo(right, y);
       ctx.stroke();
       this.#write(this.stream.unit.show(at), right - 4 * devicePixelRatio, y - 5 * devicePixelRatio, ink);
+    }
+    ctx.restore();
+  }
+
+  /** The revised lines, each with the band of its intervals; as released where none is revised. */
+  #drawRevised() {
+    const figures = this.revised?.figures;
+    if (!figures?.size) return;
+    const { ctx, bbox } = this.#plot;
+    const place = this.#place;
+    const high = (/** @type {number} */ value) => this.#plot.valToPos(value, "y", true);
+    const step = Math.max(1, Math.floor(this.#rows.length / (2 * this.box.clientWidth)));
+    const drawn = this.#rows
+      .filter((_, index) => index % step === 0 || index === this.#rows.length - 1)
+      .map((row) => ({ x: place(row.t), ...(figures.get(row.t) ?? asReleased(row)) }));
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.lineJoin = "round";
+    ctx.lineWidth = (this.#rows.length > DENSE ? 1 : 2) * devicePixelRatio;
+    for (const { label, slot } of this.curves) {
+      for (const points of unbroken(drawn, label)) {
+        ctx.fillStyle = curveColour(slot, 0.14);
+        ctx.beginPath();
+        for (const point of points) ctx.lineTo(point.x, high(point.high[label]));
+        for (const point of points.reverse()) ctx.lineTo(point.x, high(point.low[label]));
+        ctx.fill();
+        ctx.strokeStyle = curveColour(slot);
+        ctx.beginPath();
+        for (const point of points) ctx.lineTo(point.x, high(point.values[label]));
+        ctx.stroke();
+      }
+    }
+    ctx.restore();
+  }
+
+  /** What changed at once, of the labels that have a line. */
+  get #jumps() {
+    const { labels } = this.stream;
+    const slots = new Map(this.curves.map(({ label, slot }) => [labels[label], slot]));
+    return (this.revised?.changes ?? []).flatMap((change) => {
+      const slot = slots.get(change.label);
+      return slot === undefined ? [] : [{ ...change, slot }];
+    });
+  }
+
+  /** At the top, a triangle up or down, over a bar as wide as it is uncertain when it was. */
+  #drawJumps() {
+    const { ctx, bbox } = this.#plot;
+    const place = this.#place;
+    const size = 9 * devicePixelRatio;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    for (const change of this.#jumps) {
+      const [x, top] = [place(change.t), bbox.top + 2 * devicePixelRatio];
+      const [from, to] = [place(change.first_t - 0.5), place(change.last_t + 0.5)];
+      ctx.fillStyle = curveColour(change.slot, 0.14);
+      ctx.fillRect(from, bbox.top, Math.max(to - from, devicePixelRatio), bbox.height);
+      ctx.fillStyle = curveColour(change.slot);
+      const [tip, base] = change.size > 0 ? [top, top + size] : [top + size, top];
+      ctx.beginPath();
+      ctx.moveTo(x, tip);
+      ctx.lineTo(x + size / 2, base);
+      ctx.lineTo(x - size / 2, base);
+      ctx.fill();
     }
     ctx.restore();
   }
@@ -436,6 +529,30 @@ const TIMES = [
   [1, "{HH}:{mm}:{ss}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
   [0.001, "{mm}:{ss}.{fff}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
 ];
+
+/** @param {Row} row @returns {import("./revised.js").Figures} */
+function asReleased({ data }) {
+  const labels = data.length / 3;
+  const [values, low, high] = [0, 1, 2].map((at) => data.subarray(at * labels, (at + 1) * labels));
+  return { values, low, high };
+}
+
+/**
+ * The parts of a line in which its label is there.
+ * @template {import("./revised.js").Figures} Point
+ * @param {Point[]} points @param {number} label @returns {Point[][]}
+ */
+function unbroken(points, label) {
+  /** @type {Point[][]} */ const parts = [];
+  let wasThere = false;
+  for (const point of points) {
+    const isThere = !Number.isNaN(point.values[label]);
+    if (isThere && wasThere) parts[parts.length - 1].push(point);
+    else if (isThere) parts.push([point]);
+    wasThere = isThere;
+  }
+  return parts;
+}
 
 /** uPlot leaves a gap where there is null. @param {Float64Array} curve */
 const withGaps = (curve) =>

@@ -13,6 +13,7 @@ import { JoinPanel } from "./join.js";
 import { Levels } from "./levels.js";
 import { Lines } from "./lines.js";
 import { Privacy } from "./privacy.js";
+import { Revised } from "./revised.js";
 import { RoundPanel } from "./round.js";
 import { onTheme } from "./theme.js";
 import { adminToken, shareLink } from "./tokens.js";
@@ -85,8 +86,11 @@ class StreamPage {
       this.table,
     );
     this.draw = oncePerFrame(() => this.#draw());
+    this.revised = new Revised(stream.terms.stream, this.view, () => this.draw(), signal);
+    this.lines.revised = this.revised;
     this.view.onChange(() => {
       this.#load();
+      this.revised.refresh();
       this.draw();
     });
     onTheme(() => {
@@ -110,6 +114,7 @@ class StreamPage {
     this.#heard(first);
     this.draw();
     this.#load();
+    this.revised.refresh();
     this.#watch();
     this.#learnTruth();
     follow(
@@ -171,6 +176,7 @@ class StreamPage {
       return;
     }
     if (!this.history.add([release])) return;
+    this.revised.refresh();
     this.draw();
     if (Date.now() - this.#announced < ANNOUNCED_EVERY_MS) return;
     this.#announced = Date.now();
@@ -254,6 +260,7 @@ class StreamPage {
     this.main.dataset.lastT = String(last?.t ?? 0);
     this.main.dataset.firstT = String(this.history.firstT);
     this.main.dataset.rows = String(this.history.rows.length);
+    this.main.dataset.revised = String(this.revised.figures.size);
     this.main.dataset.range = `${from} ${to}`;
   }
 
@@ -456,6 +463,9 @@ function legend({ versions }) {
     mark("fired", "alarm fired"),
     mark("resolved", "resolved"),
     versions.length > 1 ? mark("changed", "terms changed") : null,
+    mark("dot", "as released"),
+    mark("line", "revised by what came later"),
+    mark("change", "changed at once"),
     h("li", {}, h("i", { class: "tick band" }), "where the truth is, 90 %"),
   );
 }

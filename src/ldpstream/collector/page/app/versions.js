@@ -53,6 +53,18 @@ export function places(versions) {
   );
 }
 
+/**
+ * Figures of one version by the joined labels; NaN for those that it does not have.
+ * @param {ArrayLike<number>} figures @param {number} labels how many are joined
+ * @param {Int32Array | null} places of the version
+ */
+export function byLabel(figures, labels, places) {
+  if (!places) return Float32Array.from(figures);
+  const placed = new Float32Array(labels).fill(NaN);
+  places.forEach((label, at) => (placed[label] = figures[at]));
+  return placed;
+}
+
 /** @param {Version[]} versions @returns {Change[]} */
 export const changes = (versions) =>
   versions.slice(1).map((now, at) => ({

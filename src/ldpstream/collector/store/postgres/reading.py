@@ -11,7 +11,7 @@ import psycopg
 from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
-from ldpstream.collector.store.contract import Release, Round, RoundState, Stream
+from ldpstream.collector.store.contract import EVER, Release, Round, RoundState, Stream
 from ldpstream.collector.store.postgres.accepting import table_of
 from ldpstream.collector.store.postgres.chained import successors
 from ldpstream.oracles.collector_half import Support
@@ -69,12 +69,15 @@ def select_note(connection: psycopg.Connection, *, stream: str, name: str) -> di
     return None if row is None else dict(row[0])
 
 
-def select_rounds(connection: psycopg.Connection, stream: str, after_t: int) -> list[Round]:
-    """The rounds of timestamps after `after_t`, in the order in which they were opened."""
+def select_rounds(
+    connection: psycopg.Connection, stream: str, after_t: int, until_t: int = EVER
+) -> list[Round]:
+    """The rounds of timestamps after `after_t`, up to `until_t`, in the order of opening."""
     rows = connection.execute(
         f"SELECT {ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
-        " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND t > %s ORDER BY id",
-        (stream, after_t),
+        " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND t > %s AND t <= %s"
+        " ORDER BY id",
+        (stream, after_t, until_t),
     )
     return [_round_of(row) for row in rows]
 

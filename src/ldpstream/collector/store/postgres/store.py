@@ -16,6 +16,7 @@ from ldpstream.collector.reports.verdicts import Verdicts
 from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
+    EVER,
     NO_RESTS,
     Change,
     Lease,
@@ -321,8 +322,10 @@ class PostgresStore(Store):
 
         self._as_leader(TALLY, stream, work)
 
-    def rounds(self, stream: str, after_t: int) -> list[Round]:
-        return self._connections.read(partial(select_rounds, stream=stream, after_t=after_t))
+    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
+        return self._connections.read(
+            partial(select_rounds, stream=stream, after_t=after_t, until_t=until_t)
+        )
 
     # Releases
 

@@ -22,6 +22,7 @@ from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
 from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
+    EVER,
     NO_RESTS,
     Change,
     NewRound,
@@ -322,12 +323,13 @@ class SqliteStore(Store):
 
         self._writer.do(work, erases=True)
 
-    def rounds(self, stream: str, after_t: int) -> list[Round]:
+    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
         with self._readers.use() as connection:
             rows = connection.execute(
                 f"SELECT {_ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
-                " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? ORDER BY id",
-                (stream, after_t),
+                " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? AND t <= ?"
+                " ORDER BY id",
+                (stream, after_t, until_t),
             ).fetchall()
         return [_round(row) for row in rows]
 

@@ -1,0 +1,204 @@
+"""The revised history of one stream, from the tallies and releases in its store."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ldpstream.arrays import Floats
+from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.releases.formats import REVISED
+from ldpstream.collector.rounds.combining import StrataTally, relabelling
+from ldpstream.collector.rounds.group import RoundGroup, grouped
+from ldpstream.collector.rounds.loading import mechanism_of
+from ldpstream.collector.rounds.stretches import Stretch, stretches
+from ldpstream.collector.store.contract import Release, Store
+from ldpstream.mechanisms.filtered import Observed
+from ldpstream.mechanisms.messages import Release as Released
+from ldpstream.mechanisms.queries import HistogramQuery
+from ldpstream.mechanisms.revision import Heard, Record, revision
+from ldpstream.mechanisms.strata import OFFSETS_OVER
+from ldpstream.oracles.collector_half import Support
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.history import TermsHistory
+from ldpstream.protocol.terms import Terms
+from ldpstream.refine.smoother import OVERLAP
+
+CACHED = 4
+"""Answers that are kept for a stream, each until there is a new tally within its reach."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of one label at once, as readers see it."""
+
+    t: int
+    """The first timestamp after it, and the first and the last that may be (90 %)."""
+    first_t: int
+    last_t: int
+    label: str
+    size: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Revision:
+    """The revised figures of some timestamps."""
+
+    shown: dict[int, Released]
+    """By timestamp; what is in no stretch (`stretches.py`) is not revised."""
+    changes: tuple[Change, ...]
+
+    def beside(self, release: Release) -> Release:
+        """Return a release, which never changes, with the revised figures beside it, or None."""
+        revised = self.shown.get(release.t)
+        figures = (None,) * 3 if revised is None else (revised.values, *revised.interval)
+        plain = (None if one is None else one.tolist() for one in figures)
+        return replace(release, content=release.content | dict(zip(REVISED, plain, strict=True)))
+
+
+class RevisedHistory:
+    """A revision on demand. Nothing is stored: it is computed from the tallies, and cached."""
+
+    def __init__(self, config: StreamConfig, store: Store) -> None:
+        self._config, self._store = config, store
+        self._history = TermsHistory(())
+        self._mechanisms: list[Observed] = []
+        """That of each version of the terms."""
+        self._stretches: list[Stretch] = []
+        self._cached: OrderedDict[tuple[int, int, int], Revision] = OrderedDict()
+        self._lock = Lock()
+        """One reader at a time computes: the others find it in the cache, if they ask the same."""
+
+    def of(self, releases: Sequence[Release]) -> list[Release]:
+        """Return releases in order of t, each with its revised figures beside it."""
+        if not releases:
+            return []
+        found = self.between(releases[0].t, releases[-1].t)
+        return [found.beside(release) for release in releases]
+
+    def between(self, first_t: int, last_t: int) -> Revision:
+        """Revise the timestamps from `first_t` to `last_t`, which are released, with those near.
+
+        They rest on the tallies of up to OVERLAP timestamps before and after them, as far as their
+        stretch goes.
+        """
+        known = self._store.stream(self._config.name)
+        assert known is not None
+        key = (first_t, last_t, min(last_t + OVERLAP, known.last_t))
+        with self._lock:
+            self._learn(known.versions)
+            if key not in self._cached:
+                self._cached[key] = self._revised(*key)
+                while len(self._cached) > CACHED:
+                    self._cached.popitem(last=False)
+            self._cached.move_to_end(key)
+            return self._cached[key]
+
+    def _learn(self, versions: Sequence[dict[str, Any]]) -> None:
+        """Take in all versions of the terms, if some of them are new."""
+        if len(versions) > len(self._history.versions):
+            self._history = TermsHistory.read(versions)
+            self._mechanisms = [_observed(self._config, one) for one in self._history.versions]
+            fleets = [one.fleet for one in self._mechanisms]
+            self._stretches = stretches(self._history, fleets)
+
+    def _mechanism(self, terms: Terms) -> Observed:
+        return self._mechanisms[terms.version - 1]
+
+    def _revised(self, first_t: int, last_t: int, end: int) -> Revision:
+        done = Revision({}, ())
+        for stretch in self._stretches:
+            wanted = stretch.within(first_t, last_t)
+            if wanted:
+                near = stretch.within(wanted[0] - OVERLAP, end)
+                part = self._within(stretch, wanted, near)
+                done = Revision(done.shown | part.shown, done.changes + part.changes)
+        return done
+
+    def _within(self, stretch: Stretch, wanted: range, near: range) -> Revision:
+        """Revise some timestamps of one stretch by the tallies of those near them."""
+        mechanism, begin = self._mechanism(stretch.terms), near[0]
+        record = Record(mechanism.noise)
+        for t, known, heard in self._heard(near, mechanism.noise.labels):
+            record.go_on(self._mechanism(self._history.at(t)).noise)
+            record.add(known, heard)
+        done = revision(record, stretch.fleet, mechanism.consistency, since=begin - 1)
+        query, noise, names = self._config.query, mechanism.noise, stretch.terms.names
+        shown = {t: query.shown(done.releases[t - begin], noise) for t in wanted}
+        changes = (
+            Change(
+                one.place + begin,
+                one.first + begin,
+                one.last + begin,
+                names[one.label],
+                *(query.unit * size for size in (one.size, one.low, one.high)),
+            )
+            for one in done.changes
+            if len(names) == noise.labels
+        )
+        return Revision(shown, tuple(one for one in changes if one.t in wanted))
+
+    def _heard(self, near: range, labels: int) -> Iterator[tuple[int, Floats, list[Heard]]]:
+        """Yield each timestamp, what was known of the frequencies then, and its tallies."""
+        begin = max(near[0] - self._warm_up, 1)
+        found = self._store.releases(self._config.name, begin, near[-1] - begin + 1)
+        releases = {one.t: one for one in found}
+        tallies = self._tallies(releases, range(begin, near[-1] + 1))
+        plain = isinstance(self._config.query, HistogramQuery)
+        usual = np.full(labels, 1 / max(labels, 2))
+        for t in near:
+            heard = tallies.get(t, [])
+            if plain and t in releases:
+                usual = np.array(releases[t].content["values"])
+            elif heard and heard[0].tally:
+                usual = usual + 0.05 * (heard[0].tally.estimate - usual)
+            yield t, usual, heard
+
+    @property
+    def _warm_up(self) -> int:
+        """How many timestamps before others tell how large their strata are."""
+        strata = [one for terms in self._history.versions for one in terms.strata]
+        longest = max(one.window for one in strata)
+        return min(round(OFFSETS_OVER * longest), OVERLAP) if len(strata) > 1 else 0
+
+    def _tallies(self, releases: Mapping[int, Release], span: range) -> dict[int, list[Heard]]:
+        """Return the tallies of timestamps, combined as they were for their releases."""
+        found: dict[int, list[Heard]] = {}
+        strata, before = StrataTally(self._config, None), self._history.at(span[0])
+        for group in grouped(self._store.rounds(self._config.name, span[0] - 1, span[-1])):
+            if not group.is_tallied:
+                continue
+            terms = self._history.at(group.t)
+            if terms.version != before.version:
+                strata.go_over(relabelling(self._history, before, terms))
+                before = terms
+            supports = self._credible(group, releases.get(group.t))
+            tally = strata.tally(group, supports, self._history, self._mechanism(terms).noise)
+            heard = Heard(Epsilon(group.first.epsilon_nano), tally)
+            found.setdefault(group.t, []).append(heard)
+        return found
+
+    def _credible(self, group: RoundGroup, release: Release | None) -> dict[str, Support]:
+        """Return the counts of rounds, without those left out of their release as suspect."""
+        content: dict[str, Any] = {} if release is None else release.content
+        discarded = content.get("suspect", ()) if self._config.suspicion.discard else ()
+        supports = {}
+        for one in group.rounds:
+            assert one.support is not None
+            left_out = one.name in discarded
+            supports[one.name] = Support.none(len(one.support.counts)) if left_out else one.support
+        return supports
+
+
+def _observed(config: StreamConfig, terms: Terms) -> Observed:
+    """Return the mechanism of a stream under these terms: all that are served have a filter."""
+    mechanism = mechanism_of(config, terms)
+    assert isinstance(mechanism, Observed)
+    return mechanism
