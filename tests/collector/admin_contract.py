@@ -143,6 +143,14 @@ class AdminContract:
         store.admin.use_token("field", "a", device_of(2), now_ms=6)
         assert [one.uses for one in store.admin.tokens()] == [2]
 
+    def test_each_level_of_a_device_is_a_use(self, store: Store) -> None:
+        store.admin.add_token(replace(TOKEN, most_uses=2), entry())
+        for level in ("", "careful", "", "careful"):
+            store.admin.use_token("field", "a", device_of(1), 6, level)
+        with pytest.raises(Mistake, match="'field' is used up"):
+            store.admin.use_token("field", "a", device_of(1), 6, "bold")
+        assert [one.uses for one in store.admin.tokens()] == [2]
+
     def test_a_token_is_never_used_too_often(self, store: Store) -> None:
         store.admin.add_token(replace(TOKEN, most_uses=7), entry())
 

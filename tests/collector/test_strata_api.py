@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,6 +115,27 @@ def test_every_answer_to_a_report_names_the_successor(tmp_path: Path) -> None:
         answer = post(api, asking, due(asking))
         assert answer.status_code == 202
         assert "successor" not in answer.json()
+
+
+def test_a_token_for_one_device_gives_a_key_at_one_level(tmp_path: Path) -> None:
+    with changing(tmp_path) as api:
+        wanted = {"name": "field", "most_uses": 1}
+        token = api.client.post("/v1/admin/tokens", json=wanted, headers=ADMIN).json()["token"]
+        headers = {"Authorization": f"Bearer {token}"}
+        for level, status in (("careful", 201), ("", 403), ("careful", 201)):
+            body = enrolled_body(1, level=level)
+            answer = api.client.post(f"{STREAM}/devices", json=body, headers=headers)
+            assert answer.status_code == status, answer.text
+
+
+@pytest.mark.parametrize("level", ["\ud800", "A", 7, None, ["careful"], "unknown"])
+@pytest.mark.parametrize("stream", ["a", "unknown"])
+def test_a_renewal_at_no_level_is_not_signed(tmp_path: Path, stream: str, level: object) -> None:
+    with changing(tmp_path) as api:
+        body = json.dumps(enrolled_body(1, level=level))
+        headers = {"Ldp-Device": device_of(1).hex(), "Ldp-Mac": "00" * 16}
+        answer = api.client.post(f"/v1/streams/{stream}/devices", content=body, headers=headers)
+        assert answer.status_code in (401, 404), answer.text
 
 
 def enrolled_body(number: int, **more: object) -> dict[str, object]:

@@ -173,9 +173,9 @@ class Administration:
         found = self._tokens.get(digest_of(token))
         return found if found is not None and found.opens(stream) else None
 
-    def use_token(self, token: EnrolmentToken, stream: str, device: bytes) -> None:
-        """Count that a device enrols with a token; refuse one that has ended."""
-        self._tables.use_token(token.name, stream, device, self._clock.now_ms())
+    def use_token(self, token: EnrolmentToken, stream: str, device: bytes, level: str) -> None:
+        """Count that a device enrols with a token, at a level; refuse one that has ended."""
+        self._tables.use_token(token.name, stream, device, self._clock.now_ms(), level)
 
     def tokens(self) -> list[EnrolmentToken]:
         return self._tables.tokens()

@@ -206,8 +206,10 @@ class AdminTables:
 
         self._tables.change_alone(work)
 
-    def use_token(self, name: str, stream: str, device: bytes, now_ms: int) -> None:
-        """Count the use of a token by a device, once; refuse a token that has ended.
+    def use_token(
+        self, name: str, stream: str, device: bytes, now_ms: int, level: str = ""
+    ) -> None:
+        """Count the use of a token by a device at a level, once; refuse a token that has ended.
 
         The use and its count are one transaction, so that no token is ever used too often.
         """
@@ -216,7 +218,7 @@ class AdminTables:
             used = run(
                 "INSERT INTO token_use VALUES (%s, %s) ON CONFLICT DO NOTHING",
                 name,
-                use_of(stream, device),
+                use_of(stream, device, level),
             )
             counted = run(
                 "UPDATE enrolment_token SET uses = uses + %s WHERE name = %s"
