@@ -138,6 +138,24 @@ def test_a_renewal_at_no_level_is_not_signed(tmp_path: Path, stream: str, level:
         assert answer.status_code in (401, 404), answer.text
 
 
+@pytest.mark.parametrize(("before", "after"), [(0.9, 0.3), (0.3, 0.9)])
+def test_rounds_close_when_all_terms_have_had_their_moment(
+    before: float, after: float, tmp_path: Path
+) -> None:
+    first, then = (
+        one | {"deadlines": {"dissimilarity": 0.1, "publication": share}}
+        for one, share in ((PLAIN, before), (PLAIN_CHANGED, after))
+    )
+    with changing(tmp_path, first, then) as api:
+        for t, share in ((FROM_T - 1, before), (FROM_T, 0.9), (UNTIL_T + 1, after)):
+            rounds = opened(api, t)
+            closing = START_MS + (t - 1) * 10_000 + int(10_000 * share)
+            assert {one.stored.deadline_ms for one in rounds.values()} == {closing}
+            api.clock.advance_to(closing - 1)
+            for asking in rounds.values():
+                assert post(api, asking, due(asking)).status_code == 202
+
+
 def enrolled_body(number: int, **more: object) -> dict[str, object]:
     return enrolment(number) | {"terms": 3} | more
 

@@ -344,7 +344,7 @@ class Coordinator:
 
     def _deadline(self, t: int, purpose: Purpose) -> int:
         if self._slots:
-            return self.terms.deadline_of(t)
+            return self.history.deadline_of(t)
         share = self.config.deadlines[purpose]
         return self.terms.start_of(t) + int(share * self.terms.interval_ms)
 
