@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ldpstream.collector.clock import ManualClock
+from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import Follower
 from ldpstream.collector.rounds.listener import Listener
@@ -120,6 +121,52 @@ def test_reports_under_earlier_terms_count_until_the_stated_end(tmp_path: Path) 
     assert f"{after}-publication" not in rounds
     assert released[after].received == 0
     assert released[after].content["devices"]["heard"] < 400
+
+
+class Twofold(Fleet):
+    """Devices that answer under all terms that are counted."""
+
+    def _answers(self, number: int, asking: OpenRound) -> bool:
+        self.version_of = lambda number, t: asking.terms.version
+        return super()._answers(number, asking)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"mechanism": "lpu", "level": [CAREFUL], "epsilon": 1},
+        {"mechanism": "lbu", "selection": "roster"},
+    ],
+    ids=["slots", "roster"],
+)
+def test_a_device_counts_once_under_whatever_terms_it_reports(
+    given: dict[str, Any], tmp_path: Path
+) -> None:
+    world = StrataWorld(tmp_path, Twofold(80), given)
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 1)
+        enrol_all(store, 80)
+        world.live(store, 10, **RENAMED)
+        told = world.fleet.told
+        both = [one for one in store.releases("a", 0, 100) if f"{one.t}-publication-v2" in told]
+        assert both
+        for one in both:
+            assert told[f"{one.t}-publication"] == told[f"{one.t}-publication-v2"]
+            assert one.received == len(told[f"{one.t}-publication"])
+
+
+def test_a_round_does_not_end_early_because_some_answered_twice(tmp_path: Path) -> None:
+    world = StrataWorld(tmp_path, Twofold(10), {"mechanism": "lbu", "selection": "roster"})
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 1)
+        enrol_all(store, 10)
+        coordinator = world.live(store, 6, **RENAMED)
+        coordinator.advance()
+        assert len(coordinator.opened) == 2
+        world.fleet.size = 5
+        for asking in coordinator.opened:
+            world.fleet.answer(store, asking)
+        assert not coordinator.complete
 
 
 def test_timestamps_missed_over_a_change_are_carried_by_the_new_labels(tmp_path: Path) -> None:
