@@ -62,13 +62,14 @@ def _keys(service: Service) -> APIRouter:
         return known.prepare(_who(request))
 
     @router.post(f"{KEYS}/rotate", responses=problems(401, 409))
-    def rotate(request: Request) -> dict[str, Any]:
+    def rotate(request: Request, at_once: bool = False) -> dict[str, Any]:
         """Make the next master secret the current one, and draw it unless that was done.
 
         Keys of the one before stay good until it is dropped; their devices hear that they are to
-        renew them.
+        renew them. With `at_once` all keys end, and every device must enrol again: for a secret
+        that was stolen.
         """
-        known.rotate(_who(request))
+        known.rotate(_who(request), at_once=at_once)
         return shown()
 
     @router.post(f"{KEYS}/drop", responses=problems(401, 409))
