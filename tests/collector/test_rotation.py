@@ -150,7 +150,7 @@ def test_a_report_that_comes_too_late_hears_of_the_renewal(api: Rotating) -> Non
     assert renewal(told)
 
 
-def test_a_master_secret_renews_no_key_of_a_device_whose_own_secret_is_unknown(
+def test_a_stolen_master_secret_renews_no_key_without_the_secret_of_its_device(
     api: Rotating,
 ) -> None:
     device, stolen = KeyHolder(api, 1), api.service.ring.masters.current
