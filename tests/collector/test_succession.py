@@ -123,6 +123,19 @@ def test_reports_under_earlier_terms_count_until_the_stated_end(tmp_path: Path) 
     assert released[after].content["devices"]["heard"] < 400
 
 
+def test_of_a_new_label_devices_with_earlier_terms_say_nothing_however_long(tmp_path: Path) -> None:
+    """A filter must not average away what they may hold: the truth is the same at every t."""
+    fleet = Fleet(400, "new", lambda number, t: 1 + (t >= 9 and number % 8 < 4))
+    world = StrataWorld(tmp_path, fleet, {"mechanism": "lpf", "epsilon": 3, "labels": ["x", "y"]})
+    three = {"labels": ["x", "y", "new"], "successor": {"version": 2, "overlap": "1h"}}
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 3)
+        world.live(store, 60, **three)
+        last = store.releases("a", 60, 1)[0].content
+    assert last["values"][2] == pytest.approx(0.5, abs=0.15), "half of them cannot say it"
+    assert last["high"][2] == 1, "and all hold it"
+
+
 class Twofold(Fleet):
     """Devices that answer under all terms that are counted."""
 

@@ -29,20 +29,14 @@ class Part:
     to: tuple[int, ...] | None
     """The bin of now for each of its own, if its labels are older ones."""
 
-    def shown(self, values: Floats, bins: int) -> Floats:
-        """Return values of its own bins, summed up in the bins of now."""
+    def shown(self, values: Floats, bins: int, new: float = 0.0) -> Floats:
+        """Return values of its own bins, summed up in the bins of now; `new` for new ones."""
         if self.to is None:
             return values
-        summed = np.zeros(bins)
-        np.add.at(summed, np.array(self.to), values)
+        places = np.array(self.to)
+        summed = np.where(np.bincount(places, minlength=bins) > 0, 0.0, new)
+        np.add.at(summed, places, values)
         return summed
-
-    def lacks(self, bins: int) -> Floats:
-        """Return 1 for each bin of now that it has none for, and 0 for the others."""
-        lacking = np.zeros(bins)
-        if self.to is not None:
-            lacking[np.bincount(np.array(self.to), minlength=bins) == 0] = 1.0
-        return lacking
 
     def known(self, values: Floats) -> Floats:
         """Return values of the bins of now by its own; those that became one share it equally."""
@@ -87,7 +81,7 @@ class MixedNoise:
         for part, weight, noise in self._weighed():
             tally = noise.tally(part.epsilon, part.support)
             estimate += weight * part.shown(tally.estimate, self.labels)
-            variance += weight**2 * part.shown(tally.variance, self.labels)
+            variance += weight**2 * part.shown(tally.variance, self.labels, UNKNOWN)
         lasting = self._unsaid()
         return Tally(estimate, variance + lasting, support.reports, lasting=lasting)
 
@@ -96,17 +90,18 @@ class MixedNoise:
         for part, weight, noise in self._weighed():
             own = noise.tally(part.epsilon, part.support)
             spread = noise.bin_variance(part.epsilon, own, part.known(known))
-            variance += weight**2 * part.shown(spread, self.labels)
+            variance += weight**2 * part.shown(spread, self.labels, UNKNOWN)
         return variance + self._unsaid()
 
     def _unsaid(self) -> Floats:
         """Return the variance of what devices hold that their terms have no label for.
 
-        It is the same at every timestamp and under all earlier terms, so that shares add up first.
+        It is there beside the noise: the same at every timestamp, and of the same sign under all
+        earlier terms, so that shares add up first.
         """
         share = np.zeros(self.labels)
         for part, weight, _ in self._weighed():
-            share += weight * part.lacks(self.labels)
+            share += weight * part.shown(np.zeros(part.noise.labels), self.labels, 1.0)
         return UNKNOWN * share**2
 
     def _weighed(self) -> list[tuple[Part, float, Noise]]:

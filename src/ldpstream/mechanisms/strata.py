@@ -297,8 +297,9 @@ class _Combination:
     def _lasting(self) -> Floats:
         """Return the variance of what is wrong with all tallies of some time: offsets and sizes.
 
-        So is what lasts in the tallies of the strata, with the same sign in all of them. Of a stratum without reports nobody knows how its offset has moved since: as a random walk,
-        by itself in a window.
+        What lasts in the tallies of the strata themselves has the same sign in all of them. Of a
+        stratum without reports nobody knows how its offset has moved since: as a random walk, by
+        itself in a window.
         """
         foreign = (self._weights - self._shares) ** 2
         ages = np.array([(self._t - p.heard.reported) / p.stratum.window for p in self._parts])
