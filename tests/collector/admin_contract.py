@@ -85,6 +85,17 @@ class AdminContract:
         assert damage is not None
         assert damage.t == number
 
+    def test_a_log_that_was_removed_with_its_end_is_missed(self, store: Store) -> None:
+        assert store.admin.check_log().damage is None
+        store.admin.add_token(TOKEN, entry())
+        self.tamper("DELETE FROM admin_log; DELETE FROM property WHERE name = 'admin-log'")
+        damage = store.admin.check_log().damage
+        assert damage is not None
+        assert damage.t == 1
+        with pytest.raises(Mistake, match="admin log was changed"):
+            store.admin.deny("a", [device_of(1)], entry())
+        assert store.admin.denied() == {}
+
     def test_a_log_whose_end_was_changed_takes_no_more(self, store: Store) -> None:
         for _ in range(3):
             store.admin.record(entry())
