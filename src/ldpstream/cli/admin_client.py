@@ -11,6 +11,7 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.messages import ADMIN, PREFIX
 
 PATIENCE_SECONDS = 30
 
@@ -55,7 +56,7 @@ class AdminClient:
         if not self.url.startswith(("http://", "https://")):
             expected = "an address that begins with https:// or http://"
             raise Mistake(Problem.OPTION, option="--url", given=self.url, expected=expected)
-        address = f"{self.url}/v1/admin/{quote(path, safe='/?=&')}"
+        address = f"{self.url}{PREFIX}{ADMIN}/{quote(path, safe='/?=&')}"
         request = Request(address, body, headers, method=method)  # noqa: S310 - checked above
         try:
             with urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310  # nosec B310
