@@ -333,6 +333,8 @@ export class Account {
     const old = this.enrolled;
     const why = objection(old, next);
     if (why) return why;
+    const others = this.wallet.memory.enrolments.filter(({ id }) => id !== this.id);
+    if (others.some((one) => this.wallet.areOf(one, next))) return "another enrolment has them";
     const agrees = new Policy(this.enrolment.policy).agrees(old, next);
     return agrees ? null : "the application has not agreed to such a change";
   }
@@ -350,7 +352,8 @@ export class Account {
       const { enrolment } = this;
       if (enrolment.successor?.terms !== terms.canonical) return;
       const renamed = renamedBy(this.enrolled, terms, enrolment.renamed);
-      Object.assign(enrolment, { terms: terms.canonical, successor: null, renamed });
+      const earlier = [...enrolment.earlier, this.enrolled.pin];
+      Object.assign(enrolment, { terms: terms.canonical, successor: null, renamed, earlier });
       change.made = true;
     });
   }

@@ -23,6 +23,7 @@ export function enrolFirst(wallet, change, { canonical, level }, agreed) {
     level,
     successor: null,
     renamed: {},
+    earlier: [],
     policy: NO_POLICY,
     reserveNano: 0,
     doubtful: false,
@@ -46,7 +47,9 @@ export function enrolAgain(wallet, memory, known, terms, agreed) {
   /** @type {Terms | undefined} those of before may not have this level */
   const old = wallet.termsOf(known);
   if (terms.pin !== old?.pin && terms.pin !== wallet.successorOf(known)?.pin) {
-    if (!old || objection(old, terms) || !new Policy(known.policy).agrees(old, terms)) {
+    // A report was drawn under the promise of the successor: no other takes its place.
+    const isBound = known.successor?.drawn;
+    if (!old || isBound || objection(old, terms) || !new Policy(known.policy).agrees(old, terms)) {
       throw new TermsRefused("terms-differ", { given: terms.pin, expected });
     }
     known.successor = { terms: terms.canonical, drawn: false };

@@ -48,6 +48,7 @@ const MOST = Number.MAX_SAFE_INTEGER;
  * @property {string} level of privacy; "": the stream's own
  * @property {Successor | null} successor terms that the device has accepted, and has not settled on yet
  * @property {Record<string, string>} renamed what labels of earlier terms are called in those in force
+ * @property {string[]} earlier pins of the terms that those in force have followed
  * @property {Uint8Array} number that the collector knows the device by, in this stream
  * @property {Uint8Array} key that signs
  * @property {Uint8Array} slotKey that slots and moments come from: it outlives `key`
@@ -254,6 +255,7 @@ const withoutLevels = (enrolment) => ({
   level: "",
   successor: null,
   renamed: {},
+  earlier: [],
   slotKey: enrolment.key,
   policy: NO_POLICY,
   reserveNano: 0,
