@@ -167,8 +167,16 @@ class Page {
         world.pass(Math.ceil(ms));
       },
     });
-    this.device.follow(() => world.read(this));
+    this.hold();
+  }
+
+  /** Hold values for the stream, and listen in on it: another one after it was left. */
+  hold() {
+    const { world } = this;
     const { account } = this.device;
+    if (account === this.account) return;
+    this.account = account;
+    this.device.follow(() => world.read(this));
     [this.told, this.toldAt] = [this.wallMs(), this.countedMs()];
     const { label } = account;
     const correct = label.correct.bind(label);
@@ -177,9 +185,9 @@ class Page {
       correct(ms);
     };
     const consider = account.consider.bind(account);
-    account.consider = (pin, asked, reading) => {
+    account.consider = (pin, asked, ...given) => {
       this.asked = asked;
-      return consider(pin, asked, reading);
+      return consider(pin, asked, ...given);
     };
   }
 
@@ -290,6 +298,16 @@ class World {
   }
 
   // What the application does.
+
+  /** Let all pages see the disk as it is now, and hold values for the stream in it. */
+  async lookAgain() {
+    for (const page of [...this.pages]) {
+      await this.expected(async () => {
+        await page.device.wallet.open();
+        page.hold();
+      });
+    }
+  }
 
   /** Reading the value: it may take time, or fail. The moment is the world's. */
   read(page) {
@@ -478,15 +496,15 @@ class World {
         if (!this.disk.memory.enrolments[0]) {
           this.disk.memory.secret = Buffer.alloc(32, this.disk.memory.rejoins);
         }
-        for (const page of [...this.pages]) await this.expected(() => page.device.wallet.open());
+        await this.lookAgain();
         await this.expected(() => device.enrol("https://collector", "regions", ""));
-        for (const page of [...this.pages]) await this.expected(() => page.device.wallet.open());
+        await this.lookAgain();
       },
       backUp: () => {
         const { memory, markAhead } = this.disk;
         this.backups.push({ memory: structuredClone(memory), markAhead });
       },
-      bringBack: () => {
+      bringBack: async () => {
         // While no page is at it: IndexedDB locks them out.
         const backup = this.backups.length && draws.of(this.backups);
         if (!backup || this.draws.chance(0.5)) return;
@@ -494,6 +512,7 @@ class World {
         this.restored = true;
         this.disk.memory = structuredClone(backup.memory);
         Object.assign(this.disk, { markAhead: backup.markAhead, vouchedFor: false });
+        await this.lookAgain();
       },
     };
     const weights = { ask: 8, askSeveral: 4, askAgain: 2, pass: 5, sleep: 2, moveWall: 2, tab: 2 };

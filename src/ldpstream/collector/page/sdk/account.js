@@ -25,7 +25,7 @@ import { nextTurnOf } from "./turns.js";
 /** Reads the value held now: `values.js`. @typedef {(terms: Terms, source: Source, renamed: Record<string, string>) => number} Reading */
 /**
  * A report that is on disk, and may leave.
- * @typedef {{round: Round, path: string, report: Uint8Array, headers: Record<string, string>}} Submission
+ * @typedef {{round: Round, url: string, path: string, report: Uint8Array, headers: Record<string, string>}} Submission
  */
 /** @typedef {{send: Submission} | {waitMs: number} | {silence: string} | {refusal: Refused}} Considered */
 
@@ -45,13 +45,11 @@ export class Account {
 
   /**
    * @param {import("./wallet.js").Wallet} wallet
-   * @param {number} [id] of the enrolment; without it, of the only one of the wallet, whichever that is
+   * @param {number} [id] of the enrolment; without it, of the first that is the only one of the wallet
    */
   constructor(wallet, id = NOBODY) {
     this.wallet = wallet;
     this.#id = id;
-    /** Whether it stands for the only stream of the wallet. */
-    this.sole = id === NOBODY;
     this.label = new LabelTime(wallet.clock);
   }
 
@@ -72,9 +70,9 @@ export class Account {
     if (revision === this.#revision) return;
     this.#revision = revision;
     const { enrolments } = memory;
-    const bound = enrolments.find(({ id }) => id === this.#id);
-    this.#enrolment = bound ?? (this.sole && enrolments.length === 1 ? enrolments[0] : null);
-    this.#id = this.#enrolment?.id ?? this.#id;
+    // Never of another one, once it is bound: what the application holds is for that stream.
+    if (this.#id === NOBODY && enrolments.length === 1) this.#id = enrolments[0].id;
+    this.#enrolment = enrolments.find(({ id }) => id === this.#id) ?? null;
     const number = this.#enrolment ? toHex(this.#enrolment.number) : "";
     if (number !== this.#number) this.#forgetHeard(number);
     this.#answered = new Map();
@@ -85,12 +83,13 @@ export class Account {
     }
   }
 
-  /** Forget what was heard under another number; refusals may name its collector. */
+  /** Forget what was heard under another number, which it would link; refusals may name its collector. */
   /** @param {string} number */
   #forgetHeard(number) {
     this.#delivered.clear();
+    this.label.restart();
     this.#number = number;
-    if (number) this.#refusals.clear();
+    this.#refusals.clear();
   }
 
   /** The id of the enrolment; 0 if there is none. */
@@ -99,10 +98,10 @@ export class Account {
     return this.#enrolment?.id ?? NOBODY;
   }
 
-  /** @param {number} id of the enrolment that it stands for from now on */
-  bind(id) {
-    this.#id = id;
-    this.#revision = -1;
+  /** Whether it stands for an enrolment that is no more. */
+  get wasLeft() {
+    this.#look();
+    return this.#id !== NOBODY && !this.#enrolment;
   }
 
   /** @returns {Enrolment} */
@@ -178,14 +177,17 @@ export class Account {
   }
 
   /**
-   * Decide about a round that was announced under `pin`. Rejects with `LedgerUnusable` if the disk
-   * does not take it; then nothing may be sent.
+   * Decide about a round that was announced under `pin`, to who had this number. Rejects with
+   * `LedgerUnusable` if the disk does not take it; then nothing may be sent.
    * @param {string} pin @param {Round | Refused} asked @param {Reading} reading
+   * @param {string | null} [number] null: whichever it has
    * @returns {Promise<Considered>}
    */
-  async consider(pin, asked, reading) {
+  async consider(pin, asked, reading, number = null) {
     if (asked instanceof Refused) return { refusal: await this.note(asked) };
-    await this.refresh();
+    const now = await this.refresh();
+    // The stream may have been left, or have another address, where nobody has asked.
+    if (number !== null && now !== number) return { silence: Silence.ELSEWHERE };
     const { secret, slotKey } = this.enrolment;
     const terms = this.termsAt(asked.t);
     const selected = await isSelected(asked, terms, secret, slotKey);
@@ -234,7 +236,7 @@ export class Account {
       this.#look();
       // Another page has left, enrolled elsewhere, moved to another level, or gone over to a successor.
       const same = this.#enrolment?.level === level && this.#number === number;
-      if (!same || this.termsAt(asked.t) !== terms) return { silence: Silence.MOVED_ON };
+      if (!same || this.termsAt(asked.t) !== terms) return { silence: Silence.ELSEWHERE };
       const decision = this.#decide(pin, asked, selected, before);
       if (!("fresh" in decision)) {
         const ended = decision instanceof Refused && decision.code === "round-past";
@@ -269,9 +271,9 @@ export class Account {
   /** @param {Round} asked @param {Uint8Array} report @returns {Promise<Submission>} */
   async #submission(asked, report) {
     const { stream, pin, level } = this.termsAt(asked.t);
-    const { number, key } = this.enrolment;
+    const { url, number, key } = this.enrolment;
     const headers = proof(number, await reportMac(key, stream, pin, asked.name, report, level));
-    return { round: asked, path: reportsPath(stream, asked.name), report, headers };
+    return { round: asked, url, path: reportsPath(stream, asked.name), report, headers };
   }
 
   /**
@@ -375,6 +377,7 @@ export class Account {
     if (!this.#refusals.size) return;
     await this.wallet.try((change) => {
       this.#look();
+      if (this.wasLeft) this.#refusals.clear();
       if (!this.#refusals.size) return; // it was another stream's collector
       this.#refusals.put(change.memory, this.#enrolment?.id ?? NOBODY);
       change.made = true;
