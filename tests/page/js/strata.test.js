@@ -470,3 +470,12 @@ test("the promise in force binds the first report under a successor", async () =
   const { promises } = wallet.ledgerOf(account.enrolment, looser);
   assert.ok(promises.some(({ epsilonNano }) => epsilonNano === NANO));
 });
+
+test("a limit that never allows a report is told, though other terms begin in a long time", async () => {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  world.offer(SLOTS, await following(SLOTS, {}, { from_t: 10 ** 5 }));
+  await world.attend(device, 8);
+  assert.notEqual(device.status().successor, null);
+  await device.setLimit({ epsilon: 0.5, span: "1h" });
+  await assert.rejects(device.dueInMs(), { code: "limit-spent" });
+});

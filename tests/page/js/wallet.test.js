@@ -309,3 +309,38 @@ test("a round that is not free yet holds a poll of several streams no longer tha
   await device.poll();
   assert.equal(serials[1], serials[2], "it is announced again");
 });
+
+// Damage, and what nobody sends
+
+test("the promise of a stream that was left binds the next one, also in a memory that is damaged", async () => {
+  const device = await joined(["other"]);
+  world.offer({ ...SLOTS, stream: "long", window: 1000 });
+  await device.enrol(URL_OF, "long", "");
+  while (!world.reports.some(({ stream }) => stream === "long")) await world.attend(device, 100);
+  await device.stream("long").leave();
+  await device.stream("other").leave();
+  const { nextId } = world.store.memory;
+  world.store.memory.entries[0].nano = -1;
+  world.reports = [];
+  const again = await world.open();
+  world.offer({ ...SLOTS, stream: "short", window: 1 });
+  await again.enrol(URL_OF, "short", "");
+  assert.equal(world.store.memory.enrolments[0].id, nextId, "no id is given out twice");
+  await world.attend(again, 900);
+  assert.deepEqual(world.reports, []);
+  await world.attend(again, 110);
+  assert.notDeepEqual(world.reports, [], "and no longer than its span");
+});
+
+test("an enrolment's answer may hold anything besides, however deep", async () => {
+  world.offer(SLOTS);
+  const device = await world.create();
+  const { fetcher } = device.io;
+  device.io.fetcher = async (...given) => {
+    const text = await (await fetcher(...given)).text();
+    const deep = 200_000;
+    return new Response(`${text.slice(0, -1)},"x":${"[".repeat(deep)}${"]".repeat(deep)}}`, { status: 201 });
+  };
+  await device.enrol(URL_OF, SLOTS.stream, "");
+  assert.equal(device.account.label.nowMs(), world.wall);
+});

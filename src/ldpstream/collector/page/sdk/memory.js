@@ -280,13 +280,18 @@ function begunAnew(memory, look) {
       : [],
     limits: isCurrent && Array.isArray(limits) ? limits.filter(isBound) : [],
   };
-  made.nextId = 1 + Math.max(0, ...made.enrolments.map(({ id }) => id));
+  const ids = made.enrolments.map(({ id }) => id);
+  // No id is given out twice, as far as that is known: something may still bear it.
+  made.nextId = Math.max(whole(memory.nextId, 1, LATEST_MS) ? memory.nextId : 1, ...ids.map((id) => id + 1));
   made.limits = made.limits.map((one) => ("until" in one ? { ...one, until: one.span } : one));
   const ended = isCurrent && Array.isArray(memory.ended) ? memory.ended.filter(isEnded) : [];
   const left = isCurrent ? null : endedBy(memory.enrolment?.terms);
   for (const promise of left ? [left] : ended) {
     const { epsilonNano, span, ...owned } = { enrolment: NOBODY, left: true, ...promise };
-    const whose = { enrolment: owned.enrolment, left: owned.left };
+    const { enrolment, left: wasLeft } = owned;
+    const isOwn = !wasLeft && ids.includes(enrolment);
+    // What was left counts for all: which of them are later is not certain any more.
+    const whose = isOwn ? { enrolment, left: false } : { enrolment: NOBODY, left: true };
     made.ended.push({ ...whose, epsilonNano, span, until: span });
     const spent = { t: 0, round: "", version: 1, nano: epsilonNano, report: null, ownMs: 0, atMs: 0 };
     made.entries.push({ ...whose, ...spent });
