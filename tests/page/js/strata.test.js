@@ -479,3 +479,17 @@ test("a limit that never allows a report is told, though other terms begin in a 
   await device.setLimit({ epsilon: 0.5, span: "1h" });
   await assert.rejects(device.dueInMs(), { code: "limit-spent" });
 });
+
+test("keys are not renewed at every notice, though every other one asks for nothing", async () => {
+  const device = await enrolled();
+  const { errands, account } = device.streams[0];
+  const keys = [];
+  account.renew = async (before) => void keys.push(before);
+  for (let at = 0; at < 50; at += 1) {
+    errands.hear({ nowMs: null, successor: null, renew: true });
+    await errands.run();
+    errands.hear({ nowMs: null, successor: null, renew: false });
+    world.pass(INTERVAL / 10);
+  }
+  assert.ok(keys.length >= 1 && keys.length <= 5, `${keys.length}`);
+});

@@ -344,3 +344,26 @@ test("an enrolment's answer may hold anything besides, however deep", async () =
   await device.enrol(URL_OF, SLOTS.stream, "");
   assert.equal(device.account.label.nowMs(), world.wall);
 });
+
+test("a wall clock that is set back while a value is read does not let own time leap", async () => {
+  const unnamed = { ...world.clock, boot: () => null };
+  const device = await joined(["a"], { clock: unnamed });
+  const other = await world.open({ clock: unnamed });
+  device.follow(() => {
+    world.wall -= 3600 * 1000;
+    const { load } = world.store;
+    world.store.load = async () => {
+      world.store.load = load;
+      world.pass(1);
+      await other.wallet.change((change) => other.wallet.markNow(change, other.wallet.ownMs()));
+      return load.call(world.store);
+    };
+    return "south";
+  });
+  const began = world.steady;
+  world.pass(Math.ceil(await device.dueInMs()));
+  await device.poll();
+  const { entries, own } = world.store.memory;
+  assert.equal(entries.length, 1);
+  for (const { ownMs } of [...entries, own]) assert.ok(ownMs <= world.steady - began + 1, `${ownMs}`);
+});

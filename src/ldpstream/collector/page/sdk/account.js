@@ -17,6 +17,7 @@ import { nextTurnOf } from "./turns.js";
 
 /** @typedef {import("./rounds.js").Round} Round */
 /** @typedef {import("./clock.js").Look} Look */
+/** The clocks before a value was read, and own time by them. @typedef {{look: Look, ownMs: number}} Before */
 /** @typedef {import("./store.js").Change} Change */
 /** @typedef {import("./memory.js").Enrolment} Enrolment */
 /** @typedef {import("./rules.js").Decision} Decision */
@@ -191,8 +192,9 @@ export class Account {
     const { secret, slotKey } = this.enrolment;
     const terms = this.termsAt(asked.t);
     const selected = await isSelected(asked, terms, secret, slotKey);
-    const before = lookAt(this.clock);
-    let decision = this.#decide(pin, asked, selected, before);
+    const look = lookAt(this.clock);
+    const before = { look, ownMs: this.wallet.ownAt(look) };
+    let decision = this.#decide(pin, asked, selected, before.ownMs);
     if ("fresh" in decision) {
       // The value may be looked at from here on, and is not looked at in vain.
       const value = reading(terms, this.wallet.source, this.#renamedUnder(terms));
@@ -212,21 +214,21 @@ export class Account {
     return terms === enrolled ? renamed : renamedBy(enrolled, terms, renamed);
   }
 
-  /** @param {string} pin @param {Round} asked @param {boolean} selected @param {Look} look */
-  #decide(pin, asked, selected, look) {
+  /** @param {string} pin @param {Round} asked @param {boolean} selected @param {number} ownMs */
+  #decide(pin, asked, selected, ownMs) {
     const terms = this.termsAt(asked.t);
     const { ledgers: [ledger, limit] } = this.budget(terms);
     const report = this.#answered.get(this.#keyOf(asked));
     const answered = new Map(report && [[keyOf(asked), report]]);
     const state = { terms, ledger, limit, answered, selected };
-    return decide(pin, asked, state, this.wallet.ownAt(look), this.label.nowMs());
+    return decide(pin, asked, state, ownMs, this.label.nowMs());
   }
 
   /**
    * Decide again, with all others locked out, and commit a report of this value. The check is made
    * with the own time before the value was read, the debit is entered with the own time after it.
    * @param {string} pin @param {Round} asked @param {boolean} selected
-   * @param {Look} before @param {number} value
+   * @param {Before} before @param {number} value
    * @returns {Promise<Exclude<Decision, {fresh: true}>>}
    */
   async #draw(pin, asked, selected, before, value) {
@@ -237,12 +239,13 @@ export class Account {
       // Another page has left, enrolled elsewhere, moved to another level, or gone over to a successor.
       const same = this.#enrolment?.level === level && this.#number === number;
       if (!same || this.termsAt(asked.t) !== terms) return { silence: Silence.ELSEWHERE };
-      const decision = this.#decide(pin, asked, selected, before);
+      const checkedMs = this.#ownAt(before);
+      const decision = this.#decide(pin, asked, selected, checkedMs);
       if (!("fresh" in decision)) {
         const ended = decision instanceof Refused && decision.code === "round-past";
         return ended ? { silence: Silence.MOVED_ON } : decision;
       }
-      return { repeat: this.#enter(change, asked, before, value) };
+      return { repeat: this.#enter(change, asked, checkedMs, value) };
     });
     if ("repeat" in decision) {
       this.#look();
@@ -251,13 +254,22 @@ export class Account {
     return decision;
   }
 
-  /** @param {Change} change @param {Round} asked @param {Look} before @param {number} value */
-  #enter(change, asked, before, value) {
+  /**
+   * Return own time as it was before a reading. Another page may have marked it since: by its count that
+   * moment may come out earlier, or later where a wall clock was moved. The earliest counts.
+   * @param {Before} before
+   */
+  #ownAt({ look, ownMs }) {
+    const { wallet } = this;
+    return Math.min(ownMs, wallet.ownAt(look), wallet.ownMs());
+  }
+
+  /** @param {Change} change @param {Round} asked @param {number} checkedMs @param {number} value */
+  #enter(change, asked, checkedMs, value) {
     const { wallet, enrolment } = this;
     const terms = this.termsAt(asked.t);
     const { name: round, t, epsilonNano: nano } = asked;
     const report = terms.randomiser(nano).report(value, wallet.source);
-    const checkedMs = wallet.ownAt(before);
     const ownMs = Math.max(checkedMs, wallet.ownMs());
     this.budget(terms).check(checkedMs, nano);
     const whose = { enrolment: enrolment.id, left: false };
