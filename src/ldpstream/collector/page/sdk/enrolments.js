@@ -47,9 +47,8 @@ export function enrolAgain(wallet, memory, known, terms, agreed) {
   /** @type {Terms | undefined} those of before may not have this level */
   const old = wallet.termsOf(known);
   if (terms.pin !== old?.pin && terms.pin !== wallet.successorOf(known)?.pin) {
-    // A report was drawn under the promise of the successor: no other takes its place.
-    const isBound = known.successor?.drawn;
-    if (!old || isBound || objection(old, terms) || !new Policy(known.policy).agrees(old, terms)) {
+    // A report may have been drawn under the promise of a successor: no other takes its place.
+    if (!old || known.successor || objection(old, terms) || !new Policy(known.policy).agrees(old, terms)) {
       throw new TermsRefused("terms-differ", { given: terms.pin, expected });
     }
     known.successor = { terms: terms.canonical, drawn: false };
