@@ -170,6 +170,12 @@ class Page {
     this.hold();
   }
 
+  async poll() {
+    await this.device.wallet.load();
+    this.hold();
+    await this.device.poll();
+  }
+
   /** Hold values for the stream, and listen in on it: another one after it was left. */
   hold() {
     const { world } = this;
@@ -420,7 +426,7 @@ class World {
     if (this.unasked) await this.passToTurn();
     const heard = this.pages.filter(() => this.draws.chance(0.7));
     const all = heard.length ? heard : [this.draws.of(this.pages)];
-    await Promise.all(all.map((page) => this.expected(() => page.device.poll())));
+    await Promise.all(all.map((page) => this.expected(() => page.poll())));
   }
 
   /** A device with slots takes its turns: let one come near, now and then. */
