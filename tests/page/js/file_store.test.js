@@ -233,3 +233,12 @@ test("the steady clock counts from the boot, and as finely as it needs to", asyn
   }
   assert.ok(bootClock.boot().length > 30);
 });
+
+test("a label of any name is read as it was written", async () => {
+  const one = store();
+  const renamed = { hex: "beef", secret: "hex", key: "base16", number: "7", ["__proto__"]: "x" };
+  await one.create({ ...fresh(), enrolments: [{ id: 1, renamed, key: Uint8Array.of(190, 239) }] });
+  const [{ renamed: read, key }] = (await one.load()).enrolments;
+  assert.deepEqual(Object.entries(read), Object.entries(renamed));
+  assert.deepEqual(Uint8Array.from(key), Uint8Array.of(190, 239));
+});

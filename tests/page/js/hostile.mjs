@@ -167,26 +167,33 @@ class Page {
         world.pass(Math.ceil(ms));
       },
     });
-    this.attend();
+    this.hold();
   }
 
-  /** Hand the value over, and listen to what the device is told: for each enrolment anew. */
-  attend() {
+  async poll() {
+    await this.device.wallet.load();
+    this.hold();
+    await this.device.poll();
+  }
+
+  /** Hold values for the stream, and listen in on it: another one after it was left. */
+  hold() {
+    const { world } = this;
     const { account } = this.device;
     if (account === this.account) return;
     this.account = account;
-    this.device.follow(() => this.world.read(this));
+    this.device.follow(() => world.read(this));
+    [this.told, this.toldAt] = [this.wallMs(), this.countedMs()];
     const { label } = account;
-    [this.told, this.toldAt] = [label.nowMs(), this.countedMs()];
     const correct = label.correct.bind(label);
     label.correct = (ms) => {
       [this.told, this.toldAt] = [ms, this.countedMs()];
       correct(ms);
     };
     const consider = account.consider.bind(account);
-    account.consider = (pin, asked, reading) => {
+    account.consider = (pin, asked, ...given) => {
       this.asked = asked;
-      return consider(pin, asked, reading);
+      return consider(pin, asked, ...given);
     };
   }
 
@@ -297,6 +304,16 @@ class World {
   }
 
   // What the application does.
+
+  /** Let all pages see the disk as it is now, and hold values for the stream in it. */
+  async lookAgain() {
+    for (const page of [...this.pages]) {
+      await this.expected(async () => {
+        await page.device.wallet.open();
+        page.hold();
+      });
+    }
+  }
 
   /** Reading the value: it may take time, or fail. The moment is the world's. */
   read(page) {
@@ -409,7 +426,7 @@ class World {
     if (this.unasked) await this.passToTurn();
     const heard = this.pages.filter(() => this.draws.chance(0.7));
     const all = heard.length ? heard : [this.draws.of(this.pages)];
-    await Promise.all(all.map((page) => this.expected(() => page.device.poll())));
+    await Promise.all(all.map((page) => this.expected(() => page.poll())));
   }
 
   /** A device with slots takes its turns: let one come near, now and then. */
@@ -485,15 +502,15 @@ class World {
         if (!this.disk.memory.enrolments[0]) {
           this.disk.memory.secret = Buffer.alloc(32, this.disk.memory.rejoins);
         }
-        for (const page of [...this.pages]) await this.expected(() => page.device.wallet.open());
+        await this.lookAgain();
         await this.expected(() => device.enrol("https://collector", "regions", ""));
-        for (const page of [...this.pages]) await this.expected(() => page.device.wallet.open());
+        await this.lookAgain();
       },
       backUp: () => {
         const { memory, markAhead } = this.disk;
         this.backups.push({ memory: structuredClone(memory), markAhead });
       },
-      bringBack: () => {
+      bringBack: async () => {
         // While no page is at it: IndexedDB locks them out.
         const backup = this.backups.length && draws.of(this.backups);
         if (!backup || this.draws.chance(0.5)) return;
@@ -501,11 +518,11 @@ class World {
         this.restored = true;
         this.disk.memory = structuredClone(backup.memory);
         Object.assign(this.disk, { markAhead: backup.markAhead, vouchedFor: false });
+        await this.lookAgain();
       },
     };
     const weights = { ask: 8, askSeveral: 4, askAgain: 2, pass: 5, sleep: 2, moveWall: 2, tab: 2 };
     const names = Object.keys(operations).flatMap((name) => Array(weights[name] ?? 1).fill(name));
-    for (const page of this.pages) page.attend();
     await operations[draws.of(names)]();
     if (!this.pages.length) await this.openPage();
   }

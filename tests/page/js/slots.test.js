@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
-import { Device, LedgerUnusable, MemoryStore, Terms, fromHex, isTurn, leaveMac, momentMs } from "./inside.js";
+import { Ledger, Device, LedgerUnusable, MemoryStore, Terms, fromHex, isTurn, leaveMac, momentMs } from "./inside.js";
 import { nextTurn, numberOf, toHex } from "./inside.js";
 import { vectors } from "./support.js";
 
@@ -388,4 +388,18 @@ test("numbers are reported, clamped, and stood in for", async () => {
   const levels = outputs.map((output) => output - first);
   assert.deepEqual(levels, [0, 1024, 1024, 0, 512, 0, 0, 0]);
   assert.equal(drawn.filter((bound) => bound === terms.size).length >= readings.length, true);
+});
+
+test("a debit leaves the window, whatever fractions the clock has", () => {
+  let [seed, span] = [1, 24 * 3600 * 1000];
+  for (let tried = 0; tried < 500; tried += 1) {
+    seed = (seed * 48271) % 2147483647;
+    const at = (seed / 2147483647) * 100_000;
+    const ledger = new Ledger([{ epsilonNano: 5, span }], [[at, 5]]);
+    const free = ledger.freeFrom(5);
+    assert.ok(free !== null && free >= at + span && free < at + span + 1, `${at}`);
+    assert.ok(ledger.allows(free, 5) && !ledger.allows(free - 0.001, 5));
+    const ended = new Ledger([{ epsilonNano: 5, span, until: at + 7 }], [[at, 5]]);
+    assert.ok(ended.allows(ended.freeFrom(5), 5));
+  }
 });

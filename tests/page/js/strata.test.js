@@ -437,3 +437,97 @@ test("another page sees what one has accepted, and moves with it", async () => {
   assert.equal(device.terms.level, "careful");
   assert.ok(world.store instanceof MemoryStore);
 });
+
+// One ledger for a pin
+
+/** A device that has drawn a report under a successor of w = 8, which its collector has not taken. */
+async function drawnUnderSuccessor() {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  const longer = await following(SLOTS, { window: 8 });
+  world.offer(SLOTS, longer);
+  await world.attend(device, 4);
+  world.take = async () => Response.json({}, { status: 400 });
+  for (let waited = 0; !world.store.memory.enrolments[0].successor?.drawn; waited += 1) {
+    assert.ok(waited < 40);
+    await world.attend(device, 1);
+  }
+  delete world.take;
+  return { device, longer, drawnAt: world.steady };
+}
+
+test("a successor that a report was drawn under is not replaced by another one", async () => {
+  const { device, longer, drawnAt } = await drawnUnderSuccessor();
+  const other = await following(SLOTS, { labels: ["south", "north"] });
+  world.offer(SLOTS, other);
+  await assert.rejects(device.enrol(AT, "regions", ""), { code: "terms-differ" });
+  await world.attend(device, 6);
+  const soon = world.reports.filter(({ at }) => at >= drawnAt && at < drawnAt + 6 * INTERVAL);
+  assert.deepEqual(soon, [], "its promise binds");
+  assert.equal(device.status().successor, (await Terms.read(longer)).pin);
+});
+
+test("terms that follow those of an enrolment have its ledger at another address too", async () => {
+  const { device, longer } = await drawnUnderSuccessor();
+  world.offer(longer);
+  await device.enrol("https://elsewhere", "regions", "");
+  assert.equal(device.streams.length, 1, "the collector has another address");
+  assert.equal(world.store.memory.enrolments[0].url, "https://elsewhere");
+});
+
+test("terms that were gone over from do not come back beside those that followed", async () => {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  const second = await following(SLOTS);
+  const third = await following(second);
+  world.offer(SLOTS, second, third);
+  await world.attend(device, 24);
+  assert.equal(device.terms.version, 3);
+  for (const old of [SLOTS, second]) {
+    world.offer(old);
+    await assert.rejects(device.enrol("https://elsewhere", "regions", ""), { code: "terms-differ" });
+  }
+  world.offer(SLOTS, second, third);
+  assert.equal(device.streams.length, 1);
+});
+
+test("a successor that another enrolment has already is not accepted", async () => {
+  const second = await following(SLOTS);
+  const third = await following(second);
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  world.offer(third);
+  await device.enrol("https://elsewhere", "regions", "");
+  world.offer(SLOTS, second, third);
+  await world.attend(device, 24);
+  const versions = world.store.memory.enrolments.map((one) => device.wallet.termsOf(one).version);
+  assert.deepEqual(versions, [2, 3], "each pin has one ledger");
+});
+
+test("the promise in force binds the first report under a successor", async () => {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  const { wallet, account } = device;
+  const looser = await Terms.read({ ...SLOTS, epsilon_nano: 4 * NANO });
+  const { promises } = wallet.ledgerOf(account.enrolment, looser);
+  assert.ok(promises.some(({ epsilonNano }) => epsilonNano === NANO));
+});
+
+test("a limit that never allows a report is told, though other terms begin in a long time", async () => {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  world.offer(SLOTS, await following(SLOTS, {}, { from_t: 10 ** 5 }));
+  await world.attend(device, 8);
+  assert.notEqual(device.status().successor, null);
+  await device.setLimit({ epsilon: 0.5, span: "1h" });
+  await assert.rejects(device.dueInMs(), { code: "limit-spent" });
+});
+
+test("keys are not renewed at every notice, though every other one asks for nothing", async () => {
+  const device = await enrolled();
+  const { errands, account } = device.streams[0];
+  const keys = [];
+  account.renew = async (before) => void keys.push(before);
+  for (let at = 0; at < 50; at += 1) {
+    errands.hear({ nowMs: null, successor: null, renew: true });
+    await errands.run();
+    errands.hear({ nowMs: null, successor: null, renew: false });
+    world.pass(INTERVAL / 10);
+  }
+  assert.ok(keys.length >= 1 && keys.length <= 5, `${keys.length}`);
+});

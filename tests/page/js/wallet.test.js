@@ -246,3 +246,145 @@ test("streams that enrol at once do not get in each other's way", async () => {
   await Promise.all(names.map((name) => device.enrol(URL_OF, name, "")));
   assert.deepEqual(device.streams.map(({ terms }) => terms.stream).sort(), names);
 });
+
+// Nothing of one stream in another
+
+test("a stream that is left while a poll waits for its turn reports nothing, and in no other stream", async () => {
+  const device = await joined(["diagnoses", "weather"]);
+  const [diagnoses, weather] = device.streams;
+  diagnoses.observe("south");
+  weather.observe("north");
+  const { sleep } = device.io;
+  device.io.sleep = async (...given) => {
+    device.io.sleep = sleep;
+    await diagnoses.leave();
+    await sleep(...given);
+  };
+  const heard = await diagnoses.poll(2 * SLOTS.window);
+  assert.equal(heard.stream, "diagnoses");
+  assert.deepEqual(world.reports, []);
+  assert.equal(device.stream("weather"), weather);
+  await world.attend(device, 8);
+  assert.deepEqual(new Set(world.reports.map(({ stream, value }) => `${stream} ${value}`)), new Set(["weather 0"]));
+});
+
+test("a value that was handed over for one stream is not reported in the next", async () => {
+  for (const byOther of [false, true]) {
+    world = new World();
+    const device = await joined(["diagnoses"]);
+    const leaving = byOther ? await world.open() : device;
+    device.observe("south");
+    await leaving.leave();
+    world.offer({ ...SLOTS, stream: "weather" });
+    await leaving.enrol(URL_OF, "weather", "");
+    await device.wallet.load();
+    const seen = [];
+    device.value.warn = ({ code }) => seen.push(code);
+    await world.attend(device, 8);
+    assert.deepEqual(seen, ["value-unusable"], "nobody has handed one over");
+    assert.ok(world.reports.every(({ stream, value }) => stream === "weather" && value === 0));
+  }
+});
+
+test("what one collector said of the time is not known to the next", async () => {
+  const device = await joined(["a"]);
+  world.ahead = 21 * INTERVAL;
+  await world.attend(device, 8);
+  assert.equal(device.account.label.nowMs(), world.wall + world.ahead);
+  await device.leave();
+  world.offer({ ...SLOTS, stream: "b" });
+  const { fetcher } = device.io;
+  device.io.fetcher = async (...given) => {
+    const { now_ms, ...answer } = await (await fetcher(...given)).json();
+    return Response.json(answer);
+  };
+  await device.enrol("https://other", "b", "");
+  assert.equal(device.account.label.nowMs(), world.wall);
+});
+
+test("a round that is not free yet holds a poll of several streams no longer than it was given", async () => {
+  const device = await joined(["a"]);
+  const { deadline_ms, ...plain } = SLOTS;
+  const open = { ...plain, stream: "open", selection: "open", window: 1 };
+  world.offer(open);
+  await device.enrol(URL_OF, "open", "");
+  const { pin } = device.stream("open").terms;
+  const { fetcher } = device.io;
+  const serials = [];
+  device.io.fetcher = async (address, request) => {
+    const { pathname, searchParams } = new URL(address);
+    if (!pathname.includes("/open/")) return fetcher(address, request);
+    if (pathname.endsWith("/reports")) return Response.json({}, { status: 202 });
+    serials.push(Number(searchParams.get("after")));
+    const round = { round: `${world.t}-x`, t: world.t, epsilon_nano: NANO, deadline_ms: world.wall + 5000, rate: [1, 1] };
+    return Response.json({ serial: 7 * world.t, pin, rounds: [round], now_ms: world.wall });
+  };
+  world.pass(900 - ((world.wall - START) % INTERVAL));
+  assert.equal((await device.poll()).delivered.length, 1);
+  world.pass(200);
+  const before = world.steady;
+  const heard = await device.poll();
+  assert.equal(world.steady, before);
+  assert.equal(heard.delivered.length, 0);
+  world.pass(850);
+  await device.poll();
+  assert.equal(serials[1], serials[2], "it is announced again");
+});
+
+// Damage, and what nobody sends
+
+test("the promise of a stream that was left binds the next one, also in a memory that is damaged", async () => {
+  const device = await joined(["other"]);
+  world.offer({ ...SLOTS, stream: "long", window: 1000 });
+  await device.enrol(URL_OF, "long", "");
+  while (!world.reports.some(({ stream }) => stream === "long")) await world.attend(device, 100);
+  await device.stream("long").leave();
+  await device.stream("other").leave();
+  const { nextId } = world.store.memory;
+  world.store.memory.entries[0].nano = -1;
+  world.reports = [];
+  const again = await world.open();
+  world.offer({ ...SLOTS, stream: "short", window: 1 });
+  await again.enrol(URL_OF, "short", "");
+  assert.equal(world.store.memory.enrolments[0].id, nextId, "no id is given out twice");
+  await world.attend(again, 900);
+  assert.deepEqual(world.reports, []);
+  await world.attend(again, 110);
+  assert.notDeepEqual(world.reports, [], "and no longer than its span");
+});
+
+test("an enrolment's answer may hold anything besides, however deep", async () => {
+  world.offer(SLOTS);
+  const device = await world.create();
+  const { fetcher } = device.io;
+  device.io.fetcher = async (...given) => {
+    const text = await (await fetcher(...given)).text();
+    const deep = 200_000;
+    return new Response(`${text.slice(0, -1)},"x":${"[".repeat(deep)}${"]".repeat(deep)}}`, { status: 201 });
+  };
+  await device.enrol(URL_OF, SLOTS.stream, "");
+  assert.equal(device.account.label.nowMs(), world.wall);
+});
+
+test("a wall clock that is set back while a value is read does not let own time leap", async () => {
+  const unnamed = { ...world.clock, boot: () => null };
+  const device = await joined(["a"], { clock: unnamed });
+  const other = await world.open({ clock: unnamed });
+  device.follow(() => {
+    world.wall -= 3600 * 1000;
+    const { load } = world.store;
+    world.store.load = async () => {
+      world.store.load = load;
+      world.pass(1);
+      await other.wallet.change((change) => other.wallet.markNow(change, other.wallet.ownMs()));
+      return load.call(world.store);
+    };
+    return "south";
+  });
+  const began = world.steady;
+  world.pass(Math.ceil(await device.dueInMs()));
+  await device.poll();
+  const { entries, own } = world.store.memory;
+  assert.equal(entries.length, 1);
+  for (const { ownMs } of [...entries, own]) assert.ok(ownMs <= world.steady - began + 1, `${ownMs}`);
+});

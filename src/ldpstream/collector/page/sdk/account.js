@@ -17,6 +17,7 @@ import { nextTurnOf } from "./turns.js";
 
 /** @typedef {import("./rounds.js").Round} Round */
 /** @typedef {import("./clock.js").Look} Look */
+/** The clocks before a value was read, and own time by them. @typedef {{look: Look, ownMs: number}} Before */
 /** @typedef {import("./store.js").Change} Change */
 /** @typedef {import("./memory.js").Enrolment} Enrolment */
 /** @typedef {import("./rules.js").Decision} Decision */
@@ -25,7 +26,7 @@ import { nextTurnOf } from "./turns.js";
 /** Reads the value held now: `values.js`. @typedef {(terms: Terms, source: Source, renamed: Record<string, string>) => number} Reading */
 /**
  * A report that is on disk, and may leave.
- * @typedef {{round: Round, path: string, report: Uint8Array, headers: Record<string, string>}} Submission
+ * @typedef {{round: Round, url: string, path: string, report: Uint8Array, headers: Record<string, string>}} Submission
  */
 /** @typedef {{send: Submission} | {waitMs: number} | {silence: string} | {refusal: Refused}} Considered */
 
@@ -45,13 +46,11 @@ export class Account {
 
   /**
    * @param {import("./wallet.js").Wallet} wallet
-   * @param {number} [id] of the enrolment; without it, of the only one of the wallet, whichever that is
+   * @param {number} [id] of the enrolment; without it, of the first that is the only one of the wallet
    */
   constructor(wallet, id = NOBODY) {
     this.wallet = wallet;
     this.#id = id;
-    /** Whether it waits for the only stream of the wallet. */
-    this.sole = id === NOBODY;
     this.label = new LabelTime(wallet.clock);
   }
 
@@ -72,11 +71,9 @@ export class Account {
     if (revision === this.#revision) return;
     this.#revision = revision;
     const { enrolments } = memory;
-    const bound = enrolments.find(({ id }) => id === this.#id);
-    // Once it stands for an enrolment it never stands for another: the value held is for that one.
-    const waits = this.sole && this.#id === NOBODY && enrolments.length === 1;
-    this.#enrolment = bound ?? (waits ? enrolments[0] : null);
-    this.#id = this.#enrolment?.id ?? this.#id;
+    // Never of another one, once it is bound: what the application holds is for that stream.
+    if (this.#id === NOBODY && enrolments.length === 1) this.#id = enrolments[0].id;
+    this.#enrolment = enrolments.find(({ id }) => id === this.#id) ?? null;
     const number = this.#enrolment ? toHex(this.#enrolment.number) : "";
     if (number !== this.#number) this.#forgetHeard(number);
     this.#answered = new Map();
@@ -87,13 +84,13 @@ export class Account {
     }
   }
 
-  /** Forget what was heard under another number; refusals may name its collector. */
+  /** Forget what was heard under another number, which it would link; refusals may name its collector. */
   /** @param {string} number */
   #forgetHeard(number) {
     this.#delivered.clear();
-    if (this.#number) this.label.restart(); // time that another collector told would link two numbers
+    this.label.restart();
     this.#number = number;
-    if (number) this.#refusals.clear();
+    this.#refusals.clear();
   }
 
   /** The id of the enrolment; 0 if there is none. */
@@ -104,13 +101,8 @@ export class Account {
 
   /** Whether it stands for an enrolment that is no more. */
   get wasLeft() {
-    return this.#id !== NOBODY && this.id === NOBODY;
-  }
-
-  /** @param {number} id of the enrolment that it stands for from now on */
-  bind(id) {
-    this.#id = id;
-    this.#revision = -1;
+    this.#look();
+    return this.#id !== NOBODY && !this.#enrolment;
   }
 
   /** @returns {Enrolment} */
@@ -186,19 +178,23 @@ export class Account {
   }
 
   /**
-   * Decide about a round that was announced under `pin`. Rejects with `LedgerUnusable` if the disk
-   * does not take it; then nothing may be sent.
+   * Decide about a round that was announced under `pin`, to who had this number. Rejects with
+   * `LedgerUnusable` if the disk does not take it; then nothing may be sent.
    * @param {string} pin @param {Round | Refused} asked @param {Reading} reading
+   * @param {string | null} [number] null: whichever it has
    * @returns {Promise<Considered>}
    */
-  async consider(pin, asked, reading) {
+  async consider(pin, asked, reading, number = null) {
     if (asked instanceof Refused) return { refusal: await this.note(asked) };
-    await this.refresh();
+    const now = await this.refresh();
+    // The stream may have been left, or have another address, where nobody has asked.
+    if (number !== null && now !== number) return { silence: Silence.ELSEWHERE };
     const { secret, slotKey } = this.enrolment;
     const terms = this.termsAt(asked.t);
     const selected = await isSelected(asked, terms, secret, slotKey);
-    const before = lookAt(this.clock);
-    let decision = this.#decide(pin, asked, selected, before);
+    const look = lookAt(this.clock);
+    const before = { look, ownMs: this.wallet.ownAt(look) };
+    let decision = this.#decide(pin, asked, selected, before.ownMs);
     if ("fresh" in decision) {
       // The value may be looked at from here on, and is not looked at in vain.
       const value = reading(terms, this.wallet.source, this.#renamedUnder(terms));
@@ -218,21 +214,21 @@ export class Account {
     return terms === enrolled ? renamed : renamedBy(enrolled, terms, renamed);
   }
 
-  /** @param {string} pin @param {Round} asked @param {boolean} selected @param {Look} look */
-  #decide(pin, asked, selected, look) {
+  /** @param {string} pin @param {Round} asked @param {boolean} selected @param {number} ownMs */
+  #decide(pin, asked, selected, ownMs) {
     const terms = this.termsAt(asked.t);
     const { ledgers: [ledger, limit] } = this.budget(terms);
     const report = this.#answered.get(this.#keyOf(asked));
     const answered = new Map(report && [[keyOf(asked), report]]);
     const state = { terms, ledger, limit, answered, selected };
-    return decide(pin, asked, state, this.wallet.ownAt(look), this.label.nowMs());
+    return decide(pin, asked, state, ownMs, this.label.nowMs());
   }
 
   /**
    * Decide again, with all others locked out, and commit a report of this value. The check is made
    * with the own time before the value was read, the debit is entered with the own time after it.
    * @param {string} pin @param {Round} asked @param {boolean} selected
-   * @param {Look} before @param {number} value
+   * @param {Before} before @param {number} value
    * @returns {Promise<Exclude<Decision, {fresh: true}>>}
    */
   async #draw(pin, asked, selected, before, value) {
@@ -242,13 +238,14 @@ export class Account {
       this.#look();
       // Another page has left, enrolled elsewhere, moved to another level, or gone over to a successor.
       const same = this.#enrolment?.level === level && this.#number === number;
-      if (!same || this.termsAt(asked.t) !== terms) return { silence: Silence.MOVED_ON };
-      const decision = this.#decide(pin, asked, selected, before);
+      if (!same || this.termsAt(asked.t) !== terms) return { silence: Silence.ELSEWHERE };
+      const checkedMs = this.#ownAt(before);
+      const decision = this.#decide(pin, asked, selected, checkedMs);
       if (!("fresh" in decision)) {
         const ended = decision instanceof Refused && decision.code === "round-past";
         return ended ? { silence: Silence.MOVED_ON } : decision;
       }
-      return { repeat: this.#enter(change, asked, before, value) };
+      return { repeat: this.#enter(change, asked, checkedMs, value) };
     });
     if ("repeat" in decision) {
       this.#look();
@@ -257,13 +254,22 @@ export class Account {
     return decision;
   }
 
-  /** @param {Change} change @param {Round} asked @param {Look} before @param {number} value */
-  #enter(change, asked, before, value) {
+  /**
+   * Return own time as it was before a reading. Another page may have marked it since: by its count that
+   * moment may come out earlier, or later where a wall clock was moved. The earliest counts.
+   * @param {Before} before
+   */
+  #ownAt({ look, ownMs }) {
+    const { wallet } = this;
+    return Math.min(ownMs, wallet.ownAt(look), wallet.ownMs());
+  }
+
+  /** @param {Change} change @param {Round} asked @param {number} checkedMs @param {number} value */
+  #enter(change, asked, checkedMs, value) {
     const { wallet, enrolment } = this;
     const terms = this.termsAt(asked.t);
     const { name: round, t, epsilonNano: nano } = asked;
     const report = terms.randomiser(nano).report(value, wallet.source);
-    const checkedMs = wallet.ownAt(before);
     const ownMs = Math.max(checkedMs, wallet.ownMs());
     this.budget(terms).check(checkedMs, nano);
     const whose = { enrolment: enrolment.id, left: false };
@@ -277,9 +283,9 @@ export class Account {
   /** @param {Round} asked @param {Uint8Array} report @returns {Promise<Submission>} */
   async #submission(asked, report) {
     const { stream, pin, level } = this.termsAt(asked.t);
-    const { number, key } = this.enrolment;
+    const { url, number, key } = this.enrolment;
     const headers = proof(number, await reportMac(key, stream, pin, asked.name, report, level));
-    return { round: asked, path: reportsPath(stream, asked.name), report, headers };
+    return { round: asked, url, path: reportsPath(stream, asked.name), report, headers };
   }
 
   /**
@@ -341,6 +347,8 @@ export class Account {
     const old = this.enrolled;
     const why = objection(old, next);
     if (why) return why;
+    const others = this.wallet.memory.enrolments.filter(({ id }) => id !== this.id);
+    if (others.some((one) => this.wallet.areOf(one, next))) return "another enrolment has them";
     const agrees = new Policy(this.enrolment.policy).agrees(old, next);
     return agrees ? null : "the application has not agreed to such a change";
   }
@@ -358,7 +366,8 @@ export class Account {
       const { enrolment } = this;
       if (enrolment.successor?.terms !== terms.canonical) return;
       const renamed = renamedBy(this.enrolled, terms, enrolment.renamed);
-      Object.assign(enrolment, { terms: terms.canonical, successor: null, renamed });
+      const earlier = [...enrolment.earlier, this.enrolled.pin];
+      Object.assign(enrolment, { terms: terms.canonical, successor: null, renamed, earlier });
       change.made = true;
     });
   }
@@ -380,6 +389,7 @@ export class Account {
     if (!this.#refusals.size) return;
     await this.wallet.try((change) => {
       this.#look();
+      if (this.wasLeft) this.#refusals.clear();
       if (!this.#refusals.size) return; // it was another stream's collector
       this.#refusals.put(change.memory, this.#enrolment?.id ?? NOBODY);
       change.made = true;

@@ -29,22 +29,14 @@ import { Wallet } from "./wallet.js";
 
 export class Device {
   /** @type {Map<number, Stream>} by the id of their enrolment */ #streams = new Map();
-  /** @type {Stream} the only one, as long as there is no other */ #waiting;
+  /** @type {Stream} the only one, as long as there is no other */ #sole;
 
   /** @param {Wallet} wallet @param {import("./insist.js").Io} io @param {import("./values.js").Warn} [warn] */
   constructor(wallet, io, warn) {
     this.wallet = wallet;
     this.io = io;
     this.warn = warn;
-    this.#waiting = new Stream(new Account(wallet), new HeldValue(warn), io);
-  }
-
-  /** The first stream. One that was left ends, with the value that it holds: another one waits. */
-  get #first() {
-    if (this.#waiting.account.wasLeft) {
-      this.#waiting = new Stream(new Account(this.wallet), new HeldValue(this.warn), this.io);
-    }
-    return this.#waiting;
+    this.#sole = this.#made();
   }
 
   /**
@@ -91,10 +83,24 @@ export class Device {
     throw new DeviceError("stream-not-enrolled", facts);
   }
 
+  /** @param {number} [id] */
+  #made(id) {
+    return new Stream(new Account(this.wallet, id), new HeldValue(this.warn), this.io);
+  }
+
+  /**
+   * The only stream, or the one that is to come. With an enrolment that was left its stream ends, and the
+   * value that it holds: that was handed over for this stream, and is not reported in another.
+   */
+  get #first() {
+    if (this.#sole.account.wasLeft) this.#sole = this.#made();
+    return this.#sole;
+  }
+
   /** @param {number} id */
   #streamOf(id) {
     const known = this.#streams.get(id) ?? (this.#first.account.id === id ? this.#first : null);
-    const found = known ?? new Stream(new Account(this.wallet, id), new HeldValue(this.warn), this.io);
+    const found = known ?? this.#made(id);
     this.#streams.set(id, found);
     return found;
   }
@@ -112,7 +118,7 @@ export class Device {
   get #only() {
     const { enrolments } = this.wallet.memory;
     if (enrolments.length > 1) throw this.#severalStreams();
-    return this.#streams.get(enrolments[0]?.id) ?? this.#first;
+    return enrolments.length ? this.#streamOf(enrolments[0].id) : this.#first;
   }
 
   /**
@@ -124,8 +130,6 @@ export class Device {
    */
   async enrol(url, stream, token, options = {}) {
     const { id, notice } = await enrol(this.wallet, this.io, url, stream, token, options);
-    const { account } = this.#first;
-    if (!account.id) account.bind(id);
     const enrolled = this.#streamOf(id);
     await enrolled.enrolled(notice);
     return /** @type {import("./terms.js").Terms} */ (enrolled.terms);
@@ -201,12 +205,16 @@ export class Device {
   }
 
   /**
-   * Poll all streams of this device (`Stream.poll`), side by side: none waits for another's collector.
+   * Poll all streams of this device (`Stream.poll`), side by side: none waits for another's collector, and
+   * what would take longer than `wait` is put off to the next poll. It rejects with the fault of a stream
+   * when all were polled.
    * @param {number} [wait] @param {AbortSignal} [signal] @returns {Promise<Heard>} what came of all of them
    */
-  async poll(wait, signal) {
+  async poll(wait = 0, signal) {
     await this.wallet.load();
-    const outcomes = await Promise.allSettled(this.#all.map((stream) => stream.poll(wait, signal)));
+    const all = this.#all;
+    const mostMs = all.length > 1 ? 1000 * wait : Infinity;
+    const outcomes = await Promise.allSettled(all.map((stream) => stream.poll(wait, signal, mostMs)));
     return outcomes.map(heardIn).reduce((one, other) => ({
       stream: `${one.stream} ${other.stream}`,
       serial: Math.max(one.serial, other.serial),

@@ -23,6 +23,7 @@ export function enrolFirst(wallet, change, { canonical, level }, agreed) {
     level,
     successor: null,
     renamed: {},
+    earlier: [],
     policy: NO_POLICY,
     reserveNano: 0,
     doubtful: false,
@@ -46,9 +47,8 @@ export function enrolAgain(wallet, memory, known, terms, agreed) {
   /** @type {Terms | undefined} those of before may not have this level */
   const old = wallet.termsOf(known);
   if (terms.pin !== old?.pin && terms.pin !== wallet.successorOf(known)?.pin) {
-    // As in `Account.accept`, the first one stays: a report may have been drawn under its promise.
-    const agrees = old && !known.successor && new Policy(known.policy).agrees(old, terms);
-    if (!agrees || objection(old, terms)) {
+    // A report may have been drawn under the promise of a successor: no other takes its place.
+    if (!old || known.successor || objection(old, terms) || !new Policy(known.policy).agrees(old, terms)) {
       throw new TermsRefused("terms-differ", { given: terms.pin, expected });
     }
     known.successor = { terms: terms.canonical, drawn: false };

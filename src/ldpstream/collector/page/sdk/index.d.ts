@@ -196,12 +196,17 @@ export class Device implements TakesPart {
   observe(value: string | number | null): void;
   follow(read: () => string | number | null): void;
   status(): Status;
+
+  /** Leave the only stream; the value that was held for it is forgotten. */
   leave(options?: { signal?: AbortSignal }): Promise<boolean>;
 
   /** The next report of any stream. */
   dueInMs(): Promise<number | null>;
 
-  /** Poll all streams; resolve with what came of all of them. */
+  /**
+   * Poll all streams; resolve with what came of all of them, or reject with the fault of one when all were
+   * polled. With several streams, what would take longer than `wait` is put off to the next poll.
+   */
   poll(wait?: number, signal?: AbortSignal): Promise<Heard>;
 
   /** Run all streams, side by side. */

@@ -1,6 +1,8 @@
 /**
  * The ledger of one user, as `privacy/ledger.py`: what was spent when, and whether more may be.
- * Moments are milliseconds of a device's own time.
+ * Moments are milliseconds of a device's own time. A browser's clock has fractions: a ledger counts in whole
+ * ones, debits and ends rounded up, and the moment that is asked about rounded down. With fractions
+ * (at + span) - span may be less than at, and a debit would never leave the window.
  */
 
 /**
@@ -24,10 +26,12 @@ export class Ledger {
    * @param {readonly Reserve[]} [reserves]
    */
   constructor(promises, debits = [], forgotten = null, reserves = []) {
-    this.promises = promises;
-    this.reserves = reserves;
-    this.debits = [...debits].sort(([one], [other]) => one - other);
-    this.forgotten = forgotten;
+    this.promises = promises.map(({ until, ...rest }) =>
+      until === undefined ? rest : { ...rest, until: Math.ceil(until) },
+    );
+    this.reserves = reserves.map((one) => ({ ...one, debits: one.debits.map(roundedUp) }));
+    this.debits = [...debits].map(roundedUp).sort(([one], [other]) => one - other);
+    this.forgotten = forgotten === null ? null : Math.ceil(forgotten);
   }
 
   /** @param {number} moment @returns {number} what may be spent at this moment */
@@ -38,12 +42,12 @@ export class Ledger {
 
   /** @param {number} moment @returns {readonly Promised[]} the promises that bind then */
   binding(moment) {
-    return this.promises.filter(({ until }) => moment < (until ?? Infinity));
+    return this.promises.filter(({ until }) => Math.floor(moment) < (until ?? Infinity));
   }
 
   /** @param {Promised} promise @param {number} moment */
   #leftOf({ epsilonNano, span }, moment) {
-    const begin = moment - span;
+    const begin = Math.floor(moment) - span;
     if (this.forgotten !== null && this.forgotten > begin) return 0;
     let [left, own] = [epsilonNano - spentAfter(this.debits, begin), 0];
     for (const { nano, debits, asks } of this.reserves) {
@@ -77,11 +81,10 @@ export class Ledger {
 
   /** @param {Promised} promise @param {number} nano @returns {number} Infinity: never */
   #freeOf(promise, nano) {
-    // What is left changes at these moments only, and never falls. They are rounded up to whole
-    // milliseconds: of fractions, at + span - span may be less than at, and a debit never leave its span.
+    // What is left changes at these moments only, and never falls.
     const bound = this.debits.map(([at]) => at);
     if (this.forgotten !== null) bound.push(this.forgotten);
-    const moments = [0, ...bound.map((at) => Math.ceil(at) + promise.span).sort((one, other) => one - other)];
+    const moments = [0, ...bound.map((at) => at + promise.span).sort((one, other) => one - other)];
     let [low, high] = [0, moments.length];
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -128,6 +131,9 @@ export class Ledger {
     return new Ledger(this.promises, this.debits.slice(old.length), newest, this.reserves);
   }
 }
+
+/** @param {Debit} debit @returns {Debit} */
+const roundedUp = ([at, nano]) => [Math.ceil(at), nano];
 
 /** @param {readonly Debit[]} debits @param {number} begin @returns {number} nano-epsilon */
 const spentAfter = (debits, begin) =>

@@ -48,6 +48,7 @@ const MOST = Number.MAX_SAFE_INTEGER;
  * @property {string} level of privacy; "": the stream's own
  * @property {Successor | null} successor terms that the device has accepted, and has not settled on yet
  * @property {Record<string, string>} renamed what labels of earlier terms are called in those in force
+ * @property {string[]} earlier pins of the terms that those in force have followed
  * @property {Uint8Array} number that the collector knows the device by, in this stream
  * @property {Uint8Array} key that signs
  * @property {Uint8Array} slotKey that slots and moments come from: it outlives `key`
@@ -254,6 +255,7 @@ const withoutLevels = (enrolment) => ({
   level: "",
   successor: null,
   renamed: {},
+  earlier: [],
   slotKey: enrolment.key,
   policy: NO_POLICY,
   reserveNano: 0,
@@ -279,14 +281,17 @@ function begunAnew(memory, look) {
     limits: isCurrent && Array.isArray(limits) ? limits.filter(isBound) : [],
   };
   const ids = made.enrolments.map(({ id }) => id);
-  made.nextId = Math.max(1, whole(memory.nextId, 1, MOST) ? memory.nextId : 1, ...ids.map((id) => id + 1));
+  // No id is given out twice, as far as that is known: something may still bear it.
+  made.nextId = Math.max(whole(memory.nextId, 1, LATEST_MS) ? memory.nextId : 1, ...ids.map((id) => id + 1));
   made.limits = made.limits.map((one) => ("until" in one ? { ...one, until: one.span } : one));
   const ended = isCurrent && Array.isArray(memory.ended) ? memory.ended.filter(isEnded) : [];
   const left = isCurrent ? null : endedBy(memory.enrolment?.terms);
   for (const promise of left ? [left] : ended) {
     const { epsilonNano, span, ...owned } = { enrolment: NOBODY, left: true, ...promise };
-    // Which streams come after one that was left is not known for sure any more: it counts for all.
-    const whose = { enrolment: owned.left ? NOBODY : owned.enrolment, left: owned.left };
+    const { enrolment, left: wasLeft } = owned;
+    const isOwn = !wasLeft && ids.includes(enrolment);
+    // What was left counts for all: which of them are later is not certain any more.
+    const whose = isOwn ? { enrolment, left: false } : { enrolment: NOBODY, left: true };
     made.ended.push({ ...whose, epsilonNano, span, until: span });
     const spent = { t: 0, round: "", version: 1, nano: epsilonNano, report: null, ownMs: 0, atMs: 0 };
     made.entries.push({ ...whose, ...spent });

@@ -22,6 +22,7 @@ export const Silence = Object.freeze({
   NOT_SELECTED: "the coin, or the slot, said no",
   TOO_LATE: "the deadline has passed",
   MOVED_ON: "its timestamp ended while the value was read",
+  ELSEWHERE: "the stream was left meanwhile, or goes on at another address or under other terms",
   DELIVERED: "the report has arrived",
   TOO_EARLY: "the budget is not free yet, and the application does not wait",
 });

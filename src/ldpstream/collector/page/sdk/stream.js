@@ -29,6 +29,14 @@ import { unheeded } from "./values.js";
  * @property {{round: Round, why: string}[]} silences
  */
 
+/**
+ * For whom rounds are answered, and for how long.
+ * @typedef {object} Manner
+ * @property {string} number that was asked: nobody answers for another
+ * @property {AbortSignal | undefined} signal no report is drawn, and none is sent again, once it says stop
+ * @property {number} mostMs that are waited for budget
+ */
+
 const LONGEST_WAIT = 25;
 /** Without a look at the clocks: a wall clock that is moved must be noticed before the page closes. */
 const LONGEST_SLEEP_MS = 60_000;
@@ -163,8 +171,8 @@ export class Stream {
 
   /** Go on from an enrolment. @param {import("./notice.js").Notice} notice in the collector's answer */
   async enrolled({ nowMs, ...notice }) {
-    if (nowMs !== null) this.account.label.correct(nowMs);
     await this.#refresh();
+    if (nowMs !== null) this.account.label.correct(nowMs);
     this.errands = new Errands(this.account, this.io);
     this.errands.hear({ nowMs, ...notice, renew: false });
   }
@@ -175,6 +183,7 @@ export class Stream {
     if (number === this.#number) return;
     [this.#serial, this.#named, this.#number] = [0, false, number];
     [this.#taken, this.#early] = [null, null];
+    this.errands = new Errands(this.account, this.io);
   }
 
   /**
@@ -190,10 +199,10 @@ export class Stream {
     return account.turn(this.#taken);
   }
 
-  /** @param {number} serial @returns {Heard} */
-  #nothing(serial) {
+  /** @returns {Heard} */
+  #nothing() {
     const { stream } = this.account.enrolled;
-    return { stream, serial, delivered: [], undelivered: [], refusals: [], silences: [] };
+    return { stream, serial: 0, delivered: [], undelivered: [], refusals: [], silences: [] };
   }
 
   /** @param {Turn} turn */
@@ -203,45 +212,55 @@ export class Stream {
 
   /**
    * Ask for rounds, waiting up to so many seconds for news, and answer them. With slots: take the
-   * device's turn, if it comes within so many seconds.
-   * @param {number} [wait] @param {AbortSignal} [signal] @returns {Promise<Heard>}
+   * device's turn, if it comes within so many seconds. A round for which it is too early is waited for,
+   * within its timestamp and for at most `mostMs`.
+   * @param {number} [wait] @param {AbortSignal} [signal] @param {number} [mostMs] @returns {Promise<Heard>}
    */
-  async poll(wait = 0, signal) {
+  async poll(wait = 0, signal, mostMs = Infinity) {
+    await this.#refresh();
+    const heard = this.#nothing();
     try {
-      await this.#refresh();
-      if (!this.#speaksUnasked) return await this.#listen(wait, signal);
-      const turn = await this.#turn();
-      if (this.#until(turn) > 1000 * wait) return this.#nothing(0);
-      await this.#pause(this.#until(turn), signal);
-      const heard = await this.#take(turn, 1000 * wait, signal);
-      await this.errands.run(signal);
-      return heard;
+      if (!this.#speaksUnasked) await this.#listen(heard, wait, signal, mostMs);
+      else await this.#attendFor(heard, 1000 * wait, signal);
+    } catch (fault) {
+      if (!(fault instanceof DeviceError) || !this.account.wasLeft) throw fault; // else it was left meanwhile
     } finally {
       await this.account.wallet.markTime();
     }
+    return heard;
+  }
+
+  /** Take the device's turn if it comes within `mostMs`. */
+  /** @param {Heard} heard @param {number} mostMs @param {AbortSignal} [signal] */
+  async #attendFor(heard, mostMs, signal) {
+    const number = this.#number;
+    const turn = await this.#turn();
+    if (this.#until(turn) > mostMs) return;
+    await this.#pause(this.#until(turn), signal);
+    await this.#take(heard, turn, { number, signal, mostMs });
+    await this.errands.run(signal);
   }
 
   /**
    * Report, now that it is the device's turn. To connect first, as the Python device does, is not
    * possible with `fetch`: a report that does not arrive is debited, and sent again until it is over.
-   * @param {Turn} turn @param {number} mostMs @param {AbortSignal} [signal]
-   * @returns {Promise<Heard>}
+   * @param {Heard} heard @param {Turn} turn @param {Manner} manner
    */
-  async #take({ round }, mostMs, signal) {
+  async #take(heard, { round }, manner) {
     const { pin } = this.account.termsAt(round.t);
-    const heard = await this.#answer(0, pin, [round], signal, mostMs);
-    if (signal?.aborted) return heard;
+    const isDone = await this.#answer(heard, pin, [round], manner);
+    if (!isDone) return;
     // What came too early is sent again, in the same bytes, when its time has come; but only once, since
     // a collector may say so for ever.
     const again = this.#early !== round.t && heard.undelivered.some(isEarly);
     if (again) this.#early = round.t;
     else this.#taken = round.t;
-    return heard;
   }
 
-  /** @param {number} wait @param {AbortSignal} [signal] @returns {Promise<Heard>} */
-  async #listen(wait, signal) {
+  /** @param {Heard} heard @param {number} wait @param {AbortSignal | undefined} signal @param {number} mostMs */
+  async #listen(heard, wait, signal, mostMs) {
     const { account } = this;
+    const number = this.#number;
     const [{ url }, { stream, selection, version }] = [account.enrolment, account.termsNow];
     const ofVersion = version > 1 ? `&version=${version}` : "";
     const path = `${roundsPath(stream)}?after=${this.#serial}&wait=${wait}${ofVersion}`;
@@ -267,50 +286,60 @@ export class Stream {
     }
     const announcement = readAnnouncement(readObject(response, "rounds"));
     const notice = noticeIn(response);
+    await this.#refresh();
+    if (this.#number !== number) return; // it was told to who had another one
     if (announcement.nowMs !== null) account.label.correct(announcement.nowMs);
     const { serial, pin, rounds } = announcement;
-    const heard = await this.#answer(serial, pin, rounds, signal);
+    heard.serial = serial;
+    const isDone = await this.#answer(heard, pin, rounds, { number, signal, mostMs });
+    if (this.#number !== number) return;
     // Not before: what a fault of the disk left unanswered must be announced again. So must what
-    // was open when the signal said stop, to whoever starts again.
-    if (!signal?.aborted) this.#serial = serial;
+    // was put off, or open when the signal said stop, to whoever starts again.
+    if (isDone) this.#serial = serial;
     if (notice.successor !== null || notice.renew) this.errands.hear(notice);
     await this.errands.run(signal);
-    return heard;
   }
 
   /**
-   * Answer rounds, as far as the rules allow. A round for which it is too early comes after the others.
-   * @param {number} serial @param {string} pin @param {(Round | Refused)[]} rounds
-   * @param {AbortSignal} [signal] no report is drawn, and none is sent again, once it says stop
-   * @param {number} [mostMs] that are waited for budget @returns {Promise<Heard>}
+   * Answer rounds, as far as the rules allow.
+   * @param {Heard} heard @param {string} pin @param {(Round | Refused)[]} rounds @param {Manner} manner
+   * @returns {Promise<boolean>} whether none was put off
    */
-  async #answer(serial, pin, rounds, signal, mostMs = Infinity) {
-    const heard = this.#nothing(serial);
+  async #answer(heard, pin, rounds, manner) {
     try {
-      await this.#answerAll(heard, pin, rounds, signal, mostMs);
+      return await this.#answerAll(heard, pin, rounds, manner);
     } finally {
       this.value.tell(); // after all have left: when they leave must not tell of a value
     }
-    return heard;
   }
 
   /**
-   * @param {Heard} heard @param {string} pin @param {(Round | Refused)[]} rounds
-   * @param {AbortSignal | undefined} signal @param {number} mostMs
+   * A round for which it is too early comes after the others. After `mostMs`, or what a request may take,
+   * they are put off: no collector can hold a device.
+   * @param {Heard} heard @param {string} pin @param {(Round | Refused)[]} rounds @param {Manner} manner
    */
-  async #answerAll(heard, pin, rounds, signal, mostMs) {
+  async #answerAll(heard, pin, rounds, { number, signal, mostMs }) {
+    const { account } = this;
+    const nowMs = () => account.clock.steadyMs();
+    const [waitUntilMs, endMs] = [mostMs, Math.max(mostMs, PATIENCE_MS)].map((ms) => nowMs() + ms);
+    const reading = (/** @type {Parameters<import("./account.js").Reading>} */ ...given) => this.value.place(...given);
+    let isDone = true;
     let pending = rounds;
     while (pending.length) {
       /** @type {{asked: Round, waitMs: number}[]} */
       const early = [];
       for (const one of pending) {
-        if (signal?.aborted) return;
+        if (signal?.aborted || nowMs() >= endMs) return false;
         const asked = /** @type {Round} */ (one);
-        const outcome = await this.account.consider(pin, one, (...given) => this.value.place(...given));
-        if ("send" in outcome) await this.#deliver(outcome.send, heard, signal);
+        const outcome = await account.consider(pin, one, reading, number);
+        if ("send" in outcome) isDone = (await this.#deliver(outcome.send, heard, endMs, signal)) && isDone;
         else if ("waitMs" in outcome) {
-          if (outcome.waitMs <= mostMs) early.push({ asked, waitMs: outcome.waitMs });
-          else heard.silences.push({ round: asked, why: Silence.TOO_EARLY });
+          const { waitMs } = outcome;
+          if (nowMs() + waitMs <= waitUntilMs) early.push({ asked, waitMs });
+          else {
+            heard.silences.push({ round: asked, why: Silence.TOO_EARLY });
+            isDone = false;
+          }
         }
         else if ("refusal" in outcome) heard.refusals.push(outcome.refusal);
         else heard.silences.push({ round: asked, why: outcome.silence });
@@ -321,6 +350,7 @@ export class Stream {
       }
       pending = early.map(({ asked }) => asked);
     }
+    return isDone && !signal?.aborted;
   }
 
   /**
@@ -397,7 +427,8 @@ export class Stream {
       await this.#pause(Math.min(waitMs, LONGEST_SLEEP_MS), signal);
       return failures;
     }
-    const heard = await this.#take(turn, Infinity, signal);
+    const heard = this.#nothing();
+    await this.#take(heard, turn, { number: this.#number, signal, mostMs: Infinity });
     await this.account.wallet.markTime();
     unheeded(tell(heard));
     if (!heard.undelivered.length) return 0;
@@ -406,19 +437,25 @@ export class Stream {
     return failures + 1;
   }
 
-  /** Send a report until it arrives, is refused, or its round or its timestamp is over. */
-  /** @param {Submission} submission @param {Heard} heard @param {AbortSignal} [signal] */
-  async #deliver({ round, path, report, headers }, heard, signal) {
+  /**
+   * Send a report until it arrives, is refused, or its round or its timestamp is over.
+   * @param {Submission} submission @param {Heard} heard
+   * @param {number} endMs of the steady clock, at which it is put off @param {AbortSignal} [signal]
+   * @returns {Promise<boolean>} whether it was not put off
+   */
+  async #deliver({ round, url, path, report, headers }, heard, endMs, signal) {
     const { account } = this;
     const { intervalMs } = account.enrolled;
     const overMs = Math.min(round.deadlineMs, account.enrolled.endOf(round.t));
     const leftMs = () => overMs - account.label.nowMs();
-    const giveUpMs = account.clock.steadyMs() + intervalMs; // however often time is corrected
+    const overAtMs = account.clock.steadyMs() + intervalMs; // however often time is corrected
+    const giveUpMs = Math.min(overAtMs, endMs);
+    let isFinal = false;
     try {
       const response = await insist(
         this.io,
         {
-          url: account.enrolment.url,
+          url,
           path,
           method: "POST",
           headers: { "Content-Type": "application/octet-stream", ...headers },
@@ -433,16 +470,18 @@ export class Stream {
           signal,
         },
       );
+      isFinal = true;
       if (response.status !== 200 && response.status !== 202) {
         throw refusalIn(response, `the report of round ${round.name}`);
       }
     } catch (fault) {
       if (!(fault instanceof DeviceError)) throw fault;
       heard.undelivered.push(await account.note(fault));
-      return;
+      return isFinal || giveUpMs < endMs;
     }
-    await account.arrived(round);
     heard.delivered.push({ round, report });
+    await account.arrived(round);
+    return true;
   }
 
   /** Correct label time by a notice, and remember what it asks for. */

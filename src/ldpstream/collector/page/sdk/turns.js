@@ -41,8 +41,8 @@ function changesAt({ wallet, enrolment }, t) {
 }
 
 /**
- * Return the own time until the epsilon of terms is free; Infinity if that is never before other terms apply.
- * @param {Account} account @param {Terms} terms @param {number} t the timestamp that they are to apply for
+ * Return the own time until the epsilon of the terms at t is free; Infinity if only later terms allow it.
+ * @param {Account} account @param {Terms} terms @param {number} t
  */
 function freeInMs(account, terms, t) {
   const free = account.budget(terms).freeFrom(terms.epsilonNano);

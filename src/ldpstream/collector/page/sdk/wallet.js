@@ -236,10 +236,9 @@ export class Wallet {
   ledgerOf(enrolment, terms) {
     const memory = this.#memory;
     const counts = (/** @type {Owned} */ one) => countsFor(one, enrolment.id);
-    const promises = [terms.promise, ...memory.ended.filter(counts)];
-    // The promise in force binds the reports under a successor too, until that is in force.
-    const agreed = this.termsOf(enrolment);
-    if (terms !== agreed) promises.push(agreed.promise);
+    // The promise in force binds the first report under a successor too.
+    const inForce = new Set([terms, this.termsOf(enrolment)]);
+    const promises = [...[...inForce].map(({ promise }) => promise), ...memory.ended.filter(counts)];
     // Once a report was drawn under the successor's promise, it binds those under the old terms too.
     if (enrolment.successor?.drawn) {
       promises.push(/** @type {Terms} */ (this.successorOf(enrolment)).promise);
@@ -295,6 +294,16 @@ export class Wallet {
   }
 
   /**
+   * Return whether terms are those of an enrolment, were once, or follow them. There is one epsilon for a
+   * pin, so they never get a second ledger beside it.
+   * @param {Enrolment} enrolment @param {Terms} terms
+   */
+  areOf(enrolment, { pin, succeeds }) {
+    const pins = [this.termsOf(enrolment).pin, this.successorOf(enrolment)?.pin];
+    return enrolment.earlier.includes(pin) || pins.includes(pin) || pins.includes(succeeds?.pin ?? "");
+  }
+
+  /**
    * Return the secret of an enrolment at this place, and what is shown of it to enrol.
    * @param {string} place @param {string} stream
    */
@@ -328,12 +337,8 @@ export class Wallet {
         // The key is of another device: another page has made this one, or has left.
         throw new LedgerUnusable("ledger-replaced", { file: this.store.name });
       }
-      // Where the same terms are elsewhere, or those before or after them, their collector has another
-      // address now: a second ledger would double epsilon.
-      const pins = lineageOf(terms);
-      const isSame = (/** @type {Enrolment} */ one) =>
-        [this.termsOf(one), this.successorOf(one)].some((held) => lineageOf(held).some((pin) => pins.includes(pin)));
-      const known = there ?? memory.enrolments.find(isSame);
+      // Where the same terms are elsewhere, their collector has another address now.
+      const known = there ?? memory.enrolments.find((one) => this.areOf(one, terms));
       change.made = true;
       const rejoins = there?.rejoins ?? memory.rejoins;
       const agreed = { ...offered, secret, rejoins, ...wishes };
@@ -458,9 +463,6 @@ export class Wallet {
 
 /** @param {import("./memory.js").Entry} entry @returns {import("./ledger.js").Debit} */
 const debitOf = ({ ownMs, nano }) => [ownMs, nano];
-
-/** @param {Terms | null} terms @returns {string[]} their pin, and that of the terms that they follow */
-const lineageOf = (terms) => (terms ? [terms.pin, ...(terms.succeeds ? [terms.succeeds.pin] : [])] : []);
 
 /** @param {Look} look by how much the wall clock is ahead of the steady one */
 const apart = ({ wallMs, steadyMs }) => wallMs - steadyMs;

@@ -200,6 +200,9 @@ function vouches({ stamp, stats }) {
 /** @param {string} _ @param {unknown} value bytes as digits */
 const replaced = (_, value) => (value instanceof Uint8Array ? { hex: toHex(value) } : value);
 
-/** @param {string} key of a member; the names of labels, which a collector chooses, are no bytes @param {any} value */
-const revived = (key, value) =>
-  key !== "renamed" && typeof value?.hex === "string" ? fromHex(value.hex) : value;
+/** The members that are bytes. No other is read as such: a collector chooses the names of labels. */
+const BYTES = ["secret", "number", "key", "slotKey", "report"];
+
+/** @param {string} name @param {any} value */
+const revived = (name, value) =>
+  BYTES.includes(name) && typeof value?.hex === "string" ? fromHex(value.hex) : value;
