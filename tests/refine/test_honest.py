@@ -13,6 +13,7 @@ from ldpstream.domain import Domain
 from ldpstream.lab.simulation import Run, simulate
 from ldpstream.refine.cohorts import Cohorts, Fleet
 from ldpstream.refine.filter import WITHOUT_JUMPS, Filter
+from ldpstream.refine.jumps import Jumps
 from ldpstream.refine.kin import Kin
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.streams.stream import CountsStream
@@ -185,3 +186,26 @@ def test_a_state_of_0_2_0_goes_on_without_events() -> None:
     restored.restore(saved | {"layout": WITHOUT_JUMPS})
     assert restored.tallies == 3
     assert restored.estimate.tolist() == smooth.estimate.tolist()
+
+
+def events(moved: float, tallies: int, every: int, labels: int = 20) -> Jumps:
+    """Return what is known of the events of a stream that moves all labels every so often."""
+    rng, jumps, known = np.random.default_rng(1), Jumps(labels), np.full(labels, 0.05)
+    for t in range(tallies):
+        jumps.pass_time()
+        step = moved * (t % every == every - 1) * rng.choice([-1.0, 1.0], labels)
+        tally = known + step + rng.normal(0, np.sqrt(NOISE), labels)
+        jumps.learn(tally, np.full(labels, NOISE), known, np.full(labels, 0.05 * NOISE))
+    return jumps
+
+
+def test_an_event_that_no_label_shows_alone_is_seen_in_all() -> None:
+    """By two standard errors each: such a tally is nothing special among twenty."""
+    assert events(moved=2 * np.sqrt(NOISE), tallies=20, every=20).new.mean() > 0.5
+    assert events(moved=0.0, tallies=20, every=20).new.mean() < 0.05
+
+
+def test_the_rate_of_events_is_learnt() -> None:
+    before = Jumps(20).rates.sum()
+    assert events(moved=0.0, tallies=400, every=25).rates.sum() < before
+    assert events(moved=4 * np.sqrt(NOISE), tallies=400, every=25).rates.sum() > 2 * before

@@ -27,13 +27,13 @@ FEWEST_LABELS = 3
 """A stream of fewer labels counts as one of three: in none of them is every label a lone one."""
 RATES = np.array([1e-5, 1e-4, 1e-3, 1e-2, 5e-2])
 """Events of a kind in a timestamp, and how credible these rates are before any tally."""
-RATE_PRIOR = np.array([0.75, 0.17, 0.06, 0.015, 0.005])
+RATE_PRIOR = np.array([0.4, 0.3, 0.2, 0.08, 0.02])
 MEMORY = 0.998
 LAGS = 3
 """Tallies after an event at which it is still weighed against calm. By then members follow."""
 OUTLIER = 1e-4
 """The probability of a tally that nothing explains."""
-BELIEVED = 0.9
+BELIEVED = 0.99
 """A jump that is less likely widens the interval, and does not move the estimate: where nothing
 jumps, some tally in a few thousand looks as if it did."""
 
