@@ -92,9 +92,9 @@ def test_the_row_has_the_fields_of_the_command_line(name: str) -> None:
 
 
 def test_a_revised_history_is_better_the_more_came_after_it() -> None:
-    stream = sin(users=20_000, timestamps=300)
+    stream = sin(users=20_000, timestamps=160)
     whole, late, at_once = (
-        simulate(stream, "lpf", epsilon=1, window=10, lag=lag) for lag in (None, 40, 0)
+        simulate(stream, "lpf", epsilon=1, window=10, lag=lag) for lag in (None, 40, 4)
     )
     errors = [whole.mean("revised_mse"), late.mean("revised_mse"), at_once.mean("revised_mse")]
     assert errors[0] < errors[1] < errors[2]
