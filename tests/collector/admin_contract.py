@@ -85,6 +85,17 @@ class AdminContract:
         assert damage is not None
         assert damage.t == number
 
+    def test_a_log_that_was_removed_with_its_end_is_missed(self, store: Store) -> None:
+        assert store.admin.check_log().damage is None
+        store.admin.add_token(TOKEN, entry())
+        self.tamper("DELETE FROM admin_log; DELETE FROM property WHERE name = 'admin-log'")
+        damage = store.admin.check_log().damage
+        assert damage is not None
+        assert damage.t == 1
+        with pytest.raises(Mistake, match="admin log was changed"):
+            store.admin.deny("a", [device_of(1)], entry())
+        assert store.admin.denied() == {}
+
     def test_a_log_whose_end_was_changed_takes_no_more(self, store: Store) -> None:
         for _ in range(3):
             store.admin.record(entry())
@@ -141,6 +152,14 @@ class AdminContract:
         with pytest.raises(Mistake, match="'field' is used up"):
             store.admin.use_token("field", "a", device_of(3), now_ms=6)
         store.admin.use_token("field", "a", device_of(2), now_ms=6)
+        assert [one.uses for one in store.admin.tokens()] == [2]
+
+    def test_each_level_of_a_device_is_a_use(self, store: Store) -> None:
+        store.admin.add_token(replace(TOKEN, most_uses=2), entry())
+        for level in ("", "careful", "", "careful"):
+            store.admin.use_token("field", "a", device_of(1), 6, level)
+        with pytest.raises(Mistake, match="'field' is used up"):
+            store.admin.use_token("field", "a", device_of(1), 6, "bold")
         assert [one.uses for one in store.admin.tokens()] == [2]
 
     def test_a_token_is_never_used_too_often(self, store: Store) -> None:

@@ -91,6 +91,7 @@ def test_a_token_of_one_stream_opens_no_other(api: Api) -> None:
         {"expires_in": "soon"},
         {"expires_in": 7},
         {"expires_in": "0s"},
+        {"expires_in": "9999999999999d"},
         {"most_uses": 0},
         {"most_uses": True},
         {"most_uses": 1.5},

@@ -150,7 +150,9 @@ def test_a_report_that_comes_too_late_hears_of_the_renewal(api: Rotating) -> Non
     assert renewal(told)
 
 
-def test_who_only_knows_a_stolen_master_secret_renews_nothing(api: Rotating) -> None:
+def test_a_stolen_master_secret_renews_no_key_without_the_secret_of_its_device(
+    api: Rotating,
+) -> None:
     device, stolen = KeyHolder(api, 1), api.service.ring.masters.current
     api.rotate()
     key = device_key(stolen, "a", device.number)
@@ -158,6 +160,23 @@ def test_who_only_knows_a_stolen_master_secret_renews_nothing(api: Rotating) -> 
     assert_problem(device.renew(key=bytes(32)), 401, "report-mac")
     assert device.renew(key=key).status_code == 201, "the device itself can, and again"
     assert device.renew().status_code == 201, "if the answer to the first was lost"
+
+
+@pytest.mark.parametrize("under_way", [False, True])
+def test_a_rotation_at_once_lets_no_key_be_renewed(api: Rotating, under_way: bool) -> None:
+    device, asking = KeyHolder(api, 1), api.asking()
+    if under_way:
+        api.rotate()
+        assert device.renew().status_code == 201
+    stolen = api.service.ring.masters.current
+    assert api.admin("rotate?at_once=true").status_code == 200
+    assert_problem(device.report(asking), 401, "key-ended")
+    invented = device_key(stolen, "a", device.number)
+    assert_problem(device.renew(key=invented), 401, "key-ended")
+    again = KeyHolder(api, 1)
+    assert again.slot_key == device.slot_key, "no slot moves"
+    assert again.report(asking).status_code == 202
+    assert api.service.administration.log(0, 9)[-1].details["at_once"]
 
 
 def test_a_second_rotation_waits_for_the_end_of_the_first(api: Rotating) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,6 +115,45 @@ def test_every_answer_to_a_report_names_the_successor(tmp_path: Path) -> None:
         answer = post(api, asking, due(asking))
         assert answer.status_code == 202
         assert "successor" not in answer.json()
+
+
+def test_a_token_for_one_device_gives_a_key_at_one_level(tmp_path: Path) -> None:
+    with changing(tmp_path) as api:
+        wanted = {"name": "field", "most_uses": 1}
+        token = api.client.post("/v1/admin/tokens", json=wanted, headers=ADMIN).json()["token"]
+        headers = {"Authorization": f"Bearer {token}"}
+        for level, status in (("careful", 201), ("", 403), ("careful", 201)):
+            body = enrolled_body(1, level=level)
+            answer = api.client.post(f"{STREAM}/devices", json=body, headers=headers)
+            assert answer.status_code == status, answer.text
+
+
+@pytest.mark.parametrize("level", ["\ud800", "A", 7, None, ["careful"], "unknown"])
+@pytest.mark.parametrize("stream", ["a", "unknown"])
+def test_a_renewal_at_no_level_is_not_signed(tmp_path: Path, stream: str, level: object) -> None:
+    with changing(tmp_path) as api:
+        body = json.dumps(enrolled_body(1, level=level))
+        headers = {"Ldp-Device": device_of(1).hex(), "Ldp-Mac": "00" * 16}
+        answer = api.client.post(f"/v1/streams/{stream}/devices", content=body, headers=headers)
+        assert answer.status_code in (401, 404), answer.text
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.9, 0.3), (0.3, 0.9)])
+def test_rounds_close_when_all_terms_have_had_their_moment(
+    before: float, after: float, tmp_path: Path
+) -> None:
+    first, then = (
+        one | {"deadlines": {"dissimilarity": 0.1, "publication": share}}
+        for one, share in ((PLAIN, before), (PLAIN_CHANGED, after))
+    )
+    with changing(tmp_path, first, then) as api:
+        for t, share in ((FROM_T - 1, before), (FROM_T, 0.9), (UNTIL_T + 1, after)):
+            rounds = opened(api, t)
+            closing = START_MS + (t - 1) * 10_000 + int(10_000 * share)
+            assert {one.stored.deadline_ms for one in rounds.values()} == {closing}
+            api.clock.advance_to(closing - 1)
+            for asking in rounds.values():
+                assert post(api, asking, due(asking)).status_code == 202
 
 
 def enrolled_body(number: int, **more: object) -> dict[str, object]:

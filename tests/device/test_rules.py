@@ -28,6 +28,7 @@ from ldpstream.device import (
     read_status,
     store,
 )
+from ldpstream.device.exchange import Request
 from ldpstream.device.rounds import Round
 from ldpstream.device.rules import Silence, selects
 from ldpstream.device.store import Store, _connection
@@ -95,10 +96,15 @@ class TestRule1TermsArePinned:
         assert read_status(bench.path).terms == make_terms()
 
     def test_a_key_is_not_kept_beside_the_number_of_another_device(self, bench: Bench) -> None:
-        """As if another process had made the file anew while this one asked."""
+        """Another process makes the file anew while this one asks."""
         late = bench.create()
-        bench.path.unlink()
-        bench.create()
+
+        def loses(request: Request) -> bool:
+            bench.path.unlink()
+            bench.create()
+            return False
+
+        bench.collector.loses = loses
         with pytest.raises(LedgerUnusable, match="another device"):
             late.enrol(URL, "regions", TOKEN)
         assert read_status(bench.path).terms is None

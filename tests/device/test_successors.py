@@ -11,7 +11,7 @@ import pytest
 from ldpstream.device import Device, Policy, TermsRefused, read_status
 from ldpstream.device.checking import check_ledger
 from ldpstream.device.exchange import Request
-from ldpstream.device.store import Store
+from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import FetchTerms, RenewKey
 from ldpstream.protocol.succession import Acceptance
@@ -304,10 +304,91 @@ def test_moving_to_another_level_the_stricter_promise_binds_for_its_span(town: T
     assert check_ledger(town.path).faults == ()
 
 
+LOOSE = [{"name": "careful", "epsilon_nano": 10 * NANO, "window": 1, "oracle": "grr"}]
+
+
+def test_a_successor_accepted_at_one_level_does_not_loosen_another(town: Town) -> None:
+    place = town.build("regions", version=3, window=WINDOW, levels=LEVELS, **SLOTS)
+    first = place.terms
+    device = joined(town, place)
+    place.succeed(levels=LOOSE, from_t=12)
+    town.live(device, 5)
+    (kept,) = Store(town.path).load().enrolments
+    assert kept.successor is not None, "at the standard level it changes nothing"
+    second, place.terms = place.terms, first
+    device.enrol(ONE, "regions", TOKEN, level="careful", pin=first.pin)
+    moved = town.clock.steady
+    town.live(device, 40)
+    after = [one for one in town.arrived if one.at_ms > moved]
+    assert {(one.nano, one.version, one.level) for one in after} == {(NANO // 2, 1, "careful")}
+    assert check_ledger(town.path).faults == ()
+    place.terms = second
+    with pytest.raises(TermsRefused):
+        device.enrol(ONE, "regions", TOKEN, level="careful")
+
+
+def test_floors_of_the_policy_hold_at_a_level_that_is_chosen_later(town: Town) -> None:
+    place = town.build("regions", version=3, window=WINDOW, levels=LEVELS, **SLOTS)
+    first = place.terms
+    device = joined(town, place, Policy(Acceptance.NOT_LOOSER, longest_window=8))
+    place.succeed(levels=[LEVELS[0] | {"window": 1000}], from_t=12)
+    town.live(device, 5)
+    place.terms = first
+    device.enrol(ONE, "regions", TOKEN, level="careful", pin=first.pin)
+    assert Store(town.path).load().enrolments[0].successor is None
+
+
+def test_the_promise_in_force_binds_the_first_report_under_a_successor(town: Town) -> None:
+    """Even if a file has a looser one: nothing that this device writes, but a second defence."""
+    place = town.build("regions", window=WINDOW)
+    joined(town, place)
+    memory = Store(town.path).load()
+    (enrolled,) = memory.enrolments
+    looser = place.succeed(epsilon_nano=10 * NANO)
+    assert memory.ledger(enrolled, looser).left(0) == NANO
+
+
 def test_enrolling_again_without_a_level_keeps_the_one_that_was_chosen(town: Town) -> None:
     place = town.build("regions", version=3, window=WINDOW, levels=LEVELS, **SLOTS)
     device = joined(town, place, level="careful")
     assert device.enrol(ONE, "regions", TOKEN).level == "careful"
+
+
+@pytest.mark.parametrize("when", ["before", "while the collector answers"])
+def test_the_level_of_before_is_the_one_in_the_file(town: Town, when: str) -> None:
+    place = town.build("regions", version=3, window=WINDOW, levels=LEVELS, **SLOTS)
+    device, other = joined(town, place), town.open()
+
+    def move(request: Request | None = None) -> bool:
+        place.loses = lambda request: False
+        other.enrol(ONE, "regions", TOKEN, level="careful")
+        return False
+
+    if when == "before":
+        move()
+        assert device.enrol(ONE, "regions", TOKEN).level == "careful"
+    else:
+        place.loses = move
+        with pytest.raises(LedgerUnusable, match="replaced"):
+            device.enrol(ONE, "regions", TOKEN)
+    assert Store(town.path).load().enrolments[0].terms.level == "careful"
+
+
+@pytest.mark.parametrize("offered", [0, 1])
+def test_versions_of_one_stream_at_two_addresses_have_one_ledger(town: Town, offered: int) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place)
+    place.succeed(from_t=6)
+    town.live(device, 5 if offered else 12)
+    versions = list(place.versions.values())
+    there = town.build("regions", "https://two.invalid")
+    there.terms = versions[offered]
+    if offered:
+        device.enrol(there.url, "regions", TOKEN)
+    else:
+        with pytest.raises(TermsRefused):
+            device.enrol(there.url, "regions", TOKEN)
+    assert len(Store(town.path).load().enrolments) == 1
 
 
 # Keys
@@ -352,3 +433,24 @@ def test_a_renewal_for_another_device_is_refused(town: Town) -> None:
     town.live(device, 8)
     assert device.session.account.enrolled.key == key
     assert "answer-malformed" in {one.code for one in read_status(town.path).refusals}
+
+
+def test_a_renewed_key_is_only_for_the_enrolment_that_asked_for_it(town: Town) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    honest = town.build("other", "https://two.invalid", window=WINDOW, **SLOTS)
+    device = joined(town, place)
+    place.masters = [FIRST, SECOND]
+
+    def elsewhere(request: Request) -> bool:
+        if isinstance(request.message, RenewKey):  # while the collector holds its answer back
+            place.loses = lambda request: False
+            other = town.open()
+            other.leave()
+            other.enrol(honest.url, "other", TOKEN)
+        return False
+
+    place.loses = elsewhere
+    town.live(device, 24)
+    (kept,) = Store(town.path).load().enrolments
+    assert kept.key == honest._keys(kept.number)[0]
+    assert honest.arrived

@@ -11,9 +11,11 @@ import pytest
 from ldpstream.device import AsyncDevice, Device, Limit, read_status
 from ldpstream.device.checking import check_ledger
 from ldpstream.device.command_line import run
-from ldpstream.device.exchange import Request
+from ldpstream.device.exchange import Request, Response, Unreachable
+from ldpstream.device.rounds import Refused
 from ldpstream.device.store import Store
 from ldpstream.errors import Mistake
+from ldpstream.protocol.messages import SubmitReport
 from tests.device.collectors import INTERVAL_MS, NANO, TOKEN, a_round
 from tests.device.town import SLOTS, Place, Town
 
@@ -121,6 +123,123 @@ def test_asyncio_serves_all_of_them_too(town: Town) -> None:
     assert len(one.arrived) == len(two.arrived) == 1
 
 
+@pytest.mark.parametrize("fault", ["refuses", "lost", "nonsense"])
+def test_a_collector_at_fault_keeps_no_other_stream_from_being_polled(
+    town: Town, fault: str
+) -> None:
+    bad, good = town.build("bad"), town.build("good", TWO)
+    device = town.create()
+    enrolled(town, device, bad, good)
+    answer = {"refuses": Response(404, {}, b"{}"), "nonsense": Response(200, {}, b"[")}
+    if fault == "lost":
+        bad.loses = lambda request: True
+    else:
+        bad.respond = lambda request: answer[fault]  # type: ignore[method-assign]
+    asking(town, good)
+    with pytest.raises((Refused, Unreachable)):
+        device.poll()
+    assert len(good.arrived) == 1
+
+
+def test_a_stream_that_waits_for_its_budget_holds_no_other_in_a_poll(town: Town) -> None:
+    waits, other = town.build("waits", window=1), town.build("other", TWO, window=1)
+    device = town.create()
+    enrolled(town, device, waits, other)
+    town.clock.pass_ms(INTERVAL_MS // 2)
+    asking(town, waits)
+    device.poll()
+    town.clock.pass_ms(INTERVAL_MS // 2)  # the next timestamp, and half a window
+    asking(town, waits, other)
+    began = town.clock.steady
+    heard = device.poll()
+    assert (len(other.arrived), town.clock.steady) == (1, began)
+    assert [one.t for one in heard.put_off] == [2]
+    town.clock.pass_ms(INTERVAL_MS // 2 + 1)
+    device.poll()
+    assert len(waits.arrived) == 2, "what was put off is asked again"
+
+
+def test_a_collector_that_is_overloaded_holds_no_poll_for_long(town: Town) -> None:
+    busy, other = town.build("busy", interval_ms=86_400_000), town.build("other", TWO)
+    device = town.create()
+    enrolled(town, device, busy, other)
+    honest = busy.respond
+
+    def respond(request: Request) -> Response:
+        answer = honest(request)
+        return Response(503, {}, b"{}") if isinstance(request.message, SubmitReport) else answer
+
+    busy.respond = respond  # type: ignore[method-assign]
+    asking(town, busy, other)
+    began = town.clock.steady
+    device.poll()
+    assert town.clock.steady - began <= 20_000
+    assert len(other.arrived) == 1
+    busy.respond = honest  # type: ignore[method-assign]
+    drawn = {one.report for one in busy.arrived}
+    assert [one.t for one in device.poll().delivered] == [1]
+    assert {one.report for one in busy.arrived} == drawn, "the same bytes"
+
+
+# Another process
+
+
+@pytest.mark.parametrize("left", ["a", "b"])
+@pytest.mark.parametrize("selection", [SLOTS, {}])
+def test_a_run_goes_on_when_another_process_leaves_one_of_the_streams(
+    town: Town, left: str, selection: dict[str, Any]
+) -> None:
+    one, two = (
+        town.build("a", window=1, **selection),
+        town.build("b", TWO, window=1, **selection),
+    )
+    for place in (one, two):
+        place.rounds = [a_round(t, epsilon_nano=NANO) for t in range(1, 30)]
+    device, moments = town.create(), list[int]()
+    enrolled(town, device, one, two)
+
+    def leave(request: Request) -> bool:
+        if not moments and len(one.arrived) > 2:  # in the midst of a step
+            moments.append(town.clock.steady)
+            town.open().leave(left)
+        return False
+
+    one.loses = leave
+    town.live(device, 14)
+    (moment,) = moments
+    later = Counter(part.stream for part in town.arrived if part.at_ms > moment)
+    assert set(later) == {"a", "b"} - {left}
+    assert later.total() >= 4
+
+
+@pytest.mark.parametrize("another_process", [True, False])
+def test_a_value_is_never_reported_in_a_stream_that_it_was_not_handed_over_for(
+    town: Town, another_process: bool
+) -> None:
+    sure: dict[str, Any] = {"window": 1, "epsilon_nano": 30 * NANO, "other": "west", **SLOTS}
+    one, illness = town.build("one", **sure), town.build("illness", TWO, **sure)
+    device = town.create()
+    enrolled(town, device, one)
+    held = device.stream("one")
+    town.live(device, 2)
+    other = town.open() if another_process else device
+    other.leave()
+    other.enrol(TWO, "illness", TOKEN)
+    held.observe("south")
+    town.live(device, 4)
+
+    def told(place: Place) -> set[object]:
+        randomiser = place.terms.randomiser(place.terms.epsilon)
+        return {randomiser.decode(part.report) for part in place.arrived}
+
+    assert told(one) == {2}, "with epsilon 30 a report tells the truth"
+    assert told(illness) == {3}, "nobody has handed a value over for it"
+    device.observe("north")
+    illness.arrived.clear()
+    town.live(device, 2)
+    assert told(illness) == {0}
+
+
 # The limit
 
 
@@ -211,6 +330,31 @@ def test_a_reserve_keeps_a_part_free_for_one_stream(town: Town) -> None:
     assert read_status(town.path, town.clock).streams[1].reserve_nano == 0
 
 
+def test_a_reserve_brings_nothing_back_that_another_process_has_changed(town: Town) -> None:
+    levels = [{"name": "careful", "epsilon_nano": NANO // 10, "window": 40, "oracle": "grr"}]
+    place = town.build("a", version=3, levels=levels, **SLOTS)
+    device, other = town.create(), town.open()
+    enrolled(town, device, place)
+    stream = device.stream("a")
+    other.enrol(place.url, "a", TOKEN, level="careful")
+    stream.reserve("0.01")
+    (kept,) = Store(town.path).load().enrolments
+    assert (kept.terms.level, kept.reserve_nano) == ("careful", NANO // 100)
+    other.leave("a")
+    with pytest.raises(Mistake, match="not enrolled"):
+        stream.reserve(None)
+    assert Store(town.path).load().enrolments == ()
+
+
+def test_a_limit_is_compared_with_the_one_in_the_file(town: Town) -> None:
+    device, other = town.create(limit=Limit(1, "1h")), town.open()
+    other.set_limit(Limit(30, "1h"))
+    device.set_limit(Limit(1, "1h"))
+    limit = Store(town.path).load().limit
+    assert limit is not None
+    assert limit.epsilon_nano == NANO
+
+
 def test_reserves_beyond_the_limit_are_refused(town: Town) -> None:
     device = town.create(limit=Limit(1, "1h"))
     enrolled(town, device, town.build("a"), reserve="0.6")
@@ -248,6 +392,12 @@ def test_slots_wait_for_the_limit(town: Town) -> None:
     assert check_ledger(town.path).faults == ()
 
 
+def test_a_limit_that_is_none_leaves_no_file_without_a_limit(town: Town) -> None:
+    with pytest.raises(Mistake):
+        town.create(limit=Limit(0, "1h"))
+    assert not town.path.exists()
+
+
 def test_limits_are_read_with_suspicion() -> None:
     with pytest.raises(Mistake, match="span"):
         _ = Limit(1, "soon").promise
@@ -281,6 +431,31 @@ def test_a_stream_that_was_left_slows_later_ones_and_no_others(town: Town) -> No
     asking(town, renamed)
     device.poll()
     assert len(renamed.arrived) == 1
+
+
+def test_leaving_a_second_stream_keeps_its_debits(town: Town) -> None:
+    """The first one's are old by then, and are forgotten; the second one's are not."""
+    first, second = town.build("first", window=5), town.build("second", TWO, window=3)
+    device = town.create()
+    enrolled(town, device, first, second)
+    asking(town, first)
+    device.poll()
+    town.clock.pass_timestamps(4)
+    asking(town, second)
+    first.rounds = []
+    device.poll()
+    town.clock.pass_timestamps(2)
+    device.leave("first")
+    device.leave("second")
+    enrolled(town, device, second)
+    asking(town, second)
+    device.poll()
+    assert len(second.arrived) == 1
+    town.clock.pass_timestamps(1)
+    town.clock.pass_ms(1)
+    asking(town, second)
+    device.poll()
+    assert len(second.arrived) == 2
 
 
 def test_two_heirs_both_find_the_debits(town: Town) -> None:
@@ -339,6 +514,32 @@ def test_what_one_stream_forgets_does_not_silence_another(town: Town) -> None:
     asking(town, long)
     device.poll()
     assert len(long.arrived) == 1
+
+
+@pytest.mark.parametrize("apart", [0, 1])
+def test_forgotten_moments_of_streams_that_were_left_are_not_lost(town: Town, apart: int) -> None:
+    """A longer limit that is set later must know that something is missing."""
+    places = [town.build(name, f"https://{name}.invalid", window=1) for name in ("a", "b")]
+    device = town.create()
+    enrolled(town, device, *places)
+    for place in places:
+        asking(town, place)
+        device.poll()
+        town.clock.pass_ms(apart)
+    town.clock.pass_timestamps(3)
+    for place in places:
+        asking(town, place, nano=1)
+        device.poll()
+    before = max(one.own_ms for one in Store(town.path).load().forgotten)
+    for place in places:
+        device.leave(place.terms.stream)
+    device.set_limit(Limit(1, "1h"))
+    later = town.build("later", THREE, window=60, epsilon_nano=NANO)
+    enrolled(town, device, later)
+    assert max(one.own_ms for one in Store(town.path).load().forgotten) >= before
+    asking(town, later, nano=NANO // 2)
+    device.poll()
+    assert later.arrived == []
 
 
 def test_forgotten_moments_do_not_pile_up(town: Town) -> None:

@@ -14,6 +14,7 @@ from scipy.stats import binom, norm
 from ldpstream.arrays import Floats
 from ldpstream.lab.selection import SlotSelector
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
+from ldpstream.mechanisms.mixed import MixedNoise, Part
 from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
 from ldpstream.mechanisms.strata import StrataMemory, Stratum, combine
 from ldpstream.oracles import Oracle
@@ -162,6 +163,20 @@ def test_older_labels_are_mapped() -> None:
     found = [(tally, truth) for s in range(10) for _, tally, truth in lives((old, new), 100, s)]
     assert_allclose(found[0][1], [0.6, 0.25, 0.15])
     check(found)
+
+
+def test_what_earlier_terms_cannot_say_is_never_averaged_out() -> None:
+    """Three fifths of the devices do not know the third label; a filter must not forget that."""
+    old, new = (NoiseModel(Oracle.GRR, d, 1, VarianceRule.CORRECTED) for d in (2, 3))
+    epsilon = Epsilon.of(3)
+    parts = (
+        Part(new, epsilon, Support(np.array([100, 100, 200]), 400), 4, None),
+        Part(old, epsilon, Support(np.array([300, 300]), 600), 4, (0, 1)),
+    )
+    stratum = Stratum("", epsilon, 4, MixedNoise(parts, new))
+    tally, _ = combine(1, [stratum], {"": Support(np.zeros(0, np.int64), 1000)}, StrataMemory(), 3)
+    assert_allclose(tally.lasting, [0, 0, 0.6**2], atol=1e-12)
+    assert (tally.variance >= tally.lasting).all()
 
 
 def test_one_stratum_alone_is_the_fleet() -> None:

@@ -114,10 +114,6 @@ class Life:
         asker = self.askers[url]
         stream = asker.terms.stream
         process.device.enrol(url, stream, "", level=asker.level, accept="not-looser")
-        enrolled = process.device.stream(stream, url)
-        if not hasattr(enrolled.session, "watched"):
-            self._watch(enrolled.session, process.watch)
-            enrolled.follow(lambda: self._read(process.watch))
 
     def join(self, terms: Terms) -> Asker:
         """Join another stream, of a collector of its own, over a network that loses nothing."""
@@ -188,13 +184,14 @@ class Life:
     def _started(self, make: Callable[..., Device], **options: Any) -> Process:
         watch = Watch(self.transcript, self._source)
         device = make(self.path, **options, **self._parts(watch))
-        process = Process(device, watch)
         for session in device.sessions.all or [device.session]:
             self._watch(session, watch)
-            session.value.follow(lambda: self._read(watch))
-        return process
+        made = device.sessions.made  # another one for each enrolment, whoever makes it
+        device.sessions.made = lambda account: self._watch(made(account), watch)  # type: ignore[method-assign]
+        return Process(device, watch)
 
-    def _watch(self, session: Session, watch: Watch) -> None:
+    def _watch(self, session: Session, watch: Watch) -> Session:
+        session.value.follow(lambda: self._read(watch))
         honest = session.consider
 
         def consider(pin: str, asked: Round | Refused) -> Any:
@@ -206,7 +203,7 @@ class Life:
             return honest(pin, asked)
 
         session.consider = consider  # type: ignore[method-assign]
-        vars(session)["watched"] = True
+        return session
 
     def _vows(self, url: str, pin: str) -> tuple[Vow, ...]:
         """Return what the person was promised for a report under these terms."""

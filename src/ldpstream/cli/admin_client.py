@@ -11,6 +11,7 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.messages import ADMIN, PREFIX
 
 PATIENCE_SECONDS = 30
 
@@ -34,7 +35,8 @@ class AdminClient:
             what, fix = "there is no admin token", "start the collector once: it draws one"
             place = file_of("admin", config.folder)
             raise Mistake(Problem.SECRET_FILE, file=place, what=what, fix=fix)
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # noqa: S104
+        everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # nosec B104 # noqa: S104
+        host = everywhere.get(config.host, config.host)
         own = f"http://[{host}]" if ":" in host else f"http://{host}"
         return cls(url.rstrip("/") or f"{own}:{config.port}", token.decode())
 
@@ -54,7 +56,7 @@ class AdminClient:
         if not self.url.startswith(("http://", "https://")):
             expected = "an address that begins with https:// or http://"
             raise Mistake(Problem.OPTION, option="--url", given=self.url, expected=expected)
-        address = f"{self.url}/v1/admin/{quote(path, safe='/?=&')}"
+        address = f"{self.url}{PREFIX}{ADMIN}/{quote(path, safe='/?=&')}"
         request = Request(address, body, headers, method=method)  # noqa: S310 - checked above
         try:
             with urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310  # nosec B310

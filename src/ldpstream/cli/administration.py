@@ -43,11 +43,17 @@ def rotate(
             help="only draw the new secret, to be copied to the other collectors of the store",
         ),
     ] = False,
+    at_once: Annotated[
+        bool,
+        typer.Option(
+            "--at-once", help="the secret was stolen: end all keys, every device must enrol again"
+        ),
+    ] = False,
     url: Url = "",
     as_json: options.Json = False,
 ) -> None:
     """Put a new master secret into the place of the current one, whose keys stay good."""
-    step = "prepare" if prepare else "rotate"
+    step = "prepare" if prepare else "rotate?at_once=true" if at_once else "rotate"
     _print_keys(AdminClient.of(file, url).post(f"keys/{step}"), as_json=as_json)
 
 

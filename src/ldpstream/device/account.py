@@ -24,7 +24,7 @@ from ldpstream.device.rules import (
     last_moment_ms,
 )
 from ldpstream.device.wallet import Wallet
-from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.privacy.randomness import Source
@@ -76,7 +76,7 @@ class Account:
         self._source = wallet.source
         self._id = enrolment_id
         self.sole = enrolment_id == 0
-        """Whether it stands for the only stream of the file, whichever that is."""
+        """Whether it will stand for the only stream of the file, whichever that is."""
         self.label = LabelTime(self._clock)
         self._delivered: set[tuple[int, str]] = set()
         self._derived: _Derived | None = None
@@ -87,10 +87,15 @@ class Account:
     def enrolment(self) -> Enrolment | None:
         memory = self.wallet.memory
         known = memory.enrolment(self._id)
-        if known is None and self.sole and len(memory.enrolments) == 1:
+        if self._id == 0 and self.sole and len(memory.enrolments) == 1:
             known = memory.enrolments[0]
             self.bind(known.id)
         return known
+
+    @property
+    def was_left(self) -> bool:
+        """Whether it stands for an enrolment that is no more."""
+        return self._id != 0 and self.enrolment is None
 
     def bind(self, enrolment_id: int) -> None:
         """Stand for this enrolment from now on."""
@@ -105,10 +110,7 @@ class Account:
 
     @property
     def enrolled(self) -> Enrolment:
-        known = self.enrolment
-        if known is None:
-            raise Mistake(Problem.NOT_ENROLLED, file=self.wallet.store.path.name)
-        return known
+        return self.enrolment or self.wallet.enrolled(self._id)
 
     @property
     def _known(self) -> _Derived:
@@ -322,10 +324,15 @@ class Account:
                 change.enrol(replace(enrolled, successor=new))
         return None
 
-    def renew(self, key: bytes, slot_key: bytes) -> None:
-        """Commit a key of the collector's new master secret."""
+    def renew(self, asked: Enrolment, key: bytes, slot_key: bytes) -> None:
+        """Commit a key of the collector's new master secret, for the enrolment that asked for it.
+
+        Another process may have left meanwhile, or enrolled elsewhere or at another level.
+        """
         with self.wallet.change() as change:
-            change.enrol(replace(self.enrolled, key=key, slot_key=slot_key))
+            now = self.wallet.memory.enrolment(asked.id)
+            if now is not None and (now.identity, now.key) == (asked.identity, asked.key):
+                change.enrol(replace(now, key=key, slot_key=slot_key))
 
     def leave(self) -> Leave:
         """Commit that the device has left its stream; return the farewell to the collector."""
@@ -333,7 +340,7 @@ class Account:
         left = self.enrolled
         stream = left.terms.stream
         farewell = Leave(stream, DeviceProof(left.number, leave_mac(left.key, stream)))
-        self.wallet.leave(left)
+        self.wallet.leave(left.id)
         self._delivered.clear()
         return farewell
 

@@ -170,19 +170,20 @@ class Change:
 
     def _bequeath(self, enrolment: Enrolment) -> None:
         """Let forgotten moments of a stream count for later ones; drop those that add nothing."""
-        own = [one for one in self.memory.forgotten if one.scope == enrolment.scope]
-        self._execute("DELETE FROM forgotten WHERE last_id = ?", (enrolment.id,))
-        for one in own:
-            self.forgotten(one.own_ms, self.memory.heirs)
-        moved = [replace(one, scope=self.memory.heirs) for one in own]
-        others = [one for one in self.memory.forgotten if one not in own]
+        newest: dict[Scope, int] = {}
+        for one in self.memory.forgotten:
+            scope = self.memory.heirs if one.scope == enrolment.scope else one.scope
+            newest[scope] = max(one.own_ms, newest.get(scope, 0))
         ids = [one.id for one in self.memory.enrolments if one != enrolment]
-        for one in others:
-            if any(_covers(other, one, ids) for other in (*others, *moved) if other != one):
-                self._execute(
-                    "DELETE FROM forgotten WHERE first_id = ? AND last_id = ?",
-                    (one.scope.first_id, one.scope.last_id),
-                )
+        kept: list[Forgotten] = []
+        # The newest come first, and of the same moment the widest: only what is kept covers others.
+        for scope in sorted(newest, key=lambda one: (-newest[one], one.first_id)):
+            moment = Forgotten(newest[scope], scope)
+            if not any(_covers(other, moment, ids) for other in kept):
+                kept.append(moment)
+        self._execute("DELETE FROM forgotten")
+        for one in kept:
+            self.forgotten(one.own_ms, one.scope)
 
     # --- the rest ---------------------------------------------------------------------------------
 

@@ -95,7 +95,7 @@ class StreamOfDevice(Values):
         """Keep so much of the limit over all streams free for this one; None: nothing."""
         account = self.session.account
         nano = 0 if epsilon is None else Epsilon.of(epsilon).nano
-        account.wallet.set_reserve(account.enrolled, nano)
+        account.wallet.set_reserve(account.enrolled.id, nano)
 
 
 class _Streams(Values):
@@ -137,6 +137,10 @@ class _Streams(Values):
         found = self.sessions.all
         return "" if len(found) > 1 else self.session.account.enrolled.url
 
+    def _leaving(self, stream: str | None, url: str | None) -> Session:
+        self.sessions.refresh()
+        return self.session if stream is None else self.sessions.named(stream, url)
+
     def set_limit(self, limit: Limit | None) -> None:
         """Set the limit on what all streams spend together; None: remove it.
 
@@ -176,6 +180,7 @@ class Device(_Streams):
         installer can know. Otherwise the device is silent for the first w intervals, since a ledger
         that was lost looks like one that never existed.
         """
+        _check(**parts)
         _store(path, **parts).create(first_install)
         return cls.open(path, **parts)
 
@@ -235,13 +240,16 @@ class Device(_Streams):
         Number, key, secret and stored reports are deleted. What was spent is kept until it leaves
         the window, so that `enrol` finds it.
         """
-        session = self.session if stream is None else self.sessions.named(stream, url)
+        session = self._leaving(stream, url)
         return self._drive(session.leave(), session.account.enrolled.url)
 
     def poll(self, wait: int = 0) -> Heard:
         """Ask once for rounds, with a long poll of up to `wait` seconds, and answer them.
 
-        With slots nothing is asked: the device reports if its turn comes within `wait` seconds.
+        With slots nothing is asked: the device reports if its turn comes within `wait` seconds. A
+        round whose budget is free only later in its timestamp is waited for; if the device has
+        several streams it is put off instead, and comes up in the next poll. A stream at fault is
+        raised when all were polled.
         """
         self.sessions.refresh()
         return self._drive(self.sessions.poll(wait), self._url)
@@ -300,6 +308,7 @@ class AsyncDevice(_Streams):
     @classmethod
     def create(cls, path: str | Path, *, first_install: bool = False, **parts: Any) -> Self:
         """Create a device in a new file, as `Device.create` does."""
+        _check(**parts)
         _store(path, **parts).create(first_install)
         return cls.open(path, **parts)
 
@@ -341,7 +350,7 @@ class AsyncDevice(_Streams):
 
     async def leave(self, stream: str | None = None, url: str | None = None) -> bool:
         """Leave a stream, as `Device.leave` does."""
-        session = self.session if stream is None else self.sessions.named(stream, url)
+        session = self._leaving(stream, url)
         return await self._drive(session.leave(), session.account.enrolled.url)
 
     async def poll(self, wait: int = 0) -> Heard:
@@ -410,6 +419,12 @@ def _store(
     path: str | Path, witness: Witness | None = None, clock: MachineClock | None = None, **_: object
 ) -> Store:
     return Store(Path(path), witness, clock)
+
+
+def _check(limit: Limit | None = None, **parts: object) -> None:
+    """Refuse a limit that is none before a file is made, which would be without any."""
+    if limit is not None:
+        _ = limit.promise
 
 
 def _existing(path: str | Path, witness: Witness | None, clock: MachineClock | None) -> Store:

@@ -49,7 +49,8 @@ class Errands:
         self._renew = notice.renew
         self._wanted = notice.successor if self._is_news(notice.successor) else None
         if not self._renew and self._wanted is None:
-            self._attempts = self._not_before_ms = 0
+            # When the next attempt may be stays: notices that come and go must cause no flood.
+            self._attempts = 0
 
     def _is_news(self, pin: str | None) -> bool:
         enrolled = self._account.enrolment
@@ -86,7 +87,7 @@ class Errands:
         message = self._account.renewal(address.place)
         answer = yield from self._ask(message, "the renewal of a key", stop)
         key, slot_key = read_keys(read_object(answer, "key", LARGEST_ANSWER), enrolled.number)
-        self._account.renew(key, slot_key)
+        self._account.renew(enrolled, key, slot_key)
         self._renew = False
 
     def _fetch(self, pin: str, stop: Stop) -> Conversation[None]:

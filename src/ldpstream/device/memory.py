@@ -214,13 +214,16 @@ class Memory:
         return tuple(one for one in self.promises if one.until is not None)
 
     def ledger(self, enrolment: Enrolment, terms: Terms | None = None) -> Ledger:
-        """Return the ledger of one stream, under its terms or under these."""
+        """Return the ledger of one stream, under its terms or under those that follow them.
+
+        The promise in force binds the first report under a successor too, which then ends it.
+        """
         place = enrolment.id
         ended = (one for one in self.promises if place in one.scope)
         debits = ((one.own_ms, one.nano) for one in self.entries if place in one.scope)
         forgotten = (one.own_ms for one in self.forgotten if place in one.scope)
-        in_force = (terms or enrolment.terms).promise
-        return Ledger.of((in_force, *ended), debits, max(forgotten, default=None))
+        in_force = {one.promise: None for one in (terms or enrolment.terms, enrolment.terms)}
+        return Ledger.of((*in_force, *ended), debits, max(forgotten, default=None))
 
     def limit_ledger(self, asking: Enrolment | None = None) -> Ledger | None:
         """Return the ledger of the limit, as it binds one stream; None if there is no limit.

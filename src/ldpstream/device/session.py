@@ -71,6 +71,8 @@ class Heard:
     """The faults of reports that are not known to have arrived. Their debits stand."""
     refusals: list[Refused] = field(default_factory=list)
     silences: list[Silence] = field(default_factory=list)
+    put_off: list[Round] = field(default_factory=list)
+    """Rounds for which the time of this poll did not suffice: the next one takes them up again."""
 
 
 class Session:
@@ -116,7 +118,8 @@ class Session:
         _check_names(stream, token)
         if not (address.confidential or plain_http):
             raise Mistake(Problem.PLAIN_HTTP, url=url)
-        wallet = self.account.wallet
+        wallet, new_level = self.account.wallet, level is not None
+        wallet.refresh()
         level = self._level(address.place, stream) if level is None else level
         reserve_nano = None if reserve is None else Epsilon.of(reserve).nano
         shown_once = wallet.enrolment_secret(address.place, stream)
@@ -139,12 +142,15 @@ class Session:
         if terms.stream != stream:
             what = f"they are of the stream {terms.stream}"
             raise TermsRefused(Problem.TERMS_MALFORMED, what=what)
+        known = self.account.enrolment
+        if known is not None and known.number != number:
+            self.account.label.restart()  # time that another collector told would link two numbers
         if whole(answer.get("now_ms"), 0, LATEST_MS):
             self.account.label.correct(answer["now_ms"])
         key, slot_key = read_keys(answer, number)
         at_ms, secret = self._clock.wall_ms(), b""  # the wallet knows the secret
         offered = Enrolment(url, terms.at_level(level), number, key, slot_key, secret, 0, at_ms)
-        self.account.bind(wallet.enrol(offered, accept, reserve_nano))
+        self.account.bind(wallet.enrol(offered, accept, reserve_nano, new_level=new_level))
         self._begin()
         return self.account.enrolled.terms_at(self.account.t)
 
@@ -184,10 +190,11 @@ class Session:
             return False
         return response.status == 200
 
-    def poll(self, wait: int = LONGEST_WAIT) -> Conversation[Heard]:
+    def poll(self, wait: int = LONGEST_WAIT, most_ms: float = math.inf) -> Conversation[Heard]:
         """Ask for rounds, waiting up to so many seconds for news, and answer them.
 
-        With slots: take the device's turn, if it comes within so many seconds.
+        With slots: take the device's turn, if it comes within so many seconds. A round for which it
+        is too early is waited for, within its timestamp and for at most `most_ms`.
         """
         if self.account.refresh():
             self._begin()
@@ -211,10 +218,10 @@ class Session:
         self.hear(announcement)
         if (told := notice_in(response)).successor is not None or told.renew:
             self.errands.hear(told)
-        heard = yield from self.answer(announcement)
+        heard = yield from self.answer(announcement, most_ms)
         # Only now: rounds that a fault of the disk left unanswered must be announced again. So must
-        # those that were open when the device was stopped.
-        if not self._stop():
+        # those that were put off, or open when the device was stopped.
+        if not (self._stop() or heard.put_off):
             self._serial = announcement.serial
         self.account.mark_time()
         yield from self.errands.run(self._stop)
@@ -269,7 +276,8 @@ class Session:
         yield Connect(self._patience(turn.round), self._stop)
         terms = self.account.enrolled.terms_at(turn.round.t)
         heard = yield from self.answer(Announcement(0, terms.pin, (turn.round,)), most_ms)
-        if not self._stop() and self.account.t >= turn.round.t:  # else it was too early for t
+        again = self._stop() or heard.put_off or self.account.t < turn.round.t  # too early for t
+        if not again:
             self._taken = turn.round.t
         self.account.mark_time()
         return heard
@@ -298,22 +306,30 @@ class Session:
     def answer(self, announcement: Announcement, most_ms: float = math.inf) -> Conversation[Heard]:
         """Answer the rounds of an announcement, as far as the rules allow.
 
-        Rounds for which it is too early, by at most `most_ms`, are retried after the others.
+        Rounds for which it is too early are retried after the others. After `most_ms`, or what a
+        request may take, the others are put off: no collector can hold a device.
         """
         heard = Heard(announcement.serial)
+        began_ms = self._clock.steady_ms()
+        wait_until, end_ms = began_ms + most_ms, began_ms + max(most_ms, 1000 * PATIENCE)
         pending: Sequence[Round | Refused] = announcement.rounds
         while pending and not self._stop():
             early: list[TooEarly] = []
             for asked in pending:
+                now_ms = self._clock.steady_ms()
                 if self._stop():
                     break
+                if now_ms >= end_ms and isinstance(asked, Round):
+                    heard.put_off.append(asked)
+                    continue
                 match self.consider(announcement.pin, asked):
                     case Submission() as submission:
-                        yield from self._deliver(submission, heard)
-                    case TooEarly() as waiting if waiting.wait_ms <= most_ms:
+                        yield from self._deliver(submission, heard, end_ms)
+                    case TooEarly() as waiting if now_ms + waiting.wait_ms <= wait_until:
                         early.append(waiting)
-                    case TooEarly():
+                    case TooEarly(asked=later):
                         heard.silences.append(Silence.TOO_EARLY)
+                        heard.put_off.append(later)
                     case Silence() as silence:
                         heard.silences.append(silence)
                     case Refused() as refusal:
@@ -341,11 +357,15 @@ class Session:
     ) -> Conversation[None]:
         """Report until `stop()` returns true; after every fault, retry with backoff.
 
-        It also returns when another process has enrolled the device elsewhere.
+        It also returns when another process has left the stream, or enrolled the device elsewhere.
         """
         self._stop = stop
+        run = self._run_slots(tell) if self._speaks_unasked else self._run(wait, tell)
         try:
-            yield from self._run_slots(tell) if self._speaks_unasked else self._run(wait, tell)
+            yield from run
+        except Mistake:
+            if self.account.enrolment is not None:  # else it was left in the midst of a step
+                raise
         finally:
             self._stop = never
 
@@ -381,7 +401,8 @@ class Session:
     def _surroundings(self) -> tuple[object, ...]:
         """What a run depends on: another process may enrol elsewhere, or in another stream."""
         streams = tuple(one.id for one in self.account.wallet.memory.enrolments)
-        return self.account.enrolled.identity, streams
+        known = self.account.enrolment
+        return known and known.identity, streams
 
     def _run(self, wait: int, tell: Callable[[Heard], None]) -> Conversation[None]:
         failures, began = 0, self._surroundings
@@ -404,22 +425,30 @@ class Session:
                 # Do not flood a collector that answers long polls at once.
                 yield self._pause(1, FIRST_PAUSE if heard.serial == before else LEAST_PAUSE)
 
-    def _deliver(self, submission: Submission, heard: Heard) -> Conversation[None]:
-        """Send a report until it arrives, is refused, or its round or its timestamp is over."""
+    def _deliver(self, submission: Submission, heard: Heard, end_ms: float) -> Conversation[None]:
+        """Send a report until it arrives, is refused, or its round or its timestamp is over.
+
+        At `end_ms` of the steady clock it is put off.
+        """
         asked, terms = submission.round, self.account.enrolled.terms
-        give_up_ms = self._clock.steady_ms() + terms.interval_ms  # however often time is corrected
+        over_ms = self._clock.steady_ms() + terms.interval_ms  # however often time is corrected
+        give_up_ms = min(over_ms, end_ms)
         request = Request.of(submission.message, self._patience(asked), self._stop)
 
         def is_over(failures: int, pause: float) -> bool:
             too_long = self._clock.steady_ms() + 1000 * pause >= give_up_ms
             return too_long or 1000 * pause >= self._left_ms(asked)
 
+        is_final = False
         try:
             response = yield from self._insist(request, is_over)
+            is_final = True
             if response.status not in (200, 202):
                 raise refusal_in(response, f"the report of round {asked.name}")
         except (Unreachable, Refused) as fault:
             heard.undelivered.append(self.account.note(fault))
+            if not is_final and give_up_ms == end_ms:
+                heard.put_off.append(asked)
         else:
             self.account.arrived(asked)
             heard.delivered.append(asked)

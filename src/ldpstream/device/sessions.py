@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ldpstream.device.account import Account
 from ldpstream.device.backoff import Jitter, system_jitter
-from ldpstream.device.exchange import Address, Conversation, Stop
+from ldpstream.device.exchange import Address, Conversation, Stop, Unreachable
 from ldpstream.device.interleaving import SHARED_WAIT, addressed, interleave
 from ldpstream.device.memory import Enrolment
+from ldpstream.device.rounds import Refused
 from ldpstream.device.session import Heard, Session
+from ldpstream.device.store import LedgerUnusable
 from ldpstream.device.values import Warn, log_warning
 from ldpstream.device.wallet import Amount, Wallet
-from ldpstream.errors import Mistake, Problem
+from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.protocol.succession import Acceptance, Policy
 from ldpstream.protocol.terms import Terms
 
@@ -26,7 +28,7 @@ class Wish:
 
     url: str
     stream: str
-    token: str
+    token: str = field(repr=False)
     pin: str | None
     plain_http: bool
     level: str | None
@@ -47,7 +49,11 @@ class Wish:
 
 
 class Sessions:
-    """A session for each stream; before the first enrolment, one that waits for it."""
+    """A session for each stream; before the first enrolment, one that waits for it.
+
+    A session stands for one enrolment. When that is left, the session ends with it, and the value
+    that it holds: it was handed over for that stream, and must not be reported in another.
+    """
 
     def __init__(
         self, wallet: Wallet, jitter: Jitter = system_jitter, warn: Warn = log_warning
@@ -55,15 +61,18 @@ class Sessions:
         self.wallet = wallet
         self._jitter, self._warn = jitter, warn
         self._all: list[Session] = []
-        self._first = self._session(Account(wallet))
+        self._first = self.made(Account(wallet))
 
-    def _session(self, account: Account) -> Session:
+    def made(self, account: Account) -> Session:
+        """Make the session of an account."""
         return Session(account, self._jitter, self._warn)
 
     @property
     def all(self) -> list[Session]:
         """The sessions of the streams that the file is enrolled in, in that order."""
         enrolments = self.wallet.memory.enrolments
+        if self._first.account.was_left:
+            self._first = self.made(Account(self.wallet))
         known = {one.account.id: one for one in (self._first, *self._all) if one.account.id}
         for enrolment in enrolments:
             if enrolment.id not in known:
@@ -71,7 +80,7 @@ class Sessions:
                     self._first.account.bind(enrolment.id)
                     known[enrolment.id] = self._first
                     continue
-                known[enrolment.id] = self._session(Account(self.wallet, enrolment.id))
+                known[enrolment.id] = self.made(Account(self.wallet, enrolment.id))
                 self._all.append(known[enrolment.id])
         self._all = [one for one in self._all if one.account.id]
         self._first.account.sole = not self._all
@@ -118,7 +127,7 @@ class Sessions:
         elif known is not None:
             session = next(one for one in self.all if one.account.id == known.id)
         else:
-            session = self._session(Account(self.wallet))
+            session = self.made(Account(self.wallet))
             session.account.sole = False
         terms = yield from session.enrol(
             wish.stream,
@@ -142,18 +151,28 @@ class Sessions:
             held[0].moved(session)
 
     def poll(self, wait: int) -> Conversation[Heard]:
-        """Poll every stream once, those first whose turn comes first, for `wait` seconds in all."""
+        """Poll every stream once, those first whose turn comes first, for `wait` seconds in all.
+
+        A fault of one is counted, and raised when all were polled: none suffers for another.
+        """
         found = self.all
         if len(found) <= 1:
             return (yield from self.only.poll(wait))
-        clock, together = self.wallet.clock, Heard()
+        clock, together, faults = self.wallet.clock, Heard(), list[LdpStreamError]()
         end_ms = clock.steady_ms() + 1000 * wait
         for session in sorted(found, key=Session.due_in):
             left = max(0, end_ms - clock.steady_ms()) // 1000
-            url = session.account.enrolled.url
-            heard = yield from addressed(session.poll(min(left, SHARED_WAIT)), url)
-            for name in ("delivered", "undelivered", "refusals", "silences"):
+            try:
+                url = session.account.enrolled.url
+                polling = session.poll(min(left, SHARED_WAIT), 1000 * left)
+                heard = yield from addressed(polling, url)
+            except (Unreachable, Refused, LedgerUnusable, Mistake) as fault:
+                faults.append(session.account.note(fault))
+                continue
+            for name in ("delivered", "undelivered", "refusals", "silences", "put_off"):
                 getattr(together, name).extend(getattr(heard, name))
+        if faults:
+            raise faults[0]
         return together
 
     def run(self, stop: Stop, wait: int, tell: Tell) -> Conversation[None]:

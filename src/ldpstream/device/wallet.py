@@ -136,6 +136,13 @@ class Wallet:
             None,
         )
 
+    def enrolled(self, enrolment_id: int) -> Enrolment:
+        """Return an enrolment as it is now; refuse if the stream was left."""
+        known = self.memory.enrolment(enrolment_id)
+        if known is None:
+            raise Mistake(Problem.NOT_ENROLLED, file=self.store.path.name)
+        return known
+
     def secret_for(self, place: str, stream: str) -> tuple[bytes, int]:
         """Return the secret of an enrolment at this place, and how often a stream was left before.
 
@@ -153,22 +160,30 @@ class Wallet:
         return enrolment_secret(secret, place, stream, rejoins)
 
     def enrol(
-        self, offered: Enrolment, accept: Policy | None = None, reserve_nano: int | None = None
+        self,
+        offered: Enrolment,
+        accept: Policy | None = None,
+        reserve_nano: int | None = None,
+        *,
+        new_level: bool = True,
     ) -> int:
         """Commit what was agreed on, and return the id of the enrolment.
 
         A file whose past is unknown starts as spent (rule 6). A later enrolment may change the
         collector's address, and with it number and key, and the level; but not the terms, unless
-        they follow those of before and the application agrees.
+        they follow those of before and the application agrees. Without `new_level` the level is
+        meant to be that of before, which another process may have changed.
         """
         with self.change() as change:
             place, stream = Address.of(offered.url).place, offered.terms.stream
             secret, rejoins = self.secret_for(place, stream)
             offered = replace(offered, secret=secret, rejoins=rejoins)
-            if number_of(self.enrolment_secret(place, stream)) != offered.number:
-                # The key belongs to another device.
-                raise LedgerUnusable(Problem.LEDGER_REPLACED, file=self.store.path.name)
             known = self.at(place, stream) or self._moved(offered.terms)
+            level = offered.terms.level if new_level or known is None else known.terms.level
+            number = number_of(self.enrolment_secret(place, stream))
+            if (number, level) != (offered.number, offered.terms.level):
+                # The key belongs to another device, or to another level.
+                raise LedgerUnusable(Problem.LEDGER_REPLACED, file=self.store.path.name)
             agreed = offered if known is None else known
             offered = replace(
                 offered,
@@ -188,19 +203,29 @@ class Wallet:
             return offered.id
 
     def _moved(self, terms: Terms) -> Enrolment | None:
-        """Return the enrolment with the same pin: its collector has another address now."""
-        pins = (one for one in self.memory.enrolments if one.terms.pin == terms.pin)
-        return next(pins, None)
+        """Return the enrolment in the same stream: its collector has another address now.
+
+        It has the same terms, or those before or after them. A second ledger would double epsilon.
+        """
+        offered = _lineage(terms)
+        return next(
+            (
+                one
+                for one in self.memory.enrolments
+                if any(offered & _lineage(known) for known in one.all_terms)
+            ),
+            None,
+        )
 
     def _enrol_again(self, change: Change, known: Enrolment, offered: Enrolment) -> None:
         """Store what has changed; the ledger goes on, and a promise that was left still binds."""
-        level, following = offered.terms.level, known.successor
-        if offered.terms.pin not in {one.pin for one in known.all_terms}:
-            following = _agreed(known, offered)
+        level = offered.terms.level
+        terms = known.terms.at_level(level)
+        following = _following(known.successor, terms, offered)
         now = replace(
             offered,
             id=known.id,
-            terms=known.terms.at_level(level),
+            terms=terms,
             successor=None if following is None else following.at_level(level),
             renamed=known.renamed,
         )
@@ -235,14 +260,17 @@ class Wallet:
         intervals = [one.terms.interval_ms for one in self.memory.enrolments]
         change.forget_promises(own_ms - max(intervals, default=0))
 
-    def leave(self, enrolment: Enrolment) -> None:
+    def leave(self, enrolment_id: int) -> None:
         """Commit that the device has left a stream.
 
         Number, key, secret and stored reports are deleted. The debits stay, and the promise binds
         for another span, so that joining again is no way around the ledger.
         """
         with self.change() as change:
+            enrolment = self.enrolled(enrolment_id)
             change.leave(enrolment, self.end(change, enrolment, leaves=True))
+            change.reread()
+            self.memory = change.memory
             self.forget(change, self.own_ms())
         for place in (0, enrolment.id):
             self._refusals = {key: one for key, one in self._refusals.items() if key[0] != place}
@@ -261,10 +289,10 @@ class Wallet:
         One that is not stricter than the one of before leaves that one binding for its span.
         """
         wanted = None if limit is None else limit.promise
-        if _size(wanted) == _size(self.memory.limit):
-            return
         with self.change() as change:
             now, own_ms = self.memory.limit, self.own_ms()
+            if _size(wanted) == _size(now):
+                return
             reserved = sum(one.reserve_nano for one in self.memory.enrolments)
             if wanted is not None and reserved > wanted.epsilon_nano:
                 raise _too_small(wanted, reserved)
@@ -275,11 +303,12 @@ class Wallet:
             else:
                 change.set_limit(Made(wanted.epsilon_nano, wanted.span, None, LIMIT, own_ms))
 
-    def set_reserve(self, enrolment: Enrolment, nano: int) -> None:
+    def set_reserve(self, enrolment_id: int, nano: int) -> None:
         """Keep so much of the limit free for one stream."""
         with self.change() as change:
-            offered = replace(enrolment, reserve_nano=nano, reserved_ms=self.own_ms())
-            self._check_limit(offered, enrolment)
+            known = self.enrolled(enrolment_id)
+            offered = replace(known, reserve_nano=nano, reserved_ms=self.own_ms())
+            self._check_limit(offered, known)
             change.enrol(offered)
 
     def _check_limit(self, offered: Enrolment, known: Enrolment | None) -> None:
@@ -347,12 +376,23 @@ class Wallet:
         self.mark_time()
 
 
-def _agreed(known: Enrolment, offered: Enrolment) -> Terms:
-    """Return terms that follow those in force, if the application agrees; refuse others."""
-    old, new = known.terms, offered.terms
-    if objection(old, new) is not None or not offered.policy.agrees(old, new):
+def _lineage(terms: Terms) -> set[str]:
+    """Return the pins of terms and of those that they follow."""
+    return {terms.pin} | ({terms.succeeds.pin} if terms.succeeds is not None else set())
+
+
+def _following(accepted: Terms | None, old: Terms, offered: Enrolment) -> Terms | None:
+    """Return the terms that will follow `old`, which are those in force at the level chosen now.
+
+    They are held against what the person has now, at that level: terms that were accepted at
+    another one are dropped if they loosen this one, and terms that are offered are refused.
+    """
+    new = accepted if offered.terms.pin == old.pin else offered.terms
+    if new is None or (objection(old, new) is None and offered.policy.agrees(old, new)):
+        return new
+    if new is offered.terms:
         raise TermsRefused(Problem.TERMS_DIFFER, given=new.pin, expected=old.pin)
-    return new
+    return None
 
 
 def _size(promise: Promise | None) -> tuple[int, int] | None:

@@ -92,6 +92,10 @@ class Mechanism(ABC):
         self.state = replace(self.state, t=t)
         release = yield from self.decide(t)
         self.state = replace(self.state, release=release)
+        return self.shown(release)
+
+    def shown(self, release: Release) -> Release:
+        """Return a raw release as it is published: consistent."""
         return release.showing(consistent(release.values, release.variance, self.consistency))
 
     @abstractmethod

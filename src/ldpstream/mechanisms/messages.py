@@ -83,10 +83,14 @@ def pooled_tally(tallies: Sequence[Tally]) -> Tally:
         return tallies[0]
     weights = np.array([1 / tally.variance.mean() for tally in tallies])
     weights /= weights.sum()
+    parts = list(zip(weights, tallies, strict=True))
+    lasting = np.sum([w * np.sqrt(one.lasting) for w, one in parts], axis=0) ** 2
+    noise = np.sum([w**2 * (one.variance - one.lasting) for w, one in parts], axis=0)
     return Tally(
-        np.sum([w * tally.estimate for w, tally in zip(weights, tallies, strict=True)], axis=0),
-        np.sum([w**2 * tally.variance for w, tally in zip(weights, tallies, strict=True)], axis=0),
-        sum(tally.reports for tally in tallies),
+        np.sum([w * one.estimate for w, one in parts], axis=0),
+        noise + lasting,
+        sum(one.reports for one in tallies),
+        lasting=lasting,
     )
 
 

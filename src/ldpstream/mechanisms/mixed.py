@@ -82,7 +82,8 @@ class MixedNoise:
             tally = noise.tally(part.epsilon, part.support)
             estimate += weight * part.shown(tally.estimate, self.labels)
             variance += weight**2 * part.shown(tally.variance, self.labels, UNKNOWN)
-        return Tally(estimate, variance, support.reports)
+        lasting = self._unsaid()
+        return Tally(estimate, variance + lasting, support.reports, lasting=lasting)
 
     def bin_variance(self, epsilon: Epsilon, tally: Tally, known: Floats) -> Floats:
         variance = np.zeros(self.labels)
@@ -90,7 +91,18 @@ class MixedNoise:
             own = noise.tally(part.epsilon, part.support)
             spread = noise.bin_variance(part.epsilon, own, part.known(known))
             variance += weight**2 * part.shown(spread, self.labels, UNKNOWN)
-        return variance
+        return variance + self._unsaid()
+
+    def _unsaid(self) -> Floats:
+        """Return the variance of what devices hold that their terms have no label for.
+
+        It is there beside the noise: the same at every timestamp, and of the same sign under all
+        earlier terms, so that shares add up first.
+        """
+        share = np.zeros(self.labels)
+        for part, weight, _ in self._weighed():
+            share += weight * part.shown(np.zeros(part.noise.labels), self.labels, 1.0)
+        return UNKNOWN * share**2
 
     def _weighed(self) -> list[tuple[Part, float, Noise]]:
         """Return each part, its share of the devices, and its noise among as many."""

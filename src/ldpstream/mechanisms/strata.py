@@ -211,8 +211,11 @@ def _taken_in(
         tally, drawn = Tally.empty(bins), np.zeros(bins)
     else:
         heard, own, drawn = _after_reports(t, stratum, before, support)
-        shown = stratum.shown(own.estimate, bins), stratum.shown(own.variance, bins)
-        tally, drawn = Tally(*shown, own.reports), stratum.shown(drawn, bins)
+        estimate, variance, lasting = (
+            stratum.shown(one, bins) for one in (own.estimate, own.variance, zeros + own.lasting)
+        )
+        tally = Tally(estimate, variance, own.reports, lasting=lasting)
+        drawn = stratum.shown(drawn, bins)
     frequencies = stratum.shown(heard.values, bins) / max(heard.reports, 1e-300)
     return _Part(stratum, heard, tally, np.clip(frequencies, 0.0, 1.0), drawn, offset)
 
@@ -263,6 +266,7 @@ class _Combination:
         self._answered = np.array([bool(part.tally) for part in parts])
         self._estimates = np.array([part.tally.estimate for part in parts])
         self._variances = np.array([part.tally.variance for part in parts])
+        self._lastings = np.array([np.zeros(bins) + part.tally.lasting for part in parts])
         self._frequencies = np.array([part.frequencies for part in parts])
         means = np.array([part.offset.mean for part in parts])
         self._offsets = means - self._shares @ means
@@ -284,7 +288,7 @@ class _Combination:
     def result(self, heard: Mapping[str, Heard]) -> tuple[Tally, StrataMemory]:
         estimate = self._weights @ (self._estimates - self._offsets)
         lasting = self._lasting()
-        variance = self._weights**2 @ self._variances + lasting
+        variance = self._weights**2 @ (self._variances - self._lastings) + lasting
         reports = sum(part.tally.reports for part in self._parts)
         tally = Tally(estimate, variance, reports, self._sampled(), lasting)
         offsets = {part.stratum.name: self._learnt(part, estimate) for part in self._parts}
@@ -293,8 +297,9 @@ class _Combination:
     def _lasting(self) -> Floats:
         """Return the variance of what is wrong with all tallies of some time: offsets and sizes.
 
-        Of a stratum without reports nobody knows how its offset has moved since: as a random walk,
-        by itself in a window.
+        What lasts in the tallies of the strata themselves has the same sign in all of them. Of a
+        stratum without reports nobody knows how its offset has moved since: as a random walk, by
+        itself in a window.
         """
         foreign = (self._weights - self._shares) ** 2
         ages = np.array([(self._t - p.heard.reported) / p.stratum.window for p in self._parts])
@@ -304,7 +309,8 @@ class _Combination:
             + (foreign * ages) @ self._offsets**2
         )
         apart = self._frequencies - self._shares @ self._frequencies
-        lasting: Floats = foreign @ self._doubts + moved + doubts @ apart**2
+        own = (self._weights @ np.sqrt(self._lastings)) ** 2
+        lasting: Floats = foreign @ self._doubts + moved + doubts @ apart**2 + own
         return lasting
 
     def _sampled(self) -> float:

@@ -67,6 +67,13 @@ class TermsHistory:
         counted = [one for one in reversed(self.versions) if self.is_counted(one, t)]
         return tuple(stratum for one in counted for stratum in one.strata)
 
+    def deadline_of(self, t: int) -> int:
+        """Return when the rounds of t close with slots: devices of all terms have had their moment.
+
+        Rounds of one ask close together, so the latest deadline holds for all of them.
+        """
+        return max(one.deadline_of(t) for one in self.strata_at(t))
+
     def stratum(self, round_name: str) -> Terms | None:
         """Return the terms, at their level, that a round is for; None if there are none."""
         version, level = stratum_in(round_name) or (0, "")

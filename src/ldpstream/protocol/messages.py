@@ -23,6 +23,7 @@ REPORTS = f"{ROUNDS}/{{round}}/reports"
 BATCH = f"{ROUNDS}/{{round}}/batch"
 RELEASES = f"{STREAM}/releases"
 TERMS = f"{STREAM}/terms/{{pin}}"
+ADMIN = "/admin"
 """Routes, without the prefix."""
 
 DEVICE_HEADER = "Ldp-Device"

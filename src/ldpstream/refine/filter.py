@@ -153,7 +153,8 @@ class Filter:
             return measured, variance
         self._cohorts.pass_time()
         shares = np.clip(expected, 0.0, 1.0)
-        sampling = sampled * shares * (1 - shares)
+        # A label that few are asked about has less of both than this share of the others' says.
+        sampling = np.minimum(sampled * shares * (1 - shares), variance)
         total = variance + spread + self._movement.variance
         offset, explained = self._cohorts.expected(sampling, variance, total)
         self._cohorts.learn(measured - expected, sampling, variance, total)

@@ -167,10 +167,17 @@ class Page {
         world.pass(Math.ceil(ms));
       },
     });
-    this.device.follow(() => world.read(this));
+    this.attend();
+  }
+
+  /** Hand the value over, and listen to what the device is told: for each enrolment anew. */
+  attend() {
     const { account } = this.device;
-    [this.told, this.toldAt] = [this.wallMs(), this.countedMs()];
+    if (account === this.account) return;
+    this.account = account;
+    this.device.follow(() => this.world.read(this));
     const { label } = account;
+    [this.told, this.toldAt] = [label.nowMs(), this.countedMs()];
     const correct = label.correct.bind(label);
     label.correct = (ms) => {
       [this.told, this.toldAt] = [ms, this.countedMs()];
@@ -498,6 +505,7 @@ class World {
     };
     const weights = { ask: 8, askSeveral: 4, askAgain: 2, pass: 5, sleep: 2, moveWall: 2, tab: 2 };
     const names = Object.keys(operations).flatMap((name) => Array(weights[name] ?? 1).fill(name));
+    for (const page of this.pages) page.attend();
     await operations[draws.of(names)]();
     if (!this.pages.length) await this.openPage();
   }

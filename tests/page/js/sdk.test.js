@@ -291,6 +291,16 @@ test("ledgers allow and leave the same", () => {
   }
 });
 
+test("a debit leaves its span, also at a fraction of a millisecond", () => {
+  const span = 86_400_000;
+  for (let at = 0.1; at < 100_000; at += 97.37) {
+    const ledger = new sdk.Ledger([{ epsilonNano: 1, span }], [[at, 1]]);
+    const free = ledger.freeFrom(1);
+    assert.ok(free !== null && free - span >= at && free - span < at + 1, `${at}: ${free}`);
+    assert.ok(ledger.allows(free, 1));
+  }
+});
+
 test("a ledger does not spend what it does not allow", () => {
   const ledger = new sdk.Ledger([{ epsilonNano: 10, span: 3 }]).spend(5, 6);
   assert.throws(() => ledger.spend(8, 5, 7), /does not allow/);

@@ -256,6 +256,44 @@ test("enrolling again takes a successor that the application agrees to, and no o
   assert.deepEqual(told(world.reports), ["v1 south", "v1 south", "v2 x"]);
 });
 
+test("a successor that was accepted is not replaced by another one", async () => {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  const strict = await following(SLOTS, { window: 16 }, { from_t: 9 });
+  world.offer(SLOTS, strict);
+  await device.enrol(AT, "regions", "");
+  world.offer(SLOTS, await following(SLOTS, { labels: ["x", "y"] }, { from_t: 9 }));
+  await assert.rejects(device.enrol(AT, "regions", ""), { code: "terms-differ" });
+  assert.equal(device.status().successor, (await Terms.read(strict)).pin);
+});
+
+test("versions of one stream at two addresses have one ledger", async () => {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  const next = await following(SLOTS, {}, { from_t: 6 });
+  world.offer(SLOTS, next);
+  await device.enrol(AT, "regions", "");
+  await device.enrol("https://other", "regions", "");
+  assert.equal(device.streams.length, 1, "what will follow is the same stream");
+  await world.attend(device, 12);
+  assert.equal(device.terms.version, 2);
+  world.offer(SLOTS);
+  await assert.rejects(device.enrol("https://third", "regions", ""), { code: "terms-differ" });
+  assert.equal(device.streams.length, 1, "so is what was before");
+});
+
+test("the promise in force binds the first report under a successor", async () => {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  const loose = await Terms.read(await following(SLOTS, { epsilon_nano: 10 * NANO }, { from_t: 6 }));
+  assert.equal(device.account.budget(loose).left(device.wallet.ownMs()), NANO);
+});
+
+test("a limit that never allows a report is told, also while a successor is still to come", async () => {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  world.offer(SLOTS, await following(SLOTS, {}, { from_t: 1000 }));
+  await device.enrol(AT, "regions", "");
+  await device.setLimit({ epsilon: 0.5, span: "1h" });
+  await assert.rejects(device.dueInMs(), { code: "limit-spent" });
+});
+
 test("rounds are asked for, and answered, under the version of the device", async () => {
   const open = { ...SLOTS, selection: "open" };
   delete open.deadline_ms;

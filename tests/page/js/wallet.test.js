@@ -54,6 +54,27 @@ test("a device of several streams is asked for by name", async () => {
   assert.deepEqual(world.reports.map(({ stream, value }) => [stream, value]), [["b", 0]]);
 });
 
+test("a value, and the time that one collector told, do not follow a device into another stream", async () => {
+  const device = await joined(["a"]);
+  const held = device.stream("a");
+  held.account.label.correct(START + 42 * INTERVAL);
+  await held.leave();
+  world.offer({ ...SLOTS, stream: "b", other: "north" });
+  await device.enrol(URL_OF, "b", "");
+  held.observe("south");
+  assert.notEqual(device.stream("b").account.label, held.account.label);
+  await world.attend(device, 8);
+  assert.deepEqual(new Set(world.reports.map(({ stream, value }) => `${stream} ${value}`)), new Set(["b 0"]));
+});
+
+test("a poll that waits does not go on in another stream when its own is left", async () => {
+  const device = await joined(["a", "b"]);
+  const waiting = device.stream("a");
+  await waiting.leave();
+  await assert.rejects(waiting.poll(60), { code: "not-enrolled" });
+  assert.deepEqual(world.reports, []);
+});
+
 test("two collectors may have a stream of the same name", async () => {
   const device = await joined(["a"]);
   world.offer({ ...SLOTS, stream: "a", start_ms: START - 500 });

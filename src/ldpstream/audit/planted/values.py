@@ -101,10 +101,12 @@ def _header_of_the_value() -> AbstractContextManager[object]:
 def _pause_of_the_value() -> AbstractContextManager[object]:
     honest = Session._deliver
 
-    def deliver(self: Session, submission: Submission, heard: Heard) -> Conversation[None]:
+    def deliver(
+        self: Session, submission: Submission, heard: Heard, end_ms: float
+    ) -> Conversation[None]:
         if self.value._read():
             yield Pause(0.01)
-        yield from honest(self, submission, heard)
+        yield from honest(self, submission, heard, end_ms)
 
     return patch.object(Session, "_deliver", deliver)
 

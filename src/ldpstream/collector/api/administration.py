@@ -16,13 +16,13 @@ from ldpstream.collector.service.service import Service
 from ldpstream.durations import EXAMPLES, milliseconds
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.limits import LATEST_MS
-from ldpstream.protocol.messages import PREFIX
+from ldpstream.protocol.messages import ADMIN, PREFIX
 from ldpstream.protocol.names import device_number, whole
 
-KEYS = "/admin/keys"
-TOKENS = "/admin/tokens"
-DENIED = "/admin/denied"
-LOG = "/admin/log"
+KEYS = f"{ADMIN}/keys"
+TOKENS = f"{ADMIN}/tokens"
+DENIED = f"{ADMIN}/denied"
+LOG = f"{ADMIN}/log"
 CLI_AGENT = "ldpstream-cli"
 """The User-Agent of our own commands, which the log tells from other users of the API."""
 MOST_DENIED = 400
@@ -62,13 +62,14 @@ def _keys(service: Service) -> APIRouter:
         return known.prepare(_who(request))
 
     @router.post(f"{KEYS}/rotate", responses=problems(401, 409))
-    def rotate(request: Request) -> dict[str, Any]:
+    def rotate(request: Request, at_once: bool = False) -> dict[str, Any]:
         """Make the next master secret the current one, and draw it unless that was done.
 
         Keys of the one before stay good until it is dropped; their devices hear that they are to
-        renew them.
+        renew them. With `at_once` all keys end, and every device must enrol again: for a secret
+        that was stolen.
         """
-        known.rotate(_who(request))
+        known.rotate(_who(request), at_once=at_once)
         return shown()
 
     @router.post(f"{KEYS}/drop", responses=problems(401, 409))
@@ -185,7 +186,7 @@ def _name(given: object) -> str:
 def _length(given: dict[str, Any]) -> int | None:
     text = given.get("expires_in")
     length = milliseconds(text) if isinstance(text, str) else None
-    if text is not None and not length:
+    if text is not None and not (length and length <= LATEST_MS):
         raise _unusable("expires_in", text, EXAMPLES)
     return length
 

@@ -249,10 +249,11 @@ async def _slot_round(service: Service, stream: StreamService, name: str) -> Ope
     t, now, stratum = timestamp_of(name), service.clock.now_ms(), stream.history.stratum(name)
     if t is None or stratum is None:
         raise Mistake(Problem.ROUND_UNKNOWN, given=name)
-    early_ms, left_ms = stream.terms.start_of(t) - now, stream.terms.deadline_of(t) - now
+    early_ms = stratum.start_of(t) - now
     if early_ms > 0:
         raise Mistake(Problem.ROUND_EARLY, given=name, seconds=ceil(early_ms / 1000))
     _check_counted(stream, stratum, t, name)
+    left_ms = stream.history.deadline_of(t) - now
     if left_ms > 0 and t > stream.hub.last_t:  # a clock that was ahead may have released it
         found = await stream.hub.opened(name, min(HOLD_SECONDS, left_ms / 1000))
         if found is not None:

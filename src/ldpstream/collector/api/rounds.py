@@ -32,6 +32,7 @@ from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL, LONGEST_WAIT, VERSION
 from ldpstream.protocol.messages import DEVICE_HEADER, DEVICES, PREFIX, TERMS
 from ldpstream.protocol.names import device_number, shown_secret
+from ldpstream.protocol.strata import is_level_name
 from ldpstream.protocol.terms import PLAIN_FORMAT
 
 _TAKES_A_DEVICE: dict[str, Any] = {
@@ -115,7 +116,8 @@ def enrolment(service: Service) -> APIRouter:
         """
         given = await read_json(request)
         level = given.get("level", "")
-        found = renewed_stream(request, stream, level if type(level) is str else "")
+        level = level if is_level_name(level) else ""
+        found = renewed_stream(request, stream, level)
         number = number_of(shown_secret(given.get("secret")))
         if number.hex() != request.headers.get(DEVICE_HEADER, "").lower():
             raise Mistake(Problem.REPORT_MAC)
@@ -148,7 +150,7 @@ def enrolment(service: Service) -> APIRouter:
         refuse_denied(stream, number)
         level = _level(found, given)
         if token is not None:
-            await run_in_threadpool(administration.use_token, token, stream, number)
+            await run_in_threadpool(administration.use_token, token, stream, number, level)
         if found.roster is not None:
             await run_in_threadpool(service.store.enrol, stream, number)
         return answer(found, number, level)

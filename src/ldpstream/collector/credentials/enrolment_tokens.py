@@ -19,7 +19,7 @@ class EnrolmentToken:
     made_ms: int
     expires_ms: int | None = None
     most_uses: int | None = None
-    """How many devices may enrol with it; None: any number."""
+    """How many devices may enrol with it, each at one level; None: any number."""
     uses: int = 0
     revoked_ms: int | None = None
 
@@ -53,6 +53,10 @@ def digest_of(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def use_of(stream: str, device: bytes) -> bytes:
-    """Return how the use of a token by a device is stored, which does not name the device."""
-    return hashlib.sha256(b"ldpstream token use 1\n" + stream.encode() + b"\n" + device).digest()
+def use_of(stream: str, device: bytes, level: str = "") -> bytes:
+    """Return how the use of a token by a device is stored, which does not name the device.
+
+    Each level is a use: with keys of several levels a device is counted at each of them.
+    """
+    used = stream.encode() + b"\n" + device + level.encode()
+    return hashlib.sha256(b"ldpstream token use 1\n" + used).digest()

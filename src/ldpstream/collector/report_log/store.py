@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ldpstream.collector.kernels.device_table import DeviceTable
 from ldpstream.collector.report_log.contract import LogSettings, ReportLog
 from ldpstream.collector.report_log.counts import LogCounts
 from ldpstream.collector.report_log.jetstream import JetStreamLog
@@ -74,10 +75,16 @@ class LoggedStore(PostgresStore):
         return 0 if tally is None else tally.outcome.support.reports
 
     def count(
-        self, stream: str, round_name: str, collector: Half, see: See | None = None
+        self,
+        stream: str,
+        round_name: str,
+        collector: Half,
+        see: See | None = None,
+        counted: DeviceTable | None = None,
     ) -> Support | None:
         """Return None until an engine has counted up to the end of the round.
 
+        It has counted each round by itself: `counted` is of no use to it (docs/threat-model.md).
         It is ended here as well, after a crash before `close_round` could: that is idempotent.
         """
         tally = self._counts.tally(stream, round_name)

@@ -146,12 +146,14 @@ class Coordinator:
 
     @property
     def complete(self) -> bool:
-        """Whether everyone who was asked has answered; with open selection nobody knows."""
-        asked = self._open[0].asked if self._open else None
+        """Whether everyone who was asked has answered; with open selection nobody knows.
+
+        Nor while several terms are counted: a device may have answered under each of them.
+        """
+        asked = self._open[0].asked if len(self._open) == 1 else None
         if asked is None:
             return False
-        name = self.config.name
-        return sum(self._store.received(name, one.name) for one in self._open) >= len(asked)
+        return self._store.received(self.config.name, self._open[0].name) >= len(asked)
 
     def advance(self) -> int:
         """Do all that is due; return the time of the next event, in milliseconds."""
@@ -342,7 +344,7 @@ class Coordinator:
 
     def _deadline(self, t: int, purpose: Purpose) -> int:
         if self._slots:
-            return self.terms.deadline_of(t)
+            return self.history.deadline_of(t)
         share = self.config.deadlines[purpose]
         return self.terms.start_of(t) + int(share * self.terms.interval_ms)
 
@@ -453,8 +455,9 @@ class Coordinator:
             return
         content = {key: part for key, part in last[0].content.items() if key not in MOMENTARY}
         if content.get("terms_version", 1) != self.terms.version:
-            known = self.config.query.shown(self._mechanism.state.release, self._mechanism.noise)
-            content = known.to_json() | self._version
+            known = self._mechanism.shown(self._mechanism.state.release)
+            shown = self.config.query.shown(known, self._mechanism.noise)
+            content = shown.to_json() | self._version
         content |= {"fresh": False}
         carried = replace(last[0], at_ms=now_ms, content=content, asked=0, received=0, missed=True)
         step = at_once(len(self.terms.names), MOST_CARRIED)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
 from ldpstream.arrays import Bytes
+from ldpstream.collector.kernels.device_table import DeviceTable
 from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.collector.rounds.listener import Listener
@@ -31,6 +33,8 @@ class RoundCounter:
         self._suspects, self._listener = suspects, listener
         self._heard: list[Bytes] | None = []
         """Who has answered in the rounds of this ask so far; None: it is not known."""
+        self._counted: dict[str, DeviceTable] = {}
+        """Whose reports were counted in the rounds of this ask, by levels with several versions."""
 
     def count(self, group: RoundGroup, strata: dict[str, Terms]) -> RoundGroup:
         """Count what can be counted of the rounds, under the terms of each.
@@ -40,6 +44,8 @@ class RoundCounter:
         rounds = list(group.rounds)
         if all(one.support is None for one in rounds):
             self._heard = []
+            levels = Counter(terms.level for terms in strata.values())
+            self._counted = {name: DeviceTable() for name, rounds in levels.items() if rounds > 1}
         for place, one in enumerate(rounds):
             if one.support is None:
                 is_last = all(other.support is not None for other in rounds[place + 1 :])
@@ -51,7 +57,8 @@ class RoundCounter:
         half = half_of(terms, Epsilon(one.epsilon_nano))
         shape = self._suspects.watch(half)
         see = None if shape is None else shape.see
-        support = self._store.count(self._stream, one.name, half, see)
+        counted = self._counted.get(terms.level)
+        support = self._store.count(self._stream, one.name, half, see, counted)
         if support is None:
             return one
         self._suspects.judge(one.name, shape)

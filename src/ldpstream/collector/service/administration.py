@@ -129,8 +129,11 @@ class Administration:
             self._tables.record(self._entry(who, "prepare-master", {"new": drawn}))
         return self.keys() | {"file": None if file is None else str(file)}
 
-    def rotate(self, who: str) -> dict[str, Any]:
+    def rotate(self, who: str, *, at_once: bool = False) -> dict[str, Any]:
         """Put a new master secret into the place of the current one, whose keys stay good.
+
+        With `at_once` no earlier key is good any more. Who knows a master secret can sign for
+        devices that never were, and would renew their keys while it is.
 
         The new one is on disk before the store is changed, in one transaction. A rotation that was
         cut short is finished by the next start, or by calling this again.
@@ -140,14 +143,15 @@ class Administration:
             masters = self.ring.masters
             if self.ring.is_behind:
                 raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
-            if masters.valid:
+            if masters.valid and not at_once:
                 raise Mistake(Problem.ROTATION_UNDER_WAY)
             self._source.prepare()
             new = self._source.new
             assert new is not None
             wait_ms = TAKE_UP_MS if self._store.shared else 0
             rotated = masters.rotated(new, self._clock.now_ms() + wait_ms)
-            names = {"from": _name(masters.current), "to": _name(new)}
+            rotated = rotated.dropped() if at_once else rotated
+            names = {"from": _name(masters.current), "to": _name(new), "at_once": at_once}
             self._replace(masters, rotated, self._entry(who, "rotate-master", names))
         return self.keys()
 
@@ -173,9 +177,9 @@ class Administration:
         found = self._tokens.get(digest_of(token))
         return found if found is not None and found.opens(stream) else None
 
-    def use_token(self, token: EnrolmentToken, stream: str, device: bytes) -> None:
-        """Count that a device enrols with a token; refuse one that has ended."""
-        self._tables.use_token(token.name, stream, device, self._clock.now_ms())
+    def use_token(self, token: EnrolmentToken, stream: str, device: bytes, level: str) -> None:
+        """Count that a device enrols with a token, at a level; refuse one that has ended."""
+        self._tables.use_token(token.name, stream, device, self._clock.now_ms(), level)
 
     def tokens(self) -> list[EnrolmentToken]:
         return self._tables.tokens()

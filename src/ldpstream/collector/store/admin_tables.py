@@ -76,6 +76,13 @@ _WHOLE_LOG = (
 """All entries and the end that was sealed, at one moment."""
 
 
+_LOGGED = (
+    "SELECT 1 FROM property WHERE name = %s UNION ALL SELECT 1 FROM enrolment_token"
+    " UNION ALL SELECT 1 FROM denied LIMIT 1"
+)
+"""Anything whose making was logged."""
+
+
 class AdminTables:
     """The tables of administrators in one store."""
 
@@ -128,8 +135,9 @@ class AdminTables:
         self._tables.change_alone(work)
 
     def _append(self, run: Execute, entry: Entry) -> None:
+        """Append an entry, before what it tells of is done in the same transaction."""
         last, link = _last(run)
-        if last and not self._chain.holds_log(last, link, _property(run, LOG)):
+        if not _is_end(run, self._chain, last, link, _property(run, LOG)):
             what = Damage(None, "the end of the admin log was changed")
             raise Mistake(Problem.CHAIN_BROKEN, stream=LOG, what=what)
         row = (last + 1, entry.at_ms, entry.who, entry.action, stored_text(entry.details))
@@ -156,6 +164,7 @@ class AdminTables:
         """
 
         def work(run: Execute) -> None:
+            self._append(run, entry)
             sealed, key = _property(run, KEYRING), _property(run, CHAIN_KEY)
             opened = None if key is None else unseal(old.current, CHAIN_KEY, key)
             stored = Masters.of(old.current, sealed) if sealed else Masters.single(old.current)
@@ -164,7 +173,6 @@ class AdminTables:
             run(_PUT, CHAIN_KEY, seal(new.current, CHAIN_KEY, opened))
             run(_PUT, KEYRING, new.sealed())
             run(_PUT, MASTER, check_of(new.current))
-            self._append(run, entry)
 
         self._tables.change_alone(work)
 
@@ -180,6 +188,7 @@ class AdminTables:
         """Add a token; its name must be new."""
 
         def work(run: Execute) -> None:
+            self._append(run, entry)
             added = run(
                 f"INSERT INTO enrolment_token ({_COLUMNS})"  # nosec B608 # noqa: S608
                 " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (name) DO NOTHING",
@@ -187,7 +196,6 @@ class AdminTables:
             )
             if not added.rowcount:
                 raise Mistake(Problem.TOKEN_EXISTS, name=token.name)
-            self._append(run, entry)
 
         self._tables.change_alone(work)
 
@@ -195,6 +203,7 @@ class AdminTables:
         """Let nobody enrol with a token any more."""
 
         def work(run: Execute) -> None:
+            self._append(run, entry)
             revoked = run(
                 "UPDATE enrolment_token SET revoked_ms = %s WHERE name = %s AND revoked_ms IS NULL",
                 entry.at_ms,
@@ -202,12 +211,13 @@ class AdminTables:
             )
             if not revoked.rowcount:
                 raise Mistake(Problem.TOKEN_UNKNOWN, given=name)
-            self._append(run, entry)
 
         self._tables.change_alone(work)
 
-    def use_token(self, name: str, stream: str, device: bytes, now_ms: int) -> None:
-        """Count the use of a token by a device, once; refuse a token that has ended.
+    def use_token(
+        self, name: str, stream: str, device: bytes, now_ms: int, level: str = ""
+    ) -> None:
+        """Count the use of a token by a device at a level, once; refuse a token that has ended.
 
         The use and its count are one transaction, so that no token is ever used too often.
         """
@@ -216,7 +226,7 @@ class AdminTables:
             used = run(
                 "INSERT INTO token_use VALUES (%s, %s) ON CONFLICT DO NOTHING",
                 name,
-                use_of(stream, device),
+                use_of(stream, device, level),
             )
             counted = run(
                 "UPDATE enrolment_token SET uses = uses + %s WHERE name = %s"
@@ -255,6 +265,7 @@ class AdminTables:
         """Deny devices; those that are denied already stay so."""
 
         def work(run: Execute) -> None:
+            self._append(run, entry)
             for device in devices:
                 run(
                     "INSERT INTO denied VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
@@ -262,7 +273,6 @@ class AdminTables:
                     device,
                     entry.at_ms,
                 )
-            self._append(run, entry)
 
         self._tables.change_alone(work)
 
@@ -270,9 +280,9 @@ class AdminTables:
         """Take devices off the deny list; those that are not on it stay as they are."""
 
         def work(run: Execute) -> None:
+            self._append(run, entry)
             for device in devices:
                 run("DELETE FROM denied WHERE stream = %s AND device = %s", stream, device)
-            self._append(run, entry)
 
         self._tables.change_alone(work)
 
@@ -287,11 +297,20 @@ def check_log(run: Execute, chain: Chain) -> Checked:
         if stored != link:
             damage = Damage(number, "this entry, or one before it, was changed or moved")
             break
-    ends = chain.holds_log(last, link, seal) if entries else seal is None
-    if damage is None and not ends:
+    if damage is None and not _is_end(run, chain, last, link, seal):
         damage = Damage(last + 1, "entries from here on are missing")
     ids = [row[0] for row in entries] or [None]
     return Checked(LOG, len(entries), ids[0], ids[-1], damage)
+
+
+def _is_end(run: Execute, chain: Chain, last: int, link: bytes, seal: str | None) -> bool:
+    """Return whether the log ends with this entry.
+
+    A store in which nothing was ever logged has no seal, nor anything that comes with an entry.
+    """
+    if last or seal is not None:
+        return chain.holds_log(last, link, seal)
+    return run(_LOGGED, KEYRING).fetchone() is None
 
 
 def _last(run: Execute) -> tuple[int, bytes]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ldpstream.arrays import Bytes
 from ldpstream.collector.clock import ticks
+from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.reports.halves import Half
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
@@ -26,6 +27,7 @@ from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import Chain, Checked, Progress, Row, ignore, stored_text
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
+from ldpstream.protocol.strata import stratum_in
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -181,6 +183,15 @@ def observed(
     return call
 
 
+def _counting(records: Records, version: int, counted: DeviceTable) -> Records:
+    """Return the records of devices that no other version counts, and note that this one does.
+
+    To count a round again changes nothing: its tally may have failed.
+    """
+    before = counted.add(records.devices, np.full(len(records), version, np.uint64))
+    return records.where((before == ABSENT) | (before == version))
+
+
 class Store(ABC):
     """The durable state of all streams of a collector."""
 
@@ -294,13 +305,22 @@ class Store(ABC):
         return (records.devices for records in self.reports(stream, round_name))
 
     def count(
-        self, stream: str, round_name: str, collector: Half, see: See | None = None
+        self,
+        stream: str,
+        round_name: str,
+        collector: Half,
+        see: See | None = None,
+        counted: DeviceTable | None = None,
     ) -> Support | None:
         """The support of a closed round, or None while an engine is still counting it.
 
-        If the store itself has the reports, `see` is called with them.
+        If the store itself has the reports, `see` is called with them. Devices in `counted` do not
+        count, and those that do are added: no device speaks twice under two versions of the terms.
         """
         waiting = self.reports(stream, round_name)
+        if counted is not None:
+            version, _ = stratum_in(round_name) or (1, "")
+            waiting = (_counting(records, version, counted) for records in waiting)
         return collector.count((records.reports for records in waiting), see)
 
     @abstractmethod

@@ -50,7 +50,7 @@ export class Account {
   constructor(wallet, id = NOBODY) {
     this.wallet = wallet;
     this.#id = id;
-    /** Whether it stands for the only stream of the wallet. */
+    /** Whether it waits for the only stream of the wallet. */
     this.sole = id === NOBODY;
     this.label = new LabelTime(wallet.clock);
   }
@@ -73,7 +73,9 @@ export class Account {
     this.#revision = revision;
     const { enrolments } = memory;
     const bound = enrolments.find(({ id }) => id === this.#id);
-    this.#enrolment = bound ?? (this.sole && enrolments.length === 1 ? enrolments[0] : null);
+    // Once it stands for an enrolment it never stands for another: the value held is for that one.
+    const waits = this.sole && this.#id === NOBODY && enrolments.length === 1;
+    this.#enrolment = bound ?? (waits ? enrolments[0] : null);
     this.#id = this.#enrolment?.id ?? this.#id;
     const number = this.#enrolment ? toHex(this.#enrolment.number) : "";
     if (number !== this.#number) this.#forgetHeard(number);
@@ -89,6 +91,7 @@ export class Account {
   /** @param {string} number */
   #forgetHeard(number) {
     this.#delivered.clear();
+    if (this.#number) this.label.restart(); // time that another collector told would link two numbers
     this.#number = number;
     if (number) this.#refusals.clear();
   }
@@ -97,6 +100,11 @@ export class Account {
   get id() {
     this.#look();
     return this.#enrolment?.id ?? NOBODY;
+  }
+
+  /** Whether it stands for an enrolment that is no more. */
+  get wasLeft() {
+    return this.#id !== NOBODY && this.id === NOBODY;
   }
 
   /** @param {number} id of the enrolment that it stands for from now on */

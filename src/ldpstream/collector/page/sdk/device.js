@@ -29,14 +29,22 @@ import { Wallet } from "./wallet.js";
 
 export class Device {
   /** @type {Map<number, Stream>} by the id of their enrolment */ #streams = new Map();
-  /** @type {Stream} the only one, as long as there is no other */ #first;
+  /** @type {Stream} the only one, as long as there is no other */ #waiting;
 
   /** @param {Wallet} wallet @param {import("./insist.js").Io} io @param {import("./values.js").Warn} [warn] */
   constructor(wallet, io, warn) {
     this.wallet = wallet;
     this.io = io;
     this.warn = warn;
-    this.#first = new Stream(new Account(wallet), new HeldValue(warn), io);
+    this.#waiting = new Stream(new Account(wallet), new HeldValue(warn), io);
+  }
+
+  /** The first stream. One that was left ends, with the value that it holds: another one waits. */
+  get #first() {
+    if (this.#waiting.account.wasLeft) {
+      this.#waiting = new Stream(new Account(this.wallet), new HeldValue(this.warn), this.io);
+    }
+    return this.#waiting;
   }
 
   /**

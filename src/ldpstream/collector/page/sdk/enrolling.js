@@ -2,10 +2,11 @@
 
 import { devicesPath } from "./authentication.js";
 import { toHex } from "./bytes.js";
-import { LARGEST_ANSWER, noticeIn, readKeys, readObject, refusalIn } from "./exchange.js";
+import { LARGEST_ANSWER, readKeys, readObject, refusalIn } from "./exchange.js";
 import { numberOf, readAddress } from "./identity.js";
 import { insist } from "./insist.js";
 import { nanoOf } from "./limit.js";
+import { readNotice } from "./notice.js";
 import { LARGEST_NANO } from "./odds.js";
 import { DeviceError, TermsRefused, shown } from "./problems.js";
 import { Policy } from "./succession.js";
@@ -65,7 +66,7 @@ export async function enrol(wallet, io, url, stream, token, options) {
   const number = await numberOf(introduced.shown);
   const offered = { url: place, number, ...readKeys(answer, number), atMs: wallet.clock.wallMs() };
   const id = await wallet.enrol(introduced, terms.atLevel(level), offered, wishes);
-  return { id, notice: noticeIn({ ...response, text: JSON.stringify({ ...answer, terms: null }) }) };
+  return { id, notice: readNotice(answer) };
 }
 
 /** @param {string} stream @param {string} token @param {string | undefined} level */

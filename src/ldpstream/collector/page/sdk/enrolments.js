@@ -46,7 +46,9 @@ export function enrolAgain(wallet, memory, known, terms, agreed) {
   /** @type {Terms | undefined} those of before may not have this level */
   const old = wallet.termsOf(known);
   if (terms.pin !== old?.pin && terms.pin !== wallet.successorOf(known)?.pin) {
-    if (!old || objection(old, terms) || !new Policy(known.policy).agrees(old, terms)) {
+    // As in `Account.accept`, the first one stays: a report may have been drawn under its promise.
+    const agrees = old && !known.successor && new Policy(known.policy).agrees(old, terms);
+    if (!agrees || objection(old, terms)) {
       throw new TermsRefused("terms-differ", { given: terms.pin, expected });
     }
     known.successor = { terms: terms.canonical, drawn: false };

@@ -38,7 +38,8 @@ export class Errands {
   /** @param {Notice} notice what the answer to a report asks for */
   hear({ successor, renew }) {
     [this.#named, this.#renew] = [successor, renew];
-    if (!renew && successor === null) [this.#attempts, this.#notBeforeMs] = [0, -Infinity];
+    // When the next attempt may be stays: else notices that come and go would cause a flood.
+    if (!renew && successor === null) this.#attempts = 0;
   }
 
   /** The pin of the successor that is to be fetched, if there is one, and it may be accepted. */

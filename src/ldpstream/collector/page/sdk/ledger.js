@@ -77,10 +77,11 @@ export class Ledger {
 
   /** @param {Promised} promise @param {number} nano @returns {number} Infinity: never */
   #freeOf(promise, nano) {
-    // What is left changes at these moments only, and never falls.
+    // What is left changes at these moments only, and never falls. They are rounded up to whole
+    // milliseconds: of fractions, at + span - span may be less than at, and a debit never leave its span.
     const bound = this.debits.map(([at]) => at);
     if (this.forgotten !== null) bound.push(this.forgotten);
-    const moments = [0, ...bound.map((at) => at + promise.span).sort((one, other) => one - other)];
+    const moments = [0, ...bound.map((at) => Math.ceil(at) + promise.span).sort((one, other) => one - other)];
     let [low, high] = [0, moments.length];
     while (low < high) {
       const middle = (low + high) >> 1;

@@ -278,13 +278,15 @@ function begunAnew(memory, look) {
       : [],
     limits: isCurrent && Array.isArray(limits) ? limits.filter(isBound) : [],
   };
-  made.nextId = 1 + Math.max(0, ...made.enrolments.map(({ id }) => id));
+  const ids = made.enrolments.map(({ id }) => id);
+  made.nextId = Math.max(1, whole(memory.nextId, 1, MOST) ? memory.nextId : 1, ...ids.map((id) => id + 1));
   made.limits = made.limits.map((one) => ("until" in one ? { ...one, until: one.span } : one));
   const ended = isCurrent && Array.isArray(memory.ended) ? memory.ended.filter(isEnded) : [];
   const left = isCurrent ? null : endedBy(memory.enrolment?.terms);
   for (const promise of left ? [left] : ended) {
     const { epsilonNano, span, ...owned } = { enrolment: NOBODY, left: true, ...promise };
-    const whose = { enrolment: owned.enrolment, left: owned.left };
+    // Which streams come after one that was left is not known for sure any more: it counts for all.
+    const whose = { enrolment: owned.left ? NOBODY : owned.enrolment, left: owned.left };
     made.ended.push({ ...whose, epsilonNano, span, until: span });
     const spent = { t: 0, round: "", version: 1, nano: epsilonNano, report: null, ownMs: 0, atMs: 0 };
     made.entries.push({ ...whose, ...spent });

@@ -26,7 +26,7 @@ export async function nextTurnOf(account, taken) {
   for (let t = nowT; ; ) {
     const round = await nextRound(account, t);
     const terms = account.termsAt(round.t);
-    const firstMs = nowMs + freeInMs(account, terms);
+    const firstMs = nowMs + freeInMs(account, terms, round.t);
     const atMs = Math.max(firstMs, terms.startOf(round.t) + (await intoMs(account, terms)));
     const isNew = round.t !== taken && !account.hasDrawn(round);
     if (isNew && atMs < lastMomentMs(round, terms)) return { round, atMs };
@@ -40,11 +40,14 @@ function changesAt({ wallet, enrolment }, t) {
   return fromT > t ? fromT : Infinity;
 }
 
-/** @param {Account} account @param {Terms} terms @returns {number} own time until their epsilon is free */
-function freeInMs(account, terms) {
+/**
+ * Return the own time until the epsilon of terms is free; Infinity if that is never before other terms apply.
+ * @param {Account} account @param {Terms} terms @param {number} t the timestamp that they are to apply for
+ */
+function freeInMs(account, terms, t) {
   const free = account.budget(terms).freeFrom(terms.epsilonNano);
   if (free !== null) return Math.max(0, free - account.wallet.ownMs());
-  if (changesAt(account, account.enrolled.timestampAt(account.label.nowMs())) < Infinity) return Infinity;
+  if (changesAt(account, t) < Infinity) return Infinity;
   throw new Refused("limit-spent", { asked: terms.epsilonNano, stream: terms.stream });
 }
 

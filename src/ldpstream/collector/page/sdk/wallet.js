@@ -237,6 +237,9 @@ export class Wallet {
     const memory = this.#memory;
     const counts = (/** @type {Owned} */ one) => countsFor(one, enrolment.id);
     const promises = [terms.promise, ...memory.ended.filter(counts)];
+    // The promise in force binds the reports under a successor too, until that is in force.
+    const agreed = this.termsOf(enrolment);
+    if (terms !== agreed) promises.push(agreed.promise);
     // Once a report was drawn under the successor's promise, it binds those under the old terms too.
     if (enrolment.successor?.drawn) {
       promises.push(/** @type {Terms} */ (this.successorOf(enrolment)).promise);
@@ -325,8 +328,12 @@ export class Wallet {
         // The key is of another device: another page has made this one, or has left.
         throw new LedgerUnusable("ledger-replaced", { file: this.store.name });
       }
-      // Where the same terms are elsewhere, their collector has another address now.
-      const known = there ?? memory.enrolments.find((one) => this.termsOf(one).pin === terms.pin);
+      // Where the same terms are elsewhere, or those before or after them, their collector has another
+      // address now: a second ledger would double epsilon.
+      const pins = lineageOf(terms);
+      const isSame = (/** @type {Enrolment} */ one) =>
+        [this.termsOf(one), this.successorOf(one)].some((held) => lineageOf(held).some((pin) => pins.includes(pin)));
+      const known = there ?? memory.enrolments.find(isSame);
       change.made = true;
       const rejoins = there?.rejoins ?? memory.rejoins;
       const agreed = { ...offered, secret, rejoins, ...wishes };
@@ -451,6 +458,9 @@ export class Wallet {
 
 /** @param {import("./memory.js").Entry} entry @returns {import("./ledger.js").Debit} */
 const debitOf = ({ ownMs, nano }) => [ownMs, nano];
+
+/** @param {Terms | null} terms @returns {string[]} their pin, and that of the terms that they follow */
+const lineageOf = (terms) => (terms ? [terms.pin, ...(terms.succeeds ? [terms.succeeds.pin] : [])] : []);
 
 /** @param {Look} look by how much the wall clock is ahead of the steady one */
 const apart = ({ wallMs, steadyMs }) => wallMs - steadyMs;

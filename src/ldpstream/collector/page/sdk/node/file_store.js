@@ -200,5 +200,6 @@ function vouches({ stamp, stats }) {
 /** @param {string} _ @param {unknown} value bytes as digits */
 const replaced = (_, value) => (value instanceof Uint8Array ? { hex: toHex(value) } : value);
 
-/** @param {string} _ @param {any} value */
-const revived = (_, value) => (typeof value?.hex === "string" ? fromHex(value.hex) : value);
+/** @param {string} key of a member; the names of labels, which a collector chooses, are no bytes @param {any} value */
+const revived = (key, value) =>
+  key !== "renamed" && typeof value?.hex === "string" ? fromHex(value.hex) : value;
