@@ -257,6 +257,13 @@ class StoreContract:
         assert {name: getattr(stored, name) for name in vars(new)} == vars(new)
         assert (stored.state, stored.support, stored.closed_ms) == (RoundState.OPEN, None, None)
 
+    def test_rounds_of_a_stretch_of_time(self, store: Store) -> None:
+        for t in (1, 2, 3, 4):
+            store.open_round("a", new_round(t))
+            store.close_round("a", f"{t}-publication", 50)
+        assert [one.t for one in store.rounds("a", 1, 3)] == [2, 3]
+        assert [one.t for one in store.rounds("a", 1)] == [2, 3, 4]
+
     def test_a_round_is_opened_once(self, store: Store) -> None:
         store.open_round("a", new_round(1))
         with pytest.raises(Exception, match=r"(?i)unique"):

@@ -222,6 +222,9 @@ def test_a_collector_is_exported_page_by_page(
         assert "unknown, or private and needs a token" in capsys.readouterr().err
         token = read_token(SECRETS.admin, "a")
         assert export("--collector", url, out, "csv", "--token", token) == 0
+        revised = tmp_path / "revised"
+        assert export("--collector", url, revised, "csv", "--token", token, "--revised") == 0
+        assert revised.read_text().splitlines()[0].endswith("revised_high:y,revised_high:z")
     assert export("--store", tmp_path / "c.sqlite", tmp_path / "same", "csv") == 0
     assert out.read_bytes() == (tmp_path / "same").read_bytes()
 
@@ -233,6 +236,7 @@ def test_a_collector_is_exported_page_by_page(
         (["--store", "none.sqlite"], "no such file"),
         (["--store", "none.sqlite", "--format", "xls"], "--format"),
         (["--store", "none.sqlite", "--collector", "http://127.0.0.1:1"], "--store"),
+        (["--store", "none.sqlite", "--revised"], "--revised"),
     ],
 )
 def test_mistakes_are_told_in_a_line(

@@ -70,8 +70,8 @@ ROUTES = [
     "/v1/streams/{stream}" + end
     for end in (
         "", "/devices", "/rounds", "/rounds/{round}/reports", "/rounds/{round}/batch", "/releases",
-        "/feed", "/status", "/alerts", "/alerts/rules", "/alerts/rules/{rule_id}", "/share",
-        "/terms/{pin}",
+        "/changes", "/feed", "/status", "/alerts", "/alerts/rules", "/alerts/rules/{rule_id}",
+        "/share", "/terms/{pin}",
     )
 ] + ["/v1/admin/denied/{stream}", "/v1/admin/denied/{stream}/{device}"]  # fmt: skip
 

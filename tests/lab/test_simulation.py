@@ -81,12 +81,26 @@ def test_the_row_has_the_fields_of_the_command_line(name: str) -> None:
     assert list(row) == [
         *("stream", "mechanism", "oracle", "epsilon", "window", "users", "timestamps", "labels"),
         *("repeats", "mre", "mae", "mse", "cfpu", "auc", "publications", "covered", "coverage"),
-        *("coverage_rare", "coverage_middle", "coverage_big", "coverage_after_jump", "seconds"),
+        *("coverage_rare", "coverage_middle", "coverage_big", "coverage_after_jump"),
+        *("revised_mse", "revised_coverage", "seconds"),
     ]
+    assert (row["revised_mse"] is not None) == name.endswith("f")
     assert (row["coverage_rare"], row["coverage_after_jump"]) == (None, None)
     assert row["covered"] == row["coverage"]
     assert (row["stream"], row["mechanism"], row["oracle"]) == ("sin", name, "grr")
     assert (row["users"], row["timestamps"], row["repeats"]) == (2_000, 60, 2)
+
+
+def test_a_revised_history_is_better_the_more_came_after_it() -> None:
+    stream = sin(users=20_000, timestamps=160)
+    whole, late, at_once = (
+        simulate(stream, "lpf", epsilon=1, window=10, lag=lag) for lag in (None, 40, 4)
+    )
+    errors = [whole.mean("revised_mse"), late.mean("revised_mse"), at_once.mean("revised_mse")]
+    assert errors[0] < errors[1] < errors[2]
+    assert errors[0] < whole.mean("mse") / 2
+    with pytest.raises(Mistake, match="lag"):
+        simulate(stream, "lpf", epsilon=1, window=10, lag=-1)
 
 
 @pytest.mark.parametrize("name", ["lbu", "lpu", "lsp"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -155,6 +156,26 @@ def test_the_past_of_a_label_that_stays_is_there_and_of_others_is_empty(
     assert page.evaluate(painted, [late, harbour]) == 255
     assert page.evaluate(painted, [early, south]) == 255
     assert page.evaluate(painted, [late, south]) == 0
+
+
+def test_revised_figures_are_those_of_the_labels_of_their_version(
+    page: Page, watched: Watched, changed: tuple[Scene, int]
+) -> None:
+    """The store has no rounds of that past: each label of a version has the same share."""
+    scene, _ = changed
+    open_stream(page, scene, "towns")
+    page.get_by_label("Add a label to the lines").fill("south")
+    page.keyboard.press("Enter")
+    go_to_the_start(page)
+    wait_until(page, "Number(document.querySelector('main').dataset.revised) > 0")
+    box = page.locator(".u-over").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 80)
+    tip = page.locator(".tip:visible")
+    expect(tip.get_by_text(re.compile(r"^south 2.*%, now 25"))).to_be_visible()
+    expect(tip.locator("span", has_text="southwest")).not_to_contain_text("now")
+    page.get_by_role("button", name="The last 300 timestamps").click()
+    expect(page.locator(".legend")).to_contain_text("terms changed")
 
 
 def test_levels_are_shown_with_their_share(

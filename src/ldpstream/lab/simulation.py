@@ -121,12 +121,13 @@ def run(
     fleet = fleet or Fleet.of(mechanism, rng)
     truth, released, variance, low, high = (np.empty((timestamps, length)) for _ in range(5))
     fresh = np.empty(timestamps, np.bool_)
-    record = Record(mechanism.noise)
+    record = Record(mechanism.noise) if isinstance(mechanism, Filtered) else None
     for row, snapshot in enumerate(stream.snapshots(rng)):
         t = row + 1
         heard: list[Heard] = []
         raw = drive(mechanism.step(t), _overheard(fleet.at(t, snapshot), heard))
-        record.add(raw.values, heard)
+        if record is not None:
+            record.add(raw.values, heard)
         release = query.shown(raw, mechanism.noise)
         truth[row] = query.truth(snapshot.counts)
         released[row], variance[row], fresh[row] = release.values, release.variance, release.fresh
@@ -142,7 +143,7 @@ def run(
         publications=int(fresh.sum()),
         unit=query.unit,
     )
-    if isinstance(mechanism, Filtered):
+    if isinstance(mechanism, Filtered) and record is not None:
         mse, coverage = _revised(record, mechanism, query, truth, lag)
         metrics = replace(metrics, revised_mse=mse, revised_coverage=coverage)
     return Run(truth, released, variance, low, high, fresh, metrics)

@@ -7,7 +7,7 @@ import { releasesBetween } from "../../../src/ldpstream/collector/page/app/api.j
 import { eventParser } from "../../../src/ldpstream/collector/page/app/feed.js";
 import { Columns } from "../../../src/ldpstream/collector/page/app/columns.js";
 import { History, historyOf, thinned, topLabels } from "../../../src/ldpstream/collector/page/app/history.js";
-import { changes, joined } from "../../../src/ldpstream/collector/page/app/versions.js";
+import { byLabel, changes, joined, places } from "../../../src/ldpstream/collector/page/app/versions.js";
 
 const release = (t, values = [0.5, 0.3, 0.2]) => ({
   t,
@@ -161,6 +161,14 @@ test("versions of terms are joined by the names of labels", () => {
   assert.deepEqual(first.map(Number.isNaN), [false, true, true, false, false]);
   assert.ok(!history.knows({ ...release(4, [1, 0, 0]), terms_version: 3 }));
   assert.deepEqual(topLabels(history.rows, 5, 1), [0]);
+});
+
+test("revised figures of a version are placed by the names of its labels", () => {
+  const placed = places(VERSIONS);
+  const told = (version) => [...byLabel([0.5, 0.25, 0.125], 5, placed.get(version))];
+  assert.deepEqual(told(1), [0.125, NaN, NaN, 0.5, 0.25]);
+  assert.deepEqual(told(2), [0.5, 0.25, 0.125, NaN, NaN]);
+  assert.deepEqual([...byLabel([0.5, 0.25], 2, null)], [0.5, 0.25]);
 });
 
 test("what changed is told in words", () => {

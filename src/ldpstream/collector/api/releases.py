@@ -84,9 +84,7 @@ def releases(service: Service) -> APIRouter:
 
         def read() -> list[dict[str, object]]:
             rows = service.store.releases(stream, since, most)
-            if not rows:
-                return []
-            return [asdict(one) for one in found.revised.between(rows[0].t, rows[-1].t).changes]
+            return [asdict(one) for one in found.revised.over(rows).changes]
 
         return {"stream": stream, "changes": await pool.run(sender_of(request.scope), read)}
 

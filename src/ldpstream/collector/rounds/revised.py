@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from threading import Lock
 from typing import Any
 
@@ -55,6 +56,9 @@ class Revision:
     """By timestamp; what is in no stretch (`stretches.py`) is not revised."""
     changes: tuple[Change, ...]
 
+    def followed_by(self, later: Revision) -> Revision:
+        return Revision(self.shown | later.shown, self.changes + later.changes)
+
     def beside(self, release: Release) -> Release:
         """Return a release, which never changes, with the revised figures beside it, or None."""
         revised = self.shown.get(release.t)
@@ -78,10 +82,15 @@ class RevisedHistory:
 
     def of(self, releases: Sequence[Release]) -> list[Release]:
         """Return releases in order of t, each with its revised figures beside it."""
-        if not releases:
-            return []
-        found = self.between(releases[0].t, releases[-1].t)
+        found = self.over(releases)
         return [found.beside(release) for release in releases]
+
+    def over(self, releases: Sequence[Release]) -> Revision:
+        """Revise releases in order of t. What was not even carried over may be long: it is left."""
+        done = Revision({}, ())
+        for first_t, last_t in _runs([one.t for one in releases]):
+            done = done.followed_by(self.between(first_t, last_t))
+        return done
 
     def between(self, first_t: int, last_t: int) -> Revision:
         """Revise the timestamps from `first_t` to `last_t`, which are released, with those near.
@@ -119,7 +128,7 @@ class RevisedHistory:
             if wanted:
                 near = stretch.within(wanted[0] - OVERLAP, end)
                 part = self._within(stretch, wanted, near)
-                done = Revision(done.shown | part.shown, done.changes + part.changes)
+                done = done.followed_by(part)
         return done
 
     def _within(self, stretch: Stretch, wanted: range, near: range) -> Revision:
@@ -202,3 +211,14 @@ def _observed(config: StreamConfig, terms: Terms) -> Observed:
     mechanism = mechanism_of(config, terms)
     assert isinstance(mechanism, Observed)
     return mechanism
+
+
+def _runs(timestamps: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of each run of timestamps without a gap.
+
+    >>> list(_runs([1, 2, 3, 7, 9, 10]))
+    [(1, 3), (7, 7), (9, 10)]
+    """
+    for _, run in groupby(enumerate(timestamps), key=lambda pair: pair[1] - pair[0]):
+        (_, first), *more = run
+        yield first, more[-1][1] if more else first
