@@ -250,6 +250,22 @@ def test_a_crash_at_any_step_changes_nothing(after: bool, tmp_path: Path) -> Non
         assert lived(tmp_path / str(die_at), die_at)[0] == expected, die_at
 
 
+def test_what_is_carried_over_a_change_is_a_histogram(tmp_path: Path) -> None:
+    world = StrataWorld(tmp_path, Fleet(40, "z"), {"mechanism": "lpf", "epsilon": 1})
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 5)
+        coordinator = Coordinator(world.config(**RENAMED), store, world.clock)
+        succeeds = coordinator.history.latest.succeeds
+        assert succeeds is not None
+        world.clock.advance_to(coordinator.terms.start_of(succeeds.from_t + 3))
+        world.live(store, succeeds.from_t + 3, **RENAMED)
+        carried = store.releases("a", succeeds.from_t, 1)[0]
+    assert carried.missed
+    assert carried.content["terms_version"] == 2
+    assert min(carried.content["values"]) >= 0
+    assert sum(carried.content["values"]) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("selection", ["open", "roster"])
 def test_both_versions_are_asked_alike(selection: str, tmp_path: Path) -> None:
     """The same users, at the same rate: a device answers in the round of its own terms only."""

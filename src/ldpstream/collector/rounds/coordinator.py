@@ -457,7 +457,7 @@ class Coordinator:
             return
         content = {key: part for key, part in last[0].content.items() if key not in MOMENTARY}
         if content.get("terms_version", 1) != self.terms.version:
-            known = self.config.query.shown(self._mechanism.state.release, self._mechanism.noise)
+            known = self.config.query.shown(self._mechanism.shown, self._mechanism.noise)
             content = known.to_json() | self._version
         content |= {"fresh": False}
         carried = replace(last[0], at_ms=now_ms, content=content, asked=0, received=0, missed=True)
