@@ -127,7 +127,10 @@ def test_of_a_new_label_devices_with_earlier_terms_say_nothing_however_long(tmp_
     """A filter must not average away what they may hold: the truth is the same at every t."""
     fleet = Fleet(400, "new", lambda number, t: 1 + (t >= 9 and number % 8 < 4))
     world = StrataWorld(tmp_path, fleet, {"mechanism": "lpf", "epsilon": 3, "labels": ["x", "y"]})
-    three = {"labels": ["x", "y", "new"], "successor": {"version": 2, "overlap": "1h"}}
+    three: dict[str, Any] = {
+        "labels": ["x", "y", "new"],
+        "successor": {"version": 2, "overlap": "1h"},
+    }
     with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
         world.live(store, 3)
         world.live(store, 60, **three)
