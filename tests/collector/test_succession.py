@@ -127,8 +127,10 @@ def test_of_a_new_label_devices_with_earlier_terms_say_nothing_however_long(tmp_
     """A filter must not average away what they may hold: the truth is the same at every t."""
     fleet = Fleet(400, "new", lambda number, t: 1 + (t >= 9 and number % 8 < 4))
     world = StrataWorld(tmp_path, fleet, {"mechanism": "lpf", "epsilon": 3, "labels": ["x", "y"]})
-    successor = {"version": 2, "overlap": "1h"}
-    three: dict[str, Any] = {"labels": ["x", "y", "new"], "successor": successor}
+    three: dict[str, Any] = {
+        "labels": ["x", "y", "new"],
+        "successor": {"version": 2, "overlap": "1h"},
+    }
     with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
         world.live(store, 3)
         world.live(store, 60, **three)
@@ -256,6 +258,22 @@ def test_a_crash_at_any_step_changes_nothing(after: bool, tmp_path: Path) -> Non
     assert changes > 60
     for die_at in range(changes):
         assert lived(tmp_path / str(die_at), die_at)[0] == expected, die_at
+
+
+def test_what_is_carried_over_a_change_is_a_histogram(tmp_path: Path) -> None:
+    world = StrataWorld(tmp_path, Fleet(40, "z"), {"mechanism": "lpf", "epsilon": 1})
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 5)
+        coordinator = Coordinator(world.config(**RENAMED), store, world.clock)
+        succeeds = coordinator.history.latest.succeeds
+        assert succeeds is not None
+        world.clock.advance_to(coordinator.terms.start_of(succeeds.from_t + 3))
+        world.live(store, succeeds.from_t + 3, **RENAMED)
+        carried = store.releases("a", succeeds.from_t, 1)[0]
+    assert carried.missed
+    assert carried.content["terms_version"] == 2
+    assert min(carried.content["values"]) >= 0
+    assert sum(carried.content["values"]) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("selection", ["open", "roster"])

@@ -69,6 +69,30 @@ def test_there_and_back_is_where_it_was() -> None:
     np.testing.assert_allclose(again.estimate, smooth.estimate, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "called", "expected"),
+    [
+        ("ab", "abc", None, [0.1, 0.2, 0]),
+        ("abc", "ca", "cac", [0.4, 0.2]),
+        ("abc", "cab", None, [0.3, 0.1, 0.2]),
+    ],
+    ids=["one more", "one less", "another order"],
+)
+def test_an_error_of_all_measurements_goes_over_with_its_label(
+    old: str, new: str, called: str | None, expected: list[float]
+) -> None:
+    move, known = Relabelling.between(old, new, called), []
+    for lasting in (0.0, 1.0):
+        smooth = Filter(len(old))
+        for _ in range(3):
+            shared = lasting * np.array([0.1, 0.2, 0.3])[: len(old)]
+            smooth.update(np.full(len(old), 0.3), np.full(len(old), NOISE), lasting=shared)
+        other = moved(smooth, move)
+        other.pass_time()
+        known.append(other.variance)
+    np.testing.assert_allclose(known[1] - known[0], expected)
+
+
 def test_merged_labels_are_known_as_a_sum() -> None:
     smooth = followed(np.tile(TRUTH, (100, 1)))
     move = Relabelling.between("abcde", ["ab", "c", "de"], ["ab", "ab", "c", "de", "de"])

@@ -95,7 +95,8 @@ class Life:
             "source": watch,
             "jitter": lambda most: most,
             "warn": self._warn,
-            "transport": Line(self.askers, watch, self.path),
+            # As the device itself: links are followed when it starts, and never again.
+            "transport": Line(self.askers, watch, self.path.resolve()),
             "sleep": self._pause,
         }
 

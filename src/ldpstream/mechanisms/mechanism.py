@@ -92,10 +92,12 @@ class Mechanism(ABC):
         self.state = replace(self.state, t=t)
         release = yield from self.decide(t)
         self.state = replace(self.state, release=release)
-        return self.shown(release)
+        return self.shown
 
-    def shown(self, release: Release) -> Release:
-        """Return a raw release as it is published: consistent."""
+    @property
+    def shown(self) -> Release:
+        """The last release, made consistent."""
+        release = self.state.release
         return release.showing(consistent(release.values, release.variance, self.consistency))
 
     @abstractmethod

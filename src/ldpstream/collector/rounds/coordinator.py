@@ -26,7 +26,7 @@ from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.announcement import Announcement, OpenRound
-from ldpstream.collector.rounds.combining import StrataTally, relabelling
+from ldpstream.collector.rounds.combining import StrataTally
 from ldpstream.collector.rounds.counting import RoundCounter
 from ldpstream.collector.rounds.group import RoundGroup, grouped
 from ldpstream.collector.rounds.listener import Listener
@@ -49,6 +49,7 @@ from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.slots import round_name
 from ldpstream.protocol.strata import STANDARD
 from ldpstream.protocol.terms import Terms
+from ldpstream.refine.relabelling import Relabelling
 
 MOST_CARRIED = 10_000
 """Timestamps that get a release after an absence, the last ones: all would get the same one."""
@@ -257,7 +258,8 @@ class Coordinator:
         """Go on under new terms, with all that is known under the last ones."""
         if terms.version == self.terms.version:
             return
-        move = relabelling(self.history, self.terms, terms)
+        places = self.history.places(self.terms, terms)
+        move = None if places is None else Relabelling(places, len(terms.values))
         before, self._mechanism = self._mechanism, mechanism_of(self.config, terms)
         self._mechanism.adopt(before.save(), move)
         self._strata.go_over(move)
@@ -455,9 +457,8 @@ class Coordinator:
             return
         content = {key: part for key, part in last[0].content.items() if key not in MOMENTARY}
         if content.get("terms_version", 1) != self.terms.version:
-            known = self._mechanism.shown(self._mechanism.state.release)
-            shown = self.config.query.shown(known, self._mechanism.noise)
-            content = shown.to_json() | self._version
+            known = self.config.query.shown(self._mechanism.shown, self._mechanism.noise)
+            content = known.to_json() | self._version
         content |= {"fresh": False}
         carried = replace(last[0], at_ms=now_ms, content=content, asked=0, received=0, missed=True)
         step = at_once(len(self.terms.names), MOST_CARRIED)
