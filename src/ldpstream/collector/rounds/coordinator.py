@@ -26,7 +26,7 @@ from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.announcement import Announcement, OpenRound
-from ldpstream.collector.rounds.combining import StrataTally
+from ldpstream.collector.rounds.combining import StrataTally, relabelling
 from ldpstream.collector.rounds.counting import RoundCounter
 from ldpstream.collector.rounds.group import RoundGroup, grouped
 from ldpstream.collector.rounds.listener import Listener
@@ -49,7 +49,6 @@ from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.slots import round_name
 from ldpstream.protocol.strata import STANDARD
 from ldpstream.protocol.terms import Terms
-from ldpstream.refine.relabelling import Relabelling
 
 MOST_CARRIED = 10_000
 """Timestamps that get a release after an absence, the last ones: all would get the same one."""
@@ -258,8 +257,7 @@ class Coordinator:
         """Go on under new terms, with all that is known under the last ones."""
         if terms.version == self.terms.version:
             return
-        places = self.history.places(self.terms, terms)
-        move = None if places is None else Relabelling(places, len(terms.values))
+        move = relabelling(self.history, self.terms, terms)
         before, self._mechanism = self._mechanism, mechanism_of(self.config, terms)
         self._mechanism.adopt(before.save(), move)
         self._strata.go_over(move)
