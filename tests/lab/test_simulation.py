@@ -17,6 +17,7 @@ from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsStream, ShuffledUsers, Stream
 from ldpstream.streams.synthetic import constant, log, sin, step, zipf
+from tests.mechanisms.driving import least_units
 
 every_mechanism = pytest.mark.parametrize("name", names())
 SMALL = sin(users=2_000, timestamps=60, b=0.1)
@@ -217,10 +218,11 @@ def test_what_cannot_be_simulated_is_refused_in_one_line(
     assert "\n" not in str(refusal.value)
 
 
-def test_a_fleet_of_two_and_a_window_of_one() -> None:
-    """The smallest that every mechanism takes."""
-    tiny = CountsStream("tiny", Domain.of(["a", "b"]), np.array([[1, 1], [2, 0], [0, 2]]))
+def test_the_smallest_fleet_and_a_window_of_one() -> None:
     for name in names():
+        users = least_units(name, window=1)
+        counts = np.array([[1, users - 1], [users, 0], [0, users]])
+        tiny = CountsStream("tiny", Domain.of(["a", "b"]), counts)
         (only,) = simulate(tiny, name, epsilon=1, window=1, oracle="grr").runs
         assert np.isfinite(only.released).all()
 
