@@ -37,4 +37,4 @@ class FastLike(Mechanism):
         return Release(t, posterior, gain * tally.variance, fresh=True)
 
 
-register("fast", FastLike, PopulationDivision)
+register("fast-like", FastLike, PopulationDivision)

@@ -21,7 +21,7 @@ from ldpstream.streams.stream import CountsStream
 from tests.mechanisms.driving import Case, noisy_answers, restored, take
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-MECHANISMS = {"periodic": EXAMPLES / "own_mechanism.py", "fast": EXAMPLES / "fast_like.py"}
+MECHANISMS = {"periodic": EXAMPLES / "own_mechanism.py", "fast-like": EXAMPLES / "fast_like.py"}
 NOTEBOOK = EXAMPLES / "first_stream.ipynb"
 
 COMPARE = "import sys; from ldpstream.cli import run; sys.exit(run(sys.argv[1:]))"
@@ -89,14 +89,14 @@ def test_a_mechanism_goes_on_after_a_restart(registered: str) -> None:
 
 
 def test_the_sampler_slows_down_where_nothing_happens_and_speeds_up_at_a_jump() -> None:
-    runpy.run_path(str(MECHANISMS["fast"]))
+    runpy.run_path(str(MECHANISMS["fast-like"]))
     try:
         still = np.tile([8000, 2000], (40, 1))
         moved = np.tile([2000, 8000], (20, 1))
         stream = CountsStream("jump", Domain.numbered(2), np.concatenate([still, moved]))
-        run = simulate(stream, "fast", epsilon=4, window=20, seed=1).runs[0]
+        run = simulate(stream, "fast-like", epsilon=4, window=20, seed=1).runs[0]
     finally:
-        unregister("fast")
+        unregister("fast-like")
     samples = np.flatnonzero(run.fresh)
     gaps = np.diff(samples)
     before, after = gaps[samples[1:] < 40], gaps[samples[:-1] >= 40]

@@ -31,6 +31,7 @@ from ldpstream.device.account import Account
 from ldpstream.device.clock import Look
 from ldpstream.device.rounds import Round
 from ldpstream.device.rules import Decision, Repeat
+from ldpstream.device.wallet import Wallet
 from ldpstream.errors import Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from tests.device.test_hostile_collector import NOTICED_MS, HostileCollector, settings_here
@@ -158,7 +159,7 @@ def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
     if bug == "ignores the disk":
         monkeypatch.setattr(Account, "_draw", deaf())
     else:
-        monkeypatch.setattr(Account, "_count_as_spent", lambda self, change, terms: None)
+        monkeypatch.setattr(Wallet, "_count_as_spent", lambda self, change, terms=None: None)
     assert_a_violation_is_found(BadDisk, settings_here)
 
 

@@ -298,7 +298,7 @@ def test_the_collector_accepts_the_file(labels: tuple[str, ...]) -> None:
     assert stream.labels == labels
     assert stream.other is None
     assert 'other = "LABEL"' in file.text()
-    assert stream.settings == settings
+    assert stream.settings == replace(settings, selection=stream.selection)
     assert stream.interval_ms == 90_000
     assert stream.mechanism == "lpf"
     assert tomllib.loads(file.text())["stream"][0]["epsilon"] == 0.25

@@ -26,6 +26,7 @@ export class Ledger {
    * @param {readonly Reserve[]} [reserves]
    */
   constructor(promises, debits = [], forgotten = null, reserves = []) {
+    /** @type {readonly Promised[]} */
     this.promises = promises.map(({ until, ...rest }) =>
       until === undefined ? rest : { ...rest, until: Math.ceil(until) },
     );
