@@ -8,6 +8,8 @@ import { choices, odds } from "./privacy.js";
 
 const MOST_LINES = 50;
 const MOST_OPTIONS = 2000;
+/** @type {{ stream: string, value: string } | null} what a page that is drawn anew goes on with */
+let handedOver = null;
 
 export class JoinPanel {
   /** @type {Device | null} */ #device = null;
@@ -135,8 +137,27 @@ export class JoinPanel {
         this.#offerToGoOn();
       }
       await device?.close();
-      if (isHere) return;
+      if (isHere) return this.#takeOver();
     }
+  }
+
+  /** Let the page that is drawn next, for new terms, go on as the device that runs in this one. */
+  handOver() {
+    if (!this.#running || !this.value) return;
+    const value = this.value instanceof HTMLSelectElement ? chosen(this.value) : this.value.value;
+    handedOver = { stream: this.stream.terms.stream, value };
+  }
+
+  /** Go on as the device that ran when the page was drawn anew. */
+  async #takeOver() {
+    const before = handedOver;
+    handedOver = null;
+    if (before?.stream !== this.stream.terms.stream || !this.value) return;
+    if (this.value instanceof HTMLSelectElement) {
+      const same = [...this.value.options].find(({ text }) => text === before.value);
+      if (same) this.value.value = same.value;
+    } else this.value.value = before.value;
+    await this.#join();
   }
 
   /** @param {Device} device whether it takes part in this stream, of this collector */
@@ -391,3 +412,6 @@ function inWords(error) {
   }
   return error instanceof Error ? error.message : String(error);
 }
+
+/** @param {HTMLSelectElement} list @returns {string} the text of what is chosen */
+const chosen = (list) => list.selectedOptions[0]?.text ?? "";

@@ -53,7 +53,10 @@ class StreamPage {
   constructor(main, stream, signal, again) {
     this.stream = stream;
     this.signal = signal;
-    this.again = again;
+    this.again = () => {
+      this.join.handOver();
+      again();
+    };
     this.main = main;
     this.history = historyOf(stream);
     this.view = new View(this.history, SPANS[1]);
