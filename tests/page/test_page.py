@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx2 as httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FloatRect, Page, expect
 
 from ldpstream.protocol.terms import Terms
 from tests.page.conftest import Watched
@@ -42,6 +42,15 @@ def wait_until(page: Page, condition: str, seconds: float = 60) -> None:
         page.wait_for_timeout(50)
 
 
+def box_of_lines(page: Page) -> FloatRect:
+    """The place of the lines; a live page may draw them anew while it is looked at."""
+    for _ in range(100):
+        if (box := page.locator(".u-over").bounding_box()) is not None:
+            return box
+        page.wait_for_timeout(50)
+    raise AssertionError("the lines are not shown")
+
+
 def test_it_goes_on_by_itself(page: Page, watched: Watched, scene: Scene) -> None:
     open_stream(page, scene)
     before = last_t(page)
@@ -63,8 +72,7 @@ def test_the_past_is_revised_while_one_looks(page: Page, watched: Watched, scene
     before = page.evaluate(revised)
     wait_until(page, f"{revised} > {before}")
     expect(page.locator(".legend")).to_contain_text("revised by what came later")
-    box = page.locator(".u-over").bounding_box()
-    assert box is not None
+    box = box_of_lines(page)
     page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 80)
     expect(page.locator(".tip:visible")).to_contain_text(re.compile(r"%, now \d"))
 
@@ -96,8 +104,7 @@ def test_a_restart_leaves_no_gap(page: Page, watched: Watched, tmp_path: Path) -
 def test_zoom_pause_and_keys(page: Page, watched: Watched, scene: Scene) -> None:
     open_stream(page, scene)
     wait_until(page, "Number(document.querySelector('main').dataset.lastT) >= 16")
-    box = page.locator(".u-over").bounding_box()
-    assert box is not None
+    box = box_of_lines(page)
     before = range_of(page)
     page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + 80)
     page.mouse.down()
@@ -454,8 +461,7 @@ def test_two_fingers_zoom_and_one_moves(chromium: Browser, scene: Scene) -> None
     wait_until(page, "Number(document.querySelector('main').dataset.lastT) >= 20")
     page.click("#pause")
     before = range_of(page)
-    box = page.locator(".u-over").bounding_box()
-    assert box is not None
+    box = box_of_lines(page)
     touch = page.context.new_cdp_session(page)
 
     def fingers(kind: str, *shares: float) -> None:
