@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.arrays import Floats
+from ldpstream.collector.alerts.evidence import LevelChange
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.releases.formats import REVISED
 from ldpstream.collector.rounds.combining import StrataTally, relabelling
@@ -35,26 +36,12 @@ CACHED = 4
 
 
 @dataclass(frozen=True)
-class Change:
-    """A change of one label at once, as readers see it."""
-
-    t: int
-    """The first timestamp after it, and the first and the last that may be (90 %)."""
-    first_t: int
-    last_t: int
-    label: str
-    size: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Revision:
     """The revised figures of some timestamps."""
 
     shown: dict[int, Released]
     """By timestamp; what is in no stretch (`stretches.py`) is not revised."""
-    changes: tuple[Change, ...]
+    changes: tuple[LevelChange, ...]
 
     def followed_by(self, later: Revision) -> Revision:
         return Revision(self.shown | later.shown, self.changes + later.changes)
@@ -142,7 +129,7 @@ class RevisedHistory:
         query, noise, names = self._config.query, mechanism.noise, stretch.terms.names
         shown = {t: query.shown(done.releases[t - begin], noise) for t in wanted}
         changes = (
-            Change(
+            LevelChange(
                 one.place + begin,
                 one.first + begin,
                 one.last + begin,
