@@ -30,7 +30,6 @@ from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.store.contract import NewRound, Release
 from ldpstream.collector.store.names import ReleasedNames
 from ldpstream.collector.store.sqlite.store import SqliteStore
-from ldpstream.oracles.collector_half import Support
 from ldpstream.protocol.slots import round_name
 
 START_MS = 1_700_000_000_000
@@ -49,7 +48,8 @@ class Spent:
 def config_of(folder: Path, labels: int, levels: int) -> StreamConfig:
     names = ", ".join(f'"{number}"' for number in range(labels))
     more = "".join(
-        f'[[stream.level]]\nname = "level{n}"\nepsilon = 0.5\nwindow = 40\n' for n in range(1, levels)
+        f'[[stream.level]]\nname = "level{n}"\nepsilon = 0.5\nwindow = 40\n'
+        for n in range(1, levels)
     )
     text = f"""
 [[stream]]
