@@ -19,7 +19,7 @@ from ldpstream.collector.rounds.combining import StrataTally, relabelling
 from ldpstream.collector.rounds.group import RoundGroup, grouped
 from ldpstream.collector.rounds.loading import mechanism_of
 from ldpstream.collector.rounds.stretches import Stretch, stretches
-from ldpstream.collector.store.contract import Release, Store
+from ldpstream.collector.store.contract import Archive, Release, Store
 from ldpstream.mechanisms.filtered import Observed
 from ldpstream.mechanisms.messages import Release as Released
 from ldpstream.mechanisms.queries import HistogramQuery
@@ -57,7 +57,7 @@ class Revision:
 class RevisedHistory:
     """A revision on demand. Nothing is stored: it is computed from the tallies, and cached."""
 
-    def __init__(self, config: StreamConfig, store: Store) -> None:
+    def __init__(self, config: StreamConfig, store: Store | Archive) -> None:
         self._config, self._store = config, store
         self._history = TermsHistory(())
         self._mechanisms: list[Observed] = []
