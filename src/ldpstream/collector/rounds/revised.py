@@ -22,6 +22,7 @@ from ldpstream.collector.rounds.stretches import Stretch, stretches
 from ldpstream.collector.store.contract import Archive, Release, Store
 from ldpstream.mechanisms.filtered import Observed
 from ldpstream.mechanisms.messages import Release as Released
+from ldpstream.mechanisms.messages import Tally
 from ldpstream.mechanisms.queries import HistogramQuery
 from ldpstream.mechanisms.revision import Heard, Record, revision
 from ldpstream.mechanisms.strata import OFFSETS_OVER
@@ -166,20 +167,34 @@ class RevisedHistory:
 
     def _tallies(self, releases: Mapping[int, Release], span: range) -> dict[int, list[Heard]]:
         """Return the tallies of timestamps, combined as they were for their releases."""
+        asked = self._store.rounds(self._config.name, span[0] - 1, span[-1])
+        groups = [group for group in grouped(asked) if group.is_tallied]
+        supports = [self._credible(group, releases.get(group.t)) for group in groups]
+        noise = self._mechanism(self._history.at(span[0])).noise
+        strata = StrataTally(self._config, None)
+        tallies = strata.tallies(groups, supports, self._history, noise)
+        if tallies is None:
+            tallies = [*self._one_by_one(strata, groups, supports)]
         found: dict[int, list[Heard]] = {}
-        strata, before = StrataTally(self._config, None), self._history.at(span[0])
-        for group in grouped(self._store.rounds(self._config.name, span[0] - 1, span[-1])):
-            if not group.is_tallied:
-                continue
+        for group, tally in zip(groups, tallies, strict=True):
+            heard = Heard(Epsilon(group.first.epsilon_nano), tally)
+            found.setdefault(group.t, []).append(heard)
+        return found
+
+    def _one_by_one(
+        self,
+        strata: StrataTally,
+        groups: Sequence[RoundGroup],
+        supports: Sequence[dict[str, Support]],
+    ) -> Iterator[Tally]:
+        """Yield the tallies of asks under any terms."""
+        before = self._history.at(groups[0].t) if groups else self._history.first
+        for group, heard in zip(groups, supports, strict=True):
             terms = self._history.at(group.t)
             if terms.version != before.version:
                 strata.go_over(relabelling(self._history, before, terms))
                 before = terms
-            supports = self._credible(group, releases.get(group.t))
-            tally = strata.tally(group, supports, self._history, self._mechanism(terms).noise)
-            heard = Heard(Epsilon(group.first.epsilon_nano), tally)
-            found.setdefault(group.t, []).append(heard)
-        return found
+            yield strata.tally(group, heard, self._history, self._mechanism(terms).noise)
 
     def _credible(self, group: RoundGroup, release: Release | None) -> dict[str, Support]:
         """Return the counts of rounds, without those left out of their release as suspect."""
