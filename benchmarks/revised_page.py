@@ -30,11 +30,15 @@ from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.store.contract import NewRound, Release
 from ldpstream.collector.store.names import ReleasedNames
 from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.oracles import Oracle
 from ldpstream.protocol.slots import round_name
 
 START_MS = 1_700_000_000_000
 POPULATION = 40_000
-TALLY = "UPDATE round SET state = 'tallied', closed_ms = ?, counts = ?, reports = ? WHERE name = ?"
+TALLY = """
+UPDATE round SET state = 'tallied', closed_ms = ?, counts = ?, reports = ?
+WHERE stream = (SELECT id FROM stream) AND name = ?
+"""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Spent:
 def config_of(folder: Path, labels: int, levels: int) -> StreamConfig:
     names = ", ".join(f'"{number}"' for number in range(labels))
     more = "".join(
-        f'[[stream.level]]\nname = "level{n}"\nepsilon = 0.5\nwindow = 40\n'
+        f'[[stream.level]]\nname = "level{n}"\nepsilon = 0.5\nwindow = 40\noracle = "grr"\n'
         for n in range(1, levels)
     )
     text = f"""
@@ -81,7 +85,7 @@ def fill(store: SqliteStore, config: StreamConfig, timestamps: int) -> None:
     terms, rng = history.latest, np.random.default_rng(1)
     shares = shares_of(timestamps, len(config.labels))
     rounds, tallies, releases = [], [], []
-    halves = [one.oracle.collector(len(config.labels), one.epsilon) for one in terms.strata]
+    halves = [Oracle.GRR.collector(len(config.labels), one.epsilon) for one in terms.strata]
     for t in range(1, timestamps + 1):
         for stratum, half in zip(terms.strata, halves, strict=True):
             name = round_name(t) + stratum.suffix

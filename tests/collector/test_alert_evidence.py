@@ -258,9 +258,12 @@ def test_a_change_must_be_surely_as_large_if_asked_to() -> None:
 
 def test_only_the_newest_release_says_what_has_changed(store: SqliteStore) -> None:
     calls: list[int] = []
-    evaluator = evaluator_of(
-        store, Changed("x", 0.1), find_changes=lambda first_t, last_t: calls.append(last_t) or ()
-    )
+
+    def found(first_t: int, last_t: int) -> list[LevelChange]:
+        calls.append(last_t)
+        return []
+
+    evaluator = evaluator_of(store, Changed("x", 0.1), find_changes=found)
     for t in (1, 2, 3):
         give(store, t, 9)
     evaluator.catch_up()

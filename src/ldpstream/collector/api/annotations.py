@@ -36,7 +36,7 @@ class Annotation:
     """Separated by commas."""
 
 
-def annotations(service: Service) -> APIRouter:
+def annotation_routes(service: Service) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["releases"])
     pool = ReaderPool()
 
