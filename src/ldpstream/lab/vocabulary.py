@@ -52,7 +52,7 @@ class TextFleet:
     def _reported(self, devices: NDArray[np.int64], group: int) -> Columns:
         values = self._buckets[group][self._holders[devices]]
         device, seed = self._device, draw_seed(self._rng)
-        return Columns.of(drawn_columns(values, device.columns, threshold(device.p), seed))
+        return Columns.of(drawn_columns(values, device.columns, threshold(float(device.p)), seed))
 
 
 def zipf_holders(

@@ -21,6 +21,7 @@ from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Selection
 from ldpstream.refine.consistency import Consistency
+from ldpstream.refine.intervals import QUANTILE
 from ldpstream.refine.selected import selected_interval
 from ldpstream.vocabulary.device import Vocabulary
 from ldpstream.vocabulary.discovery import discover, heaviest, listing_score
@@ -133,7 +134,8 @@ class Following:
         if self._mechanism is None:
             return Listed(t, (), *np.zeros((3, 0)))
         shown = self._mechanism.shown
-        errors = np.sqrt(shown.variance)
+        # The upper side: the lower one is cut off at 0, and a variance counts tails beyond it.
+        errors = (shown.interval[1] - shown.values) / QUANTILE
         places = heaviest(shown.values / errors, STANDS_OUT)
         places = [place for place in places if self._texts[place] != NOTHING]
         shares, errors = shown.values[places], errors[places]
