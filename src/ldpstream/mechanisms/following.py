@@ -36,6 +36,8 @@ STANDS_OUT = 4.5
 """Standard errors of its figure from which a text is listed; the rest cannot be told apart."""
 NOTHING = b""
 """The empty text, which is always followed and never listed: a histogram has two labels."""
+LEAST_ERROR = 1e-9
+"""A share below what any fleet could show, in place of an error of 0."""
 DROPPED = 2.0
 """Standard errors below which a text that was not named is followed no longer."""
 
@@ -135,7 +137,7 @@ class Following:
             return Listed(t, (), *np.zeros((3, 0)))
         shown = self._mechanism.shown
         # The upper side: the lower one is cut off at 0, and a variance counts tails beyond it.
-        errors = (shown.interval[1] - shown.values) / QUANTILE
+        errors = np.maximum(shown.interval[1] - shown.values, LEAST_ERROR) / QUANTILE
         places = heaviest(shown.values / errors, STANDS_OUT)
         places = [place for place in places if self._texts[place] != NOTHING]
         shares, errors = shown.values[places], errors[places]
