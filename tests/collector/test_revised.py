@@ -19,6 +19,7 @@ from ldpstream.collector.alerts.state import State
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import Suspicion
+from ldpstream.collector.rounds.loading import mechanism_of
 from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.store.contract import Release
@@ -96,7 +97,7 @@ def past(folder: Path, suspect: list[int]) -> SqliteStore:
             **({"suspect": [name]} if t in suspect else {}),
         }
         releases.append(Release(t, START_MS, content, 2000, 2000, missed=False))
-    store.release("a", releases, {"t": 60}, 0)
+    store.release("a", releases, mechanism_of(stream, terms).save() | {"t": 60}, 0)
     return store
 
 
