@@ -172,6 +172,18 @@ def test_a_collector_that_was_away_cannot_say_that_nobody_reported(store: Sqlite
     assert evaluator.latest.silent_ms == 0
 
 
+def test_a_rule_that_comes_back_does_not_count_what_nobody_looked_at(store: SqliteStore) -> None:
+    evaluator = evaluator_of(store, NoReports(30_000))
+    passed(store, evaluator, [5])
+    rules = evaluator.rules
+    evaluator.use(())
+    for t in range(2, 9):
+        give(store, t, 5)
+    evaluator.use(rules)
+    assert passed(store, evaluator, [0, 0, 0]) == []
+    assert len(passed(store, evaluator, [0])) == 1
+
+
 def test_silence_is_nothing_where_nobody_was_asked() -> None:
     quiet = Evidence(release(2, asked=0, received=0), NAMES, silent_ms=10**9)
     assert NoReports(1000).verdict(quiet) is None

@@ -120,8 +120,8 @@ class AlertEvaluator:
     def use(self, rules: tuple[Rule, ...]) -> None:
         """Use these rules from the next release on; alerts of unchanged rules go on."""
         with self._lock:
-            if not self.rules:
-                self.last_t = self._released_t()
+            if not self.rules:  # nothing was looked at meanwhile
+                self.last_t, self._heard_ms = self._released_t(), None
             kept = {rule.fingerprint for rule in self.rules if rule in rules}
             gone = [rule for rule in self.rules if rule.fingerprint not in kept]
             if self._leads:
@@ -255,11 +255,11 @@ class AlertEvaluator:
         if saved is None:
             return
         self._now_ms = saved["now_ms"]
-        self._heard_ms = saved.get("heard_ms")
         if self._sends:
             self._outbox.restore(saved)
         if saved["alerts"]:  # without rules nothing was evaluated, and nothing waits
             self.last_t = min(saved["t"], self.last_t)
+            self._heard_ms = saved.get("heard_ms")
         for name, alert in saved["alerts"].items():
             if name in self.alerts:
                 self.alerts[name] = Alert.from_json(alert)
