@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ldpstream import __version__
+from ldpstream.build import version_line
 from ldpstream.device.checking import check_ledger
 from ldpstream.device.device import Device
 from ldpstream.device.display import check_lines, check_object, status_lines, status_object
@@ -85,9 +85,16 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(_fail(f"{message}; see {self.prog} --help", 2))
 
 
+class _PrintVersion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Look up the commit only when it is asked for."""
+        print(version_line())
+        parser.exit()
+
+
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = _Parser(program, description="Inspect the file of a device, or leave a stream.")
-    parser.add_argument("--version", action="version", version=f"ldpstream {__version__}")
+    parser.add_argument("--version", nargs=0, action=_PrintVersion, help="print the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add(
         commands,
