@@ -59,7 +59,9 @@ def _unpack(archive: Path, folder: Path) -> None:
 def _hatch(target: str, source: Path, out: Path, epoch: str) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out)]
     environment = os.environ | {"SOURCE_DATE_EPOCH": epoch}
-    subprocess.run(command, cwd=source, env=environment, check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"dist: the {target} could not be built\n{done.stdout}{done.stderr}")
 
 
 def main(folder: Path) -> None:

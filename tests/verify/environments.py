@@ -20,10 +20,8 @@ class Environment:
     workplace: Path
 
     @classmethod
-    def make(cls, folder: Path) -> Environment:
-        # Debian's Python has no module venv; uv is there after `make setup`.
-        uv = shutil.which("uv", path=str(ROOT / ".uv" / "bin")) or "uv"
-        run([uv, "venv", "--quiet", "--python", sys.executable, str(folder / "venv")], folder)
+    def make(cls, folder: Path, python: str = sys.executable) -> Environment:
+        run([uv(), "venv", "--quiet", "--python", python, str(folder / "venv")], folder)
         (folder / "workplace").mkdir()
         return cls(folder / "venv", folder / "workplace")
 
@@ -60,6 +58,11 @@ class Environment:
     def ldpstream(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the console script."""
         return _call([str(self.folder / "bin" / "ldpstream"), *arguments], self.workplace)
+
+
+def uv() -> str:
+    """Return the uv of `make setup`; Debian's Python has no module venv."""
+    return shutil.which("uv", path=str(ROOT / ".uv" / "bin")) or "uv"
 
 
 def build_wheel(folder: Path) -> Path:

@@ -94,7 +94,9 @@ class _PrintVersion(argparse.Action):
 
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = _Parser(program, description="Inspect the file of a device, or leave a stream.")
-    parser.add_argument("--version", nargs=0, action=_PrintVersion, help="print the version and exit")
+    parser.add_argument(
+        "--version", nargs=0, action=_PrintVersion, help="print the version and exit"
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add(
         commands,
