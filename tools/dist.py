@@ -1,8 +1,9 @@
-"""Build what a release publishes, from the last commit, into a folder:
+"""Build what a release publishes, from the last commit, into a folder.
 
-sdist, wheel, npm package, bill of materials (CycloneDX), and SHA256SUMS over them. Files that are not
-committed are not in it. The time in every archive is that of the commit, so that two builds of one
-commit, anywhere, are equal bit for bit (tests/verify/test_dist.py).
+These are the sdist, the wheel, the npm package, the bill of materials (CycloneDX), and SHA256SUMS
+over them. Files that are not committed are not in it. The time in every archive is that of the
+commit, so that two builds of one commit, anywhere, are equal bit for bit
+(tests/verify/test_dist.py).
 
     .venv/bin/python tools/dist.py [FOLDER]
 """

@@ -1,4 +1,4 @@
-"""Pack the npm package into a folder: the device's JavaScript as it is, with the version of ldpstream.
+"""Pack the npm package into a folder: the device's JavaScript, with the version of ldpstream.
 
 The source names no version: `__version__` in src/ldpstream/__init__.py is the only one.
 

@@ -47,13 +47,13 @@ def run(*command: str) -> str:
 
 
 def everything_is_committed() -> None:
-    """Everything is committed"""
+    """Everything is committed."""
     changed = run("git", "status", "--porcelain").splitlines()
     insist(not changed, f"commit or remove: {', '.join(line[3:] for line in changed[:5])}")
 
 
 def the_version_is_one_of_a_release() -> None:
-    """The version is one of a release, and has no tag yet"""
+    """The version is one of a release, and has no tag yet."""
     version = read_version(ROOT)
     insist(
         re.fullmatch(r"\d+\.\d+\.\d+(rc\d+)?", version),
@@ -63,7 +63,7 @@ def the_version_is_one_of_a_release() -> None:
 
 
 def the_changelog_has_the_version() -> None:
-    """The changelog has the version with its date, and says what changed"""
+    """The changelog has the version with its date, and says what changed."""
     base = re.sub(r"(rc|\.dev)\d+$", "", read_version(ROOT))
     text = (ROOT / "CHANGELOG.md").read_text()
     entries = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
@@ -76,7 +76,7 @@ def the_changelog_has_the_version() -> None:
 
 
 def the_citation_is_complete() -> None:
-    """CITATION.cff can be read, and has what the format requires"""
+    """CITATION.cff can be read, and has what the format requires."""
     given = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     missing = {"cff-version", "message", "title", "authors", "license"} - given.keys()
     insist(not missing, f"CITATION.cff has no {', '.join(sorted(missing))}")
@@ -86,29 +86,29 @@ def the_citation_is_complete() -> None:
 
 
 def the_lock_is_that_of_pyproject() -> None:
-    """The lock files are those of pyproject.toml"""
+    """The lock files are those of pyproject.toml."""
     run("tools/lock.sh")
     changed = run("git", "status", "--porcelain", "--", "*.lock")
     insist(not changed, "make lock changed the lock files; look at them, test, and commit them")
 
 
 def no_known_vulnerability() -> None:
-    """No package of the lock has a known vulnerability, as far as the service can be asked"""
+    """No package of the lock has a known vulnerability, as far as the service can be asked."""
     run(sys.executable, "tools/audit_dependencies.py")
 
 
 def all_tests_pass() -> None:
-    """All tests pass, none skipped (.ci/run)"""
+    """All tests pass, none skipped (.ci/run)."""
     run("bash", ".ci/run")
 
 
 def what_is_built_works() -> None:
-    """Two clones build the same; the wheel works on every Python it names (make verify)"""
+    """Two clones build the same; the wheel works on every Python it names (make verify)."""
     run("env", "CI=true", "make", "verify")
 
 
 def the_files_are_built() -> None:
-    """dist/ has the files of this commit (make dist)"""
+    """dist/ has the files of this commit (make dist)."""
     run(sys.executable, "tools/dist.py")
 
 
@@ -124,23 +124,27 @@ QUICK: tuple[Callable[[], None], ...] = (
 SLOW: tuple[Callable[[], None], ...] = (all_tests_pass, what_is_built_works)
 
 
+def _said(item: Callable[[], None]) -> str:
+    return (item.__doc__ or "").removesuffix(".")
+
+
 def failures(items: tuple[Callable[[], None], ...]) -> Iterator[str]:
     """Check the items in turn, print how each came out, and yield those that failed."""
     for item in items:
         try:
             item()
         except NotReady as fault:
-            print(f"  no   {item.__doc__}: {fault}", flush=True)
+            print(f"  no   {_said(item)}: {fault}", flush=True)
             yield item.__name__
         else:
-            print(f"  yes  {item.__doc__}", flush=True)
+            print(f"  yes  {_said(item)}", flush=True)
 
 
 def main(quick: bool) -> int:
     """Go through the list, and return the exit status."""
     failed = [*failures(QUICK if quick else QUICK + SLOW)]
     if quick:
-        print(*(f"  ?    {item.__doc__}: not looked at" for item in SLOW), sep="\n")
+        print(*(f"  ?    {_said(item)}: not looked at" for item in SLOW), sep="\n")
     print("By hand:")
     print(*(f"  -    {line.format(version=read_version(ROOT))}" for line in BY_HAND), sep="\n")
     print(f"{len(failed)} of the items stand in the way" if failed else "nothing stands in the way")
