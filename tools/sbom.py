@@ -1,7 +1,8 @@
 """Write the software bill of materials of a release, as CycloneDX 1.6.
 
 It lists what the extras of `pyproject.toml` bring, in the versions of requirements.lock and with
-who requires whom, and the library that is vendored in the page. The package itself requires nothing.
+who requires whom, and the library that is vendored in the page. The package itself requires
+nothing.
 It is a function of the source tree, the commit and its time: two builds write the same bytes.
 """
 

@@ -65,6 +65,15 @@ def uv() -> str:
     return shutil.which("uv", path=str(ROOT / ".uv" / "bin")) or "uv"
 
 
+def find_python(version: str) -> str | None:
+    """Return the program of a version of Python such as 3.12, also one that pyenv keeps."""
+    found = subprocess.run([uv(), "python", "find", version], capture_output=True, text=True)
+    if found.returncode == 0:
+        return found.stdout.strip()
+    kept = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
+    return next((str(one) for one in sorted(kept.glob(f"{version}.*/bin/python"))), None)
+
+
 def build_wheel(folder: Path) -> Path:
     """Build the wheel with the hatchling of this environment; nothing is downloaded."""
     run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], ROOT)

@@ -17,7 +17,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from ldpstream import __version__
-from tests.verify.environments import ROOT, Environment, run, uv
+from tests.verify.environments import ROOT, Environment, find_python, run
 
 PYTHON = "Programming Language :: Python :: 3."
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -30,7 +30,7 @@ def git(*arguments: str, folder: Path = ROOT) -> str:
 
 
 def build_in_a_clone(folder: Path, umask: int, zone: str) -> Path:
-    """Clone the last commit and build it there, as `make dist` does, with a stray file beside it."""
+    """Clone the last commit and build it there, as `make dist` does, with a stray file in it."""
     clone = folder / "clone"
     before = os.umask(umask)
     try:
@@ -110,9 +110,10 @@ def test_the_bill_of_materials_is_valid_and_has_what_the_extras_require(built: P
 def test_the_wheel_works_on_every_python_that_it_names(
     version: str, wheel: Path, tmp_path: Path
 ) -> None:
-    if subprocess.run([uv(), "python", "find", version], capture_output=True).returncode:
-        pytest.skip(f"there is no Python {version}: neither test it here nor name it")
-    made = Environment.make(tmp_path, version)
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"there is no Python {version} here; it is not tested")
+    made = Environment.make(tmp_path, python)
     made.install(f"ldpstream[collector] @ {wheel.as_uri()}")
     commit = git("rev-parse", "HEAD")[:12]
     assert made.ldpstream("--version").stdout == f"ldpstream {__version__} ({commit})\n"
