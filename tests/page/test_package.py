@@ -11,6 +11,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,16 +71,22 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture
-def elsewhere(project: Path) -> Iterator[str]:
-    """The project, served from an origin of its own."""
-    handler = functools.partial(Quiet, directory=str(project))
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder from an origin of its own, and yield that."""
+    handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def elsewhere(project: Path) -> Iterator[str]:
+    with served(project) as origin:
+        yield origin
 
 
 def test_the_package_is_the_pages_own_source(tarball: Path) -> None:
