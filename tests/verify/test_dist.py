@@ -66,9 +66,8 @@ def test_two_clones_build_the_same_bit_for_bit(
 
 
 def test_a_release_has_all_its_files_and_their_checksums(built: Path) -> None:
-    sums = dict(
-        reversed(line.split("  ")) for line in (built / "SHA256SUMS").read_text().splitlines()
-    )
+    lines = [line.split("  ") for line in (built / "SHA256SUMS").read_text().splitlines()]
+    sums = {name: digest for digest, name in lines}
     found = contents(built)
     del found["SHA256SUMS"]
     assert sums == found
