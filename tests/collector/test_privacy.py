@@ -85,7 +85,7 @@ def test_it_says_who_asks_what_and_what_is_promised(client: TestClient) -> None:
     assert careful["summary"] == "epsilon 0.5 in any 40 minutes: odds change by at most 1.65"
     assert found["reports"][0]["how_often"].startswith("One report in every 20 minutes, 72 a day")
     assert found["reports"][1]["how_often"].startswith("One report in every 40 minutes, 36 a day")
-    assert "for another 20 minutes" in found["leaving"]
+    assert "for another 40 minutes" in found["leaving"]
 
 
 def test_the_pin_is_that_of_the_terms_beside_it(client: TestClient) -> None:

@@ -54,13 +54,14 @@ def privacy(service: Service) -> APIRouter:
 def describe(stream: StreamService) -> dict[str, Any]:
     """Return all that the page shows of a stream."""
     terms, notice = stream.terms, stream.config.notice
+    longest = max(one.window for one in terms.strata)
     return {
         "stream": terms.stream,
         "notice": None if notice is None else notice.to_json(),
         "question": _question(terms),
         "promises": [one.to_json() for one in promises(terms)],
         "reports": [_report(stream, one) for one in terms.strata],
-        "leaving": LEAVING.format(time=promises(terms)[0].time),
+        "leaving": LEAVING.format(time=lasting(longest * terms.interval_ms)),
         "enrolment": "public" if stream.config.public_enrolment else "token",
         "pin": terms.pin,
         "terms": terms.to_json(),

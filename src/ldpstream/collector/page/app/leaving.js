@@ -51,7 +51,7 @@ export class Leaving {
     const randomiser = terms.randomiser(made.epsilon_nano);
     const report = randomiser.report(held.place(terms, source), source);
     this.report.textContent = [...report].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
-    const words = `${report.length} bytes, for ε ${epsilon(made.epsilon_nano)}. ${inWords(spokenFor(randomiser, terms, report), terms)} Drawn again, the same value gives another report.`;
+    const words = `${report.length} bytes, for ε ${epsilon(made.epsilon_nano)}. ${inWords(spokenFor(randomiser, terms, report), terms)} Draw again: the same value may give another report, and another value the same.`;
     fill(this.meaning, words);
     return words;
   }
