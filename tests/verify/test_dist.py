@@ -123,3 +123,14 @@ def test_the_wheel_works_on_every_python_that_it_names(
         live = made.ldpstream("demo", "--seconds", "8", "--devices", "200", "--json")
         assert live.returncode == 0, live.stderr
     assert json.loads(live.stdout)["reports"] > 0
+
+
+def test_the_checklist_names_what_stands_in_the_way(built: Path) -> None:
+    command = [sys.executable, str(built.parent / "tools" / "release_check.py"), "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    assert "  no   Everything is committed: commit or remove: src/ldpstream/stray.py" in lines
+    assert "  yes  CITATION.cff can be read, and has what the format requires" in lines
+    assert any(line.startswith("  yes  dist/ has the files of this commit") for line in lines)
+    assert any(line.startswith("  -    build the images") for line in lines)
