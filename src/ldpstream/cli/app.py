@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ldpstream import __version__
+from ldpstream.build import version_line
 from ldpstream.cli import (
     administration,
     alerts,
@@ -35,7 +35,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"ldpstream {__version__}")
+        print(version_line())
         raise typer.Exit
 
 

@@ -14,6 +14,7 @@ from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
 from ldpstream.collector.config.levels import LevelConfig, read_levels
 from ldpstream.collector.config.places import line_of
+from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
 from ldpstream.collector.config.successor import SuccessorConfig, read_successor
 from ldpstream.collector.config.table import Table
 from ldpstream.domain import Domain
@@ -102,6 +103,8 @@ class StreamConfig:
     """The levels of privacy that a person may choose in place of this epsilon and window."""
     successor: SuccessorConfig | None = None
     """How these terms follow those that the store has, if they differ."""
+    notice: PrivacyNotice | None = None
+    """What the operator tells the participants."""
     source: Source = field(default_factory=Source, compare=False)
 
     @property
@@ -178,6 +181,7 @@ def read_stream(table: Table) -> StreamConfig:
         other=_other(table, values),
         allowed_origins=_origins(table),
         selection_given="selection" in table,
+        notice=read_notice(table),
         source=Source.of(table),
     )
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
