@@ -54,6 +54,7 @@ class Task:
                     "stream": self.stream,
                     "mechanism": [_full_name(kind) for kind in self.classes] or self.mechanism,
                     "filtered": self.recipe is not None and self.recipe.filtered,
+                    "parameters": self.recipe and repr(self.recipe.parameters),
                     "their code": [fingerprint.of_class(kind) for kind in self.classes],
                     "settings": asdict(self.settings),
                     "query": _full_name(type(self.settings.query)),
