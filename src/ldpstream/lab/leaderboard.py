@@ -73,7 +73,7 @@ class Place:
     """None where the stream has no event to find."""
     cfpu: float
     seconds: float
-    """Of a run: the simulated fleet, the mechanism and its intervals, on one core."""
+    """Processor time of a run: the simulated fleet, the mechanism and its intervals."""
 
 
 @dataclass(frozen=True)

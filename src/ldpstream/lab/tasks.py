@@ -100,8 +100,8 @@ def task(
 
 
 def perform(task: Task, stream: Stream) -> Figures:
-    """Run a task on its stream; return the figures."""
-    started = time.perf_counter()
+    """Run a task on its stream; return the figures, with the processor time that it took."""
+    started = time.thread_time()
     rng = task.generator()
     stream = population_of(stream, task.settings)
     if task.mechanism in CENTRAL:
@@ -117,7 +117,7 @@ def perform(task: Task, stream: Stream) -> Figures:
         "oracle": oracle,
         **done.metrics.plain(),
         "roc": _roc(done),
-        "seconds": time.perf_counter() - started,
+        "seconds": time.thread_time() - started,
     }
 
 

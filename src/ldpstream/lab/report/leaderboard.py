@@ -28,8 +28,8 @@ READING = (
     f"mean relative error (MRE) counts frequencies below {MRE_FLOOR} as {MRE_FLOOR}. Coverage is "
     "the share of true frequencies inside their intervals, which are meant to hold 0.9. AUC is the "
     "area under the ROC of finding high values, all labels pooled. CFPU is the number of reports "
-    "per user and timestamp. Time is that of the simulated fleet, the mechanism and its intervals "
-    "together, on one core. Differences within two standard errors are none."
+    "per user and timestamp. Time is the processor time of the simulated fleet, the mechanism and "
+    "its intervals together. Differences within two standard errors are none."
 )
 
 
@@ -139,11 +139,21 @@ def _standings_grid(found: Sequence[Standing]) -> Grid:
         )
         for one in found
     ]
-    return Grid((*columns, "ms per timestamp"), rows)
+    return Grid((*columns, "CPU ms per timestamp"), rows)
 
 
 def _by_stream(done: Finished) -> list[tuple[str, Grid]]:
-    columns = ("mechanism", "MSE", "± se", "/ best", "MRE", "coverage", "AUC", "CFPU", "s per run")
+    columns = (
+        "mechanism",
+        "MSE",
+        "± se",
+        "/ best",
+        "MRE",
+        "coverage",
+        "AUC",
+        "CFPU",
+        "CPU s per run",
+    )
     grids = []
     for entry in done.board.entries:
         rows: list[tuple[object, ...]] = [
