@@ -83,7 +83,7 @@ def draw(case: Case, found: list[Compared]) -> None:
         costs.plot(times, known, color=COLOURS[promise], label=promise.value)
     costs.axvline(case.stream.timestamps, color="#8a8a8a", linewidth=0.8, linestyle=":")
     costs.set(yscale="log", xlabel="timestamps", ylabel="epsilon of all reports of a person")
-    costs.legend(frameon=False)
+    costs.legend(frameon=False, loc="lower right")
     for axes in (errors, costs):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(FIGURE, dpi=120)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldpstream.arrays import Flags, Floats
+from ldpstream.arrays import Counts, Flags
 from ldpstream.streams.stream import CountsStream
 
 
@@ -17,13 +17,13 @@ class Settled:
     With two labels this is what `streams/persistent.py` does, with the values at hand.
     """
 
-    ranks: Floats
-    counts: Floats
+    ranks: Counts
+    counts: Counts
     """Of label 1, by timestamp."""
 
     @classmethod
     def of(cls, stream: CountsStream, rng: np.random.Generator) -> Settled:
-        return cls(rng.permutation(stream.users).astype(np.float64), stream.table[:, 1] * 1.0)
+        return cls(rng.permutation(stream.users), stream.table[:, 1])
 
     @property
     def users(self) -> int:
