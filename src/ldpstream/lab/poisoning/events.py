@@ -94,23 +94,19 @@ def plan_of(mechanism: str, scheme: Scheme, share: float, watched: Watched) -> P
     """
     allocation = recipe(mechanism).allocation
     probes = issubclass(allocation, Adaptive | Pegasus)
-    during = {"target": LABEL, "first": watched.first, "last": watched.last}
-    before = {
-        "target": LABEL,
-        "first": watched.first - watched.window,
-        "last": watched.first - 1,
-    }
+    during = watched.first, watched.last
+    before = watched.first - watched.window, watched.first - 1
     match scheme:
         case Scheme.FAKE:
-            return Plan(Campaign.RAISE, share, **during)
+            return Plan(Campaign.RAISE, share, LABEL, *during)
         case Scheme.HIDE:
-            return Plan(Campaign.LOWER, share, **during)
+            return Plan(Campaign.LOWER, share, LABEL, *during)
         case Scheme.WASTE if probes:
-            return Plan(Campaign.FORCE, share, **before)
+            return Plan(Campaign.FORCE, share, LABEL, *before)
         case Scheme.WASTE if issubclass(allocation, Sampler):
-            return Plan(Campaign.SWING, share, **before)
+            return Plan(Campaign.SWING, share, LABEL, *before)
         case Scheme.FREEZE if probes:
-            return Plan(Campaign.SUPPRESS, share, **during)
+            return Plan(Campaign.SUPPRESS, share, LABEL, *during)
         case _:
             return None
 

@@ -135,12 +135,14 @@ class PoisonedFleet:
 
 
 def _only(label: int, labels: int) -> Floats:
-    return (np.arange(labels) == label).astype(np.float64)
+    shares = np.zeros(labels)
+    shares[label] = 1.0
+    return shares
 
 
 def _shares(weights: Floats) -> Floats:
     """Return weights as shares; equal ones if all weights are 0."""
-    total = weights.sum()
+    total = float(weights.sum())
     return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
 
 

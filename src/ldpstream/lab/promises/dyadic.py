@@ -12,7 +12,7 @@ from math import exp
 
 import numpy as np
 
-from ldpstream.arrays import Floats
+from ldpstream.arrays import Counts, Floats
 from ldpstream.lab.promises.settled import Settled
 
 
@@ -35,7 +35,7 @@ def dyadic_releases(
     return np.array([_sum_up(blocks, t) for t in range(1, users.timestamps + 1)])
 
 
-def _kept_changes(users: Settled, chosen: Floats) -> tuple[Floats, Floats]:
+def _kept_changes(users: Settled, chosen: Counts) -> tuple[Floats, Floats]:
     """Return when the chosen change of each user happens, 0 if it never does, and its sign."""
     number, when, sign = (np.zeros(users.users) for _ in range(3))
     for t in range(1, users.timestamps + 1):
