@@ -100,6 +100,7 @@ def test_one_repeat_gives_no_interval(tmp_path: Path, capsys: pytest.CaptureFixt
         (["simulate", "--timestamps", "9" * 12], "timestamps"),
         (["compare", "--out", "FILE"], "--out"),
         (["reproduce", "table2", "--out", "FILE"], "--out"),
+        (["leaderboard", "--out", "FILE"], "--out"),
         (["audit", "--quick", "--out", "FILE"], "--out"),
         (["audit", "--seconds", "nan"], "--seconds"),
         (["demo", "--seconds", "-1"], "--seconds"),

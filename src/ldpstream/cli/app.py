@@ -18,6 +18,7 @@ from ldpstream.cli import (
     engine,
     export,
     fleet,
+    leaderboard,
     plan,
     reproduce,
     serve,
@@ -53,6 +54,7 @@ def common(
 
 app.command("simulate")(simulate.command)
 app.command("compare")(compare.command)
+app.command("leaderboard")(leaderboard.command)
 app.command("plan")(plan.command)
 app.command("reproduce")(reproduce.command)
 app.command("demo")(demo.command)
