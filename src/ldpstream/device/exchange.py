@@ -222,8 +222,12 @@ class Address:
     prefix: str
 
     @classmethod
-    @lru_cache(64)
     def of(cls, url: str) -> Address:
+        return cls._of(url if isinstance(url, str) else "")
+
+    @classmethod
+    @lru_cache(64)
+    def _of(cls, url: str) -> Address:
         try:
             parts = urlsplit(url)
             port = parts.port
