@@ -222,7 +222,8 @@ class Address:
     prefix: str
 
     @classmethod
-    def of(cls, url: str) -> Address:
+    def of(cls, url: object) -> Address:
+        """Read a URL; refuse what is none, whatever it is."""
         return cls._of(url if isinstance(url, str) else "")
 
     @classmethod

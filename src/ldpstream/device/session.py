@@ -507,7 +507,7 @@ class Session:
         return Pause(pause_after(failures, first, at_least, self._jitter), self._stop)
 
 
-def _check_names(stream: str, token: str, level: str | None) -> None:
+def _check_names(stream: object, token: object, level: object) -> None:
     if not is_stream_name(stream):
         expected = f"a stream's name: {STREAM_NAME}"
         raise Mistake(Problem.OPTION, option="the stream", given=shown(stream), expected=expected)

@@ -42,12 +42,11 @@ class Wish:
         """Which successors of the terms the application agrees to; None: as before."""
         if self.accept is None or isinstance(self.accept, Policy):
             return self.accept
-        if not isinstance(self.accept, str) or self.accept not in set(Acceptance):
+        given: object = self.accept
+        if not isinstance(given, str) or given not in set(Acceptance):
             expected = f"a Policy, or one of {', '.join(Acceptance)}"
-            raise Mistake(
-                Problem.OPTION, option="accept", given=shown(self.accept), expected=expected
-            )
-        return Policy(Acceptance(self.accept))
+            raise Mistake(Problem.OPTION, option="accept", given=shown(given), expected=expected)
+        return Policy(Acceptance(given))
 
 
 class Sessions:

@@ -65,7 +65,8 @@ class Limit:
 
     @property
     def promise(self) -> Promise:
-        span_ms = milliseconds(self.span) if isinstance(self.span, str) else None
+        span: object = self.span
+        span_ms = milliseconds(span) if isinstance(span, str) else None
         if span_ms is None or not whole(span_ms, 1, LATEST_MS):
             raise Mistake(
                 Problem.OPTION, option="the limit's span", given=shown(self.span), expected=EXAMPLES
@@ -73,12 +74,12 @@ class Limit:
         return Promise(Epsilon.of(self.epsilon).nano, span_ms)
 
 
-def promise_of(limit: Limit | None) -> Promise | None:
+def promise_of(limit: object) -> Promise | None:
     """Return the promise of a limit that an application has given; refuse anything else."""
-    if limit is not None and not isinstance(limit, Limit):
-        expected = 'Limit(epsilon, span), with a span such as "24h", or None'
-        raise Mistake(Problem.OPTION, option="the limit", given=shown(limit), expected=expected)
-    return None if limit is None else limit.promise
+    if limit is None or isinstance(limit, Limit):
+        return None if limit is None else limit.promise
+    expected = 'Limit(epsilon, span), with a span such as "24h", or None'
+    raise Mistake(Problem.OPTION, option="the limit", given=shown(limit), expected=expected)
 
 
 class Wallet:
@@ -235,6 +236,11 @@ class Wallet:
             ),
             None,
         )
+
+    def has_elsewhere(self, enrolled: Enrolment, terms: Terms) -> bool:
+        """Return whether another enrolment has these terms: there is one epsilon for a pin."""
+        others = (one for one in self.memory.enrolments if one.id != enrolled.id)
+        return any(known.pin == terms.pin for one in others for known in one.all_terms)
 
     def _enrol_again(self, change: Change, known: Enrolment, offered: Enrolment) -> None:
         """Store what has changed; the ledger goes on, and a promise that was left still binds."""

@@ -77,10 +77,12 @@ class Policy:
     """In timestamps; None: four times the window under which the device enrols."""
 
     def __post_init__(self) -> None:
-        known = isinstance(self.accept, str) and self.accept in set(Acceptance)
-        _refuse_unless(known, "accept", self.accept, f"one of {', '.join(Acceptance)}")
-        pins = isinstance(self.pins, (frozenset, set, list, tuple)) and all(map(is_pin, self.pins))
-        _refuse_unless(pins, "pins", self.pins, "pins of 64 hex digits")
+        accept: object = self.accept
+        known = isinstance(accept, str) and accept in set(Acceptance)
+        _refuse_unless(known, "accept", accept, f"one of {', '.join(Acceptance)}")
+        pins: object = self.pins
+        sound = isinstance(pins, (frozenset, set, list, tuple)) and all(map(is_pin, pins))
+        _refuse_unless(sound, "pins", pins, "pins of 64 hex digits")
         least, longest = self.least_epsilon_nano, self.longest_window
         sound = whole(least, 0, LARGEST_NANO)
         _refuse_unless(sound, "least_epsilon_nano", least, "a whole number of nano-epsilon")
