@@ -299,6 +299,10 @@ class Problem(Enum):
         "{file} is not enrolled in {stream}; it has {streams}",
         "call enrol(url, stream, token) once",
     )
+    STREAM_ELSEWHERE = (
+        "{file} is enrolled in {stream} at {place}, under the same terms or others of that stream",
+        "if that collector has moved here, enrol with moved_from= its address; else leave it first",
+    )
     ANSWER_MALFORMED = (
         "the collector's answer ({what}) is {given}",
         "check that the address is that of an ldpstream collector",

@@ -96,6 +96,18 @@ class AdminContract:
             store.admin.deny("a", [device_of(1)], entry())
         assert store.admin.denied() == {}
 
+    def test_a_log_that_was_removed_with_all_that_it_tells_of_is_missed(self, store: Store) -> None:
+        """As if nothing had ever been done: but the sealed key says that a log was begun."""
+        assert store.admin.check_log().damage is None
+        store.admin.add_token(TOKEN, entry())
+        self.tamper(
+            "DELETE FROM admin_log; DELETE FROM property WHERE name = 'admin-log';"
+            " DELETE FROM enrolment_token"
+        )
+        damage = store.admin.check_log().damage
+        assert damage is not None
+        assert self.reopened().admin.check_log().damage == damage
+
     def test_a_log_whose_end_was_changed_takes_no_more(self, store: Store) -> None:
         for _ in range(3):
             store.admin.record(entry())

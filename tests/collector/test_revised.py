@@ -86,7 +86,7 @@ def past(folder: Path, suspect: list[int]) -> SqliteStore:
         counts = rng.multinomial(2000, shares).astype(np.int64)
         store.open_round("a", new_round(t))
         store.close_round("a", name, START_MS)
-        store.tally("a", name, Support(counts, 2000))
+        store.tally("a", {name: Support(counts, 2000)})
         content = {
             "t": t,
             "values": [0.6, 0.2, 0.2],

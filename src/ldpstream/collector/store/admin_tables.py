@@ -15,7 +15,7 @@ from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken, use
 from ldpstream.collector.credentials.masters import Masters
 from ldpstream.collector.credentials.sealing import check_of, seal, unseal
 from ldpstream.collector.store.chain import Chain, Checked, Damage, stored_text
-from ldpstream.collector.store.chain_key import CHAIN_KEY, KEYRING, LOG, MASTER
+from ldpstream.collector.store.chain_key import CHAIN_KEY, KEYRING, LOG, MASTER, with_log
 from ldpstream.errors import Mistake, Problem
 
 Result = TypeVar("Result")
@@ -170,7 +170,7 @@ class AdminTables:
             stored = Masters.of(old.current, sealed) if sealed else Masters.single(old.current)
             if opened is None or stored != old:
                 raise Mistake(Problem.UNAVAILABLE, seconds=1)
-            run(_PUT, CHAIN_KEY, seal(new.current, CHAIN_KEY, opened))
+            run(_PUT, CHAIN_KEY, seal(new.current, CHAIN_KEY, with_log(opened)))
             run(_PUT, KEYRING, new.sealed())
             run(_PUT, MASTER, check_of(new.current))
 
@@ -343,9 +343,10 @@ def check_log(run: Execute, chain: Chain) -> Checked:
 def _is_end(run: Execute, chain: Chain, last: int, link: bytes, seal: str | None) -> bool:
     """Return whether the log ends with this entry.
 
-    A store in which nothing was ever logged has no seal, nor anything that comes with an entry.
+    In a store of release 0.2.0 in which nothing was ever logged there is no seal, nor anything that
+    comes with an entry.
     """
-    if last or seal is not None:
+    if last or seal is not None or chain.seals_log:
         return chain.holds_log(last, link, seal)
     return run(_LOGGED, KEYRING).fetchone() is None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, wraps
@@ -324,10 +324,12 @@ class Store(ABC):
         return collector.count((records.reports for records in waiting), see)
 
     @abstractmethod
-    def tally(
-        self, stream: str, round_name: str, support: Support, rests: Rests = NO_RESTS
-    ) -> None:
-        """Store the counts of a closed round, and who rests; delete all of its reports."""
+    def tally(self, stream: str, supports: Mapping[str, Support], rests: Rests = NO_RESTS) -> None:
+        """Store the counts of closed rounds by name, and who rests; delete all of their reports.
+
+        Rounds of one ask are stored at once: who was counted in one of them is known only as long
+        as its reports are there.
+        """
 
     @abstractmethod
     def release(

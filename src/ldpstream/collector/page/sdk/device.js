@@ -5,6 +5,7 @@ import { lookAt } from "./clock.js";
 import { enrol } from "./enrolling.js";
 import { sleep as waiting } from "./exchange.js";
 import { readAddress } from "./identity.js";
+import { PATIENCE_MS } from "./insist.js";
 import { inForce, newMemory } from "./memory.js";
 import { DeviceError } from "./problems.js";
 import { SystemSource } from "./randomness.js";
@@ -227,14 +228,14 @@ export class Device {
 
   /**
    * Poll all streams of this device (`Stream.poll`), side by side: none waits for another's collector, and
-   * what would take longer than `wait` is put off to the next poll. It rejects with the fault of a stream
+   * what would take longer than `wait` (with one stream: or than a request may) is put off to the next poll. It rejects with the fault of a stream
    * when all were polled.
    * @param {number} [wait] @param {AbortSignal} [signal] @returns {Promise<Heard>} what came of all of them
    */
   async poll(wait = 0, signal) {
     await this.wallet.load();
     const all = this.#all;
-    const mostMs = all.length > 1 ? 1000 * wait : Infinity;
+    const mostMs = all.length > 1 ? 1000 * wait : Math.max(1000 * wait, PATIENCE_MS);
     const outcomes = await Promise.allSettled(all.map((stream) => stream.poll(wait, signal, mostMs)));
     return outcomes.map(heardIn).reduce((one, other) => ({
       stream: `${one.stream} ${other.stream}`,

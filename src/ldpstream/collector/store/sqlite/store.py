@@ -7,7 +7,7 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -296,21 +296,18 @@ class SqliteStore(Store):
                 yield Records.of(packed, report_bytes)
 
     @observed
-    def tally(
-        self, stream: str, round_name: str, support: Support, rests: Rests = NO_RESTS
-    ) -> None:
-        counts = support.counts.astype("<i8").tobytes()
-
+    def tally(self, stream: str, supports: Mapping[str, Support], rests: Rests = NO_RESTS) -> None:
         def work(connection: sqlite3.Connection) -> None:
             key = _stream_id(connection, stream)
-            (round_id,) = connection.execute(
-                "SELECT id FROM round WHERE stream = ? AND name = ?", (key, round_name)
-            ).fetchone()
-            connection.execute(
-                "UPDATE round SET state = 'tallied', counts = ?, reports = ? WHERE id = ?",
-                (counts, support.reports, round_id),
-            )
-            connection.execute("DELETE FROM report_batch WHERE round = ?", (round_id,))
+            for name, support in supports.items():
+                (round_id,) = connection.execute(
+                    "SELECT id FROM round WHERE stream = ? AND name = ?", (key, name)
+                ).fetchone()
+                connection.execute(
+                    "UPDATE round SET state = 'tallied', counts = ?, reports = ? WHERE id = ?",
+                    (support.counts.astype("<i8").tobytes(), support.reports, round_id),
+                )
+                connection.execute("DELETE FROM report_batch WHERE round = ?", (round_id,))
             connection.executemany(
                 "UPDATE device SET unanswered = ?, rests_until = ? WHERE stream = ? AND number = ?",
                 [(times, until, key, number) for number, times, until in rests.tolist()],
