@@ -51,6 +51,7 @@ LAYERS = (  # from the top
     {"mechanisms", "refine", "streams", "protocol"},
     {"oracles", "numeric", "privacy"},
     {
+        "arguments",
         "arrays",
         "domain",
         "compiled",
@@ -71,6 +72,7 @@ SIDEWAYS = frozenset(
         ("numeric", "oracles"),
         ("numeric", "privacy"),
         ("oracles", "privacy"),
+        ("arguments", "errors"),
         ("domain", "errors"),
         ("extras", "errors"),
         ("__main__", "cli"),

@@ -34,6 +34,7 @@ COUNTS_FOR_RESULTS = (
     "streams/events.py",
     "streams/correlated.py",
     "streams/persistent.py",
+    "lab/fleet.py",
     "lab/levelled.py",
     "lab/metrics.py",
     "lab/personal.py",
@@ -41,6 +42,7 @@ COUNTS_FOR_RESULTS = (
     "lab/selection.py",
     "lab/simulation.py",
     "lab/tasks.py",
+    "lab/transcripts.py",
     "lab/central",
 )
 

@@ -13,7 +13,7 @@ from ldpstream.lab.recommendation import Recommendation
 from ldpstream.lab.report.content import streams_grid
 from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.page import Section, figure, made_by, page, paragraph, table
-from ldpstream.lab.results import Row
+from ldpstream.lab.results import CURVES, Row
 from ldpstream.streams.stream import Stream
 
 
@@ -30,7 +30,7 @@ def write_comparison(
     for chart in charts:
         chart.write_csv(folder)
         draw(chart, folder)
-    columns = tuple(name for name in summary[0] if name != "roc")
+    columns = tuple(name for name in summary[0] if name not in CURVES)
     rows = (tuple(row[name] for name in columns) for row in summary)
     write_whole(folder / "comparison.csv", csv_text(columns, rows))
     first, *more = advice.sentences()
