@@ -305,7 +305,8 @@ class TestKey:
             ".".join(path.relative_to(fingerprint.PACKAGE.parent).with_suffix("").parts)
             for path in fingerprint.sources()
         }
-        words = {"ldpstream.errors", "ldpstream.lab.fingerprint"}
+        words = {"ldpstream.arguments", "ldpstream.errors", "ldpstream.lab.fingerprint"}
+        words |= {"ldpstream.lab.frames", "ldpstream.lab.imported_code"}
         folders = {"ldpstream.lab", "ldpstream.protocol", "ldpstream.streams"}
         packages = {name.removesuffix(".__init__") for name in counted}
         assert loaded - packages == words | folders

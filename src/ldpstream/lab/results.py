@@ -10,6 +10,7 @@ import numpy as np
 
 from ldpstream.lab.frames import pandas_frame, polars_frame
 from ldpstream.lab.metrics import Metrics, or_none
+from ldpstream.lab.paired import Paired, paired
 from ldpstream.mechanisms.settings import OPTIONS
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ PARAMETERS = (
 )
 """The columns that identify a setting: all options of a run, so that none can be forgotten. The
 oracle is the one that was used. Streams of one name may differ, hence the fingerprint."""
+COMPARED = tuple(name for name in PARAMETERS if name not in ("mechanism", "oracle"))
+"""The columns that are the same for two mechanisms that are compared."""
 CURVES = ("roc", "roc_per_label")
 METRICS = (*(field.name for field in fields(Metrics)), "seconds")
 
@@ -65,6 +68,31 @@ class Results:
             groups.setdefault(_setting(row), []).append(row)
         return [_summed_up(rows) for rows in groups.values()]
 
+    def differences(self, metric: str = "mse", *, to: str) -> list[Row]:
+        """Return paired differences to one mechanism: a row for each other one and setting.
+
+        `difference` is the mean over the repeats of the figure minus that of `to` in the same
+        repeat, `low` and `high` its 95 % interval (None for one repeat), and `differs` whether 0
+        lies outside of it. Say that two mechanisms differ only where it does.
+
+        Args:
+            metric: a column of METRICS.
+            to: the mechanism that all others are compared with.
+        """
+        found: dict[tuple[Any, ...], dict[str, dict[tuple[int, int], float]]] = {}
+        for row in self.rows:
+            runs = found.setdefault(tuple(row[name] for name in COMPARED), {})
+            runs.setdefault(row["mechanism"], {})[row["seed"], row["repeat"]] = row[metric]
+        rows = []
+        for setting, runs in found.items():
+            for mechanism, figures in runs.items():
+                pairs = figures.keys() & runs.get(to, {}).keys()
+                if mechanism == to or not pairs:
+                    continue
+                said = paired([figures[one] for one in pairs], [runs[to][one] for one in pairs])
+                rows.append(_difference(setting, mechanism, to, metric, said))
+        return rows
+
     def to_polars(self) -> polars.DataFrame:
         """Return a row for each run, with `roc` as a column of lists."""
         return polars_frame(self.rows)
@@ -76,6 +104,22 @@ class Results:
 
 def _setting(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in PARAMETERS)
+
+
+def _difference(
+    setting: tuple[Any, ...], mechanism: str, to: str, metric: str, said: Paired
+) -> Row:
+    return {
+        **dict(zip(COMPARED, setting, strict=True)),
+        "mechanism": mechanism,
+        "to": to,
+        "metric": metric,
+        "difference": said.mean,
+        "low": said.low if said.known else None,
+        "high": said.high if said.known else None,
+        "repeats": said.pairs,
+        "differs": said.differs,
+    }
 
 
 def _summed_up(rows: list[Row]) -> Row:

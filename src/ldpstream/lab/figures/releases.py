@@ -117,7 +117,8 @@ def _draw_run(panel: Axes, result: Simulation, column: int, repeat: int) -> None
     run = result.runs[repeat]
     times = range(1, len(run.truth) + 1)
     low, high = run.low[:, column], run.high[:, column]
-    if np.isfinite(low).all():
+    stated = bool(np.isfinite(low).all())
+    if stated:
         panel.fill_between(times, low, high, color=RELEASE, alpha=BAND, lw=0, label="90 % interval")
     panel.plot(times, run.released[:, column], color=RELEASE, lw=0.8, label="released")
     panel.plot(times, run.truth[:, column], color=TRUTH, lw=1.4, label="truth")
@@ -125,10 +126,11 @@ def _draw_run(panel: Axes, result: Simulation, column: int, repeat: int) -> None
     if len(fresh) < len(run.fresh) / 2:
         published = run.released[fresh, column]
         panel.plot(fresh + 1, published, ".", color=FRESH, ms=3, label="published")
-    held = np.mean((low <= run.truth[:, column]) & (run.truth[:, column] <= high))
+    truth = run.truth[:, column]
+    held = f"   coverage here {np.mean((low <= truth) & (truth <= high)):.2f}" if stated else ""
     panel.set_title(
         f"{display_name(result.mechanism)}   MRE {result.mean('mre'):.3f}   "
-        f"{result.mean('cfpu'):.3f} reports per user and timestamp   coverage here {held:.2f}",
+        f"{result.mean('cfpu'):.3f} reports per user and timestamp{held}",
         fontsize="small",
     )
     panel.grid(alpha=0.3)

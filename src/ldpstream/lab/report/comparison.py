@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 
-from ldpstream import __version__
 from ldpstream.lab.figures import Chart, draw
+from ldpstream.lab.figures.drawing import save
+from ldpstream.lab.figures.releases import release_panels
+from ldpstream.lab.figures.style import display_name, paper_style
 from ldpstream.lab.files import csv_text, write_whole
 from ldpstream.lab.metrics import MRE_FLOOR
 from ldpstream.lab.recommendation import Recommendation
@@ -14,7 +17,19 @@ from ldpstream.lab.report.content import streams_grid
 from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.page import Section, figure, made_by, page, paragraph, table
 from ldpstream.lab.results import CURVES, Row
+from ldpstream.lab.simulation import Simulation
 from ldpstream.streams.stream import Stream
+
+RELEASES = "releases"
+SHOWN = 2
+"""The labels of the figure of releases."""
+COVERAGES = (
+    "coverage",
+    "coverage_rare",
+    "coverage_middle",
+    "coverage_big",
+    "coverage_after_jump",
+)
 
 
 def write_comparison(
@@ -25,8 +40,12 @@ def write_comparison(
     folder: Path,
     command: str,
     floor: float = MRE_FLOOR,
+    releases: Sequence[Simulation] = (),
 ) -> Path:
-    """Write each chart as CSV, PNG and SVG, all figures as `comparison.csv`, and `report.html`."""
+    """Write each chart as CSV, PNG and SVG, all figures as `comparison.csv`, and `report.html`.
+
+    `releases` are runs to show with their intervals, as PNG and SVG.
+    """
     for chart in charts:
         chart.write_csv(folder)
         draw(chart, folder)
@@ -36,6 +55,7 @@ def write_comparison(
     first, *more = advice.sentences()
     sections = [
         Section("ranking", "The mechanisms", (table(ranking_grid(advice)),)),
+        *([_releases(releases, folder)] if releases else []),
         *(_section(chart, folder) for chart in charts),
         Section("stream", "The stream", (table(streams_grid([stream])),)),
     ]
@@ -43,28 +63,56 @@ def write_comparison(
         paragraph(first, "lead"),
         *(paragraph(sentence) for sentence in more),
         paragraph(f"In the mean relative error a value below {floor:g} counts as {floor:g}."),
-        made_by(__version__, command),
+        made_by(command),
     ]
     title = f"Which mechanism for {stream.name}?"
     return write_whole(folder / "report.html", page(title, lead, sections))
 
 
+def _releases(runs: Sequence[Simulation], folder: Path) -> Section:
+    """Return the section with what the mechanisms release, and how often the truth was inside."""
+    with paper_style():
+        save(release_panels(runs, most=SHOWN), folder / RELEASES)
+    svg = (folder / f"{RELEASES}.svg").read_text(encoding="utf-8")
+    caption = (
+        "Truth, releases and their 90 % intervals, in the first repeat; labels that move most."
+    )
+    rows: list[tuple[object, ...]] = [
+        (
+            display_name(one.mechanism),
+            *(
+                "none" if isnan(figure := one.mean(column)) else f"{figure:.3f}"
+                for column in COVERAGES
+            ),
+        )
+        for one in runs
+    ]
+    kinds = ("all", "labels below 1 %", "1 to 10 %", "above 10 %", "after a jump")
+    parts = (figure(svg, RELEASES, caption), table(Grid(("coverage of", *kinds), rows)))
+    return Section(RELEASES, "What is released", parts)
+
+
 def ranking_grid(advice: Recommendation) -> Grid:
-    columns = ("mechanism", "error (MRE)", "times the best", "95 % interval", "best in")
+    """Return the mechanisms; an interval is that of paired differences, repeat by repeat."""
+    columns = ("mechanism", "error (MRE)", "times the best", "95 % interval", "differs", "best in")
     rows: list[tuple[object, ...]] = [
         (
             one.name,
             one.error,
             f"{one.factor:.2f}",
             f"{one.low:.2f} to {one.high:.2f}" if advice.repeats > 1 else "unknown",
+            "yes" if one.told_apart else "no" if advice.repeats > 1 else "unknown",
             f"{len(one.best_in)} of {advice.settings}",
             one.mae,
             one.cfpu,
+            "none" if one.coverage is None else f"{one.coverage:.3f}",
+            "none" if one.auc_per_label is None else f"{one.auc_per_label:.3f}",
             f"{one.auc:.3f}",
         )
         for one in advice.ranking
     ]
-    return Grid((*columns, "absolute error", "reports per user and timestamp", "AUC"), rows)
+    more = ("absolute error", "reports per user and timestamp", "coverage", "AUC per label")
+    return Grid((*columns, *more, "AUC, pooled"), rows)
 
 
 def _section(chart: Chart, folder: Path) -> Section:
