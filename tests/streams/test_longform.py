@@ -212,6 +212,39 @@ def test_bad_rows_are_named(
     assert "\n" not in str(caught.value)
 
 
+def test_rows_with_a_blank_cell_are_left_out_and_told_each_time(folder: Path) -> None:
+    path = csv(folder, "ann,0,a", "bob,,b", ",1,b", "bob,1,b", "ann,1,", "cat,,")
+    notes: list[str] = []
+    streams = [read_events(path, **COLUMNS, every="1", tell=notes.append) for _ in range(2)]
+    assert histograms(streams[0]) == histograms(read(csv(folder, "ann,0,a", "bob,1,b")))
+    said = "4 of 6 rows have a blank cell and are left out; the first is row 3, column 'when'"
+    assert notes == [f"{path}: {said}"] * 2
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+def test_cells_are_separated_by_commas_tabs_or_semicolons(
+    folder: Path, ending: str, separator: str
+) -> None:
+    expected = histograms(read(csv(folder, "ann,0,a", "bob,1,b")))
+    path = folder / f"other.{ending}"
+    path.write_text("who,when,what\nann,0,a\nbob,1,b\n".replace(",", separator))
+    assert histograms(read(path)) == expected
+
+
+def test_without_a_header_columns_have_numbers(folder: Path) -> None:
+    expected = histograms(read(csv(folder, "ann,0,a", "bob,1,b")))
+    path = folder / "bare.txt"
+    path.write_text("x\tann\t0\ta\nx\tbob\t1\tb\n")
+    stream = read_events(path, user="2", time="3", value="4", every="1")
+    assert histograms(stream) == expected
+    with pytest.raises(Mistake, match=r"no column 'who'.* without a header, columns are 1, 2, 3"):
+        read(path)
+    path.write_text("x\tann\t0\ta\nx\tbob\tsoon\tb\n")
+    with pytest.raises(Mistake, match="row 2, column '3' cannot be 'soon'"):
+        read_events(path, user="2", time="3", value="4", every="1")
+
+
 def test_a_missing_column_is_named_with_those_there_are(folder: Path) -> None:
     path = csv(folder, "ann,0,a", header="who,time,what")
     with pytest.raises(Mistake, match="no column 'when'; give --time one of: who, time, what"):

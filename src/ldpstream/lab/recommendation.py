@@ -277,11 +277,9 @@ def _places(settings: Sequence[Setting], shown: int = 3) -> str:
 def _times(logs: Paired) -> str:
     """Say how many times as large an error is, from paired differences of logarithms."""
     said = f"{exp(logs.mean):.2f} times as large"
-    return (
-        f"{said} (95 % interval {exp(logs.low):.2f} to {exp(logs.high):.2f})"
-        if logs.known
-        else said
-    )
+    if not logs.known:
+        return said
+    return f"{said} (95 % interval {exp(logs.low):.2f} to {exp(logs.high):.2f})"
 
 
 def _against(other: Ranked, repeats: int) -> str:

@@ -169,7 +169,6 @@ class Simulation:
         return {
             "stream": self.stream,
             "mechanism": self.mechanism,
-            **self.settings.columns(),
             "oracle": self.oracle,
             "epsilon": float(self.settings.epsilon),
             "window": self.settings.window,
@@ -178,6 +177,7 @@ class Simulation:
             "labels": self.settings.labels,
             "repeats": len(self.runs),
             "seed": self.seed,
+            **{name: given for name, given in self.settings.columns().items() if name != "oracle"},
             **{name: or_none(self.mean(name)) for name in Metrics.__dataclass_fields__},
             "seconds": self.seconds,
         }

@@ -23,13 +23,13 @@ from ldpstream.streams.stream import Stream
 RELEASES = "releases"
 SHOWN = 2
 """The labels of the figure of releases."""
-COVERAGES = (
-    "coverage",
-    "coverage_rare",
-    "coverage_middle",
-    "coverage_big",
-    "coverage_after_jump",
-)
+COVERAGES = {
+    "coverage": "all",
+    "coverage_rare": "labels below 1 %",
+    "coverage_middle": "1 to 10 %",
+    "coverage_big": "above 10 %",
+    "coverage_after_jump": "after a jump",
+}
 
 
 def write_comparison(
@@ -75,21 +75,18 @@ def _releases(runs: Sequence[Simulation], folder: Path) -> Section:
         save(release_panels(runs, most=SHOWN), folder / RELEASES)
     svg = (folder / f"{RELEASES}.svg").read_text(encoding="utf-8")
     caption = (
-        "Truth, releases and their 90 % intervals, in the first repeat; labels that move most."
+        "Truth, releases and 90 % intervals of the labels that move most, in the first repeat."
     )
     rows: list[tuple[object, ...]] = [
-        (
-            display_name(one.mechanism),
-            *(
-                "none" if isnan(figure := one.mean(column)) else f"{figure:.3f}"
-                for column in COVERAGES
-            ),
-        )
+        (display_name(one.mechanism), *(_share(one.mean(kind)) for kind in COVERAGES))
         for one in runs
     ]
-    kinds = ("all", "labels below 1 %", "1 to 10 %", "above 10 %", "after a jump")
-    parts = (figure(svg, RELEASES, caption), table(Grid(("coverage of", *kinds), rows)))
-    return Section(RELEASES, "What is released", parts)
+    coverages = Grid(("coverage of", *COVERAGES.values()), rows)
+    return Section(RELEASES, "What is released", (figure(svg, RELEASES, caption), table(coverages)))
+
+
+def _share(part: float | None) -> str:
+    return "none" if part is None or isnan(part) else f"{part:.3f}"
 
 
 def ranking_grid(advice: Recommendation) -> Grid:
@@ -105,8 +102,8 @@ def ranking_grid(advice: Recommendation) -> Grid:
             f"{len(one.best_in)} of {advice.settings}",
             one.mae,
             one.cfpu,
-            "none" if one.coverage is None else f"{one.coverage:.3f}",
-            "none" if one.auc_per_label is None else f"{one.auc_per_label:.3f}",
+            _share(one.coverage),
+            _share(one.auc_per_label),
             f"{one.auc:.3f}",
         )
         for one in advice.ranking
