@@ -15,7 +15,7 @@ from ldpstream.streams.events import EventsStream
 from ldpstream.streams.labels import Chosen
 from ldpstream.streams.longform import label_rule, read_events
 
-COLUMNS = {"user": "who", "time": "when", "value": "what"}
+COLUMNS: dict[str, Any] = {"user": "who", "time": "when", "value": "what"}
 
 
 @pytest.fixture(autouse=True)

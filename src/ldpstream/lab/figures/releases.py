@@ -104,7 +104,7 @@ def columns_of(result: Simulation, labels: Sequence[str], most: int = 1) -> list
     if not labels:
         # Of two labels each moves as much as the other: the first is enough.
         moves = np.ptp(result.runs[0].truth, axis=0)
-        order = np.argsort(-moves, kind="stable").tolist()
+        order: list[int] = np.argsort(-moves, kind="stable").tolist()
         return order[: 1 if len(order) == 2 else most]
     for label in labels:
         if label not in result.bins:
