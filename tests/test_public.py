@@ -15,8 +15,15 @@ from ldpstream.errors import Mistake
 from ldpstream.mechanisms.settings import OPTIONS, RunOptions
 
 ROOT = Path(__file__).parents[1]
-FUNCTIONS = ("from_frame", "load_plugins", "plot_releases", "plot_results", "read_counts")
-FUNCTIONS += ("read_events", "simulate")
+FUNCTIONS = (
+    "from_frame",
+    "load_plugins",
+    "plot_releases",
+    "plot_results",
+    "read_counts",
+    "read_events",
+    "simulate",
+)
 STREAM = ldpstream.sin(users=2_000, timestamps=20)
 
 
