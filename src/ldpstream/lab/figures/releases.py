@@ -103,7 +103,7 @@ def columns_of(result: Simulation, labels: Sequence[str], most: int = 1) -> list
     """Return the columns of these labels; without any, of those that move most."""
     if not labels:
         # Of two labels each moves as much as the other: the first is enough.
-        moves = np.ptp(result.runs[0].truth, axis=0)
+        moves = np.ptp(result.runs[0].truth, axis=0).round(9)  # equal, not by rounding errors
         order: list[int] = np.argsort(-moves, kind="stable").tolist()
         return order[: 1 if len(order) == 2 else most]
     for label in labels:
