@@ -51,6 +51,7 @@ LAYERS = (  # from the top
     {"mechanisms", "refine", "streams", "protocol"},
     {"oracles", "numeric", "privacy", "vocabulary"},
     {
+        "arguments",
         "arrays",
         "build",
         "domain",
@@ -72,6 +73,7 @@ SIDEWAYS = frozenset(
         ("numeric", "oracles"),
         ("numeric", "privacy"),
         ("oracles", "privacy"),
+        ("arguments", "errors"),
         ("vocabulary", "oracles"),
         ("vocabulary", "privacy"),
         ("domain", "errors"),

@@ -369,6 +369,11 @@ class Problem(Enum):
         "use one of these or, in the laboratory, compare plpd, plpa, plpd+ and plpa+",
     )
     OPTION = ("{option} is {given}", "give {expected}")
+    ARGUMENT_UNKNOWN = ("{function}() has no argument {name!r}", "{guess}: {known}")
+    ARGUMENT_MISSING = (
+        "{function}() needs the argument {name!r}",
+        "give it: {function}({name}=...)",
+    )
 
     def __init__(self, message: str, remedy: str) -> None:
         self.message = message

@@ -36,6 +36,8 @@ def test_a_built_in_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     charts = ("error-epsilon", "error-window", "communication", "roc")
     assert names == {f"{chart}.{end}" for chart in charts for end in ("csv", "png", "svg")} | {
         "comparison.csv",
+        "releases.png",
+        "releases.svg",
         "report.html",
     }
     report = (out / "report.html").read_text(encoding="utf-8")

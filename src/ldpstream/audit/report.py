@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
-from ldpstream import __version__
 from ldpstream.audit.empirical import ERROR, Finding
 from ldpstream.audit.exact import Exact
 from ldpstream.audit.results import CONFIDENCE, Audit, by_oracle
@@ -57,7 +56,7 @@ def write_report(audit: Audit, folder: Path, command: str) -> Path:
         Section("shuffled", "Behind a shuffler", _shuffled_parts()),
         Section("fractions", "All worst ratios", (table(_fractions(audit.exact)),)),
     ]
-    lead = [_verdict(audit), paragraph(PROMISE), made_by(__version__, command), _where()]
+    lead = [_verdict(audit), paragraph(PROMISE), made_by(command), _where()]
     return write_whole(folder / "audit.html", page("Privacy audit", lead, sections))
 
 

@@ -35,11 +35,13 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="folder for the report: audit.html and audit.json")
     ] = None,
+    plugin: options.Plugin = None,
     as_json: options.Json = False,
 ) -> None:
     """Compute every randomiser's exact epsilon, attack every mechanism, find every planted bug.
 
-    Ctrl-C stops the attack and shows the results so far. Exit status 1 if a check fails.
+    Mechanisms of a plug-in are attacked, too. Ctrl-C stops the attack and shows the results so far.
+    Exit status 1 if a check fails.
     """
     if context.invoked_subcommand is not None:
         return

@@ -5,9 +5,9 @@ from __future__ import annotations
 from os.path import relpath
 from pathlib import Path
 
-from ldpstream import __version__
 from ldpstream.lab.figures import Chart
 from ldpstream.lab.files import write_whole
+from ldpstream.lab.provenance import made_with
 from ldpstream.lab.report import content
 from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.reproduction.analysis.exhibit import Analysis
@@ -31,7 +31,7 @@ def write_markdown(result: Reproduction, folder: Path, command: str, path: Path)
     parts = [
         f"# {content.TITLE}",
         f"{content.outcome(judged)} {content.method(result)}",
-        f"Made with ldpstream {__version__} by this command, which writes this page too:",
+        f"Made with {made_with()} by this command, which writes this page too:",
         f"```\n{command}\n```",
         "## The paper's claims",
         table(Grid(("verdict", "claim", "rests on", "numbers compared"), claims)),
