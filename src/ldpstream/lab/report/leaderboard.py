@@ -91,7 +91,7 @@ def write_leaderboard(done: Finished, folder: Path, also: Path | None = None) ->
         paragraph(done.lead(), "lead"),
         paragraph(READING),
         paragraph(done.cost(), "soft"),
-        made_by(__version__, done.command),
+        made_by(done.command),
     ]
     return write_whole(folder / f"{NAME}.html", page(TITLE, lead, sections))
 
