@@ -157,8 +157,7 @@ def test_kernels_do_what_they_say_without_numba() -> None:
     assert np.allclose(kernel(said, prior, 0.01)[0], plain(said, prior, 0.01)[0])
     model = disturbances.Sparse.of(trend(0.1), 0.25, 1.0)
     arguments = (
-        *(model.own, model.other, model.weight, model.onto, model.pull),
-        *(model.noise, model.observation, model.start),
+        *(model.onward, model.backward, model.noise, model.observation, model.start),
         *(np.ones(20), np.ones(20, np.bool_), np.zeros(20)),
     )
     gains = disturbances._gains
