@@ -17,6 +17,7 @@ from starlette.routing import Route
 from ldpstream import __version__
 from ldpstream.collector.api.administration import administration
 from ldpstream.collector.api.alerts import alerts
+from ldpstream.collector.api.annotations import annotation_routes
 from ldpstream.collector.api.cross_origin import CrossOrigin
 from ldpstream.collector.api.ingest import Batch, Refused, SingleReport
 from ldpstream.collector.api.metrics import metrics
@@ -64,7 +65,7 @@ def build_app(service: Service) -> FastAPI:
         Route(PREFIX + BATCH, Batch(service), methods=["POST"]),
         Route(PREFIX + ROUNDS, CurrentRounds(service).answer, methods=["GET"]),
     ]
-    for routes in (enrolment, releases, alerts, status, administration, metrics):
+    for routes in (enrolment, releases, alerts, annotation_routes, status, administration, metrics):
         app.include_router(routes(service))
     mount_page(app, service)  # the dashboard: api/page.py
     app.add_exception_handler(Refused, _on_refused)

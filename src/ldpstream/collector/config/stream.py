@@ -121,7 +121,7 @@ class StreamConfig:
 
         One that is kept from before may be about a label that is gone.
         """
-        gone = [str(given["label"])] if kept else []
+        gone = [str(given["label"])] if kept and "label" in given else []
         return read_request(given, self.name, [*self.labels, *gone])
 
     @property

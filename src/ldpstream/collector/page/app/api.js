@@ -81,11 +81,24 @@ export const base = () => new URL(".", location.href).pathname.replace(/\/$/, ""
  * @param {string} path @param {string | undefined} token @param {AbortSignal} [signal]
  * @returns {Promise<any>}
  */
-async function get(path, token, signal) {
+const get = (path, token, signal) => call(path, token, { signal });
+
+/**
+ * @param {string} path @param {string | undefined} token
+ * @param {{method?: string, content?: object, signal?: AbortSignal}} given
+ * @returns {Promise<any>}
+ */
+async function call(path, token, { method = "GET", content, signal }) {
   let response;
   try {
     response = await fetch(base() + path, {
-      headers: { Accept: "application/json", ...authorised(token) },
+      method,
+      headers: {
+        Accept: "application/json",
+        ...(content ? { "Content-Type": "application/json" } : {}),
+        ...authorised(token),
+      },
+      body: content && JSON.stringify(content),
       cache: "no-store",
       signal,
     });
@@ -185,6 +198,17 @@ export async function revisedBetween(name, from, to, signal) {
 
 /** @param {string} name @returns {Promise<string>} a token that can be given away */
 export const readToken = async (name) => (await get(`${at(name)}/share`, adminToken())).token;
+
+/** @param {string} stream */
+const silences = (stream) => `/v1/admin/silences/${encodeURIComponent(stream)}`;
+
+/** Send nothing about a rule for a time. @param {string} stream @param {string} rule @param {string} length */
+export const silence = (stream, rule, length) =>
+  call(silences(stream), adminToken(), { method: "POST", content: { rule, for: length } });
+
+/** @param {string} stream @param {string} rule */
+export const endSilence = (stream, rule) =>
+  call(`${silences(stream)}/${encodeURIComponent(rule)}`, adminToken(), { method: "DELETE" });
 
 /** @param {string} token whether it is the admin's */
 export const isAdmin = (token) => opens("/v1/admin/status", token);
