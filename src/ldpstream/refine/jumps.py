@@ -203,9 +203,15 @@ class Jumps:
 
     def relabel(self, move: Relabelling) -> None:
         """Go on with other labels; a new one has not moved."""
+        before = _lone_shares(self._means.shape[-1])[HEDGED]
         self._means = move.summed(self._means)
         self._variances = move.summed(self._variances, 1.0)
         self._moved = move.mean(self._moved, 0.0)
+        # Of another number of labels another share is alone; what tallies said of them stays.
+        after = _lone_shares(self._means.shape[-1])[HEDGED]
+        odds = after / (1 - after) * (1 - before) / before
+        moved = self._moved[:, HEDGED, 1]
+        self._moved[:, HEDGED, 1] = odds * moved / (1 - moved + odds * moved)
 
 
 def _lone_shares(labels: int) -> Floats:
