@@ -219,6 +219,7 @@ async def find_round(service: Service, stream: StreamService, name: str) -> Open
     """
     if (found := stream.hub.open.get(name)) is not None:
         return found
+    stream.refuse_halted()
     if isinstance(stream.intake.selection, SlotSelection):
         return await _slot_round(service, stream, name)
     stratum = stream.history.stratum(name)

@@ -87,7 +87,7 @@ class IntakeQueue:
     ) -> None:
         self._store = store
         self._streams = streams
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
         self._progress = progress
         """Called when a round has got new reports."""
         self._took = took
@@ -121,7 +121,7 @@ class IntakeQueue:
         if len(packed) != expected:  # it would shift all records that are checked with it
             raise MalformedReport(Problem.REPORT_LENGTH, given=len(packed), expected=expected)
         own = self._bytes_of.get(sender, 0) + len(packed)
-        if self._bytes + len(packed) > self._most_bytes or own > self._most_bytes // SHARE:
+        if self._bytes + len(packed) > self.most_bytes or own > self.most_bytes // SHARE:
             raise Mistake(Problem.RATE_LIMITED, what="reports", seconds=RETRY_SECONDS)
         self.waiting += number
         self._bytes += len(packed)

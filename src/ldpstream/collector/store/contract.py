@@ -164,6 +164,16 @@ class Lease:
     """The fencing token: greater for each new holder. A change with a smaller one is refused."""
 
 
+@dataclass(frozen=True)
+class EngineProgress:
+    """How far an engine has come with the reports of a stream, outside of this process."""
+
+    waiting: int
+    """Messages of rounds that are over, which are not counted yet."""
+    alive: bool
+    """Whether one has shown itself of late."""
+
+
 def observed(
     change: Callable[Concatenate[SomeStore, str, Given], Result],
 ) -> Callable[Concatenate[SomeStore, str, Given], Result]:
@@ -203,6 +213,10 @@ class Store(ABC):
 
     admin: AdminTables
     """What administrators change: master secrets, enrolment tokens, the deny list, their log."""
+
+    def engine(self, stream: str) -> EngineProgress | None:
+        """Say how far an engine has come with a stream; None: the store counts by itself."""
+        return None
 
     def trouble(self) -> str | None:
         """Say why nothing that is stored now would be found again; None if it would."""
