@@ -338,6 +338,11 @@ class Service:
             stream.engine = self.store.engine(name)
 
     @property
+    def unserved(self) -> list[str]:
+        """The streams that the store has and the file has not."""
+        return sorted(set(self.store.names()) - self.streams.keys())
+
+    @property
     def ring(self) -> KeyRing:
         """The master secrets as they are now."""
         return self.administration.ring
@@ -503,4 +508,4 @@ def _widest(content: dict[str, Any], values: Domain | Range) -> float:
     """Return the widest interval of a release, as a part of all values that are possible."""
     whole = values.high - values.low if isinstance(values, Range) else 1.0
     ends = zip(content["low"], content["high"], strict=True)
-    return max(high - low for low, high in ends) / float(whole)
+    return float(max(high - low for low, high in ends) / whole)

@@ -249,6 +249,10 @@ class Store(ABC):
         return (0, 0) if known is None else (known.serial, known.last_t)
 
     @abstractmethod
+    def names(self) -> list[str]:
+        """The names of all streams that were ever created, in order."""
+
+    @abstractmethod
     def stream(self, name: str) -> Stream | None:
         """The stream of that name, or None if it was never created."""
 
