@@ -73,7 +73,13 @@ ROUTES = [
         "/changes", "/feed", "/status", "/alerts", "/alerts/rules", "/alerts/rules/{rule_id}",
         "/share", "/terms/{pin}",
     )
-] + ["/v1/admin/denied/{stream}", "/v1/admin/denied/{stream}/{device}"]  # fmt: skip
+] + [
+    "/v1/admin" + end
+    for end in (
+        "/denied/{stream}", "/denied/{stream}/{device}", "/streams/{stream}/pause",
+        "/streams/{stream}/resume",
+    )
+]  # fmt: skip
 
 
 def bearer(token: str) -> dict[str, str]:
