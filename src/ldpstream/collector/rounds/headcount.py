@@ -15,7 +15,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.slots import begins_epoch
 from ldpstream.protocol.strata import stratum_in
 
-WINDOWS = 4
+WINDOWS = 2
 """The windows that are looked back at: a fleet that grows or shrinks is followed within them."""
 SURENESS = 1.645
 """Standard errors to each side of an interval that holds with probability 0.9."""
@@ -63,6 +63,8 @@ class Headcount:
         self._window = window
         self._slots = slots
         self._answers: dict[tuple[str, str], _Answered] = {}
+        self._is_begun = False
+        """Whether anybody was heard: before that there is no fleet to be counted."""
 
     def follow(self, epsilon: Epsilon, window: int) -> None:
         """Go on under new terms."""
@@ -71,7 +73,8 @@ class Headcount:
     def add(self, group: RoundGroup) -> None:
         """Count the reports of an ask; after a crash it may be counted again."""
         first = group.first
-        if not first.rate[0]:
+        self._is_begun |= group.reports > 0
+        if not (first.rate[0] and self._is_begun):
             return
         for level in {_level(one.name) for one in group.rounds}:
             rounds = [one for one in group.rounds if _level(one.name) == level]
@@ -104,14 +107,14 @@ class Headcount:
         self._answers = {
             key: one for key, one in self._answers.items() if one.t > t - WINDOWS * one.window
         }
+        if not any(one.reports for one in self._answers.values()):
+            return None
         levels = {one.level for one in self._answers.values()}
         parts = [
             _of_level(one for one in self._answers.values() if one.level == level)
             for level in levels
         ]
         devices, variance = sum(one for one, _ in parts), sum(one for _, one in parts)
-        if not any(one.reports for one in self._answers.values()):
-            return None
         off = SURENESS * sqrt(variance)
         return Estimate(round(devices), max(0, int(devices - off)), ceil(devices + off))
 
