@@ -33,9 +33,13 @@ def status(service: Service) -> APIRouter:
     async def ready(request: Request) -> JSONResponse:
         """No stream is failing or behind, and the clock is right; else 503, and why.
 
-        Reasons are given for the streams that whoever asks may read.
+        With `for=reports` a stream may be behind: reports are taken while an engine is late, so a
+        collector must not be taken out of service for that. Reasons are given for the streams that
+        whoever asks may read.
         """
-        doubt, ready = service.clock.doubt, service.ready
+        for_reports = request.query_params.get("for") == "reports"
+        ready = service.takes_reports if for_reports else service.ready
+        doubt = service.clock.doubt
         known = {name: one for name, one in service.conditions() if may_read(request, name)}
         told = {
             "status": "ready" if ready else "not ready",

@@ -109,6 +109,8 @@ class Coordinator:
         self._participation = Participation()
         self._slots = self.config.selection is Kind.SLOTS
         self._headcount = Headcount(self.terms.epsilon, self.terms.window, slots=self._slots)
+        self._counted: Estimate | None = None
+        """How many devices there are, by the last reports, if that is followed."""
         last = store.releases(config.name, stored.last_t, 1)
         self._heard_t: int | None = last[0].content.get(HEARD_T) if last else 0
         """The last timestamp with a report; None if a release of before 0.3.0 does not tell."""
@@ -446,9 +448,9 @@ class Coordinator:
     def _release(self, now: _Timestamp, released: Released) -> None:
         shown = self.config.query.shown(released, self._mechanism.noise)
         suspect = self._suspects.among(now.rounds)
-        self._follow_fleet(now.t)
+        self._follow_fleet(now)
         heard = self._participation.at(now.t)
-        devices = {"heard": heard} | self._whole_fleet(now.t) | self._levels(now.t)
+        devices = {"heard": heard} | self._whole_fleet() | self._levels(now.t)
         release = Release(
             now.t,
             self._clock.now_ms(),
@@ -476,24 +478,27 @@ class Coordinator:
         followed = {POPULATION: self.config.population} if self.config.follows_fleet else {}
         return self._mechanism.save() | self._strata.save() | followed
 
-    def _whole_fleet(self, t: int) -> dict[str, int]:
+    def _whole_fleet(self) -> dict[str, int]:
         """How many devices there are: who is enrolled is known with a roster only."""
         if self.config.selection is Kind.ROSTER:
             return {"enrolled": self._store.enrolled(self.config.name)}
-        counted = self._headcount.estimate(t) if self.config.follows_fleet else None
+        counted = self._counted
         return {"expected": self.config.population} if counted is None else counted.to_json()
 
-    def _follow_fleet(self, t: int) -> None:
-        """Expect as many devices as there are, if that is left to be found out."""
-        if not self.config.follows_fleet:
+    def _follow_fleet(self, now: _Timestamp) -> None:
+        """Expect as many devices as there are, if that is left to be found out.
+
+        Not while nobody reports at all: a fleet that is cut off comes back as large as it was.
+        """
+        if not (self.config.follows_fleet and now.received):
             return
         if self.config.selection is Kind.ROSTER:
-            counted: Estimate | None = Estimate.exactly(self._store.enrolled(self.config.name))
+            self._counted = Estimate.exactly(self._store.enrolled(self.config.name))
         else:
-            counted = self._headcount.estimate(t)
-        if counted is None:  # nobody was heard for long: those who come back are expected
+            self._counted = self._headcount.estimate(now.t)
+        if self._counted is None:
             return
-        wanted = max(counted.devices, self.config.least_population)
+        wanted = max(self._counted.devices, self.config.least_population)
         if abs(wanted - self.config.population) > FOLLOWED * self.config.population:
             self._expect(wanted)
 

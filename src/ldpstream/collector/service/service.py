@@ -465,8 +465,14 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        fit = self.scheduler.alive and not self.ring.is_behind and self.clock.doubt is None
-        return fit and not any(one.state.is_broken for _, one in self.conditions())
+        """Whether reports are taken, and no stream is behind or failing."""
+        return self.takes_reports and not any(one.state.is_broken for _, one in self.conditions())
+
+    @property
+    def takes_reports(self) -> bool:
+        """Whether reports are taken, though their releases may be late."""
+        fit = self.scheduler.alive and not self.ring.is_behind
+        return fit and not self.failures and self.clock.doubt is None
 
     @property
     def failures(self) -> dict[str, str]:
