@@ -23,6 +23,7 @@ from tests.collector.operating import Admin, DeviceFleet, await_that
 from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, stream_table
 
 from ldpstream.device.checking import check_ledger
+from ldpstream.fleet.folders import memory_folder
 
 WINDOW = 3
 SECOND = 10
@@ -35,7 +36,7 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=2000)
     parser.add_argument("--interval", type=int, default=10)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         told = run(Path(folder), given.devices, given.interval)
     print(json.dumps(vars(given) | told))
     sys.exit(bool(told["lost"] or told["uncounted"] or told["faulty_ledgers"]))
