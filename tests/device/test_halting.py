@@ -8,6 +8,7 @@ import pytest
 
 from ldpstream.device import Device
 from ldpstream.device.halting import RETIRED_WINDOWS
+from ldpstream.device.status import read_status
 from tests.device.collectors import INTERVAL_MS, Bench, make_terms
 
 WINDOW = 4
@@ -38,7 +39,8 @@ def test_a_device_of_a_paused_stream_asks_at_its_turn_and_spends_nothing(
     assert len(bench.collector.sent) == heard + 1
     assert 9 <= live(bench, device, 10 * WINDOW) <= 11  # a question in each window
     assert len(bench.collector.sent) == heard + 1
-    assert device.status().left_nano == bench.collector.terms.epsilon_nano
+    (left,) = [one.left_nano for one in read_status(bench.path, bench.clock).streams]
+    assert left == bench.collector.terms.epsilon_nano
     bench.collector.halt = None
     live(bench, device, WINDOW)  # resumed: its very next turn is taken
     assert len(bench.collector.sent) == heard + 2

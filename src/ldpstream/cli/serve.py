@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ldpstream.collector.config import Config
     from ldpstream.collector.rounds.against import Comparison
-    from ldpstream.collector.service.service import StreamService
+    from ldpstream.collector.service.stream_service import StreamService
 
 UNSERVED = (
     "stream %s is in the store and not in the file: nobody serves it, and its devices hear that it"

@@ -27,7 +27,8 @@ from ldpstream.collector.api.lookup import (
 from ldpstream.collector.api.openapi import problems
 from ldpstream.collector.config import Limits
 from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken
-from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL, LONGEST_WAIT, VERSION

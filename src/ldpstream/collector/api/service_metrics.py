@@ -12,7 +12,8 @@ from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.reports.verdicts import Verdict
 from ldpstream.collector.service.condition import Condition
 from ldpstream.collector.service.condition import State as StreamState
-from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.collector.store.contract import Release
 
 _GAUGES = {

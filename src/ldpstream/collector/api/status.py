@@ -13,7 +13,8 @@ from ldpstream.collector.api.ingest import summary
 from ldpstream.collector.api.limits import check_token
 from ldpstream.collector.api.lookup import may_read, readable_stream
 from ldpstream.collector.service.condition import Condition, State
-from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.protocol.messages import PREFIX
 from ldpstream.protocol.strata import STANDARD
 from ldpstream.protocol.terms import Terms
