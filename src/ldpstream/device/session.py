@@ -154,6 +154,7 @@ class Session:
         offered = Enrolment(url, terms.at_level(level), number, key, slot_key, secret, 0, at_ms)
         self.account.bind(wallet.enrol(offered, accept, reserve_nano, new_level=new_level))
         self._begin()
+        self.halting.hear(notice_in(response))
         return self.account.enrolled.terms_at(self.account.t)
 
     def _level(self, place: str, stream: str) -> str:

@@ -24,7 +24,7 @@ from ldpstream.collector.reports.verdicts import Judged, Verdict, count
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.selection import Selection
 from ldpstream.collector.store.contract import Store
-from ldpstream.errors import MalformedReport, Mistake, Problem
+from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
 
 RETRY_SECONDS = 1
 SHARE = 2
@@ -144,7 +144,10 @@ class IntakeQueue:
         try:
             outcome = self._take_in(together)
         except Exception as error:
-            _log.exception("reports could not be stored")
+            if isinstance(error, LdpStreamError):  # it says what is wrong in one line
+                _log.error("reports could not be stored: %s", error)
+            else:
+                _log.exception("reports could not be stored")
             outcome = error
         self._loop.call_soon_threadsafe(self._answer, together, outcome)
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 
 from ldpstream.collector.service.condition import Condition, State
+from ldpstream.errors import LdpStreamError
 
 WATCH_SECONDS = 2.0
 
@@ -38,11 +39,13 @@ class ConditionWatch:
 
     def _watch(self) -> None:
         while not self._stopping.wait(WATCH_SECONDS):
-            try:
-                self._look()
-                self.tell()
-            except Exception:
-                _log.exception("the condition of streams could not be determined")
+            for work in (self._look, self.tell):
+                try:
+                    work()
+                except LdpStreamError:  # what does not answer makes streams behind, or failing
+                    continue
+                except Exception:
+                    _log.exception("the condition of streams could not be determined")
 
     def tell(self) -> None:
         """Log each stream whose condition is another one than before."""
