@@ -86,7 +86,7 @@ def command(
 
 def _check(config: Config, file: Path, *, as_json: bool) -> int:
     """Say what `serve` would refuse, of the file and of what it names; 0 if nothing, else 2."""
-    from ldpstream.collector.service.preflight import refusals
+    from ldpstream.collector.api.preflight import refusals
 
     refused = list(refusals(config))
     names = [stream.name for stream in config.streams]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ldpstream.collector.api.server import listen
 from ldpstream.collector.config import Config
 from ldpstream.collector.credentials.secrets import ENVIRONMENT, find_secret
 from ldpstream.collector.rounds.against import compare
@@ -43,8 +44,6 @@ def _secrets(config: Config) -> Iterator[str]:
 
 def _address(config: Config) -> Iterator[str]:
     """Find a host that is none of this machine's; the port may be in use by who runs now."""
-    from ldpstream.collector.api.server import listen
-
     listen(replace(config, port=0)).close()
     yield from ()
 
