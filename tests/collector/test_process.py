@@ -164,8 +164,8 @@ def test_words_say_where_it_listens_and_that_it_stopped(tmp_path: Path) -> None:
     assert stream.startswith("a: lbu with grr, epsilon 1 in 4 timestamps")
     assert pin.startswith("  pin ")
     assert re.fullmatch(r"page: http://127\.0\.0\.1:\d+/\n", page)
-    assert admin == f"admin token: in {tmp_path / 'admin.secret'}\n"
-    assert enrolment == f"enrolment token: in {tmp_path / 'enrolment.secret'}\n"
+    assert admin == f"admin token: in {tmp_path / 'data' / 'admin.secret'}\n"
+    assert enrolment == f"enrolment token: in {tmp_path / 'data' / 'enrolment.secret'}\n"
     assert re.fullmatch(r"listening on http://127\.0\.0\.1:\d+\n", address)
 
 
