@@ -52,6 +52,7 @@ LAYERS = (  # from the top
     {"oracles", "numeric", "privacy", "vocabulary"},
     {
         "arrays",
+        "build",
         "domain",
         "compiled",
         "durations",

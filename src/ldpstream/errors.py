@@ -256,7 +256,7 @@ class Problem(Enum):
     INTERNAL = ("the collector failed to answer", "try again later; its log says why")
     ALERT_RULE = ("the rule cannot be used: {what}", "{fix}")
     ALERT_RULE_EXISTS = (
-        "there is already an alert {name!r} for label {label!r}",
+        "there is already an alert {name!r} for {about}",
         "replace it, or give another name",
     )
     ALERT_RULE_FIXED = (

@@ -99,7 +99,7 @@ def test_mistakes_are_one_line(
     assert not Path("x").exists()
 
 
-@pytest.mark.parametrize("command", [["compare"], ["reproduce", "table2"]])
+@pytest.mark.parametrize("command", [["compare"], ["reproduce", "table2"], ["leaderboard"]])
 def test_figures_are_an_extra(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -222,3 +222,22 @@ class AdminContract:
         self.current.admin.allow("a", [one, device_of(9)], entry())
         assert self.current.admin.denied() == {"a": [two], "b": [two]}
         assert self.current.admin.serial() == 4
+
+    # Silences
+
+    def test_rules_are_silenced_until_a_moment(self, store: Store) -> None:
+        store.create_stream("b", {"stream": "b"})
+        one, two = "0" * 16, "f" * 16
+        store.admin.silence("a", one, 1000, entry())
+        store.admin.silence("b", one, 2000, entry())
+        store.admin.silence("a", two, 3000, entry())
+        store.admin.silence("a", one, 4000, entry())  # in place of the first one
+        found = self.reopened().admin
+        assert found.silences() == {"a": {one: 4000, two: 3000}, "b": {one: 2000}}
+        found.end_silence("a", one, entry())
+        found.end_silence("a", "e" * 16, entry())  # there was none
+        assert found.silences() == {"a": {two: 3000}, "b": {one: 2000}}
+        found.silence("a", one, 9000, entry(at_ms=2500))
+        assert found.silences() == {"a": {one: 9000, two: 3000}}, "one has ended"
+        assert found.serial() == 7
+        assert found.check_log().damage is None

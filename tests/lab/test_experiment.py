@@ -258,6 +258,8 @@ class TestKey:
             self.key(streams=[sin(2000, 40, a=0.04)]),
             self.key(streams=[ShuffledUsers(sin(2000, 40))]),
             self.key(mechanisms=["lpd"]),
+            self.key(mechanisms=["fast"]),
+            self.key(mechanisms=["fast(theta=2)"]),
             self.key(mechanisms=["central-bd"]),
             self.key(mechanisms=["central-ba"]),
             self.key(epsilons=[2]),

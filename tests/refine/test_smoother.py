@@ -95,6 +95,16 @@ def test_a_step_is_found_and_not_smoothed_away() -> None:
     assert np.abs(np.diff(revised.values[:, 1])).argmax() == 239
 
 
+@pytest.mark.parametrize("errors", [15, 25, 60, 200])
+def test_the_size_of_a_giant_step_is_not_taken_for_movement(errors: float) -> None:
+    """Of a step that the prior all but ruled out, members that walk once took nearly all."""
+    size = errors * ERROR
+    share = np.where(TIMES < 240, 0.2, 0.2 + size)
+    (change,) = (one for one in revise(drawn(share)).changes if one.label == 1)
+    assert change.low < size < change.high
+    assert change.high - change.low < 5 * ERROR
+
+
 def test_a_lag_sees_no_further() -> None:
     share = SMOOTH["sine"]
     seen = drawn(share)

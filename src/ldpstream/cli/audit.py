@@ -73,6 +73,7 @@ def _write(done: Audit, folder: Path, command: str) -> None:
 
 def _print(done: Audit) -> None:
     from ldpstream.audit.results import CONFIDENCE, by_oracle
+    from ldpstream.audit.shuffled import CONDITION, shuffled_rounds
 
     out = console(as_json=False)
     out.print("Randomisers, exactly: the worst ratio between probabilities of a report")
@@ -117,6 +118,20 @@ def _print(done: Audit) -> None:
             for one in done.planted
         ]
     )
+    out.print("Behind a shuffler, which there is none of here")
+    _rows(
+        [
+            {
+                "epsilon of a report": one.local,
+                "reports": one.reports,
+                "delta": f"{one.delta:g}",
+                "central epsilon": one.epsilon,
+                "at least": one.at_least,
+            }
+            for one in shuffled_rounds()
+        ]
+    )
+    out.print(CONDITION)
 
 
 def _complain(line: str) -> None:

@@ -14,7 +14,6 @@ from ldpstream.cli.running import check_folder, command_line, resumable
 
 if TYPE_CHECKING:
     from ldpstream.lab.reproduction.run import Reproduction
-    from ldpstream.streams.events import EventsStream
 
 
 def command(
@@ -55,13 +54,15 @@ def command(
     from ldpstream.lab.report.markdown import write_markdown
     from ldpstream.lab.report.reproduction import write_exhibits, write_report
     from ldpstream.lab.reproduction.run import Plan, chosen
-    from ldpstream.lab.reproduction.studies import Scope
+    from ldpstream.lab.reproduction.studies import MOST_TIMESTAMPS, Scope
+    from ldpstream.streams.datasets.registry import prepared_streams
 
     check_folder("--out", out)
     need("reproduce", "figures")
     sizes = {"users": users, "timestamps": timestamps}
     given = {name: size for name, size in sizes.items() if size is not None}
-    plan = Plan(chosen(experiment), Scope(tuple(_prepared()), **given), repeats, seed)
+    scope = Scope(tuple(prepared_streams(MOST_TIMESTAMPS)), **given)
+    plan = Plan(chosen(experiment), scope, repeats, seed)
     named = command_line(context)
     with resumable(), engine_named(engine) as used, ResultCache() as cache:
         with progress(f"reproducing {experiment}", plan.size()) as advance:
@@ -71,19 +72,6 @@ def command(
         if markdown is not None:
             write_markdown(result, out, named, markdown)
     _say(result, report, as_json=as_json)
-
-
-def _prepared() -> list[EventsStream]:
-    """Open the prepared data sets; long ones are cut to about as many timestamps as the paper's."""
-    from ldpstream.lab.reproduction.studies import MOST_TIMESTAMPS
-    from ldpstream.streams.datasets.registry import DATA_SETS
-
-    streams = [known.open() for known in DATA_SETS.values()]
-    return [
-        stream.first(min(stream.timestamps, MOST_TIMESTAMPS))
-        for stream in streams
-        if stream is not None
-    ]
 
 
 def _say(result: Reproduction, report: Path, *, as_json: bool) -> None:

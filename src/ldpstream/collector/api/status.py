@@ -16,6 +16,7 @@ from ldpstream.collector.service.condition import Condition, State
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.protocol.messages import PREFIX
+from ldpstream.protocol.promise import promises
 from ldpstream.protocol.strata import STANDARD
 from ldpstream.protocol.terms import Terms
 
@@ -105,6 +106,7 @@ def _description(service: Service, stream: StreamService) -> dict[str, Any]:
         "population_follows": stream.config.follows_fleet,
         "population_interval": [devices[end] for end in _ENDS if end in devices] or None,
         "thresholds": dict(stream.config.thresholds),
+        "promises": [one.to_json() for one in promises(terms)],
         "enrolment": "public" if stream.config.public_enrolment else "token",
         "versions": [_version(stream, terms) for terms in stream.history.versions],
     }

@@ -14,6 +14,7 @@ from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
 from ldpstream.collector.config.levels import LevelConfig, read_levels
 from ldpstream.collector.config.places import line_of
+from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
 from ldpstream.collector.config.successor import SuccessorConfig, read_successor
 from ldpstream.collector.config.table import Table
 from ldpstream.domain import Domain
@@ -114,6 +115,8 @@ class StreamConfig:
     """Whether no rounds are opened until somebody says otherwise."""
     retired: bool = False
     """Whether no rounds are opened any more; what was released stays to be read."""
+    notice: PrivacyNotice | None = None
+    """What the operator tells the participants."""
     source: Source = field(default_factory=Source, compare=False)
 
     @property
@@ -145,7 +148,7 @@ class StreamConfig:
 
         One that is kept from before may be about a label that is gone.
         """
-        gone = [str(given["label"])] if kept else []
+        gone = [str(given["label"])] if kept and "label" in given else []
         return read_request(given, self.name, [*self.labels, *gone])
 
     @property
@@ -206,6 +209,7 @@ def read_stream(table: Table) -> StreamConfig:
         other=_other(table, values),
         allowed_origins=_origins(table),
         selection_given="selection" in table,
+        notice=read_notice(table),
         source=Source.of(table),
     )
     stream = _with_population(stream)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from ldpstream.collector.alerts.rules import Rule
@@ -128,4 +128,6 @@ def _in_words(value: Any) -> str:
     if isinstance(value, tuple | frozenset):
         names = (one.name if isinstance(one, Rule) else str(one) for one in value)
         return ", ".join(sorted(names)) or "nothing"
-    return str(value)
+    if is_dataclass(value):
+        return "as it is written"
+    return "nothing" if value is None else str(value)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from ldpstream.collector.alerts.evaluator import PAGE, AlertEvaluator
+from ldpstream.collector.alerts.evidence import LevelChange
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.runner import AlertRunner
@@ -126,7 +127,7 @@ class Service:
         """Add the rules and alerts of a stream."""
         book = RuleBook(stream.name, stream.alerts, self.store, stream.alert_rule)
         for rule in book.rules:
-            if rule.label not in stream.labels:
+            if rule.label is not None and rule.label not in stream.labels:
                 facts = {"stream": stream.name, "alert": rule.name}
                 _log.warning("an alert rule is about a label that is gone", extra=facts)
         evaluator = AlertEvaluator(
@@ -137,6 +138,8 @@ class Service:
             external_url=self.config.external_url,
             news=self._listeners[stream.name].hub.alerted,
             page=at_once(len(stream.labels), PAGE),
+            find_changes=partial(self._changes, stream.name),
+            silenced_until=partial(self.administration.silenced_until, stream.name),
         )
         book.changed = partial(self._rules_changed, stream.name)
         self.rulebooks = {**self.rulebooks, stream.name: book}
@@ -326,6 +329,13 @@ class Service:
     def _rules_changed(self, stream: str, rules: tuple[Rule, ...]) -> None:
         self.evaluators[stream].use(rules)
         self.alerts.wake()
+
+    def _changes(self, stream: str, first_t: int, last_t: int) -> tuple[LevelChange, ...]:
+        return self.streams[stream].revised.between(first_t, last_t).changes
+
+    def silences_changed(self, stream: str) -> None:
+        """Show that rules of a stream were silenced, or are not any more."""
+        self.evaluators[stream].silences_changed()
 
     def _webhook_answered(self, stream: str, outcome: str) -> None:
         self.meters.webhook.labels(stream, outcome).inc()

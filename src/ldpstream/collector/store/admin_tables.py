@@ -1,4 +1,4 @@
-"""What administrators change, in either store: master secrets, tokens, the deny list, and a log.
+"""What administrators change, in either store: secrets, tokens, denials, silences, and a log.
 
 Every change appends its entry to the log in the same transaction. So the number of the last entry
 also tells other collectors of the store that there is something new.
@@ -283,6 +283,43 @@ class AdminTables:
             self._append(run, entry)
             for device in devices:
                 run("DELETE FROM denied WHERE stream = %s AND device = %s", stream, device)
+
+        self._tables.change_alone(work)
+
+    # Silences of alert rules
+
+    def silences(self) -> dict[str, dict[str, int]]:
+        """Return until when rules are silenced, by stream and fingerprint; some may have ended."""
+        rows = self._tables.read(
+            lambda run: run("SELECT stream, rule, until_ms FROM silence").fetchall()
+        )
+        found: dict[str, dict[str, int]] = {}
+        for stream, rule, until_ms in rows:
+            found.setdefault(stream, {})[rule] = until_ms
+        return found
+
+    def silence(self, stream: str, rule: str, until_ms: int, entry: Entry) -> None:
+        """Silence a rule, in place of an earlier silence of it; delete those that have ended."""
+
+        def work(run: Execute) -> None:
+            self._append(run, entry)
+            run("DELETE FROM silence WHERE until_ms <= %s", entry.at_ms)
+            run(
+                "INSERT INTO silence VALUES (%s, %s, %s)"
+                " ON CONFLICT (stream, rule) DO UPDATE SET until_ms = excluded.until_ms",
+                stream,
+                rule,
+                until_ms,
+            )
+
+        self._tables.change_alone(work)
+
+    def end_silence(self, stream: str, rule: str, entry: Entry) -> None:
+        """End the silence of a rule, if there is one."""
+
+        def work(run: Execute) -> None:
+            self._append(run, entry)
+            run("DELETE FROM silence WHERE stream = %s AND rule = %s", stream, rule)
 
         self._tables.change_alone(work)
 

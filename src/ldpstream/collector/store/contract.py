@@ -420,8 +420,12 @@ class Archive(ABC):
         """The content that was last written under that name, or None."""
 
     @abstractmethod
-    def releases(self, stream: str, since: int) -> list[Release]:
-        """All releases with t >= since, in order of t."""
+    def releases(self, stream: str, since: int, limit: int | None = None) -> list[Release]:
+        """At most `limit` releases (all: None) with t >= since, in order of t."""
+
+    @abstractmethod
+    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
+        """The rounds of timestamps after `after_t`, up to `until_t`, in the order of opening."""
 
     @abstractmethod
     def chain(self, master: bytes) -> Chain | None:

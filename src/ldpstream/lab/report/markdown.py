@@ -18,7 +18,7 @@ from ldpstream.lab.reproduction.run import Reproduction
 def write_markdown(result: Reproduction, folder: Path, command: str, path: Path) -> Path:
     """Write a page that links to the figures in `folder`."""
     judged = result.judged()
-    place = Path(relpath(folder.resolve(), path.parent.resolve())).as_posix()
+    place = place_of(folder, path)
     claims: list[tuple[object, ...]] = [
         (
             "holds" if one.verdict.holds else "**does not hold here**",
@@ -43,6 +43,11 @@ def write_markdown(result: Reproduction, folder: Path, command: str, path: Path)
         f"{content.machine()} {content.SHARED_RUNS}",
     ]
     return write_whole(path, "\n\n".join(parts) + "\n")
+
+
+def place_of(folder: Path, page: Path) -> str:
+    """Return the folder as a link of the page names it."""
+    return Path(relpath(folder.resolve(), page.parent.resolve())).as_posix()
 
 
 def table(grid: Grid) -> str:

@@ -20,6 +20,7 @@ STEPS = tuple(
         "roster.sql",
         "successors.sql",
         "keys.sql",
+        "silences.sql",
     )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
