@@ -30,6 +30,18 @@ class Problem(Enum):
         "stream {given!r} is unknown, or private and needs a token",
         "send its read token, or use one of: {known}",
     )
+    STREAM_PAUSED = (
+        "stream {stream} is paused, and takes no reports",
+        "nothing to do: ask whether it goes on before the next report",
+    )
+    STREAM_RETIRED = (
+        "stream {stream} has ended, and takes no reports any more",
+        "leave it; what it has released can still be read",
+    )
+    PAUSED_BY_FILE = (
+        "stream {stream} is paused or retired by the configuration file",
+        "change it there, and reload: ldpstream reload FILE",
+    )
     STREAM_PARAMETER = ("{stream} stream: {name} is {given}", "give {expected}")
     TOO_FEW_USERS = (
         "{users} users are too few for a window of {window}: a timestamp would be left without any",

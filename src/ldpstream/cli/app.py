@@ -19,6 +19,7 @@ from ldpstream.cli import (
     export,
     fleet,
     leaderboard,
+    operation,
     plan,
     reproduce,
     serve,
@@ -59,6 +60,10 @@ app.command("plan")(plan.command)
 app.command("reproduce")(reproduce.command)
 app.command("demo")(demo.command)
 app.command("serve")(serve.command)
+app.command("status")(operation.status)
+app.command("reload")(operation.reload)
+app.command("pause")(operation.pause)
+app.command("resume")(operation.resume)
 app.command("fleet")(fleet.command)
 app.command("export")(export.command)
 

@@ -58,6 +58,10 @@ class AlertRunner:
             for thread in self._threads:
                 thread.start()
 
+    def add(self, evaluator: AlertEvaluator) -> None:
+        """Evaluate the alerts of one more stream from now on."""
+        self._evaluators = [*self._evaluators, evaluator]
+
     def wake(self) -> None:
         """Evaluate soon: there is a new release, or a new rule."""
         self._released.set()

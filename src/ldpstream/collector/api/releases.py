@@ -19,7 +19,8 @@ from ldpstream.collector.api.limits import ReaderPool, is_number, sender_of
 from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.releases.formats import MEDIA_TYPES, write
 from ldpstream.collector.releases.paging import at_once
-from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.collector.store.contract import Release
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.messages import PREFIX

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ldpstream.collector.clock import Clock, ticks
 from ldpstream.collector.leadership.stream_driver import StreamDriver
+from ldpstream.errors import LdpStreamError
 
 RETRY_MS = 1000
 LONGEST_SLEEP_MS = 1000
@@ -24,7 +25,9 @@ class Scheduler:
 
     def __init__(self, clock: Clock, build: dict[str, Callable[[], StreamDriver]]) -> None:
         self._clock = clock
-        self._build = build
+        self._build = dict(build)
+        self._replaced: set[str] = set()
+        """Streams whose drivers are to be built anew, as soon as they are at rest."""
         self._due = dict.fromkeys(build, 0)
         self.drivers = {name: make() for name, make in build.items()}
         self.failures = dict.fromkeys(build, "")
@@ -53,10 +56,23 @@ class Scheduler:
         """Let all streams advance now."""
         self._woken.set()
 
+    def add(self, name: str, build: Callable[[], StreamDriver]) -> None:
+        """Drive one more stream from now on."""
+        self.drivers[name] = build()
+        self._due[name], self.failures[name], self.looked[name] = 0, "", ticks()
+        self._build[name] = build
+        self.wake()
+
+    def replace(self, name: str, build: Callable[[], StreamDriver]) -> None:
+        """Drive a stream with other settings, from when its driver has ended what it has begun."""
+        self._build[name] = build
+        self._replaced.add(name)
+        self.wake()
+
     def _run(self) -> None:
         while not self._stopping:
             self._woken.clear()
-            next_ms = min(self._advance(name) for name in self._build)
+            next_ms = min(self._advance(name) for name in list(self._build))
             sleep = min(next_ms - self._clock.now_ms(), LONGEST_SLEEP_MS)
             if sleep > 0:
                 self._woken.wait(sleep / 1000)
@@ -67,13 +83,35 @@ class Scheduler:
             if self.failures[name]:
                 if now < self._due[name]:
                     return self._due[name]
-                self.drivers[name] = self._build[name]()
-            next_ms = self.drivers[name].advance()
+                self._rebuild(name)
+            next_ms = self._advance_replaced(name)
         except Exception as error:
-            _log.exception("stream %s cannot go on; trying again", name)
+            self._tell(name, error)
             self.failures[name] = str(error) or type(error).__name__
             self._due[name] = now + RETRY_MS
             return self._due[name]
         self.failures[name] = ""
         self.looked[name] = began
         return next_ms
+
+    def _advance_replaced(self, name: str) -> int:
+        """Let a driver act; one that is to be replaced, before and after that."""
+        next_ms = 0
+        for _ in range(2):
+            if name in self._replaced and self.drivers[name].role.at_rest:
+                self._rebuild(name)
+            next_ms = self.drivers[name].advance()
+            if name not in self._replaced:
+                break
+        return next_ms
+
+    def _rebuild(self, name: str) -> None:
+        self._replaced.discard(name)
+        self.drivers[name] = self._build[name]()
+
+    def _tell(self, name: str, error: Exception) -> None:
+        """Log why a stream cannot go on: what is in the catalogue in one line, and once."""
+        if not isinstance(error, LdpStreamError):
+            _log.exception("stream %s cannot go on; trying again", name)
+        elif str(error) != self.failures[name]:
+            _log.error("stream %s cannot go on; trying again: %s", name, error)

@@ -24,6 +24,10 @@ class Follower:
 
     complete = False
     """Never: only the leader closes rounds."""
+    at_rest = True
+    """Always: it decides nothing."""
+    counting_t = None
+    """What engines count is the leader's to know."""
 
     def __init__(
         self, config: StreamConfig, store: Store, clock: Clock, listener: Listener
@@ -60,4 +64,5 @@ class Follower:
         if rounds and isinstance(self.selection, RosterSelection):
             self.selection.catch_up()  # before any device is told that it is asked
         t = max([last_t, *(one.stored.t for one in rounds)])
-        self._listener.announced(Announcement(serial, t, rounds, self.history))
+        halt = self.config.halt
+        self._listener.announced(Announcement(serial, t, rounds, self.history, halt))

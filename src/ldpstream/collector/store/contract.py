@@ -164,6 +164,16 @@ class Lease:
     """The fencing token: greater for each new holder. A change with a smaller one is refused."""
 
 
+@dataclass(frozen=True)
+class EngineProgress:
+    """How far an engine has come with the reports of a stream, outside of this process."""
+
+    waiting: int
+    """Messages of rounds that are over, which are not counted yet."""
+    alive: bool
+    """Whether one has shown itself of late."""
+
+
 def observed(
     change: Callable[Concatenate[SomeStore, str, Given], Result],
 ) -> Callable[Concatenate[SomeStore, str, Given], Result]:
@@ -204,6 +214,10 @@ class Store(ABC):
     admin: AdminTables
     """What administrators change: master secrets, enrolment tokens, the deny list, their log."""
 
+    def engine(self, stream: str) -> EngineProgress | None:
+        """Say how far an engine has come with a stream; None: the store counts by itself."""
+        return None
+
     def trouble(self) -> str | None:
         """Say why nothing that is stored now would be found again; None if it would."""
         return None
@@ -233,6 +247,10 @@ class Store(ABC):
         """The stream's serial and last timestamp: a cheap check for changes by other collectors."""
         known = self.stream(stream)
         return (0, 0) if known is None else (known.serial, known.last_t)
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The names of all streams that were ever created, in order."""
 
     @abstractmethod
     def stream(self, name: str) -> Stream | None:

@@ -125,6 +125,9 @@ class PostgresStore(Store):
         rows = self._rows("SELECT serial, last_t FROM stream WHERE name = %s", stream)
         return rows[0] if rows else (0, 0)
 
+    def names(self) -> list[str]:
+        return [name for (name,) in self._rows("SELECT name FROM stream ORDER BY name")]
+
     def stream(self, name: str) -> Stream | None:
         return self._connections.read(partial(select_stream, name=name))
 

@@ -121,6 +121,10 @@ class SqliteStore(Store):
 
     # Streams and devices
 
+    def names(self) -> list[str]:
+        with self._readers.use() as connection:
+            return [name for (name,) in connection.execute("SELECT name FROM stream ORDER BY name")]
+
     def stream(self, name: str) -> Stream | None:
         with self._readers.use() as connection:
             return select_stream(connection, name)
