@@ -19,6 +19,7 @@ from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.intake.queue import IntakeQueue, StreamIntake
 from ldpstream.collector.leadership.lease_keeper import LeaseKeeper
 from ldpstream.collector.leadership.scheduler import Scheduler
+from ldpstream.collector.leadership.store_watch import StoreWatch
 from ldpstream.collector.leadership.stream_driver import Role, StreamDriver
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.rounds.announcement import OpenRound
@@ -134,14 +135,15 @@ class Service:
         self._began_ms = self.clock.now_ms()
         self.administration = Administration(self.store, self.secrets, self.clock)
         self.streams: dict[str, StreamService] = {}
-        self.leases = LeaseKeeper(self.store, self._lease_seconds)
+        self.leases = LeaseKeeper(self.store, self._lease_seconds, self._lease_lost)
         listeners = {
-            one.name: StreamListener(one.name, self.meters, self._evaluate_alerts)
+            one.name: StreamListener(one.name, self.meters, partial(self._evaluate_alerts, one.name))
             for one in config.streams
         }
         self.scheduler = Scheduler(
             self.clock,
             {one.name: partial(self._driver, one, listeners[one.name]) for one in config.streams},
+            StoreWatch(self.store) if self.store.shared else None,
         )
         self.rulebooks = {
             one.name: RuleBook(one.name, one.alerts, self.store, one.alert_rule)
@@ -248,14 +250,17 @@ class Service:
         if self.store.shared:
             return  # the leader polls, wherever reports came in
         if self.scheduler.drivers[asking.stream].role.complete:
-            self.scheduler.wake()
+            self.scheduler.wake(asking.stream)
 
-    def _evaluate_alerts(self) -> None:
-        self.alerts.wake()
+    def _lease_lost(self, stream: str) -> None:
+        self.scheduler.wake(stream)
+
+    def _evaluate_alerts(self, stream: str) -> None:
+        self.alerts.wake(stream)
 
     def _rules_changed(self, stream: str, rules: tuple[Rule, ...]) -> None:
         self.evaluators[stream].use(rules)
-        self.alerts.wake()
+        self.alerts.wake(stream)
 
     def _webhook_answered(self, stream: str, outcome: str) -> None:
         self.meters.webhook.labels(stream, outcome).inc()
@@ -299,7 +304,7 @@ class Service:
         trouble = self.store.trouble()
         if trouble is not None:
             return dict.fromkeys(self.streams, trouble)
-        found = {name: why for name, why in self.scheduler.failures.items() if why}
+        found = self.scheduler.failures
         if self.store.shared:
             for name in self.streams.keys() - found.keys():
                 silence = self._silence(name)
@@ -309,7 +314,7 @@ class Service:
 
     def sees(self, stream: str, since: float) -> bool:
         """Whether all that others had done with a stream by then (in ticks) is known here."""
-        if self.scheduler.failures[stream]:
+        if stream in self.scheduler.failures:
             return False
         if not self.store.shared:
             return True

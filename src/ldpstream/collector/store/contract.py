@@ -164,6 +164,16 @@ class Lease:
     """The fencing token: greater for each new holder. A change with a smaller one is refused."""
 
 
+@dataclass(frozen=True)
+class Pulse:
+    """What shows that a collector has done something with a stream."""
+
+    serial: int
+    last_t: int
+    free: bool = False
+    """Whether nobody holds its lease."""
+
+
 def observed(
     change: Callable[Concatenate[SomeStore, str, Given], Result],
 ) -> Callable[Concatenate[SomeStore, str, Given], Result]:
@@ -214,6 +224,10 @@ class Store(ABC):
         """Take or renew the lease of an existing stream; return None if another holds it."""
         return Lease(stream, holder, 1)
 
+    def renew(self, leases: Sequence[Lease], seconds: float) -> set[Lease]:
+        """Renew leases of one holder, all at once; return those that nobody else has taken."""
+        return set(leases)
+
     def give_back(self, lease: Lease) -> None:  # noqa: B027 - nothing to do unless shared
         """Release a lease before it expires, so that another collector can take it at once."""
 
@@ -233,6 +247,10 @@ class Store(ABC):
         """The stream's serial and last timestamp: a cheap check for changes by other collectors."""
         known = self.stream(stream)
         return (0, 0) if known is None else (known.serial, known.last_t)
+
+    def pulses(self) -> dict[str, Pulse]:
+        """The pulses of all streams of a shared store at one moment, with one query."""
+        return {}
 
     @abstractmethod
     def stream(self, name: str) -> Stream | None:

@@ -22,6 +22,7 @@ from ldpstream.collector.store.contract import (
     Lease,
     NewRound,
     Places,
+    Pulse,
     Release,
     Rests,
     Round,
@@ -95,6 +96,9 @@ class PostgresStore(Store):
     def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
         return leases.take(self._connections, stream, holder, seconds)
 
+    def renew(self, leases_: Sequence[Lease], seconds: float) -> set[Lease]:
+        return leases.renew(self._connections, leases_, seconds)
+
     def give_back(self, lease: Lease) -> None:
         leases.give_back(self._connections, lease)
 
@@ -124,6 +128,13 @@ class PostgresStore(Store):
     def pulse(self, stream: str) -> tuple[int, int]:
         rows = self._rows("SELECT serial, last_t FROM stream WHERE name = %s", stream)
         return rows[0] if rows else (0, 0)
+
+    def pulses(self) -> dict[str, Pulse]:
+        rows = self._rows(
+            "SELECT name, serial, last_t, coalesce(expires <= clock_timestamp(), true)"
+            " FROM stream LEFT JOIN lease ON lease.stream = stream.id"
+        )
+        return {name: Pulse(*pulse) for name, *pulse in rows}
 
     def stream(self, name: str) -> Stream | None:
         return self._connections.read(partial(select_stream, name=name))
