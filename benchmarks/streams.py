@@ -31,12 +31,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.serving import CollectorProcess, stream_table
+
 from ingest import LABELS, batches, send_all, signed
+from ldpstream.protocol.slots import round_name
 from scale_ingest import collector, postgres
 from scaling.servers import cpu_seconds, memory_mb
-
-from ldpstream.protocol.slots import round_name
-from tests.serving import CollectorProcess, stream_table
 
 INTERVAL = 60
 DEADLINE = 0.9

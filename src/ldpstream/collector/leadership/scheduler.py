@@ -1,4 +1,4 @@
-"""The thread that lets each stream act when its time has come."""
+"""The threads that let each stream act when its time has come."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from ldpstream.collector.clock import Clock, ticks
 from ldpstream.collector.leadership.store_watch import StoreWatch
 from ldpstream.collector.leadership.stream_driver import StreamDriver
 from ldpstream.collector.rounds.follower import POLL_MS
+from ldpstream.collector.store.contract import EVER
 
 RETRY_MS = 1000
 LONGEST_SLEEP_MS = 1000
 """So that a clock which is set is noticed, and told."""
+
+WORKERS = 32
+"""Streams that advance at once: while they wait for a store, it commits their changes together."""
 
 Build = Callable[[], StreamDriver]
 
@@ -26,8 +31,8 @@ class Scheduler:
     """Calls `advance` of each driver when it is due. A driver that fails is rebuilt from the store.
 
     A restart after a crash does the same: there is only one way to recover. What is due next is the
-    top of a heap, so that a stream which has nothing to do costs nothing. Streams can be added and
-    removed while it runs.
+    top of a heap, so that a stream which has nothing to do costs nothing. A stream advances in one
+    thread at a time. Streams can be added and removed while it runs.
     """
 
     def __init__(
@@ -48,9 +53,10 @@ class Scheduler:
         """Numbers of entries: what is due at the same time takes turns."""
         self._latest_ms = 0
         self._watch_ms = 0
-        self._changed = threading.Condition(threading.RLock())
-        self._advancing = threading.Lock()
-        """Held while a stream advances."""
+        self._changed = threading.Condition()
+        self._advancing: set[str] = set()
+        self._again: set[str] = set()
+        """Streams that were woken while they advanced."""
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="ldpstream-scheduler", daemon=True)
         for name, make in build.items():
@@ -66,8 +72,10 @@ class Scheduler:
 
     def remove(self, name: str) -> None:
         """Drive a stream no longer; it does not advance any more when this returns."""
-        with self._advancing, self._changed:
-            for known in (self._build, self.drivers, self.looked, self._errors, self._due):
+        with self._changed:
+            self._due.pop(name, None)  # it is not taken any more
+            self._changed.wait_for(lambda: name not in self._advancing)
+            for known in (self._build, self.drivers, self.looked, self._errors):
                 known.pop(name, None)
 
     def start(self) -> None:
@@ -77,7 +85,7 @@ class Scheduler:
         """Stop the thread; return once nothing is under way."""
         with self._changed:
             self._stopping = True
-            self._changed.notify()
+            self._changed.notify_all()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -97,25 +105,36 @@ class Scheduler:
             for one in list(self._due) if name is None else [name]:
                 if one in self._due and one not in self._errors:  # those wait for their next try
                     self._put(one, 0)
-            self._changed.notify()
+            self._changed.notify_all()
 
     def _put(self, name: str, due_ms: int) -> None:
         """Let a stream advance then; the lock is held."""
+        if name in self._advancing:
+            self._again.add(name)
+            return
         self._due[name] = due_ms
         heapq.heappush(self._heap, (due_ms, next(self._entries), name))
 
     def _run(self) -> None:
-        while not self._stopping:
-            self._look()
-            name = self._take()
-            if name is None:
-                continue
-            with self._advancing:
-                if name in self.drivers:
-                    next_ms = self._advance(name)
-                    with self._changed:
-                        if self._due[name] != 0:  # else it was woken meanwhile
-                            self._put(name, next_ms)
+        pool = ThreadPoolExecutor(WORKERS, "ldpstream-stream")
+        try:
+            while not self._stopping:
+                self._look()
+                name = self._take()
+                if name is not None:
+                    pool.submit(self._act, name)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _act(self, name: str) -> None:
+        """Let a stream advance, and put it back on the heap."""
+        next_ms = self._advance(name)
+        with self._changed:
+            self._advancing.discard(name)
+            if name in self._due:  # else it was removed
+                self._put(name, 0 if name in self._again else next_ms)
+            self._again.discard(name)
+            self._changed.notify_all()
 
     def _take(self) -> str | None:
         """Take what is due off the heap, or wait a while and return None."""
@@ -132,9 +151,10 @@ class Scheduler:
                 sleep_ms = min(sleep_ms, self._heap[0][0] - now_ms)
             if self._heap and self._heap[0][0] <= now_ms:
                 _, _, name = heapq.heappop(self._heap)
-                self._due[name] = -1  # due no more, until it has advanced or is woken
+                self._due[name] = EVER
+                self._advancing.add(name)
                 return name
-            if sleep_ms > 0 and not self._stopping:
+            if sleep_ms > 0 and not self._stopping:  # a change that comes now is notified of
                 self._changed.wait(min(sleep_ms, LONGEST_SLEEP_MS) / 1000)
             return None
 
@@ -146,9 +166,10 @@ class Scheduler:
         began = ticks()
         self._watch_ms = now_ms + POLL_MS
         seen = self._watch.look(self.drivers)
-        for name in seen.quiet:
-            if name not in self._errors:
-                self.looked[name] = began
+        with self._changed:
+            for name in seen.quiet:
+                if self._due.get(name, 0) not in (0, EVER) and name not in self._errors:
+                    self.looked[name] = began  # else it has yet to take up what was seen before
         for name in seen.news:
             self.wake(name)
 

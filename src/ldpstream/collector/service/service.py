@@ -137,8 +137,8 @@ class Service:
         self.streams: dict[str, StreamService] = {}
         self.leases = LeaseKeeper(self.store, self._lease_seconds, self._lease_lost)
         listeners = {
-            one.name: StreamListener(one.name, self.meters, partial(self._evaluate_alerts, one.name))
-            for one in config.streams
+            name: StreamListener(name, self.meters, partial(self._evaluate_alerts, name))
+            for name in (one.name for one in config.streams)
         }
         self.scheduler = Scheduler(
             self.clock,
