@@ -109,6 +109,8 @@ def measure(streams: int, minutes: int, followed: bool) -> Measured:
             wait_until(start + timedelta(seconds=INTERVAL * (t - 1) + 2))
             load.send(t)
         wait_until(start + timedelta(seconds=INTERVAL * minutes))
+        while len(list(lags_of(store, start, minutes))) < minutes * streams:
+            time.sleep(1)
         spent = [cpu_seconds(one) - earlier for one, earlier in zip(pids, before, strict=True)]
         memory = memory_mb(pids[0])
         lags = np.array(list(lags_of(store, start, minutes)))

@@ -14,8 +14,10 @@ from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
 from ldpstream.collector.config.levels import LevelConfig, read_levels
 from ldpstream.collector.config.places import line_of
+from ldpstream.collector.config.retention import read_retention
 from ldpstream.collector.config.successor import SuccessorConfig, read_successor
 from ldpstream.collector.config.table import Table
+from ldpstream.collector.releases.retention import KEEP_ALL, Retention
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
@@ -102,6 +104,8 @@ class StreamConfig:
     """The levels of privacy that a person may choose in place of this epsilon and window."""
     successor: SuccessorConfig | None = None
     """How these terms follow those that the store has, if they differ."""
+    retention: Retention = KEEP_ALL
+    """How long releases and their summaries are kept."""
     source: Source = field(default_factory=Source, compare=False)
 
     @property
@@ -188,6 +192,9 @@ def read_stream(table: Table) -> StreamConfig:
         levels=read_levels(table.tables("level"), selection, partial(_level_oracle, table, values)),
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )
+    windows = [stream.window, *(level.window for level in stream.levels)]
+    retention = read_retention(table.table("retention"), stream.interval_ms, max(windows))
+    stream = replace(stream, retention=retention)
     for level, given in zip(stream.levels, table.tables("level"), strict=True):
         longest = replace(stream.settings, window=level.window)
         given.attempt("window", partial(build, mechanism, longest))

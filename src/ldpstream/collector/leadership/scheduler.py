@@ -19,7 +19,7 @@ RETRY_MS = 1000
 LONGEST_SLEEP_MS = 1000
 """So that a clock which is set is noticed, and told."""
 
-WORKERS = 32
+WORKERS = 64
 """Streams that advance at once: while they wait for a store, it commits their changes together."""
 
 Build = Callable[[], StreamDriver]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,6 +23,7 @@ from ldpstream.collector.leadership.scheduler import Scheduler
 from ldpstream.collector.leadership.store_watch import StoreWatch
 from ldpstream.collector.leadership.stream_driver import Role, StreamDriver
 from ldpstream.collector.releases.paging import at_once
+from ldpstream.collector.releases.retention import KEEP_ALL
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
@@ -33,6 +35,7 @@ from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.service.listener import StreamListener
 from ldpstream.collector.service.meters import Meters
 from ldpstream.collector.service.opening import open_store
+from ldpstream.collector.service.retention import Pruner, RetentionKeeper
 from ldpstream.collector.service.timekeeping import clock_of
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
@@ -173,6 +176,7 @@ class Service:
             held=self.held if self.store.shared else None,
             refresh=lambda name: self.rulebooks[name].refresh(),
         )
+        self.retention = RetentionKeeper(self._pruners, self.clock)
         for name, book in self.rulebooks.items():
             book.changed = partial(self._rules_changed, name)
         intakes = {name: one.intake for name, one in self.streams.items()}
@@ -245,6 +249,13 @@ class Service:
         """The store under the stream's lease, if this collector leads the stream."""
         return self.scheduler.drivers[stream].held
 
+    def _pruners(self) -> Iterator[Pruner]:
+        """Yield what prunes each stream with a retention that this collector leads."""
+        for name, stream in list(self.streams.items()):
+            held, retention = self.held(name), stream.config.retention
+            if held is not None and retention != KEEP_ALL:
+                yield Pruner(name, retention, stream.history, held)
+
     def _reports_came(self, asking: OpenRound) -> None:
         """Close a round at once when everyone who was asked has answered."""
         if self.store.shared:
@@ -276,6 +287,7 @@ class Service:
         self.leases.start()
         self.administration.start()
         self.alerts.start()
+        self.retention.start()
         self.scheduler.start()
 
     def release_waiting(self) -> None:
@@ -289,6 +301,7 @@ class Service:
         self.scheduler.stop()
         self.intake.stop()
         self.alerts.stop()
+        self.retention.stop()
         self.leases.stop()
         self.administration.stop()
         self.store.close()

@@ -134,6 +134,27 @@ class Release:
 
 
 @dataclass(frozen=True)
+class Summary:
+    """What is kept of the releases of an hour or a day that were pruned."""
+
+    first_t: int
+    last_t: int
+    start_ms: int
+    """When the hour or day begins."""
+    period_ms: int
+    content: dict[str, Any]
+
+    @property
+    def terms_version(self) -> int:
+        """The version of the terms that these releases were made under."""
+        return int(self.content.get("terms_version", 1))
+
+    def to_json(self) -> dict[str, Any]:
+        numbers = {name: value for name, value in vars(self).items() if name != "content"}
+        return numbers | self.content
+
+
+@dataclass(frozen=True)
 class Stream:
     """A stream as it is stored."""
 
@@ -368,8 +389,22 @@ class Store(ABC):
         """Chain the releases of a stream (or EVERY) as they are now, whatever was done to them."""
 
     @abstractmethod
-    def prune(self, stream: str, before_t: int) -> None:
-        """Remove the releases of before `before_t`, but never the last; the chain still holds."""
+    def prune(
+        self,
+        stream: str,
+        before_t: int,
+        added: Sequence[Summary] = (),
+        gone: Sequence[int] = (),
+    ) -> None:
+        """Remove the releases of before `before_t`, but never the last; the chain still holds.
+
+        With them go their rounds, so that `before_t` must lie a window before the last release.
+        Summaries may be added in their place, and those that begin with the t of `gone` removed.
+        """
+
+    @abstractmethod
+    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[Summary]:
+        """At most `limit` summaries of pruned releases that begin at or after a time, in order."""
 
     @abstractmethod
     def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:

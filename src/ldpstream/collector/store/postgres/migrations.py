@@ -20,6 +20,7 @@ STEPS = tuple(
         "roster.sql",
         "successors.sql",
         "keys.sql",
+        "summaries.sql",
     )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
@@ -29,6 +30,8 @@ LOGGED = 7
 """The first version with an admin log."""
 SUCCEEDED = 6
 """The first version in which terms may have successors."""
+SUMMARISED = 8
+"""The first version with summaries of what was pruned."""
 
 _LOCK = 0x6C64707374726561
 """The advisory lock ("ldpstrea") of a migration: collectors may start at the same time."""

@@ -13,6 +13,7 @@ from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
+from ldpstream.collector.store import summary_table
 from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
@@ -28,6 +29,7 @@ from ldpstream.collector.store.contract import (
     Round,
     Store,
     Stream,
+    Summary,
     observed,
 )
 from ldpstream.collector.store.database import Database
@@ -49,7 +51,7 @@ from ldpstream.collector.store.postgres.reading import (
     select_stream,
     select_versions,
 )
-from ldpstream.collector.store.postgres.running import PostgresTables
+from ldpstream.collector.store.postgres.running import PostgresTables, executing
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
@@ -66,7 +68,7 @@ CHANGE_SETTING = Transaction("change_setting", again=False)
 BEGIN_CHAIN = Transaction("begin_chain", again=True)
 CHECK_RELEASES = Transaction("check_releases", again=True)
 ACCEPT_RELEASES = Transaction("accept_releases", again=True)
-PRUNE = Transaction("prune", again=True)
+PRUNE = Transaction("prune", again=False)
 
 FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND asked IS NOT NULL"
 
@@ -378,11 +380,17 @@ class PostgresStore(Store):
         )
 
     @observed
-    def prune(self, stream: str, before_t: int) -> None:
-        self._as_leader(
-            PRUNE,
-            stream,
-            lambda connection: chained.prune(connection, self._chain, stream, before_t),
+    def prune(
+        self, stream: str, before_t: int, added: Sequence[Summary] = (), gone: Sequence[int] = ()
+    ) -> None:
+        def work(connection: psycopg.Connection) -> None:
+            chained.prune(connection, self._chain, stream, before_t, added, gone)
+
+        self._as_leader(PRUNE, stream, work)
+
+    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[Summary]:
+        return self._connections.read(
+            lambda connection: summary_table.select(executing(connection), stream, since_ms, limit)
         )
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:

@@ -18,6 +18,7 @@ STEPS = tuple(
         "roster.sql",
         "successors.sql",
         "keys.sql",
+        "summaries.sql",
     )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
@@ -29,6 +30,8 @@ LOGGED = 7
 """The first version with an admin log."""
 SUCCEEDED = 6
 """The first version in which terms may have successors."""
+SUMMARISED = 8
+"""The first version with summaries of what was pruned."""
 
 
 def version_of(connection: sqlite3.Connection, file: object) -> int:
@@ -47,7 +50,7 @@ def migrate(connection: sqlite3.Connection, version: int, chain: Callable[[], ob
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, 0, lambda: None)
     >>> version_of(connection, "memory")
-    7
+    8
     """
     if version == len(STEPS):
         return
