@@ -11,6 +11,7 @@ from ldpstream.cli import (
     administration,
     alerts,
     audit,
+    backup,
     bridge,
     compare,
     data,
@@ -59,6 +60,8 @@ app.command("demo")(demo.command)
 app.command("serve")(serve.command)
 app.command("fleet")(fleet.command)
 app.command("export")(export.command)
+app.command("backup")(backup.back_up)
+app.command("restore")(backup.restore)
 
 
 @app.command("device")

@@ -79,7 +79,7 @@ def _open_store(config: Config, master: bytes) -> Store:
         from ldpstream.collector.store.sqlite.store import SqliteStore
 
         return SqliteStore(config.store, master)
-    with _extra():
+    with needing_extras():
         from ldpstream.collector.store.postgres.store import PostgresStore
 
         if config.ingest is not None:
@@ -95,7 +95,7 @@ def open_place(store: str, master: bytes) -> Store:
         from ldpstream.collector.store.sqlite.store import SqliteStore
 
         return SqliteStore(Path(store), master)
-    with _extra():
+    with needing_extras():
         from ldpstream.collector.store.postgres.store import PostgresStore
     return PostgresStore(Database(store), master)
 
@@ -110,14 +110,15 @@ def open_archive(store: str) -> Iterator[Archive]:
             yield file
         return
     database = Database(store)
-    with _extra():
+    with needing_extras():
         from ldpstream.collector.store.postgres import archive
     with archive.open_archive(database) as found:
         yield found
 
 
 @contextmanager
-def _extra() -> Iterator[None]:
+def needing_extras() -> Iterator[None]:
+    """Report a package that is missing as the extra that brings it."""
     try:
         yield
     except ModuleNotFoundError as error:
