@@ -35,6 +35,7 @@ from tests.serving import CollectorProcess, stream_table
 
 from ingest import LABELS, batches, send_all, signed
 from ldpstream.protocol.slots import round_name
+from ldpstream.sqlite_files import reading
 from scale_ingest import collector, postgres
 from scaling.servers import cpu_seconds, memory_mb
 
@@ -165,15 +166,22 @@ class Load:
 
 def lags_of(store: str, start: datetime, minutes: int) -> Iterator[float]:
     """Yield the seconds from the deadline to each release."""
-    from ldpstream.collector.service.opening import open_archive
-
     first_ms = start.timestamp() * 1000
-    with open_archive(store) as archive:
-        for name in archive.terms():
-            for one in archive.releases(name, 1):
-                if one.t <= minutes:
-                    due_ms = first_ms + 1000 * INTERVAL * (one.t - 1 + DEADLINE)
-                    yield (one.at_ms - due_ms) / 1000
+    for t, at_ms in select(store, "SELECT t, at_ms FROM release"):
+        if t <= minutes:
+            yield (at_ms - first_ms) / 1000 - INTERVAL * (t - 1 + DEADLINE)
+
+
+def select(store: str, statement: str) -> list[tuple[int, ...]]:
+    """Ask the store of a collector that is running."""
+    if "://" not in store:
+        with reading(Path(store)) as connection:
+            return connection.execute(statement).fetchall()
+    from ldpstream.collector.store.database import Database
+    from ldpstream.collector.store.postgres.connections import connect
+
+    with connect(Database(store)) as database:
+        return database.execute(statement.encode()).fetchall()
 
 
 def wait_until(moment: datetime) -> None:

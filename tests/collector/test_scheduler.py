@@ -11,7 +11,7 @@ import pytest
 
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.leadership.lease_keeper import LeaseKeeper
-from ldpstream.collector.leadership.scheduler import WORKERS, Build, Scheduler
+from ldpstream.collector.leadership.scheduler import Build, Scheduler
 from ldpstream.collector.leadership.store_watch import StoreWatch
 from ldpstream.collector.store.contract import Pulse, Store
 from ldpstream.collector.store.database import Database
@@ -19,6 +19,8 @@ from ldpstream.collector.store.postgres.store import PostgresStore
 from tests.collector.api import eventually
 from tests.collector.helpers import SECRETS, new_round
 from tests.collector.store_contract import TERMS, as_leader
+
+WORKERS = 8
 
 
 class Stub:
@@ -48,7 +50,8 @@ def build(stub: Stub) -> Build:
 
 @contextmanager
 def running(clock: ManualClock, watch: Any = None, **stubs: Stub) -> Iterator[Scheduler]:
-    scheduler = Scheduler(clock, {name: build(stub) for name, stub in stubs.items()}, watch)
+    drivers = {name: build(stub) for name, stub in stubs.items()}
+    scheduler = Scheduler(clock, drivers, watch, WORKERS)
     scheduler.start()
     try:
         yield scheduler

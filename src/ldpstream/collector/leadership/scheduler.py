@@ -19,9 +19,6 @@ RETRY_MS = 1000
 LONGEST_SLEEP_MS = 1000
 """So that a clock which is set is noticed, and told."""
 
-WORKERS = 64
-"""Streams that advance at once: while they wait for a store, it commits their changes together."""
-
 Build = Callable[[], StreamDriver]
 
 _log = logging.getLogger(__name__)
@@ -36,9 +33,15 @@ class Scheduler:
     """
 
     def __init__(
-        self, clock: Clock, build: Mapping[str, Build], watch: StoreWatch | None = None
+        self,
+        clock: Clock,
+        build: Mapping[str, Build],
+        watch: StoreWatch | None = None,
+        workers: int = 1,
     ) -> None:
         self._clock = clock
+        self._workers = workers
+        """How many streams may advance at once."""
         self._watch = watch
         """Looks for what other collectors of a shared store have done."""
         self._build: dict[str, Build] = {}
@@ -116,7 +119,7 @@ class Scheduler:
         heapq.heappush(self._heap, (due_ms, next(self._entries), name))
 
     def _run(self) -> None:
-        pool = ThreadPoolExecutor(WORKERS, "ldpstream-stream")
+        pool = ThreadPoolExecutor(self._workers, "ldpstream-stream")
         try:
             while not self._stopping:
                 self._look()

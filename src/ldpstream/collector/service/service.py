@@ -147,6 +147,7 @@ class Service:
             self.clock,
             {one.name: partial(self._driver, one, listeners[one.name]) for one in config.streams},
             StoreWatch(self.store) if self.store.shared else None,
+            self.store.at_once,
         )
         self.rulebooks = {
             one.name: RuleBook(one.name, one.alerts, self.store, one.alert_rule)

@@ -232,6 +232,9 @@ class Store(ABC):
     shared = False
     """Whether several collectors may use it at once."""
 
+    at_once = 256
+    """How many changes at a time it is good for: those that wait are committed together."""
+
     admin: AdminTables
     """What administrators change: master secrets, enrolment tokens, the deny list, their log."""
 

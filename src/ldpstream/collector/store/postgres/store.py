@@ -36,6 +36,7 @@ from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import chained, leases
 from ldpstream.collector.store.postgres.accepting import accept, end_intake
 from ldpstream.collector.store.postgres.connections import (
+    MOST_CONNECTIONS,
     Connections,
     Result,
     Transaction,
@@ -77,6 +78,7 @@ class PostgresStore(Store):
     """A store on one database. What only a stream's leader may do is done `under` its lease."""
 
     shared = True
+    at_once = MOST_CONNECTIONS - 2  # leases and readers find a connection, too
 
     def __init__(self, database: Database, master: bytes, patience_ms: int = 5000) -> None:
         self._connections = Connections.to_tables(database, patience_ms)
