@@ -14,10 +14,10 @@ LONGEST_LABEL = 1000
 """In characters (code points). Devices store the labels of a stream, whoever has named them."""
 
 
-def check_labels(labels: int) -> int:
-    """Refuse a domain size that no oracle can serve."""
-    if not 2 <= labels <= MOST_LABELS:
-        raise Mistake(Problem.DOMAIN_SIZE, given=labels)
+def check_labels(labels: int, most: int = MOST_LABELS) -> int:
+    """Refuse a domain size that no oracle, or one that can serve `most`, can serve."""
+    if not 2 <= labels <= most:
+        raise Mistake(Problem.DOMAIN_SIZE, given=labels, most=most)
     return labels
 
 

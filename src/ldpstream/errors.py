@@ -18,7 +18,7 @@ class Problem(Enum):
 
     EPSILON_RANGE = ("epsilon is {given}", "give a number from 1e-9 to 32")
     WINDOW_RANGE = ("window is {given}", "give a whole number of timestamps, 1 or more")
-    DOMAIN_SIZE = ("the domain has {given} labels", "give 2 to 65536")
+    DOMAIN_SIZE = ("the domain has {given} labels", "give 2 to {most}")
     DOMAIN_DUPLICATE = ("label {label!r} appears twice in the domain", "name each label once")
     LABEL_LENGTH = ("a label has {given} characters", "give it at most {most}")
     LABEL_UNKNOWN = ("{label!r} is not a label of this domain", "use one of: {known}")

@@ -100,7 +100,11 @@ class Pure:
         """Return the unbiased frequencies (counts/n - q) / (p - q), not clipped or normalised."""
         if support.reports == 0:
             raise LdpStreamError(Problem.NO_REPORTS)
-        return (support.counts / support.reports - self.q) / self._gain
+        return self.unbiased(support.counts / support.reports)
+
+    def unbiased(self, supporting: Floats) -> Floats:
+        """Return the frequencies of labels that these shares of the reports support."""
+        return (supporting - self.q) / self._gain
 
     def variance(self, reports: int, frequencies: Floats, population: int | None = None) -> Floats:
         """Return the variance of each bin of an estimate from `reports` reports.

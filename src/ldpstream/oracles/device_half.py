@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, Generic, TypeVar
 
-from ldpstream.domain import check_labels
+from ldpstream.domain import MOST_LABELS, check_labels
 from ldpstream.errors import MalformedReport, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon, log_ceiling
 from ldpstream.privacy.randomness import Source
@@ -29,9 +29,11 @@ class Randomiser(ABC, Generic[Report]):
     """The maximum over values v, v' and reports y of Pr[y | v] / Pr[y | v'], exactly."""
     payload_bytes: int
     """The length of an encoded report without its version byte."""
+    most_labels: ClassVar[int] = MOST_LABELS
+    """The largest domain that it can serve."""
 
     def __init__(self, labels: int, epsilon: Epsilon) -> None:
-        self.labels = check_labels(labels)
+        self.labels = check_labels(labels, self.most_labels)
         self.epsilon = epsilon
 
     @property

@@ -22,6 +22,8 @@ class Device(DeviceHalf[int]):
     (True, 1024, 3)
     """
 
+    most_labels = 1 << 24  # a stream of texts has that many buckets (`vocabulary/`)
+
     def __init__(self, labels: int, epsilon: Epsilon) -> None:
         super().__init__(labels, epsilon)
         odds = Odds.within(epsilon)

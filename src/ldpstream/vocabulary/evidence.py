@@ -1,0 +1,169 @@
+"""What the counted columns of a vocabulary's groups say of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.arrays import Counts, Flags, Floats
+from ldpstream.oracles.collector_half import Support
+from ldpstream.oracles.hadamard.collector import Collector
+from ldpstream.oracles.hadamard.device import Device
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.vocabulary.device import HASHES, Vocabulary, bucket_of
+from ldpstream.vocabulary.kernels import Texts, transformed
+
+DISAGREEMENT = 3.0
+"""Standard errors between the hash functions of one length from which a text is taken for another
+that shares its bucket under one of them; chance does so to 1 of 370 true texts."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How often each column was reported, sparsely; those of one group add up.
+
+    >>> round_1, round_2 = Columns.of(np.array([5, 5, 9])), Columns.of(np.array([9]))
+    >>> (round_1 + round_2).places.tolist(), (round_1 + round_2).counts.tolist()
+    ([5, 9], [2, 2])
+    """
+
+    places: NDArray[np.uint32]
+    """The columns that were reported at all, ascending."""
+    counts: Counts
+
+    @classmethod
+    def of(cls, reports: NDArray[np.uint32]) -> Columns:
+        places, counts = np.unique(reports, return_counts=True)
+        return cls(places.astype(np.uint32), counts)
+
+    @classmethod
+    def none(cls) -> Columns:
+        return cls(np.zeros(0, np.uint32), np.zeros(0, np.int64))
+
+    @classmethod
+    def summed(cls, parts: Iterable[Columns]) -> Columns:
+        """Return the sum of many, in one pass."""
+        kept = list(parts) or [cls.none()]
+        places, inverse = np.unique(
+            np.concatenate([part.places for part in kept]), return_inverse=True
+        )
+        counts = np.bincount(
+            inverse, np.concatenate([part.counts for part in kept]), minlength=len(places)
+        )
+        return cls(places, counts.astype(np.int64))
+
+    def __add__(self, other: Columns) -> Columns:
+        return Columns.summed((self, other))
+
+    @property
+    def reports(self) -> int:
+        return int(self.counts.sum())
+
+    def support(self, rows: NDArray[np.uint32]) -> Support:
+        """Return how many reports support each of a few rows, without a transform."""
+        opposing = np.bitwise_count(rows[:, None] & self.places) & 1
+        return Support(self.reports - opposing @ self.counts, self.reports)
+
+    def dense(self, columns: int) -> Counts:
+        counted = np.zeros(columns, np.int64)
+        counted[self.places] = self.counts
+        return counted
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Unbiased shares of texts, with the standard errors of texts that nobody holds."""
+
+    shares: Floats
+    errors: Floats
+    agree: Flags
+    """Whether the hash functions agree, as they do unless a heavier text shares a bucket."""
+
+    @property
+    def scores(self) -> Floats:
+        """The shares in standard errors; none for what is explained by another text."""
+        scores: Floats = np.where(self.agree, self.shares / self.errors, -np.inf)
+        return scores
+
+
+class Evidence:
+    """The reports of all groups over some rounds, ready to be asked about any text."""
+
+    def __init__(self, vocabulary: Vocabulary, epsilon: Epsilon, groups: Sequence[Columns]) -> None:
+        self.vocabulary = vocabulary
+        self._groups = groups
+        self._collector = Collector(Device(vocabulary.buckets, epsilon))
+        self._rows: dict[int, NDArray[np.int32]] = {}
+
+    def prefix_figures(self, prefixes: Texts, length: int) -> Figures:
+        """Return the shares of texts whose first `length` bytes are these."""
+        level = self.vocabulary.prefixes.index(length)
+        return self._figures([self._supports(level, half, prefixes) for half in range(HASHES)])
+
+    def figures(self, texts: Texts) -> Figures:
+        """Return the shares of whole texts.
+
+        A group that reports prefixes longer than a text reports all of it, and counts too.
+        """
+        return self._figures([self._whole_supports(half, texts) for half in range(HASHES)])
+
+    def support(self, texts: Sequence[bytes]) -> Support:
+        """Return how many reports of the groups of whole texts support each of a few texts."""
+        size, total = self.vocabulary.buckets, Support.none(len(texts))
+        for group in self.vocabulary.groups[-HASHES:]:
+            rows = [bucket_of(text, group.seed, size) + 1 for text in texts]
+            total += self._groups[group.number].support(np.array(rows, np.uint32))
+        return total
+
+    def buckets(self, texts: Sequence[bytes]) -> list[tuple[tuple[int, int], ...]]:
+        """Return the buckets of whole texts, each as a group's number and a place in it."""
+        size = self.vocabulary.buckets
+        return [
+            tuple(
+                (group.number, bucket_of(text, group.seed, size))
+                for group in self.vocabulary.groups[-HASHES:]
+            )
+            for text in texts
+        ]
+
+    def _whole_supports(self, half: int, texts: Texts) -> tuple[Counts, Counts]:
+        lengths = np.diff(texts.ends, prepend=0)
+        counts, reports = self._supports(len(self.vocabulary.prefixes), half, texts)
+        for level, length in enumerate(self.vocabulary.prefixes):
+            more, of = self._supports(level, half, texts)
+            short = lengths < length
+            counts, reports = counts + short * more, reports + short * of
+        return counts, reports
+
+    def _supports(self, level: int, half: int, texts: Texts) -> tuple[Counts, Counts]:
+        """Return, by text, how many reports of one group support it, and of how many."""
+        group = self.vocabulary.groups[HASHES * level + half]
+        rows = self._transformed(group.number)
+        places = texts.buckets(group.seed, self.vocabulary.buckets, group.length) + np.uint32(1)
+        reports = np.full(len(texts), rows[0], np.int64)
+        return (reports + rows[places]) // 2, reports
+
+    def _transformed(self, number: int) -> NDArray[np.int32]:
+        """Return the transform of one group, made when it is first asked for."""
+        if number not in self._rows:
+            dense = self._groups[number].dense(self._collector.device.columns)
+            self._rows[number] = transformed(dense)
+        return self._rows[number]
+
+    def _figures(self, halves: Sequence[tuple[Counts, Counts]]) -> Figures:
+        (one, variance), (other, other_variance) = (self._shares(*half) for half in halves)
+        agree = np.abs(one - other) <= DISAGREEMENT * np.sqrt(variance + other_variance)
+        counts, reports = (np.sum(part, axis=0) for part in zip(*halves, strict=True))
+        shares, variance = self._shares(counts, reports)
+        return Figures(shares, np.sqrt(variance), agree)
+
+    def _shares(self, counts: Counts, reports: Counts) -> tuple[Floats, Floats]:
+        """Return shares less what other texts put into a bucket by chance, and their variances."""
+        some = np.maximum(reports, 1)
+        by_chance = 1 / self.vocabulary.buckets
+        found = (self._collector.unbiased(counts / some) - by_chance) / (1 - by_chance)
+        variance = np.where(reports, self._collector.paper_variance(1) / some, np.inf)
+        return np.where(reports, found, 0.0), variance

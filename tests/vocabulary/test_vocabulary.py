@@ -1,0 +1,146 @@
+"""An open vocabulary: buckets are the same everywhere, figures hold, and heavy texts are found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldpstream.errors import Mistake
+from ldpstream.lab.vocabulary import TextFleet, follow, random_texts, shares_of, zipf_holders
+from ldpstream.mechanisms.following import Following
+from ldpstream.oracles.walsh import walsh
+from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.refine.selected import selected_interval
+from ldpstream.vocabulary import Vocabulary
+from ldpstream.vocabulary.device import LONGEST_TEXT, bucket_of, encoded
+from ldpstream.vocabulary.discovery import extended
+from ldpstream.vocabulary.evidence import Columns, Evidence
+from ldpstream.vocabulary.kernels import Texts, transformed
+
+WORDS = Vocabulary(salt=0xC0FFEE, bits=16, prefixes=(2, 4))
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20), st.integers(0, 2**64 - 1))
+def test_the_kernel_hashes_as_a_device_does(texts: list[bytes], seed: int) -> None:
+    packed = Texts.of(texts)
+    for length in (None, 3, 16):
+        expected = [bucket_of(text[:length], seed, WORDS.buckets) for text in texts]
+        assert packed.buckets(seed, WORDS.buckets, length).tolist() == expected
+
+
+@given(st.text())
+def test_every_text_has_a_bucket_in_every_group(text: str) -> None:
+    assert len(encoded(text)) <= LONGEST_TEXT
+    for group in WORDS.groups:
+        assert 0 <= WORDS.bucket(text, group) < WORDS.buckets
+
+
+def test_a_lone_surrogate_is_text_too() -> None:
+    assert encoded("\ud800") == encoded("?")
+
+
+def test_groups_differ_by_length_and_hash() -> None:
+    assert [group.length for group in WORDS.groups] == [2, 2, 4, 4, None, None]
+    assert len({WORDS.bucket("ab", group) for group in WORDS.groups}) == len(WORDS.groups)
+
+
+@pytest.mark.parametrize(
+    ("salt", "bits", "prefixes", "named"),
+    [
+        (0, 15, (), "bits"),
+        (0, 25, (), "bits"),
+        (-1, 16, (), "salt"),
+        (0, 16, (4, 2), "prefixes"),
+        (0, 16, (0, 2), "prefixes"),
+        (0, 16, (2, 32), "prefixes"),
+    ],
+)
+def test_impossible_vocabularies_are_refused(
+    salt: int, bits: int, prefixes: tuple[int, ...], named: str
+) -> None:
+    with pytest.raises(Mistake, match=f"{named} of the vocabulary"):
+        Vocabulary(salt, bits, prefixes)
+
+
+def test_the_transform_in_place_is_that_of_walsh() -> None:
+    columns = np.random.default_rng(1).integers(100, size=1 << 10)
+    assert transformed(columns).tolist() == walsh(columns).tolist()
+
+
+def test_sparse_columns_support_what_dense_ones_do() -> None:
+    rng = np.random.default_rng(2)
+    columns = Columns.of(rng.integers(1 << 10, size=500).astype(np.uint32))
+    rows = rng.integers(1 << 10, size=7).astype(np.uint32)
+    excess = transformed(columns.dense(1 << 10))[rows]
+    assert columns.support(rows).counts.tolist() == ((500 + excess) // 2).tolist()
+
+
+def _fleet(seed: int, users: int, vocabulary: Vocabulary) -> tuple[TextFleet, list[bytes], object]:
+    rng = np.random.default_rng(seed)
+    words = random_texts(500, 6, rng)
+    holders = zipf_holders(500, users, 1.0, rng)
+    fleet = TextFleet(Texts.of(words), holders, vocabulary, Epsilon.of(3), 5, rng)
+    return fleet, words, holders
+
+
+def test_figures_are_unbiased_with_the_stated_error() -> None:
+    """50 texts, each with an error below 5.6 standard errors but for chance 1e-6."""
+    fleet, words, holders = _fleet(3, 20_000, WORDS)
+    truth = shares_of(words, holders)  # type: ignore[arg-type]
+    rounds = [fleet.report(t) for t in range(5)]
+    pooled = [Columns.summed(part) for part in zip(*rounds, strict=True)]
+    figures = Evidence(WORDS, Epsilon.of(3), pooled).figures(Texts.of(words[:50]))
+    shares = np.array([truth[word] for word in words[:50]])
+    # Who is in the groups of whole texts is a sample of the fleet: its variance comes on top.
+    errors = np.sqrt(figures.errors**2 + shares / (20_000 / 3))
+    assert np.abs((figures.shares - shares) / errors).max() < 5.6
+
+
+def test_heavy_texts_are_found_from_an_empty_list() -> None:
+    fleet, words, holders = _fleet(4, 100_000, WORDS)
+    following = Following(WORDS, Epsilon.of(3), 5, 100_000)
+    truth = shares_of(words, holders)  # type: ignore[arg-type]
+    found = follow(fleet, following, 15, truth, heavy=0.03, light=0.005, longest=6)
+    assert (found.missed, found.false) == (0, 0)
+    assert found.found >= 3
+
+
+def test_a_candidate_is_followed_without_discovery() -> None:
+    vocabulary = Vocabulary(salt=5, bits=16)
+    fleet, words, _ = _fleet(5, 50_000, vocabulary)
+    following = Following(vocabulary, Epsilon.of(3), 5, 50_000, candidates=[*words[:5], b"nobody"])
+    for t in range(1, 11):
+        listed = following.step(t, fleet.report(t))
+    assert words[0] in listed.texts
+    assert b"nobody" not in listed.texts
+    assert 0 < listed.rest < 1
+
+
+def test_without_reports_nothing_is_listed() -> None:
+    following = Following(WORDS, Epsilon.of(1), 5, 1000, candidates=[b"a"])
+    for t in range(1, 8):
+        listed = following.step(t, [Columns.none()] * len(WORDS.groups))
+    assert listed.texts == ()
+    assert listed.rest == 1
+
+
+def test_extensions_are_what_utf8_allows() -> None:
+    texts = extended(["ü".encode()[:1]])
+    found = {texts[place] for place in range(len(texts))}
+    assert "ü".encode() in found
+    assert "üx".encode() in found
+    assert b"\xc3x" not in found
+
+
+@pytest.mark.parametrize("truth", [0.006, 0.01, 0.02])
+def test_intervals_hold_among_the_shown(truth: float) -> None:
+    """20,000 shown estimates: the share inside is within .9 +- .015, 7 standard deviations."""
+    rng = np.random.default_rng(6)
+    errors = np.full(20_000, 0.002)
+    shown = np.concatenate([rng.normal(truth, 0.002, 400_000) for _ in range(40)])
+    shown = shown[shown > 4.5 * 0.002][:20_000]
+    low, high = selected_interval(shown, errors[: len(shown)], 4.5 * errors[: len(shown)])
+    assert len(shown) == 20_000
+    assert abs(np.mean((low <= truth) & (truth <= high)) - 0.9) < 0.015
