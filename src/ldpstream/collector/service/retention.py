@@ -79,7 +79,7 @@ class Pruner:
         return max(one.window for terms in self.history.versions for one in terms.strata)
 
     def _tell(self, what: str, **facts: int) -> None:
-        _log.info(what, extra={"stream": self.stream} | facts)
+        _log.info(what, extra={"stream": self.stream, **facts})
 
 
 class RetentionKeeper:

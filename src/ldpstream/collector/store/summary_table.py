@@ -28,7 +28,10 @@ def select(run: Execute, stream: str, since_ms: int, limit: int) -> list[Summary
         since_ms,
         limit,
     ).fetchall()
-    return [Summary(*numbers, json.loads(content)) for *numbers, content in rows]
+    return [
+        Summary(first_t, last_t, start_ms, period_ms, json.loads(content))
+        for first_t, last_t, start_ms, period_ms, content in rows
+    ]
 
 
 def change(

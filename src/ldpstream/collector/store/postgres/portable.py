@@ -81,8 +81,7 @@ def _rows(connection: psycopg.Connection, table: str, columns: list[str]) -> Ite
     """Yield the rows of a table with values as SQLite has them, some at a time."""
     types = _types(connection, table)
     read = [
-        sql.SQL(_READ.get(types[column], "{}")).format(sql.Identifier(column))  # type: ignore[arg-type]
-        for column in columns
+        sql.SQL(_READ.get(types[column], "{}")).format(sql.Identifier(column)) for column in columns
     ]
     select = sql.SQL("SELECT {} FROM {} {}").format(
         sql.SQL(", ").join(read), sql.Identifier(table), _KEPT.get(table, sql.SQL(""))
@@ -114,8 +113,8 @@ def _check_version(connection: psycopg.Connection, database: Database) -> None:
 def _set_triggers(connection: psycopg.Connection, tables: dict[str, list[str]], how: str) -> None:
     """Let the invariants of changes, which a whole store is not, rest for a while."""
     for table in tables:
-        statement = sql.SQL("ALTER TABLE {} {} TRIGGER USER")  # type: ignore[arg-type]
-        connection.execute(statement.format(sql.Identifier(table), sql.SQL(how)))  # type: ignore[arg-type]
+        statement = sql.SQL("ALTER TABLE {} {} TRIGGER USER")
+        connection.execute(statement.format(sql.Identifier(table), sql.SQL(how)))
 
 
 @contextmanager
