@@ -4,12 +4,12 @@ RUN := $(VENV)/bin/python -m
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test verify lint format lock audit-dependencies bench bench-rivals clean
+.PHONY: help setup demo test verify lint format lock audit-dependencies dist release-check bench bench-rivals clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Build .venv from the lock file, and pack the npm package; every target below does this first
+setup: ## Build .venv from the lock file; every target below does this first
 	@tools/setup.sh
 	@tools/npm.sh
 
@@ -38,6 +38,12 @@ lock: ## Regenerate the lock files from pyproject.toml (ARGS=--upgrade takes the
 
 audit-dependencies: setup ## Look up known vulnerabilities of the packages in requirements.lock
 	@$(VENV)/bin/python tools/audit_dependencies.py
+
+dist: setup ## Build what a release publishes, from the last commit, into dist/
+	@$(VENV)/bin/python tools/dist.py
+
+release-check: setup ## Go through the checklist of a release (ARGS=--quick leaves out what takes long)
+	@$(VENV)/bin/python tools/release_check.py $(ARGS)
 
 bench: setup ## Run the benchmarks that take a minute; the pages in docs/ name the commands of the others
 	@for name in import_time simulation "ingest --quick"; do \

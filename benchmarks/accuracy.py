@@ -1,7 +1,7 @@
 """Measure how accurate LPF is, against the paper's seven mechanisms and against hindsight.
 
-    .venv/bin/python benchmarks/accuracy.py [--quick | --cost | --chosen] [--ours] [--json]
-        [--write] [--resume FILE]
+    .venv/bin/python benchmarks/accuracy.py [--quick | --cost | --chosen | --only SECTION ...]
+        [--ours] [--json] [--write] [--resume FILE]
 
 Nothing is set differently between rows. The seven use GRR, the paper's oracle; LPF chooses its own.
 Figures are means over repeats; finished runs are kept in the result cache, so that an interrupted
@@ -224,15 +224,10 @@ def cost() -> dict[str, float]:
     }
 
 
-def measure(
-    repeats: int, *, quick: bool, ours: bool = False, resume: Path | None = None
-) -> dict[str, Any]:
-    """Measure all sections of the page; those that `resume` has already are not run again."""
-    bench = Bench(repeats, rows_of(PAGE.read_text()) if ours else None)
-    if quick:
-        streams = [Named("sin", sin(users=50_000, timestamps=200))]
-        return {"paper": list(against_the_paper(bench, iter(streams))), "cost": cost()}
-    sections: dict[str, Callable[[], Any]] = {
+def sections(bench: Bench) -> dict[str, Callable[[], Any]]:
+    """Return what measures each section of the page."""
+    repeats = bench.repeats
+    return {
         "generated": lambda: on_generated(SHOWN),
         "persistence": lambda: list(by_persistence(2 * repeats)),
         "sizes": lambda: list(by_size(repeats)),
@@ -245,9 +240,19 @@ def measure(
         "coverage_real": lambda: list(coverage(bench, real_sets())),
         "cost": cost,
     }
+
+
+def measure(
+    repeats: int, *, quick: bool, ours: bool = False, resume: Path | None = None
+) -> dict[str, Any]:
+    """Measure all sections of the page; those that `resume` has already are not run again."""
+    bench = Bench(repeats, rows_of(PAGE.read_text()) if ours else None)
+    if quick:
+        streams = [Named("sin", sin(users=50_000, timestamps=200))]
+        return {"paper": list(against_the_paper(bench, iter(streams))), "cost": cost()}
     found = json.loads(resume.read_text()) if resume and resume.exists() else {}
     found |= {"repeats": repeats, "ours": ours}
-    for name, run_section in sections.items():
+    for name, run_section in sections(bench).items():
         if name not in found:
             found[name] = run_section()
         if resume:
@@ -263,6 +268,8 @@ def main() -> None:
     parser.add_argument(
         "--chosen", action="store_true", help="streams that constants are chosen on"
     )
+    tables = [name for name in sections(Bench(0)) if name != "cost"]
+    parser.add_argument("--only", nargs="+", choices=tables, help="print these tables")
     parser.add_argument("--ours", action="store_true", help="only what rests on the filter")
     parser.add_argument("--resume", type=Path, help="a file that keeps finished sections")
     parser.add_argument("--json", action="store_true")
@@ -273,6 +280,11 @@ def main() -> None:
         return
     if options.chosen:
         print(table(on_generated(CHOSEN)))
+        return
+    if options.only:
+        known = sections(Bench(options.repeats))
+        for name in options.only:
+            print(table(known[name]()), flush=True)
         return
     how = {"quick": options.quick, "ours": options.ours, "resume": options.resume}
     found = measure(options.repeats, **how)

@@ -10,7 +10,8 @@ import numpy as np
 
 from accuracy_streams import GRID, SMOOTH, Row
 from ldpstream.arrays import Floats
-from ldpstream.lab.simulation import Fleet, run, settings_of
+from ldpstream.lab.fleet import Fleet
+from ldpstream.lab.simulation import run, settings_of
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import RunOptions, Settings

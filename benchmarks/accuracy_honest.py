@@ -104,4 +104,6 @@ def by_persistence(repeats: int) -> Iterator[Row]:
                     "persistence": persistence,
                     "lpf_mse": done.mean("mse"),
                     "coverage": done.mean("coverage"),
+                    "revised_mse": done.mean("revised_mse"),
+                    "revised_coverage": done.mean("revised_coverage"),
                 }

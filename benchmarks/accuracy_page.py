@@ -125,7 +125,10 @@ standard error of a tally of many labels here: what lies below the noise can be 
 
 ## Populations that persist
 The share `persistence` of the users keeps its values: the same devices report every w = 20
-timestamps, and their sampling error comes again.
+timestamps, and their sampling error comes again. Revised figures rest on all tallies of a run
+(docs/lpf.md, "Revised history"). Where nothing moves they have one error for the whole run, which
+is then inside or outside throughout: a coverage of {2 * found["repeats"]} repeats is one of so many
+trials.
 
 {table(found["persistence"])}
 

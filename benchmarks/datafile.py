@@ -88,13 +88,14 @@ def write(file: Path, rows: int, users: int) -> None:
 
 
 def read(file: Path) -> dict[str, object]:
-    from ldpstream.streams.longform import Columns, read_events
+    from ldpstream.streams.longform import read_events
 
     own = OwnMemory()
     own.start()
     start, busy = time.perf_counter(), time.process_time()
-    columns = Columns(user="device", time="when", value="place")
-    stream = read_events(file, columns, every="10min", labels="top:20")
+    stream = read_events(
+        file, user="device", time="when", value="place", every="10min", labels="top:20"
+    )
     seconds, busy = time.perf_counter() - start, time.process_time() - busy
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {

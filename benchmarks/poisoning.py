@@ -1,6 +1,6 @@
 """Measure what fake devices can do, by oracle and mechanism, and what mitigations gain and cost.
 
-.venv/bin/python benchmarks/poisoning.py [--greedy] [--repeats N] [--json] [--write]
+.venv/bin/python benchmarks/poisoning.py [--greedy | --over-time] [--repeats N] [--json] [--write]
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,14 @@ import numpy as np
 
 from ldpstream.collector.config import Limits
 from ldpstream.lab.files import write_section
-from ldpstream.mechanisms.registry import PAPER
+from ldpstream.lab.poisoning.attacks import Attack
+from ldpstream.lab.poisoning.events import EventOutcome, Scheme, Watched, attack_event
+from ldpstream.lab.poisoning.fleet import Campaign, Plan
+from ldpstream.lab.poisoning.rounds import Outcome, Setting, poison
+from ldpstream.lab.poisoning.streams import LABELS, StreamOutcome, poison_stream
+from ldpstream.lab.poisoning.turns import Turns
+from ldpstream.mechanisms.division import Division
+from ldpstream.mechanisms.registry import PAPER, names
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.choice import choose
 from ldpstream.oracles.gain import Gain, choose_robust
@@ -27,16 +35,14 @@ from ldpstream.streams.synthetic import constant
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.hostile.poisoning.attacks import Attack
-from tests.hostile.poisoning.fleet import Campaign, Plan
-from tests.hostile.poisoning.rounds import Outcome, Setting, poison
-from tests.hostile.poisoning.streams import LABELS, StreamOutcome, poison_stream
+from tests.hostile.turns import turns_of
 
 from sections import TRUST, table
 
 COMMAND = ".venv/bin/python benchmarks/poisoning.py --write"
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "poisoning.png"
 SHARES = (0.01, 0.05, 0.1)
+SHARES_OVER_TIME = (0.01, 0.05)
 SETTING = Setting()
 RAREST = LABELS - 1
 ONE = 40
@@ -60,19 +66,39 @@ def by_mechanism(repeats: int) -> Iterator[StreamOutcome]:
     for mechanism in (*PAPER, "lpf"):
         yield poison_stream(mechanism, Plan(Campaign.NOTHING, 0.0, RAREST), repeats=repeats)
         for share in SHARES:
-            for campaign in Campaign:
-                if campaign is not Campaign.NOTHING:
-                    at = ONE if campaign is Campaign.ONE_TIMESTAMP else 1
-                    plan = Plan(campaign, share, RAREST, at)
-                    yield poison_stream(mechanism, plan, repeats=repeats)
+            for campaign in (Campaign.RAISE, Campaign.FORCE, Campaign.SUPPRESS):
+                plan = Plan(campaign, share, RAREST)
+                yield poison_stream(mechanism, plan, repeats=repeats)
+            once = Plan(Campaign.RAISE, share, RAREST, first=ONE, last=ONE)
+            yield poison_stream(mechanism, once, repeats=repeats)
 
 
-def by_selection(repeats: int) -> Iterator[StreamOutcome]:
+def by_selection(repeats: int) -> Iterator[tuple[Selection, bool, StreamOutcome]]:
     for selection, greedy, mechanism in product(Selection, (False, True), ("lpu", "lpf")):
-        plan = Plan(Campaign.RAISE, FEW_FAKES, 1, selection=selection, greedy=greedy)
-        yield poison_stream(
-            mechanism, plan, source=FEW, window=FEW_WINDOW, oracle=Oracle.GRR, repeats=repeats
+        made = partial(_turns, selection, greedy)
+        outcome = poison_stream(
+            mechanism,
+            Plan(Campaign.RAISE, FEW_FAKES, 1),
+            source=FEW,
+            window=FEW_WINDOW,
+            oracle=Oracle.GRR,
+            repeats=repeats,
+            make_turns=made,
         )
+        yield selection, greedy, outcome
+
+
+def _turns(
+    selection: Selection, greedy: bool, division: Division, fakes: int, rng: np.random.Generator
+) -> Turns:
+    return turns_of(selection, division, fakes, rng, greedy=greedy)
+
+
+def over_time(repeats: int) -> dict[tuple[str, Scheme, float], EventOutcome]:
+    """Attack an event under every mechanism; a share of 0 is the honest fleet."""
+    grid = product(names(), Scheme, (0.0, *SHARES_OVER_TIME))
+    found = (attack_event(*one, repeats=repeats) for one in grid)
+    return {(one.mechanism, one.scheme, one.share): one for one in found if one is not None}
 
 
 def false_alarms() -> int:
@@ -177,13 +203,15 @@ def mechanism_table(found: list[StreamOutcome]) -> str:
         mine = [one for one in found if one.mechanism == mechanism]
         honest = mine[0]
         for share in SHARES:
-            by = {one.plan.campaign: one for one in mine if one.plan.share == share}
+            ours = [one for one in mine if one.plan.share == share]
+            by = {one.plan.campaign: one for one in ours if one.plan.last is None}
+            (once,) = (one for one in ours if one.plan.last is not None)
             adaptive = mechanism in ("lbd", "lba", "lpd", "lpa")
             rows.append(
                 [
                     f"{mechanism}, {share:.0%}",
                     f"{by[Campaign.RAISE].bias:+.3f}",
-                    f"{by[Campaign.ONE_TIMESTAMP].bias:+.3f}",
+                    f"{once.bias:+.3f}",
                     f"× {by[Campaign.RAISE].mse / honest.mse:.1f}",
                     *(
                         f"{honest.publications:.0f} → {by[campaign].publications:.0f},"
@@ -205,8 +233,8 @@ def mechanism_table(found: list[StreamOutcome]) -> str:
     return table(head, rows)
 
 
-def selection_table(found: list[StreamOutcome]) -> str:
-    by = {(one.plan.selection, one.plan.greedy, one.mechanism): one for one in found}
+def selection_table(found: list[tuple[Selection, bool, StreamOutcome]]) -> str:
+    by = {(selection, greedy, one.mechanism): one for selection, greedy, one in found}
     rows = []
     for selection, greedy in product(Selection, (False, True)):
         lpu, lpf = (by[selection, greedy, mechanism] for mechanism in ("lpu", "lpf"))
@@ -220,7 +248,7 @@ def selection_table(found: list[StreamOutcome]) -> str:
     return table(["selection, fakes", "of all reports", "bias of LPU", "bias of LPF"], rows)
 
 
-def greedy_page(found: list[StreamOutcome], repeats: int) -> str:
+def greedy_page(found: list[tuple[Selection, bool, StreamOutcome]], repeats: int) -> str:
     gain = Gain.of(Oracle.GRR, len(FEW.domain), SETTING.epsilon).raising
     command = COMMAND.replace("--write", f"--greedy --repeats {repeats} --write")
     return f"""Made by `{command}`.
@@ -305,20 +333,75 @@ def greedy(options: argparse.Namespace) -> None:
     """Measure what fakes gain by ignoring coins and ledgers, by selection."""
     found = list(by_selection(options.repeats))
     text = greedy_page(found, options.repeats)
-    print(json.dumps([asdict(one) for one in found], indent=1) if options.json else text)
+    rows = [
+        {"selection": selection, "greedy": greedy, **asdict(one)}
+        for selection, greedy, one in found
+    ]
+    print(json.dumps(rows, indent=1) if options.json else text)
     if options.write:
         write_section(TRUST, "hostile-greedy", text)
+
+
+def events_table(found: dict[tuple[str, Scheme, float], EventOutcome]) -> str:
+    rows = []
+    for mechanism, share in product(names(), SHARES_OVER_TIME):
+        cells = []
+        for scheme in Scheme:
+            if (mechanism, scheme, share) not in found:
+                cells.append("–")
+                continue
+            honest, bent = (found[mechanism, scheme, one] for one in (0.0, share))
+            cell = f"{honest.seen:.2f} → {bent.seen:.2f}, MSE × {bent.mse / honest.mse:.1f}"
+            if scheme in (Scheme.WASTE, Scheme.FREEZE):
+                cell += f", {honest.publications:.0f} → {bent.publications:.0f} publications"
+            cells.append(cell)
+        rows.append([f"{mechanism}, {share:.0%}", *cells])
+    return table(["mechanism, fakes", *Scheme], rows)
+
+
+def events_page(found: dict[tuple[str, Scheme, float], EventOutcome], repeats: int) -> str:
+    watched = Watched()
+    command = COMMAND.replace("--write", f"--over-time --repeats {repeats} --write")
+    return f"""Made by `{command}`.
+
+**Over time.** A label is held by {watched.usual:.0%} of {watched.users:,} devices and, during an
+event of {watched.last - watched.first + 1} timestamps, by {watched.high:.0%}; epsilon
+{watched.epsilon}, w = {watched.window}, two labels. Each cell has the share of the event's
+timestamps at which the release lies above the middle of the two, so that an event is seen, with
+honest devices → with fakes, and by how much the MSE grows, from the first timestamp of the
+attack to the last of the event. Fakes are camouflaged, and look innocent at all other times.
+*Fake*: there is no event, and for as long they support its label. *Hide*: they support the
+other. *Waste*: for a window before the event they make mechanisms publish what has not changed
+(a large dissimilarity; for FAST and RescueDP, which decide by what they publish, answers that
+swing), and are innocent when it comes. *Freeze*: during the event they pull the dissimilarity
+to what was released before it.
+
+{events_table(found)}"""
+
+
+def events(options: argparse.Namespace) -> None:
+    """Measure what a coalition does to an event, by mechanism."""
+    found = over_time(options.repeats)
+    text = events_page(found, options.repeats)
+    rows = [asdict(one) for one in found.values()]
+    print(json.dumps(rows, indent=1) if options.json else text)
+    if options.write:
+        write_section(TRUST, "hostile-events", text)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--greedy", action="store_true", help="by selection, and nothing else")
+    parser.add_argument("--over-time", action="store_true", help="attacks on an event, only")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/trust.md")
     options = parser.parse_args()
     if options.greedy:
         greedy(options)
+        return
+    if options.over_time:
+        events(options)
         return
     oracles = list(by_oracle(options.repeats))
     mechanisms = list(by_mechanism(max(options.repeats // 5, 1)))

@@ -1,10 +1,12 @@
 """How good the revised history is, and how soon change points are found.
 
 .venv/bin/python benchmarks/revised.py [--repeats N] [--trials N] [--streams N]
-        [--only SECTION ...] [--write]
+        [--only SECTION ...] [--write] [--chosen]
 
---write puts the tables into docs/accuracy.md. Streams are those of `ldpstream simulate`; steps are
-drawn here, as tallies with normal errors.
+--chosen prints what the share of a trend's variance that counts as error (`hindsight.SMOOTH`) was
+chosen by: coverage on generated streams of the seeds 0 to 99. --write puts the tables into
+docs/accuracy.md. Streams are those of `ldpstream simulate`; steps, and the tallies of --chosen, are
+drawn here with normal errors.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from accuracy_honest import SHOWN, TIMESTAMPS
+from accuracy_honest import CHOSEN, SHOWN, TIMESTAMPS
 from ldpstream.arrays import Floats
 from ldpstream.lab.files import write_section
 from ldpstream.lab.simulation import simulate
+from ldpstream.refine import hindsight
 from ldpstream.refine.smoother import History, revise
 from ldpstream.streams.generated import generated
 from ldpstream.streams.synthetic import named
@@ -37,6 +40,9 @@ DELAYS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
 """Timestamps after a step at which the tallies so far are searched."""
 WITHIN = 12
 """A change that is found so close to a step is that step."""
+SHARES = (0.5, 0.625, 0.75, 0.875, 1.0)
+TALLY_ERROR = 0.018
+"""The standard error of a tally of many labels at epsilon 1, w = 20 and 200,000 users."""
 REVISED = ("revised_mse", "times", "coverage")
 CALM = 1000
 """Timestamps of a stream without steps."""
@@ -67,6 +73,29 @@ def on_generated(streams: int) -> list[list[object]]:
         ratios.append(done.mean("mse") / done.mean("revised_mse"))
         coverages.append(done.mean("revised_coverage"))
     return [_spread("mse / revised_mse", ratios), _spread("revised_coverage", coverages)]
+
+
+def by_share(streams: int) -> Iterator[list[object]]:
+    """Measure coverage with other shares of a trend's variance, on streams to choose by."""
+    usual = hindsight.SMOOTH
+    drawn = [_tallied(seed) for seed in CHOSEN[:streams]]
+    for share in SHARES:
+        hindsight.SMOOTH = share
+        found = [revise(history) for _, history in drawn]
+        hindsight.SMOOTH = usual
+        inside = [
+            np.mean((one.low <= truth) & (truth <= one.high))
+            for one, (truth, _) in zip(found, drawn, strict=True)
+        ]
+        yield _spread(f"{share:g}", inside)
+
+
+def _tallied(seed: int) -> tuple[Floats, History]:
+    """Return the shares of a generated stream, and tallies of them with normal errors."""
+    stream = generated(timestamps=TIMESTAMPS, seed=seed)
+    truth = stream.table / stream.users
+    measured = truth + np.random.default_rng(seed).normal(0, TALLY_ERROR, truth.shape)
+    return truth, History(measured, np.full_like(truth, TALLY_ERROR**2), np.zeros(TIMESTAMPS))
 
 
 def _spread(name: str, figures: list[float]) -> list[object]:
@@ -193,7 +222,12 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=100)
     parser.add_argument("--only", choices=SECTIONS, nargs="+", default=list(SECTIONS))
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
+    parser.add_argument("--chosen", action="store_true", help="streams that it was chosen on")
     options = parser.parse_args()
+    if options.chosen:
+        head = ("share", "streams", "mean coverage", "10 %", "median", "90 %")
+        print(table(head, by_share(options.streams)))
+        return
     for name in options.only:
         text = SECTIONS[name](options)
         print(text, flush=True)

@@ -18,10 +18,9 @@ import time
 from pathlib import Path
 from urllib.request import urlopen
 
-from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess
+from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, drop_earlier
 
 from ldpstream.cli.admin_client import AdminClient
-from ldpstream.errors import Mistake
 
 STREAM = """
 [[stream]]
@@ -63,7 +62,7 @@ def run(collector: CollectorProcess, devices: int, seconds: int) -> dict[str, ob
         if not rotated_t and metric(collector, "devices_heard") >= devices:
             admin.post("keys/rotate")
             rotated_t = t + 1
-        elif rotated_t and not dropped_t and drop(admin):
+        elif rotated_t and not dropped_t and drop_earlier(admin):
             dropped_t = t + 1
     output, _ = fleet.communicate()
     told = json.loads(output)
@@ -77,16 +76,6 @@ def run(collector: CollectorProcess, devices: int, seconds: int) -> dict[str, ob
         "renewed": renewed,
         "received": received,
     }
-
-
-def drop(admin: AdminClient) -> bool:
-    try:
-        admin.post("keys/drop")
-    except Mistake as refused:
-        if "devices-left" not in str(refused):
-            raise
-        return False
-    return True
 
 
 def metric(collector: CollectorProcess, name: str) -> int:

@@ -14,7 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Self
 
+from ldpstream.cli.admin_client import AdminClient
 from ldpstream.collector.credentials.read_tokens import read_token
+from ldpstream.errors import Mistake
 
 SERVE = (sys.executable, "-m", "ldpstream", "serve")
 START_SECONDS = 120
@@ -133,6 +135,17 @@ def serving(folder: Path, *streams: str) -> Iterator[str]:
     """Run a collector of these streams, and give its address."""
     with CollectorProcess.of(folder, HEAD + "\n".join(streams), ENROLMENT) as collector:
         yield collector.url
+
+
+def drop_earlier(admin: AdminClient) -> bool:
+    """Drop the earlier master secret; return whether no device has a key of it any more."""
+    try:
+        admin.post("keys/drop")
+    except Mistake as refused:
+        if "devices-left" not in str(refused):
+            raise
+        return False
+    return True
 
 
 def token_of(folder: Path, stream: str) -> str:

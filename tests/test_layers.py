@@ -51,7 +51,9 @@ LAYERS = (  # from the top
     {"mechanisms", "refine", "streams", "protocol"},
     {"oracles", "numeric", "privacy", "vocabulary"},
     {
+        "arguments",
         "arrays",
+        "build",
         "domain",
         "compiled",
         "durations",
@@ -71,6 +73,7 @@ SIDEWAYS = frozenset(
         ("numeric", "oracles"),
         ("numeric", "privacy"),
         ("oracles", "privacy"),
+        ("arguments", "errors"),
         ("vocabulary", "oracles"),
         ("vocabulary", "privacy"),
         ("domain", "errors"),

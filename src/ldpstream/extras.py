@@ -33,7 +33,7 @@ Packages that have a fallback, such as Numba, are not listed.
 
 def need(what: str, extra: str) -> None:
     """Raise `Mistake` if a package of the extra that `what` needs is not installed."""
-    if not all(_is_installed(package) for package, its in EXTRA_OF.items() if its == extra):
+    if not all(is_installed(package) for package, its in EXTRA_OF.items() if its == extra):
         raise Mistake(Problem.EXTRA_MISSING, what=what, extra=extra)
 
 
@@ -46,7 +46,8 @@ def extra_for(error: ModuleNotFoundError) -> str | None:
     return EXTRA_OF.get((error.name or "").partition(".")[0])
 
 
-def _is_installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
+    """Return whether a package can be imported, without importing it."""
     try:
         return importlib.util.find_spec(package) is not None
     except ValueError:  # sys.modules has None in its place

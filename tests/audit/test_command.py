@@ -31,7 +31,10 @@ def test_the_quick_audit_passes_and_prints_what_programs_expect(
     """
     assert run(["audit", "--quick", "--json", "--out", str(tmp_path)]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["exact", "empirical", "planted"]
+    assert list(found) == ["exact", "empirical", "planted", "shuffled"]
+    assert "link" in found["shuffled"]["condition"]
+    for row in found["shuffled"]["rounds"]:
+        assert 0 < row["at_least"] <= row["epsilon"] < row["local_epsilon"]
     for row in found["exact"]:
         assert set(row) == {"oracle", "labels", "epsilon", "exact_epsilon"}
         assert 0 < row["exact_epsilon"] <= row["epsilon"]
@@ -44,6 +47,8 @@ def test_the_quick_audit_passes_and_prints_what_programs_expect(
     near = {row["mechanism"]: row["lower_bound"] for row in found["empirical"]}
     assert min(near[name] for name in ("lsp", "lpu", "lpf")) > 0.5
     assert found["planted"] == [{"bug": bug.name, "found": True} for bug in BUGS]
+    published = {"recycled one step early", "k + 1 reports where k are promised"}
+    assert published <= {row["bug"] for row in found["planted"]}
     details = json.loads((tmp_path / "audit.json").read_text())["attacks"]
     attacked = {bug.name for bug in BUGS if bug.drill is None}
     for row in details:  # those who see the wire only find what the judge finds

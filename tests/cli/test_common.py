@@ -14,6 +14,7 @@ import pytest
 import typer
 
 from ldpstream import __version__
+from ldpstream.build import find_commit
 from ldpstream.cli import run
 from ldpstream.cli.app import app
 
@@ -22,7 +23,9 @@ SMALL = ["--users", "2000", "--timestamps", "40"]
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
-    assert capsys.readouterr().out == f"ldpstream {__version__}\n"
+    commit = find_commit()
+    assert commit is not None
+    assert capsys.readouterr().out == f"ldpstream {__version__} ({commit[:12]})\n"
 
 
 def test_without_a_command_there_is_help_and_no_complaint(
@@ -97,6 +100,7 @@ def test_one_repeat_gives_no_interval(tmp_path: Path, capsys: pytest.CaptureFixt
         (["simulate", "--timestamps", "9" * 12], "timestamps"),
         (["compare", "--out", "FILE"], "--out"),
         (["reproduce", "table2", "--out", "FILE"], "--out"),
+        (["leaderboard", "--out", "FILE"], "--out"),
         (["audit", "--quick", "--out", "FILE"], "--out"),
         (["audit", "--seconds", "nan"], "--seconds"),
         (["demo", "--seconds", "-1"], "--seconds"),

@@ -36,6 +36,8 @@ def test_a_built_in_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     charts = ("error-epsilon", "error-window", "communication", "roc")
     assert names == {f"{chart}.{end}" for chart in charts for end in ("csv", "png", "svg")} | {
         "comparison.csv",
+        "releases.png",
+        "releases.svg",
         "report.html",
     }
     report = (out / "report.html").read_text(encoding="utf-8")
@@ -99,7 +101,7 @@ def test_mistakes_are_one_line(
     assert not Path("x").exists()
 
 
-@pytest.mark.parametrize("command", [["compare"], ["reproduce", "table2"]])
+@pytest.mark.parametrize("command", [["compare"], ["reproduce", "table2"], ["leaderboard"]])
 def test_figures_are_an_extra(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

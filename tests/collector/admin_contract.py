@@ -96,6 +96,18 @@ class AdminContract:
             store.admin.deny("a", [device_of(1)], entry())
         assert store.admin.denied() == {}
 
+    def test_a_log_that_was_removed_with_all_that_it_tells_of_is_missed(self, store: Store) -> None:
+        """As if nothing had ever been done: but the sealed key says that a log was begun."""
+        assert store.admin.check_log().damage is None
+        store.admin.add_token(TOKEN, entry())
+        self.tamper(
+            "DELETE FROM admin_log; DELETE FROM property WHERE name = 'admin-log';"
+            " DELETE FROM enrolment_token"
+        )
+        damage = store.admin.check_log().damage
+        assert damage is not None
+        assert self.reopened().admin.check_log().damage == damage
+
     def test_a_log_whose_end_was_changed_takes_no_more(self, store: Store) -> None:
         for _ in range(3):
             store.admin.record(entry())
@@ -222,3 +234,22 @@ class AdminContract:
         self.current.admin.allow("a", [one, device_of(9)], entry())
         assert self.current.admin.denied() == {"a": [two], "b": [two]}
         assert self.current.admin.serial() == 4
+
+    # Silences
+
+    def test_rules_are_silenced_until_a_moment(self, store: Store) -> None:
+        store.create_stream("b", {"stream": "b"})
+        one, two = "0" * 16, "f" * 16
+        store.admin.silence("a", one, 1000, entry())
+        store.admin.silence("b", one, 2000, entry())
+        store.admin.silence("a", two, 3000, entry())
+        store.admin.silence("a", one, 4000, entry())  # in place of the first one
+        found = self.reopened().admin
+        assert found.silences() == {"a": {one: 4000, two: 3000}, "b": {one: 2000}}
+        found.end_silence("a", one, entry())
+        found.end_silence("a", "e" * 16, entry())  # there was none
+        assert found.silences() == {"a": {two: 3000}, "b": {one: 2000}}
+        found.silence("a", one, 9000, entry(at_ms=2500))
+        assert found.silences() == {"a": {one: 9000, two: 3000}}, "one has ended"
+        assert found.serial() == 7
+        assert found.check_log().damage is None

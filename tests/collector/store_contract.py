@@ -235,7 +235,7 @@ class StoreContract:
         for t, rests in ((1, [[1, 1, 5], [3, 1, 5]]), (2, [[3, 2, 10], [1, 0, 0]])):
             store.open_round("a", new_round(t))
             store.close_round("a", f"{t}-publication", 5)
-            store.tally("a", f"{t}-publication", Support.none(3), np.array(rests, np.int64))
+            store.tally("a", {f"{t}-publication": Support.none(3)}, np.array(rests, np.int64))
         store = self.reopened()
         assert store.rests("a").tolist() == [[3, 2, 10]]
 
@@ -317,7 +317,7 @@ class StoreContract:
         store.open_round("a", new_round(1))
         store.accept("a", "1-publication", unsigned((1, b"\1a")))
         store.close_round("a", "1-publication", 50)
-        store.tally("a", "1-publication", SUPPORT)
+        store.tally("a", {"1-publication": SUPPORT})
         store = self.reopened()
         (stored,) = store.rounds("a", 0)
         assert stored.state is RoundState.TALLIED
@@ -328,9 +328,9 @@ class StoreContract:
     def test_a_tally_is_final(self, store: Store) -> None:
         store.open_round("a", new_round(1))
         store.close_round("a", "1-publication", 50)
-        store.tally("a", "1-publication", SUPPORT)
+        store.tally("a", {"1-publication": SUPPORT})
         with pytest.raises(Exception, match="never changes"):
-            store.tally("a", "1-publication", Support(np.array([9, 9]), 9))
+            store.tally("a", {"1-publication": Support(np.array([9, 9]), 9)})
 
     def test_rounds_come_in_the_order_in_which_they_were_opened(self, store: Store) -> None:
         for t, purpose in ((1, "publication"), (2, "dissimilarity"), (2, "publication")):
@@ -475,7 +475,7 @@ class StoreContract:
     def test_rounds_go_with_their_releases(self, released: Store) -> None:
         released.open_round("a", new_round(2))
         released.close_round("a", "2-publication", 9)
-        released.tally("a", "2-publication", SUPPORT)
+        released.tally("a", {"2-publication": SUPPORT})
         released.open_round("a", new_round(6))
         released.prune("a", 4)
         assert [one.t for one in released.rounds("a", 0)] == [6]
@@ -597,7 +597,7 @@ class StoreContract:
             store.open_round("a", new_round(1))
         store.accept("a", "1-publication", unsigned((1, b"\1a")))
         store.close_round("a", "1-publication", 9)
-        store.tally("a", "1-publication", SUPPORT)
+        store.tally("a", {"1-publication": SUPPORT})
         store.release("a", [release_of(1)], {}, 0)
         store.write_note("a", "mine", {})
         changes = ["accept", "close_round", "tally", "release", "write_note"]

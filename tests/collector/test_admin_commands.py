@@ -21,6 +21,9 @@ epsilon = 1
 window = 2
 interval = "1s"
 population = 40
+[[stream.alert]]
+name = "nobody"
+no_reports = "5m"
 """
 
 
@@ -65,6 +68,13 @@ def test_an_administrator_needs_the_configuration_alone(
     assert do("deny", "add", "a", device_of(1).hex(), device_of(2).hex()) == 0
     assert do("deny", "remove", "a", device_of(1).hex()) == 0
     assert [one["device"] for one in call("deny", "list", "a")] == [device_of(2).hex()]
+    (listed,) = call("alerts", "silence", "a", "nobody", "2h")
+    assert listed["silenced_until_ms"] > 0
+    assert do("alerts", "silence", "a", "nobody") == 2
+    assert do("alerts", "silence", "a", "somebody", "2h") == 2
+    assert "the only name of a rule" in capsys.readouterr().err
+    (listed,) = call("alerts", "silence", "a", listed["id"], "--end")
+    assert listed["silenced_until_ms"] is None
     assert [one["action"] for one in call("admin", "log")] == [
         "prepare-master",
         "rotate-master",
@@ -73,6 +83,8 @@ def test_an_administrator_needs_the_configuration_alone(
         "revoke-token",
         "deny",
         "allow",
+        "silence",
+        "end-silence",
     ]
     assert do("admin", "log") == 0
     assert "create-token" in capsys.readouterr().out

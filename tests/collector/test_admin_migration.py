@@ -39,6 +39,7 @@ def test_a_store_of_0_2_0_is_rotated(
     subprocess.run([sys.executable, "-I", "-c", PROGRAM, place], check=True)
     with closing(open_place(place, SECRETS.master)) as store:
         assert (store.admin.serial(), store.admin.tokens(), store.admin.denied()) == (0, [], {})
+        assert store.admin.silences() == {}
         assert store.admin.masters([SECRETS.master]) == FIRST
         store.admin.add_token(TOKEN, entry())
         store.admin.replace_masters(FIRST, ROTATED, entry())

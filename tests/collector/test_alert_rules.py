@@ -20,6 +20,7 @@ from ldpstream.collector.service.service import Service
 from tests.collector.api import ADMIN, Api, assert_problem, eventually
 from tests.collector.helpers import SECRETS, START_MS, report_of
 from tests.collector.test_alerts import Hook, configured
+from tests.collector.test_metrics import scrape, value
 
 RULES = "/v1/streams/a/alerts/rules"
 ALERTS = "/v1/streams/a/alerts"
@@ -199,3 +200,76 @@ def test_the_api_describes_its_rules(api: Api) -> None:
     schema = one["put"]["requestBody"]["content"]["application/json"]["schema"]
     assert set(schema["properties"]) >= {"label", "above", "below", "on", "probability", "for"}
     assert "application/problem+json" in one["delete"]["responses"]["409"]["content"]
+
+
+# Silences
+
+
+SILENCES = "/v1/admin/silences/a"
+
+
+def silence(api: Api, rule: str, length: str) -> Any:
+    return api.client.post(SILENCES, json={"rule": rule, "for": length}, headers=ADMIN)
+
+
+def silenced(api: Api) -> dict[str, int | None]:
+    alerts = api.client.get(ALERTS).json()["alerts"]
+    return {one["name"]: one["silenced_until_ms"] for one in alerts}
+
+
+def test_a_rule_is_silenced_over_restarts_and_logged(tmp_path: Path) -> None:
+    hook = Hook()
+    with hook.served() as url:
+        with running(tmp_path, url) as api:
+            rule = add(api, ALWAYS).json()["id"]
+            before = api.service.streams["a"].hub.alerts_serial
+            assert silence(api, rule, "1m").status_code == 200
+            assert api.service.streams["a"].hub.alerts_serial > before, "the page hears of it"
+            pass_timestamp(api)
+            assert states(api)["always"] == "firing"
+            until = silenced(api)
+            assert until == {"fixed": None, "always": START_MS + 60_000}
+            assert value(scrape(api), "alerts_silenced") == 1
+            assert value(scrape(api), "alerts_firing", kind="threshold") == 1
+        with running(tmp_path, url) as api:
+            assert silenced(api) == until
+            assert hook.heard == []
+            ended = api.client.delete(f"{SILENCES}/{rule}", headers=ADMIN)
+            assert [one["silenced_until_ms"] for one in ended.json()["rules"]] == [None, None]
+            pass_timestamp(api)
+            eventually(lambda: len(hook.heard) == 1)
+            assert hook.heard[0]["alerts"][0]["labels"]["alertname"] == "always"
+            log = api.client.get("/v1/admin/log", headers=ADMIN).json()["entries"]
+    assert [(one["action"], one["details"]["rule"]) for one in log] == [
+        ("silence", "always"),
+        ("end-silence", "always"),
+    ]
+
+
+def test_who_silences_needs_the_token_a_rule_and_a_length(api: Api) -> None:
+    fixed = api.client.get(SILENCES, headers=ADMIN).json()["rules"][0]["id"]
+    assert_problem(api.client.get(SILENCES), 401, "token")
+    assert_problem(api.client.post(SILENCES, json={"rule": fixed, "for": "1h"}), 401, "token")
+    assert_problem(silence(api, "0" * 16, "1h"), 404, "alert-rule-unknown")
+    assert_problem(silence(api, fixed, "soon"), 400, "parameter")
+    assert_problem(api.client.post(SILENCES, json={"rule": fixed}, headers=ADMIN), 400, "parameter")
+    assert_problem(api.client.delete(f"{SILENCES}/none", headers=ADMIN), 404, "alert-rule-unknown")
+    assert silenced(api) == {"fixed": None}
+
+
+# Annotations
+
+
+def test_alerts_are_annotations_for_grafana(api: Api) -> None:
+    rule = add(api, ALWAYS | {"name": "gone"}).json()["id"]
+    add(api, {"reports_below": 1.0, "name": "few"})
+    pass_timestamp(api)
+    pass_timestamp(api)
+    api.client.delete(f"{RULES}/{rule}", headers=ADMIN)
+    marks = api.client.get("/v1/streams/a/annotations").json()
+    assert [(one["title"], one["tags"]) for one in marks] == [("gone (y)", "ldpstream,alert")]
+    assert marks[0]["timeEnd"] > marks[0]["time"] > START_MS
+    later = marks[0]["time"] + 1
+    assert api.client.get(f"/v1/streams/a/annotations?from={later}").json() == []
+    assert_problem(api.client.get("/v1/streams/a/annotations?from=-1"), 400, "parameter")
+    assert_problem(api.client.get("/v1/streams/b/annotations"), 404, "stream-unknown")

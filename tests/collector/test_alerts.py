@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldpstream.cli import run
-from ldpstream.collector.alerts.evaluator import MOST_UNSENT, AlertEvaluator
+from ldpstream.collector.alerts.conditions import Demand, On, Threshold
+from ldpstream.collector.alerts.evaluator import AlertEvaluator
 from ldpstream.collector.alerts.evidence import Evidence
-from ldpstream.collector.alerts.rules import On, Rule
+from ldpstream.collector.alerts.outbox import MOST_UNSENT
+from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.runner import AlertRunner
 from ldpstream.collector.alerts.state import RETENTION_MS, Alert, State
 from ldpstream.collector.alerts.webhook import Answer, Undelivered
@@ -117,7 +119,9 @@ TERMS = {
     "oracle": "grr",
     "selection": "open",
 }
-RULE = Rule("high", "a", "x", above=True, threshold=0.45)
+HIGH = Threshold("x", above=True, threshold=0.45)
+RULE = Rule("high", "a", HIGH)
+SURE = Demand(On.INTERVAL)
 
 
 def alike() -> Release:
@@ -128,28 +132,28 @@ def alike() -> Release:
 
 def test_an_estimate_is_compared_by_itself_and_an_interval_by_its_end() -> None:
     one = Evidence(alike(), NAMES)
-    assert RULE.holds(one)
-    assert not replace(RULE, on=On.INTERVAL).holds(one)
-    assert replace(RULE, on=On.INTERVAL, threshold=0.399).holds(one)
-    below = replace(RULE, above=False, threshold=0.55)
-    assert below.holds(one)
-    assert not replace(below, on=On.INTERVAL).holds(one)
-    assert replace(below, on=On.INTERVAL, threshold=0.601).holds(one)
+    assert HIGH.verdict(one)
+    assert not replace(HIGH, demand=SURE).verdict(one)
+    assert replace(HIGH, demand=SURE, threshold=0.399).verdict(one)
+    below = replace(HIGH, above=False, threshold=0.55)
+    assert below.verdict(one)
+    assert not replace(below, demand=SURE).verdict(one)
+    assert replace(below, demand=SURE, threshold=0.601).verdict(one)
 
 
 def test_the_probability_is_that_of_a_normal_distribution_within_moderated_errors() -> None:
     one = alike()
-    sure = [replace(RULE, threshold=at).sure(Evidence(one, NAMES)) for at in (0.3, 0.4, 0.5, 0.6)]
+    sure = [replace(HIGH, threshold=at).sure(Evidence(one, NAMES)) for at in (0.3, 0.4, 0.5, 0.6)]
     assert sure[1:] == pytest.approx([0.95, 0.5, 0.05], abs=1e-9)
     assert 0.999 < sure[0] < 1
-    assert replace(RULE, above=False, threshold=0.4).sure(Evidence(one, NAMES)) == pytest.approx(
+    assert replace(HIGH, above=False, threshold=0.4).sure(Evidence(one, NAMES)) == pytest.approx(
         0.05
     )
     # A label that seems surer than all others is believed by half: its variance is 0 here, theirs
     # is s^2, so it has (0 + 2/3 s^2) / 2 = s^2 / 3.
     narrow = replace(one, content=one.content | {"low": [0.5, 0.1, 0.1], "high": [0.5, 0.3, 0.3]})
     at = 0.5 - 0.1 / 3**0.5
-    assert replace(RULE, threshold=at).sure(Evidence(narrow, NAMES)) == pytest.approx(0.95)
+    assert replace(HIGH, threshold=at).sure(Evidence(narrow, NAMES)) == pytest.approx(0.95)
 
 
 ALERT = """
@@ -185,7 +189,13 @@ population = 40
 
 def test_rules_are_read_from_the_file(tmp_path: Path) -> None:
     (rule,) = configured(tmp_path).streams[0].alerts
-    expected = Rule("x above 0.3", "a", "x", True, 0.3, On.INTERVAL, 0.99, 30_000, 60_000)
+    expected = Rule(
+        "x above 0.3",
+        "a",
+        Threshold("x", True, 0.3, Demand(On.INTERVAL, 0.99)),
+        30_000,
+        60_000,
+    )
     assert rule == expected
     assert configured(tmp_path).webhook == "http://127.0.0.1:1/"
 
@@ -291,7 +301,7 @@ def test_a_rule_about_a_label_that_is_gone_fires_for_no_other(
     tmp_path: Path, on: On, above: bool
 ) -> None:
     """Its alert is resolved, and the message says why."""
-    rule = replace(RULE, on=on, above=above, threshold=0.3 if above else 0.7)
+    rule = replace(RULE, condition=Threshold("x", above, 0.3 if above else 0.7, Demand(on)))
     with stored(tmp_path) as store:
         evaluator = evaluator_of(store, rule)
         sure = {"low": [0.5] * 3, "high": [0.5] * 3}

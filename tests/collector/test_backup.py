@@ -76,7 +76,7 @@ def fill(store: Store) -> None:
     for t in range(1, 8):
         held.open_round("a", new_round(t))
         held.close_round("a", f"{t}-publication", 9)
-        held.tally("a", f"{t}-publication", SUPPORT)
+        held.tally("a", {f"{t}-publication": SUPPORT})
         held.release("a", [release_of(t, missed=t == 3)], {"t": t}, 0)
     held.prune("a", 3, added=[summary_of(1, last_t=2)])
     held.succeed("a", later(2))
@@ -127,7 +127,7 @@ def test_a_store_in_use_is_restored_as_it_was(
         assert held.enrol("a", device_of(9)) == 3
         held.open_round("a", new_round(8))
         held.close_round("a", "8-publication", 9)
-        held.tally("a", "8-publication", SUPPORT)
+        held.tally("a", {"8-publication": SUPPORT})
         held.release("a", [release_of(8)], {"t": 8}, 0)
         held.create_stream("c", TERMS)
         held.admin.allow("a", [device_of(3)], entry())

@@ -225,8 +225,30 @@ def test_a_collector_is_exported_page_by_page(
         revised = tmp_path / "revised"
         assert export("--collector", url, revised, "csv", "--token", token, "--revised") == 0
         assert revised.read_text().splitlines()[0].endswith("revised_high:y,revised_high:z")
+    file = tmp_path / "collector.toml"
+    file.write_text(CONFIG)
+    same = tmp_path / "revised of the store"
+    given = ("--revised", "--config", str(file))
+    assert export("--store", tmp_path / "c.sqlite", same, "csv", *given) == 0
+    assert same.read_bytes() == revised.read_bytes()
+    file.write_text(CONFIG.replace('"a"', '"b"'))
+    assert export("--store", tmp_path / "c.sqlite", same, "csv", *given) == 2
     assert export("--store", tmp_path / "c.sqlite", tmp_path / "same", "csv") == 0
     assert out.read_bytes() == (tmp_path / "same").read_bytes()
+
+
+CONFIG = """
+[[stream]]
+name = "a"
+labels = ["x", "y", "z"]
+epsilon = 1
+window = 4
+interval = "10s"
+mechanism = "lbu"
+oracle = "grr"
+selection = "open"
+population = 40
+"""
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def writes(store: Store, lease: Lease) -> bool:
 CHANGES: dict[str, Callable[[Store], object]] = {
     "open_round": lambda store: store.open_round("a", new_round(2)),
     "close_round": lambda store: store.close_round("a", "1-publication", 9),
-    "tally": lambda store: store.tally("a", "0-publication", Support(np.array([3, 1]), 4)),
+    "tally": lambda store: store.tally("a", {"0-publication": Support(np.array([3, 1]), 4)}),
     "release": lambda store: store.release("a", [release_of(1)], {"t": 1}, 0),
     "write_note": lambda store: store.write_note("a", "alerts", {"mine": 1}),
 }

@@ -73,7 +73,9 @@ ROUTES = [
         "/changes", "/feed", "/status", "/alerts", "/alerts/rules", "/alerts/rules/{rule_id}",
         "/share", "/summaries", "/terms/{pin}",
     )
-] + ["/v1/admin/denied/{stream}", "/v1/admin/denied/{stream}/{device}"]  # fmt: skip
+] + [
+    "/v1/admin/denied/{stream}", "/v1/admin/denied/{stream}/{device}", "/privacy/{stream}",
+]  # fmt: skip
 
 
 def bearer(token: str) -> dict[str, str]:

@@ -45,7 +45,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         for t in range(1, 101):
             held.open_round("a", new_round(t))
             held.close_round("a", f"{t}-publication", 9)
-            held.tally("a", f"{t}-publication", SUPPORT)
+            held.tally("a", {f"{t}-publication": SUPPORT})
             content = release_of(t).content | {"values": [t / 100, 1 - t / 100]}
             held.release("a", [release_of(t, content=content)], {"t": t}, 0)
         yield held

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from starlette.testclient import TestClient
 
+from ldpstream.collector.alerts.conditions import Changed, Demand, On
+from ldpstream.collector.alerts.evaluator import AlertEvaluator
+from ldpstream.collector.alerts.rules import Rule
+from ldpstream.collector.alerts.state import State
+from ldpstream.collector.api.app import build_app
+from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import Suspicion
+from ldpstream.collector.rounds.loading import mechanism_of
 from ldpstream.collector.rounds.revised import RevisedHistory
+from ldpstream.collector.service.service import Service
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.collector_half import Support
 from ldpstream.protocol.terms import Terms
 from tests.collector.api import STREAM, Api
-from tests.collector.helpers import START_MS, new_round, stream_config
+from tests.collector.helpers import SECRETS, START_MS, config, new_round, stream_config
 from tests.collector.test_api_releases import released
 
 
@@ -76,7 +86,7 @@ def past(folder: Path, suspect: list[int]) -> SqliteStore:
         counts = rng.multinomial(2000, shares).astype(np.int64)
         store.open_round("a", new_round(t))
         store.close_round("a", name, START_MS)
-        store.tally("a", name, Support(counts, 2000))
+        store.tally("a", {name: Support(counts, 2000)})
         content = {
             "t": t,
             "values": [0.6, 0.2, 0.2],
@@ -87,7 +97,7 @@ def past(folder: Path, suspect: list[int]) -> SqliteStore:
             **({"suspect": [name]} if t in suspect else {}),
         }
         releases.append(Release(t, START_MS, content, 2000, 2000, missed=False))
-    store.release("a", releases, {"t": 60}, 0)
+    store.release("a", releases, mechanism_of(stream, terms).save() | {"t": 60}, 0)
     return store
 
 
@@ -104,3 +114,45 @@ def test_suspect_rounds_that_were_discarded_stay_out(tmp_path: Path) -> None:
                 assert history.between(1, 60).changes == ()
         assert max(figures[True]) < 0.3
         assert max(figures[False]) > 0.5
+
+
+GRR_GAIN = (math.e - 1) / (math.e + 2)
+"""p - q at epsilon 1: what `past` counts are reports, not values."""
+STEP = [*range(40, 61)]
+"""From the first of these on, all is z."""
+
+
+def test_a_change_of_level_fires_a_rule(tmp_path: Path) -> None:
+    rule = Rule("z jumped", "a", Changed("z", 0.3, within=30, demand=Demand(On.INTERVAL)))
+    other = Rule("all of it", "a", Changed("z", 3, within=30))
+    with closing(past(tmp_path, suspect=STEP)) as store:
+        history = RevisedHistory(stream_config(tmp_path, population=8000), store)
+        evaluator = AlertEvaluator(
+            "a",
+            (rule, other),
+            store,
+            sends=True,
+            find_changes=lambda first_t, last_t: history.between(first_t, last_t).changes,
+        )
+        evaluator.last_t = 59  # the rules were there before the last release
+        (change,) = evaluator.catch_up()
+    assert (change.rule, change.alert.state) == (rule, State.FIRING)
+    (found,) = [one for one in change.evidence.changes or () if one.label == "z"]
+    assert found.first_t <= 40 <= found.last_t
+    assert found.low < 0.75 / GRR_GAIN < found.high
+
+
+def test_changes_are_annotations_for_grafana(tmp_path: Path) -> None:
+    store = past(tmp_path, suspect=STEP)
+    secrets = replace(SECRETS, master=b"master secret")
+    clock = ManualClock(START_MS + 60 * 10_000)
+    service = Service(config(tmp_path, population=8000), secrets, clock, store)
+    with TestClient(build_app(service)) as client:
+        found = client.get("/v1/streams/a/changes").json()["changes"]
+        marks = client.get("/v1/streams/a/annotations").json()
+        later = client.get(f"/v1/streams/a/annotations?from={START_MS + 500_000}").json()
+    assert {one["title"].split()[0] for one in marks} == {one["label"] for one in found}
+    (mark,) = [one for one in marks if one["title"].startswith("z")]
+    assert mark["time"] <= START_MS + 39 * 10_000 <= mark["timeEnd"]
+    assert mark["tags"] == "ldpstream,change"
+    assert later == []

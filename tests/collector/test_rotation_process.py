@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from ldpstream.cli.admin_client import AdminClient
-from ldpstream.errors import Mistake
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.randomness import SystemSource
 from ldpstream.protocol.authentication import renew_mac, report_mac, report_prefix
@@ -21,7 +20,7 @@ from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.slots import is_turn, round_name
 from ldpstream.protocol.terms import Terms
 from tests.collector.helpers import secret_of
-from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess
+from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, drop_earlier
 
 DEVICES = 60
 WINDOW = 2
@@ -109,22 +108,12 @@ def test_no_report_is_lost_while_the_master_secret_changes(tmp_path: Path) -> No
             if t == first + 1:
                 admin.post("keys/rotate")
             elif t > first + 1 and not dropped_at:
-                dropped_at = t if _dropped(admin) else 0
+                dropped_at = t if drop_earlier(admin) else 0
             t = terms.timestamp_at(_now_ms()) + 1
             assert t < first + 40
         assert {one.renewals for one in fleet} == {1}
         assert sum(sent.values()) >= DEVICES * 3
         assert {t: number for t, number in _received(line, t).items() if t in sent} == sent
-
-
-def _dropped(admin: AdminClient) -> bool:
-    try:
-        admin.post("keys/drop")
-    except Mistake as refused:
-        if "devices-left" not in str(refused):
-            raise
-        return False
-    return True
 
 
 def _received(line: Line, t: int) -> dict[int, int]:

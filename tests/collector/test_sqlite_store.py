@@ -164,9 +164,9 @@ class TestSqliteStore(StoreContract, AdminContract):
         assert on_disk(device_of(devices[0]))
         reading = store.reports("a", "2-publication")
         next(reading)
-        store.tally("a", "1-publication", Support.none(2))
+        store.tally("a", {"1-publication": Support.none(2)})
         reading.close()  # type: ignore[attr-defined]
-        store.tally("a", "2-publication", Support.none(2))
+        store.tally("a", {"2-publication": Support.none(2)})
         assert not any(on_disk(device_of(number)) for number in devices)
         assert on_disk(asked[-40:])
         store.release("a", [release_of(1), release_of(2)], {}, 2)

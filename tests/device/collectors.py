@@ -291,7 +291,7 @@ class Bench:
         """Announce these rounds; what the device sends for them."""
         before = len(self.collector.sent)
         self.collector.rounds = list(rounds)
-        device.poll()
+        device.poll(wait=INTERVAL_MS // 1000)
         return self.collector.sent[before:]
 
 

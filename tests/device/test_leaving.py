@@ -309,7 +309,7 @@ def test_nothing_of_the_old_enrolment_is_told_under_the_new_one(bench: Bench) ->
     bench.ask(device, a_round(1))
     device.leave()
     bench.enrolled()
-    device.enrol("https://another.invalid", "regions", TOKEN)
+    device.enrol("https://another.invalid", "regions", TOKEN, moved_from=URL)
     bench.ask(device)
     assert "after=0" in bench.collector.requests[-1].path
 
@@ -317,7 +317,7 @@ def test_nothing_of_the_old_enrolment_is_told_under_the_new_one(bench: Bench) ->
 def test_enrolled_at_another_address_it_does_not_repeat_its_bytes(bench: Bench) -> None:
     device = bench.enrolled()
     bench.ask(device, a_round(1))
-    device.enrol("https://another.invalid", "regions", TOKEN)
+    device.enrol("https://another.invalid", "regions", TOKEN, moved_from=URL)
     assert bench.ask(device, a_round(1)) == []
 
 
@@ -374,7 +374,7 @@ def test_moved_and_then_left_the_promise_still_binds(bench: Bench) -> None:
     """The bytes are deleted when it enrols at another address; the report was made all the same."""
     device = bench.enrolled()
     bench.ask(device, a_round(1))
-    device.enrol("https://another.invalid", "regions", TOKEN)
+    device.enrol("https://another.invalid", "regions", TOKEN, moved_from=URL)
     device.leave()
     assert len(Store(bench.path).load().ended) == 1
 

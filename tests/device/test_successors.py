@@ -199,6 +199,127 @@ def test_other_terms_at_enrolment_are_refused_unless_they_are_an_agreed_successo
     assert place.arrived[-1].version == 2
 
 
+# A time that is wrong
+
+
+def glitch(town: Town, place: Place, device: Device, t: int) -> None:
+    """Let one answer tell a time in timestamp t, and the next ones the right one again."""
+    reports = len(place.arrived)
+    place.notice = {"now_ms": place.terms.start_of(t)}
+    while len(place.arrived) == reports:
+        town.live(device, 1)
+    place.notice = {}
+    reports = len(place.arrived)
+    while len(place.arrived) == reports:
+        town.live(device, 1)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("changes", [{}, {"epsilon_nano": NANO // 2, "window": 3 * WINDOW}])
+def test_one_wrong_time_does_not_silence_until_the_successor_begins(
+    town: Town, restarts: bool, changes: dict[str, Any]
+) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place)
+    later = place.succeed(from_t=10_000_000, **changes)
+    town.live(device, 2 * WINDOW)
+    glitch(town, place, device, 10_000_100)
+    assert place.arrived[-1].version == 2
+    if restarts:
+        device = town.open()
+        device.observe("south")
+    went_over = len(place.arrived)
+    town.live(device, 8 * WINDOW)
+    after = place.arrived[went_over:]
+    assert {one.version for one in after} == {1}
+    assert len(after) >= 4, "it goes on under the terms that are current"
+    assert after[0].at_ms - place.arrived[went_over - 1].at_ms >= later.promise.span
+    assert check_ledger(town.path).faults == ()
+
+
+def test_a_successor_binds_reports_under_the_terms_of_before_for_its_span(town: Town) -> None:
+    """A collector that says now one time and now another gets no more than either promise."""
+    place = town.build("regions", window=2, **OPEN)
+    device = joined(town, place)
+    first, later = place.terms, place.succeed(from_t=10_000_000, window=8)
+    device.poll()  # hears of the successor
+    for step in range(120):
+        town.clock.pass_timestamps(1)
+        lies = step % 40 > 20
+        t = 10_000_000 + step if lies else first.timestamp_at(town.clock.wall)
+        place.notice, place.rounds = ({"now_ms": first.start_of(t)} if lies else {}), []
+        device.poll()  # hears what time it is
+        place.rounds = [a_round(t)]
+        device.poll()
+    seconds = [one.at_ms for one in town.arrived if one.version == 2]
+    assert len(seconds) >= 6
+    assert len(town.arrived) >= len(seconds) + 24
+    for moment in seconds:
+        near = [one.at_ms for one in town.arrived if abs(one.at_ms - moment) < later.promise.span]
+        assert near == [moment]
+    assert town.most_in(first.promise.span) == NANO
+    assert check_ledger(town.path).faults == ()
+
+
+def test_a_report_under_a_successor_binds_whoever_leaves_and_joins_again(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    first, later = place.terms, place.succeed(from_t=4, window=4)
+    town.live(device, 10)
+    last = place.arrived[-1]
+    assert last.version == 2
+    device.leave()
+    place.terms = first
+    device = joined(town, place)
+    town.live(device, 10)
+    (again, *_) = (one for one in place.arrived if one.at_ms > last.at_ms)
+    assert again.at_ms - last.at_ms >= later.promise.span
+
+
+def test_terms_of_before_go_when_the_next_ones_are_accepted(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 2)
+    place.succeed()
+    town.live(device, 4)
+    (kept,) = Store(town.path).load().enrolments
+    assert [one.version for one in kept.all_terms] == [1, 2]
+    place.succeed()
+    town.live(device, 4)
+    (kept,) = Store(town.path).load().enrolments
+    assert [one.version for one in kept.all_terms] == [2, 3]
+    assert place.arrived[-1].version == 3
+    assert check_ledger(town.path).faults == ()
+
+
+def test_windows_that_grow_step_by_step_get_no_further_than_at_once(town: Town) -> None:
+    place = town.build("regions", window=2, **SLOTS)
+    device = joined(town, place)
+    for window in (8, 16, 32):
+        town.live(device, 40)
+        place.succeed(window=window)
+        if window == 8:
+            device.enrol(ONE, "regions", TOKEN, accept="not-looser")  # as at every start
+    town.live(device, 80)
+    (kept,) = Store(town.path).load().enrolments
+    assert max(one.window for one in kept.all_terms) == 8
+    place.terms = next(one for one in place.versions.values() if one.window == 16)
+    with pytest.raises(TermsRefused):
+        device.enrol(ONE, "regions", TOKEN, accept="not-looser")
+    device.enrol(ONE, "regions", TOKEN, accept=Policy(pins=frozenset({place.terms.pin})))
+    (kept,) = Store(town.path).load().enrolments
+    assert kept.successor == place.terms
+
+
+def test_a_window_that_is_far_longer_needs_a_pin(town: Town) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place)
+    place.succeed(window=1 << 31)
+    town.live(device, 40)
+    assert {one.version for one in place.arrived} == {1}
+    assert "successor-refused" in {one.code for one in read_status(town.path).refusals}
+
+
 # A collector that lies in its notices
 
 
@@ -383,12 +504,12 @@ def test_versions_of_one_stream_at_two_addresses_have_one_ledger(town: Town, off
     versions = list(place.versions.values())
     there = town.build("regions", "https://two.invalid")
     there.terms = versions[offered]
-    if offered:
+    with pytest.raises(Mistake, match=r"is enrolled in regions at https://one\.invalid"):
         device.enrol(there.url, "regions", TOKEN)
-    else:
-        with pytest.raises(TermsRefused):
-            device.enrol(there.url, "regions", TOKEN)
-    assert len(Store(town.path).load().enrolments) == 1
+    device.enrol(there.url, "regions", TOKEN, moved_from=ONE)
+    (kept,) = Store(town.path).load().enrolments
+    assert kept.url == there.url
+    assert kept.successor == versions[1], "what was accepted stays so"
 
 
 # Keys

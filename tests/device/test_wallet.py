@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ldpstream.device import AsyncDevice, Device, Limit, read_status
+from ldpstream.device import Acceptance, AsyncDevice, Device, Limit, Policy, read_status
 from ldpstream.device.checking import check_ledger
 from ldpstream.device.command_line import run
 from ldpstream.device.exchange import Request, Response, Unreachable
@@ -598,3 +599,41 @@ def test_status_and_audit_show_the_limit_and_each_stream(
     assert "fullest 1d over all streams: 1000000000 of 2000000000" in capsys.readouterr().out
     assert run(["leave", str(town.path)]) == 2
     assert "name one" in capsys.readouterr().err
+
+
+# Arguments that are none
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda device: Limit(1, 3600), "the limit's span is 3600; give 500ms"),  # type: ignore[arg-type]
+        (lambda device: Limit(1, None), "the limit's span is None"),  # type: ignore[arg-type]
+        (lambda device: Limit(0, "1h"), "epsilon"),
+        (lambda device: device.set_limit((1, "1h")), "the limit is .*; give Limit"),
+        (lambda device: device.enrol(ONE, "a", TOKEN, accept=["x"]), "accept is .*; give a Policy"),
+        (lambda device: device.enrol(ONE, "a", None), "the token is no text"),
+        (lambda device: device.enrol(ONE, "a", TOKEN, level=5), "the level is 5"),
+        (lambda device: device.enrol(ONE, None, TOKEN), "the stream is None"),
+        (lambda device: device.enrol(None, "a", TOKEN), "the collector is"),
+        (lambda device: device.enrol(["x"], "a", TOKEN), "the collector is"),
+        (lambda device: device.enrol(ONE, "a", TOKEN, reserve="much"), "epsilon"),
+        (lambda device: device.enrol(ONE, "a", TOKEN, moved_from="nowhere"), "the collector is"),
+        (lambda device: Policy("always"), "accept is 'always'"),  # type: ignore[arg-type]
+        (lambda device: Policy(pins=frozenset({"x"})), "pins is .*64 hex digits"),
+        (lambda device: Policy(longest_window=0.5), "longest_window is 0.5"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_bad_argument_is_told_in_one_line(
+    town: Town, wrong: Callable[[Any], object], says: str
+) -> None:
+    town.build("a")
+    device = town.create()
+    with pytest.raises(Mistake, match=says) as told:
+        wrong(device)
+    assert "\n" not in str(told.value)
+    assert device.streams == ()
+
+
+def test_a_policy_reads_the_words_that_enrol_reads() -> None:
+    assert Policy("not-looser").accept is Acceptance.NOT_LOOSER  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ from ldpstream.protocol.limits import HEAD_BYTES
 from ldpstream.protocol.names import device_number
 from ldpstream.protocol.terms import Terms, TermsRefused
 from ldpstream.streams.counts import read_counts
-from ldpstream.streams.longform import Columns, read_events
+from ldpstream.streams.longform import read_events
 from tests.collector.helpers import SECRETS, new_round
 from tests.device.collectors import NUMBERS, Bench, a_round, make_terms
 
@@ -257,6 +257,9 @@ def configurations(data: st.DataObject) -> None:
         parse(text, Path("collector.toml"))
 
 
+def _ignore(note: str) -> None: ...
+
+
 COUNTS = b"x,y\n3,5\n8,0\n"
 EVENTS = b"user,time,place\na,2024-05-01T12:30:00,x\nb,2024-05-01T12:40:00,y\n"
 
@@ -268,7 +271,7 @@ def counts(data: st.DataObject) -> None:
         row = st.tuples(cells, cells).map(lambda pair: b"x,y\n" + b",".join(pair))
         file.write_bytes(data.draw(st.binary(max_size=40) | damaged(COUNTS) | row))
         with suppress(Mistake):
-            read_counts(file)
+            read_counts(file, tell=_ignore)
 
 
 def events(data: st.DataObject) -> None:
@@ -278,7 +281,15 @@ def events(data: st.DataObject) -> None:
         every = data.draw(st.sampled_from(["10min", "1h", "1", "0", "²", "9" * 30 + "d"]))
         bins = data.draw(st.sampled_from([None, None, "equal:3", "0,1,2", "equal:²", "nan,1"]))
         with suppress(Mistake):
-            read_events(file, Columns("user", "time", "place"), every=every, bins=bins)
+            read_events(
+                file,
+                user="user",
+                time="time",
+                value="place",
+                every=every,
+                bins=bins,
+                tell=_ignore,
+            )
 
 
 class _Asks:

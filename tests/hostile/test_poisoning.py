@@ -18,6 +18,11 @@ from ldpstream.collector.config import StreamConfig, Suspicion
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.lab.poisoning.attacks import Attack, Attacker
+from ldpstream.lab.poisoning.events import EventOutcome, Scheme, Watched, attack_event
+from ldpstream.lab.poisoning.fleet import Campaign, Plan
+from ldpstream.lab.poisoning.rounds import Setting, poison
+from ldpstream.lab.poisoning.streams import poison_stream
 from ldpstream.mechanisms.division import PopulationDivision
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.oracles import Oracle
@@ -28,11 +33,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Selection
 from tests.collector.api import eventually, running
 from tests.collector.helpers import SECRETS, START_MS, device_of, stream_config
-from tests.hostile.poisoning.attacks import Attack, Attacker
-from tests.hostile.poisoning.fleet import Campaign, Plan
-from tests.hostile.poisoning.rounds import Setting, poison
-from tests.hostile.poisoning.streams import poison_stream
-from tests.hostile.poisoning.turns import turns_of
+from tests.hostile.turns import turns_of
 
 EPSILON = Epsilon.of(1)
 LABELS = 32
@@ -176,6 +177,47 @@ def test_fakes_force_and_suppress_publications() -> None:
     suppressed = poison_stream("lpa", Plan(Campaign.SUPPRESS, 0.1), repeats=4)
     assert forced.publications > 1.5 * honest.publications
     assert suppressed.publications < honest.publications
+
+
+class TestEvents:
+    """A coalition of one in twenty, against an event in a fleet of 20,000."""
+
+    WATCHED = Watched(users=20_000, timestamps=60, first=31, last=50, window=10)
+
+    def seen(self, mechanism: str, scheme: Scheme, share: float) -> EventOutcome:
+        found = attack_event(mechanism, scheme, share, watched=self.WATCHED, repeats=3)
+        assert found is not None
+        return found
+
+    def test_an_event_is_faked_and_hidden(self) -> None:
+        assert self.seen("lpf", Scheme.FAKE, 0.0).seen < 0.1
+        assert self.seen("lpf", Scheme.FAKE, 0.1).seen > 0.7
+        assert self.seen("lpf", Scheme.HIDE, 0.0).seen > 0.8
+        assert self.seen("lbu", Scheme.HIDE, 0.1).seen < 0.2
+
+    def test_the_faked_share_is_that_of_the_theory(self) -> None:
+        """While it lasts, LPU is off by b((1-q)/(p-q) - f)."""
+        gain = Gain.of(Oracle.GRR, 2, EPSILON).raising
+        off = 0.1 * (gain - self.WATCHED.usual)
+        noise = self.seen("lpu", Scheme.FAKE, 0.0).mse
+        assert self.seen("lpu", Scheme.FAKE, 0.1).mse == pytest.approx(off**2 + noise, rel=0.25)
+
+    def test_budget_is_wasted_on_nothing(self) -> None:
+        for mechanism in ("lpa", "lpd", "rescuedp"):
+            honest = self.seen(mechanism, Scheme.WASTE, 0.0).publications
+            assert self.seen(mechanism, Scheme.WASTE, 0.1).publications > honest
+
+    def test_who_decides_nothing_cannot_be_bent(self) -> None:
+        for mechanism in ("lbu", "lsp", "lpu", "lpf"):
+            assert attack_event(mechanism, Scheme.WASTE, 0.1) is None
+            assert attack_event(mechanism, Scheme.FREEZE, 0.1) is None
+
+    def test_fakes_are_innocent_before_and_after(self) -> None:
+        plan = Plan(Campaign.RAISE, 0.1, target=15, first=20, last=20)
+        once = poison_stream("lpu", plan, repeats=4)
+        before = replace(plan, first=60, last=60)
+        assert once.bias > 0.2 < poison_stream("lpu", before, repeats=4).bias
+        assert once.mse < poison_stream("lpu", replace(plan, first=1, last=None), repeats=4).mse
 
 
 # In the collector

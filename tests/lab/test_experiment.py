@@ -8,6 +8,7 @@ import pickle
 import sqlite3
 import subprocess
 import sys
+from importlib import metadata
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ldpstream.lab import fingerprint
 from ldpstream.lab.cache import ResultCache
 from ldpstream.lab.engines import InProcess
 from ldpstream.lab.experiment import Experiment
+from ldpstream.lab.imported_code import imported_code
 from ldpstream.lab.plugins import load_plugins
 from ldpstream.lab.results import METRICS, Results
 from ldpstream.lab.simulation import simulate
@@ -258,6 +260,8 @@ class TestKey:
             self.key(streams=[sin(2000, 40, a=0.04)]),
             self.key(streams=[ShuffledUsers(sin(2000, 40))]),
             self.key(mechanisms=["lpd"]),
+            self.key(mechanisms=["fast"]),
+            self.key(mechanisms=["fast(theta=2)"]),
             self.key(mechanisms=["central-bd"]),
             self.key(mechanisms=["central-ba"]),
             self.key(epsilons=[2]),
@@ -305,7 +309,8 @@ class TestKey:
             ".".join(path.relative_to(fingerprint.PACKAGE.parent).with_suffix("").parts)
             for path in fingerprint.sources()
         }
-        words = {"ldpstream.errors", "ldpstream.lab.fingerprint"}
+        words = {"ldpstream.arguments", "ldpstream.errors", "ldpstream.lab.fingerprint"}
+        words |= {"ldpstream.lab.frames", "ldpstream.lab.imported_code"}
         folders = {"ldpstream.lab", "ldpstream.protocol", "ldpstream.streams"}
         packages = {name.removesuffix(".__init__") for name in counted}
         assert loaded - packages == words | folders
@@ -324,6 +329,44 @@ class TestKey:
         unregister("every-other")
         assert fingerprint.of_class(changed.allocation) != before
         assert fingerprint.of_class(changed.division) == ""
+
+    def test_code_that_a_users_code_imports_counts(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "kit_of_mine").mkdir()
+        constants = tmp_path / "kit_of_mine" / "constants.py"
+        constants.write_text("EVERY = 2")
+        (tmp_path / "kit_of_mine" / "__init__.py").write_text("from .rule import skipped")
+        (tmp_path / "kit_of_mine" / "rule.py").write_text(
+            "def skipped(t):\n    from . import constants\n    return t % constants.EVERY"
+        )
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        own = OWN_MECHANISM.replace("t % 2", "skipped(t)")
+        load_plugins([write_plugin(tmp_path, "import json\nfrom kit_of_mine import skipped" + own)])
+        kind = recipe("every-other").allocation
+        unregister("every-other")
+        before = fingerprint.of_class.__wrapped__(kind)
+        assert fingerprint.of_class.__wrapped__(kind) == before
+        constants.write_text("EVERY = 3")
+        assert fingerprint.of_class.__wrapped__(kind) != before
+
+    def test_packages_count_by_version(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        source = "import json, scipy.stats\nfrom numpy import array\nimport nowhere_at_all"
+        found = imported_code(source, None)
+        assert found == {name: metadata.version(name) for name in ("scipy", "numpy")}
+
+    def test_parameters_and_a_users_query_count(self) -> None:
+        class Other(MeanQuery):
+            pass
+
+        def key(name: str, query: MeanQuery) -> str:
+            options = RunOptions(query=query)
+            return Experiment([sin(2000, 20)], [name], options=options).tasks()[0].key
+
+        usual = key("fast", MeanQuery(0, 1))
+        assert key("fast(theta=2)", MeanQuery(0, 1)) != usual
+        assert key("fast", Other(0, 1)) != usual
+        assert key("fast", MeanQuery(0, 1)) == usual
 
     def test_tasks_travel(self) -> None:
         for task in small_grid().tasks():

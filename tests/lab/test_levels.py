@@ -146,7 +146,7 @@ def test_options_that_do_not_go_with_levels_are_refused() -> None:
     refused("the query with levels", query=DistributionQuery(0, 1, 2))
     refused("persistence with levels", levels=FEW + ",correlated:1", persistence=0.5)
     refused("plpd is without levels", "plpd", levels=None, epsilon=1, window=5)
-    refused("epsilon is None", levels=None)
+    refused("epsilon is missing", levels=None)
     with pytest.raises(Mistake, match="values of their own"):
         simulate(ShuffledUsers(SMALL), "lpu", levels=FEW + ",correlated:1")
 

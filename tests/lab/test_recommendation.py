@@ -25,7 +25,9 @@ def rows(
             "mre": mre,
             "mae": mre / 10,
             "cfpu": (cfpu or {}).get(mechanism, 0.05),
-            "auc": (auc or {}).get(mechanism, 0.9),
+            "auc": 0.5,
+            "auc_per_label": (auc or {}).get(mechanism, 0.9),
+            "coverage": None,
         }
         for mechanism, mres in errors.items()
         for repeat, mre in enumerate(mres)
@@ -64,8 +66,8 @@ def test_other_settings_events_and_large_errors_are_mentioned() -> None:
         {"lsp": [0.75, 0.76], "lpa": [0.7, 0.71]}, auc={"lpa": 0.95, "lsp": 0.7}, epsilon=2.0
     )
     said = " ".join(recommend(data).sentences())
-    assert "smallest error in 1 of 2 settings. Elsewhere: LPA at (ε = 2, w = 20)." in said
-    assert "look at LPA: its AUC is 0.950" in said
+    assert "mean error in 1 of 2 settings. Better beyond chance: LPA at (ε = 2, w = 20)." in said
+    assert "look at LPA: its AUC per label is 0.950" in said
     assert "small values drown" in said
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from ldpstream.errors import GuaranteeBroken, Problem
+from ldpstream.lab.fleet import Fleet
 from ldpstream.lab.roster import Roster
-from ldpstream.lab.simulation import Fleet
 from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
 from ldpstream.oracles import Oracle

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ldpstream.lab.planning.shuffling import central_epsilon, closed_form
+from ldpstream.lab.planning.shuffling import central_epsilon, closed_form, shown_epsilon
 
 
 def exact_delta(local: float, reports: int, epsilon: float) -> float:
@@ -39,3 +39,13 @@ def test_it_is_no_looser_than_the_closed_form(local: float) -> None:
 def test_more_reports_hide_better() -> None:
     found = [central_epsilon(1.0, 10**power) for power in range(1, 8)]
     assert found == sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("local", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("reports", [2, 50, 10_000])
+def test_what_binary_reports_show_is_within_the_bound(local: float, reports: int) -> None:
+    assert 0 < shown_epsilon(local, reports) <= central_epsilon(local, reports)
+
+
+def test_one_report_alone_is_told_apart_as_its_randomiser_lets_it() -> None:
+    assert shown_epsilon(1.0, 1, 1e-9) == pytest.approx(1.0, abs=1e-6)

@@ -12,7 +12,7 @@ from ldpstream.errors import Mistake
 from ldpstream.lab.simulation import Run, Simulation, run, simulate
 from ldpstream.mechanisms.division import BudgetDivision
 from ldpstream.mechanisms.registry import build, names, recipe
-from ldpstream.mechanisms.settings import Settings
+from ldpstream.mechanisms.settings import OPTIONS, Settings
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsStream, ShuffledUsers, Stream
@@ -81,9 +81,10 @@ def test_the_row_has_the_fields_of_the_command_line(name: str) -> None:
     row = quick(name).row()
     assert list(row) == [
         *("stream", "mechanism", "oracle", "epsilon", "window", "users", "timestamps", "labels"),
-        *("repeats", "mre", "mae", "mse", "cfpu", "auc", "publications", "covered", "coverage"),
+        *("repeats", "seed", *(name for name in OPTIONS if name != "oracle")),
+        *("mre", "mae", "mse", "cfpu", "auc", "publications", "covered", "coverage"),
         *("coverage_rare", "coverage_middle", "coverage_big", "coverage_after_jump"),
-        *("revised_mse", "revised_coverage", "seconds"),
+        *("auc_per_label", "revised_mse", "revised_coverage", "seconds"),
     ]
     assert (row["revised_mse"] is not None) == name.endswith("f")
     assert (row["coverage_rare"], row["coverage_after_jump"]) == (None, None)

@@ -11,8 +11,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ldpstream.arrays import UserIndexes
+from ldpstream.lab.fleet import Fleet
 from ldpstream.lab.roster import Roster
-from ldpstream.lab.simulation import Fleet
 from ldpstream.mechanisms.mechanism import Mechanism, Step
 from ldpstream.mechanisms.messages import Ask, Purpose, Release, Tally
 from ldpstream.mechanisms.noise import NoiseModel, VarianceRule

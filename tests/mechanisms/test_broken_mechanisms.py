@@ -10,8 +10,8 @@ import pytest
 
 from ldpstream.arrays import UserIndexes
 from ldpstream.errors import GuaranteeBroken, Problem
+from ldpstream.lab.fleet import Fleet
 from ldpstream.lab.roster import Roster
-from ldpstream.lab.simulation import Fleet
 from ldpstream.mechanisms.absorption import Absorption
 from ldpstream.mechanisms.distribution import Distribution
 from ldpstream.mechanisms.division import BudgetDivision, Division, PopulationDivision

@@ -48,7 +48,7 @@ def test_a_person_chooses_a_level_and_moves_to_another(
     with scene.collector:
         open_stream(page, scene, "pond")
         expect(page.locator(".promise + .note + .note")).to_contain_text(
-            "careful: a factor of at most 1.65 in any 5 seconds"
+            "careful (epsilon 0.5 in any 5 seconds: odds change by at most 1.65)"
         )
         choice = page.locator("#join-level")
         expect(choice.locator("option")).to_have_text(

@@ -7,9 +7,11 @@ import http.server
 import json
 import shutil
 import subprocess
+import sys
 import tarfile
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,7 @@ def run(command: Sequence[str | Path], folder: Path, seconds: float = 120) -> st
 @pytest.fixture(scope="module")
 def tarball(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packed")
-    run([*NPM, "pack", "--silent", "--pack-destination", str(folder), str(PACKAGE)], folder)
+    run([sys.executable, str(ROOT / "tools" / "pack_npm.py"), str(folder)], folder)
     (packed,) = folder.glob("*.tgz")
     return packed
 
@@ -69,16 +71,22 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture
-def elsewhere(project: Path) -> Iterator[str]:
-    """The project, served from an origin of its own."""
-    handler = functools.partial(Quiet, directory=str(project))
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder from an origin of its own, and yield that."""
+    handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def elsewhere(project: Path) -> Iterator[str]:
+    with served(project) as origin:
+        yield origin
 
 
 def test_the_package_is_the_pages_own_source(tarball: Path) -> None:
@@ -88,14 +96,15 @@ def test_the_package_is_the_pages_own_source(tarball: Path) -> None:
             file = packed.extractfile(member)
             assert file is not None
             contents[member.name.removeprefix("package/")] = file.read()
-    for name, content in contents.items():
+    about = json.loads(contents["package.json"])
+    assert about.pop("version").replace("-dev.", ".dev") == ldpstream.__version__
+    assert about == json.loads((PACKAGE / "package.json").read_text())
+    for name, content in contents.items() - {("package.json", contents["package.json"])}:
         assert (PACKAGE / name).read_bytes() == content, name
     sources = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.js")}
     others = {"package.json", "README.md", "LICENSE", "index.d.ts", "node.d.ts"}
     assert set(contents) == sources | others
     assert contents["LICENSE"] == (ROOT / "LICENSE").read_bytes()
-    about = json.loads(contents["package.json"])
-    assert about["version"].replace("-dev.", ".dev") == ldpstream.__version__
     assert "private" not in about
     assert "dependencies" not in about
 

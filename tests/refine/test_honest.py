@@ -209,3 +209,18 @@ def test_the_rate_of_events_is_learnt() -> None:
     before = Jumps(20).rates.sum()
     assert events(moved=0.0, tallies=400, every=25).rates.sum() < before
     assert events(moved=4 * np.sqrt(NOISE), tallies=400, every=25).rates.sum() > 2 * before
+
+
+def test_an_interval_allows_for_a_jump_of_one_label_that_the_rates_rule_out() -> None:
+    """After 300 calm tallies one of 20 labels is off by two standard errors, twice."""
+    jumps, rng = Jumps(20), np.random.default_rng(1)
+    known, noise = np.full(20, 0.05), np.full(20, NOISE)
+    tallies = rng.normal(0.05, 0.01, (302, 20))
+    tallies[300:] = 0.05
+    tallies[300:, 0] = 0.07
+    for tally in tallies:
+        jumps.pass_time()
+        jumps.learn(tally, noise, known, 0.01 * noise)
+    hedged = 1 - jumps.hedged(np.ones((1, 20)))[0]
+    assert jumps.weights.sum(axis=(0, 1))[0] < 0.05 < 0.2 < hedged[0]
+    assert (hedged[1:] < 0.05).all()

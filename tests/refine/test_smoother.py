@@ -95,6 +95,16 @@ def test_a_step_is_found_and_not_smoothed_away() -> None:
     assert np.abs(np.diff(revised.values[:, 1])).argmax() == 239
 
 
+@pytest.mark.parametrize("errors", [15, 25, 60, 200])
+def test_the_size_of_a_giant_step_is_not_taken_for_movement(errors: float) -> None:
+    """Of a step that the prior all but ruled out, members that walk once took nearly all."""
+    size = errors * ERROR
+    share = np.where(TIMES < 240, 0.2, 0.2 + size)
+    (change,) = (one for one in revise(drawn(share)).changes if one.label == 1)
+    assert change.low < size < change.high
+    assert change.high - change.low < 5 * ERROR
+
+
 def test_a_lag_sees_no_further() -> None:
     share = SMOOTH["sine"]
     seen = drawn(share)
@@ -123,10 +133,21 @@ def test_of_nothing_nothing_is_known() -> None:
     assert (revised.high == 1).all()
 
 
-def test_users_who_keep_their_values_are_taken_off() -> None:
-    """Each of 20 cohorts is off by its own sampling error, which comes again."""
+ROUND = 2 * np.pi * np.arange(20) / 20
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [np.random.default_rng(3).normal(0, 1, 20), np.sin(ROUND) + np.cos(2 * ROUND)],
+    ids=["any", "smooth"],
+)
+def test_users_who_keep_their_values_are_taken_off(pattern: Floats) -> None:
+    """Each of 20 cohorts is off by its own sampling error, which comes again.
+
+    A pattern that happens to be smooth is one that members could follow.
+    """
     rng, window, users = np.random.default_rng(3), 20, 20_000
-    offsets = rng.normal(0, np.sqrt(0.21 / (users / window)), window)
+    offsets = np.sqrt(0.21 / (users / window)) * pattern
     noisy = 0.3 + offsets[TIMES % window] + rng.normal(0, 0.004, len(TIMES))
     variance = np.full((len(TIMES), 2), 0.21 / 1000 + 0.004**2)
     history = History(np.column_stack([1 - noisy, noisy]), variance, np.full(len(TIMES), 1 / 1000))
@@ -157,8 +178,7 @@ def test_kernels_do_what_they_say_without_numba() -> None:
     assert np.allclose(kernel(said, prior, 0.01)[0], plain(said, prior, 0.01)[0])
     model = disturbances.Sparse.of(trend(0.1), 0.25, 1.0)
     arguments = (
-        *(model.own, model.other, model.weight, model.onto, model.pull),
-        *(model.noise, model.observation, model.start),
+        *(model.onward, model.backward, model.noise, model.observation, model.start),
         *(np.ones(20), np.ones(20, np.bool_), np.zeros(20)),
     )
     gains = disturbances._gains

@@ -13,9 +13,9 @@ import pytest
 from ldpstream.errors import Mistake
 from ldpstream.streams.events import EventsStream
 from ldpstream.streams.labels import Chosen
-from ldpstream.streams.longform import Columns, label_rule, read_events
+from ldpstream.streams.longform import label_rule, read_events
 
-COLUMNS = Columns(user="who", time="when", value="what")
+COLUMNS: dict[str, Any] = {"user": "who", "time": "when", "value": "what"}
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def csv(folder: Path, *rows: str, header: str = "who,when,what") -> Path:
 
 
 def read(path: Path, every: str = "1", **options: Any) -> EventsStream:
-    return read_events(path, COLUMNS, every=every, **options)
+    return read_events(path, **COLUMNS, every=every, **options)
 
 
 def histograms(stream: EventsStream) -> list[dict[str, int]]:
@@ -194,9 +194,7 @@ def test_many_rows_in_many_batches(folder: Path, monkeypatch: pytest.MonkeyPatch
         (["ann,0,a", "bob,soon,b"], {}, "row 3, column 'when' cannot be 'soon'; give ISO 8601"),
         (["ann,0,a", "bob,-3,b"], {}, "row 3, column 'when' cannot be '-3'"),
         (["ann,0,a", "bob,NaN,b"], {}, "row 3, column 'when' cannot be 'NaN'"),
-        (["ann,0,a", "bob,,b"], {}, "row 3, column 'when' is empty"),
-        (["ann,0,a", ",0,b"], {}, "row 3, column 'who' is empty; fill it in, or remove the row"),
-        (["ann,0,a", "bob,0,"], {}, "row 3, column 'what' is empty"),
+        (["ann,,a", "bob,0,"], {}, "every row has a blank cell; fill in some of them"),
         (["ann,0,1", "bob,0,x"], {"bins": "0,1"}, "row 3, column 'what' cannot be 'x'"),
         (["ann,0,1", "bob,0,nan"], {"bins": "0,1"}, "row 3, column 'what' cannot be 'nan'"),
         (["ann,0,1", "bob,0,inf"], {"bins": "equal:2"}, "row 3, column 'what' cannot be 'inf'"),
@@ -212,6 +210,39 @@ def test_bad_rows_are_named(
     with pytest.raises(Mistake, match=said) as caught:
         read(csv(folder, *rows), **options)
     assert "\n" not in str(caught.value)
+
+
+def test_rows_with_a_blank_cell_are_left_out_and_told_each_time(folder: Path) -> None:
+    path = csv(folder, "ann,0,a", "bob,,b", ",1,b", "bob,1,b", "ann,1,", "cat,,")
+    notes: list[str] = []
+    streams = [read_events(path, **COLUMNS, every="1", tell=notes.append) for _ in range(2)]
+    assert histograms(streams[0]) == histograms(read(csv(folder, "ann,0,a", "bob,1,b")))
+    said = "4 of 6 rows have a blank cell and are left out; the first is row 3, column 'when'"
+    assert notes == [f"{path}: {said}"] * 2
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+def test_cells_are_separated_by_commas_tabs_or_semicolons(
+    folder: Path, ending: str, separator: str
+) -> None:
+    expected = histograms(read(csv(folder, "ann,0,a", "bob,1,b")))
+    path = folder / f"other.{ending}"
+    path.write_text("who,when,what\nann,0,a\nbob,1,b\n".replace(",", separator))
+    assert histograms(read(path)) == expected
+
+
+def test_without_a_header_columns_have_numbers(folder: Path) -> None:
+    expected = histograms(read(csv(folder, "ann,0,a", "bob,1,b")))
+    path = folder / "bare.txt"
+    path.write_text("x\tann\t0\ta\nx\tbob\t1\tb\n")
+    stream = read_events(path, user="2", time="3", value="4", every="1")
+    assert histograms(stream) == expected
+    with pytest.raises(Mistake, match=r"no column 'who'.* without a header, columns are 1, 2, 3"):
+        read(path)
+    path.write_text("x\tann\t0\ta\nx\tbob\tsoon\tb\n")
+    with pytest.raises(Mistake, match="row 2, column '3' cannot be 'soon'"):
+        read_events(path, user="2", time="3", value="4", every="1")
 
 
 def test_a_missing_column_is_named_with_those_there_are(folder: Path) -> None:

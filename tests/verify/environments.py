@@ -20,10 +20,8 @@ class Environment:
     workplace: Path
 
     @classmethod
-    def make(cls, folder: Path) -> Environment:
-        # Debian's Python has no module venv; uv is there after `make setup`.
-        uv = shutil.which("uv", path=str(ROOT / ".uv" / "bin")) or "uv"
-        run([uv, "venv", "--quiet", "--python", sys.executable, str(folder / "venv")], folder)
+    def make(cls, folder: Path, python: str = sys.executable) -> Environment:
+        run([uv(), "venv", "--quiet", "--python", python, str(folder / "venv")], folder)
         (folder / "workplace").mkdir()
         return cls(folder / "venv", folder / "workplace")
 
@@ -60,6 +58,20 @@ class Environment:
     def ldpstream(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the console script."""
         return _call([str(self.folder / "bin" / "ldpstream"), *arguments], self.workplace)
+
+
+def uv() -> str:
+    """Return the uv of `make setup`; Debian's Python has no module venv."""
+    return shutil.which("uv", path=str(ROOT / ".uv" / "bin")) or "uv"
+
+
+def find_python(version: str) -> str | None:
+    """Return the program of a version of Python such as 3.12, also one that pyenv keeps."""
+    found = subprocess.run([uv(), "python", "find", version], capture_output=True, text=True)
+    if found.returncode == 0:
+        return found.stdout.strip()
+    kept = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
+    return next((str(one) for one in sorted(kept.glob(f"{version}.*/bin/python"))), None)
 
 
 def build_wheel(folder: Path) -> Path:

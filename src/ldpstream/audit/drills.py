@@ -180,6 +180,20 @@ def moved_to_a_machine_that_is_up_for_long(folder: Path) -> list[str]:
     return life.violations
 
 
+# --- counting -------------------------------------------------------------------------------------
+
+
+def one_report_too_many(folder: Path) -> list[str]:
+    """Ask, within a window, for k reports of epsilon/k, which fit, and for one more."""
+    life, promised = _installed(folder), 4
+    sent = 0
+    for _ in range(promised + 1):
+        sent += len(life.ask(life.asker.a_round(epsilon_nano=NANO // promised)))
+        life.machine.wait(60)
+    lost = [] if sent >= promised else [f"only {sent} of {promised} promised reports were sent"]
+    return life.violations + lost
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -387,6 +401,7 @@ ALL = (
     long_reading,
     reading_outlasts_its_timestamp,
     moved_to_a_machine_that_is_up_for_long,
+    one_report_too_many,
     copy_comes_back,
     lost_ledger,
     two_processes_on_one_file,

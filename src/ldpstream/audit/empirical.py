@@ -25,7 +25,7 @@ from ldpstream.audit.planted.bug import Bug
 from ldpstream.audit.world import Scenario, World
 from ldpstream.collector.config import Selection
 from ldpstream.fleet.folders import memory_folder
-from ldpstream.mechanisms.registry import PAPER, takes_slots
+from ldpstream.mechanisms.registry import BUILT_IN, PAPER, names, takes_slots
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 
@@ -101,7 +101,8 @@ class Trial:
 
 
 def all_trials() -> tuple[Trial, ...]:
-    honest = tuple(Trial(name) for name in MECHANISMS)
+    own = (name for name in names() if name not in BUILT_IN)
+    honest = tuple(Trial(name) for name in (*MECHANISMS, *own))
     return honest + tuple(Trial(bug.mechanism, bug) for bug in planted.BUGS)
 
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
-from ldpstream import __version__
 from ldpstream.audit.empirical import ERROR, Finding
 from ldpstream.audit.exact import Exact
 from ldpstream.audit.results import CONFIDENCE, Audit, by_oracle
+from ldpstream.audit.shuffled import CONDITION, shuffled_rounds
 from ldpstream.lab.files import write_whole
 from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.page import Html, Section, made_by, page, paragraph, table
@@ -53,9 +53,10 @@ def write_report(audit: Audit, folder: Path, command: str) -> Path:
         Section("exact", "Randomisers, exactly", _exact_parts(audit.exact)),
         Section("attack", "Mechanisms under attack", _attack_parts(audit.honest)),
         Section("planted", "Planted bugs", _planted_parts(audit.planted)),
+        Section("shuffled", "Behind a shuffler", _shuffled_parts()),
         Section("fractions", "All worst ratios", (table(_fractions(audit.exact)),)),
     ]
-    lead = [_verdict(audit), paragraph(PROMISE), made_by(__version__, command), _where()]
+    lead = [_verdict(audit), paragraph(PROMISE), made_by(command), _where()]
     return write_whole(folder / "audit.html", page("Privacy audit", lead, sections))
 
 
@@ -127,6 +128,19 @@ def _planted_parts(findings: Sequence[Finding]) -> tuple[Html, ...]:
     ]
     attacked = [one for one in findings if one.trial.attacked]
     return paragraph(PLANTED), _bars(attacked), table(Grid(columns, rows))
+
+
+def _shuffled_parts() -> tuple[Html, ...]:
+    columns = ("epsilon of a report", "reports", "delta", "central epsilon", "at least")
+    rows: list[tuple[object, ...]] = [
+        (one.local, one.reports, f"{one.delta:g}", one.epsilon, one.at_least)
+        for one in shuffled_rounds()
+    ]
+    how = (
+        "Computed from theorem 3.2 of Feldman, McMillan and Talwar (FOCS 2021), for any randomiser;"
+        " the last column is what an attacker gets of binary reports, whose others all agree."
+    )
+    return paragraph(CONDITION), table(Grid(columns, rows)), paragraph(how, "soft")
 
 
 def _fractions(exact: Sequence[Exact]) -> Grid:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ldpstream.audit.empirical import ERROR, Finding
 from ldpstream.audit.exact import Exact
+from ldpstream.audit.shuffled import CONDITION, shuffled_rounds
 from ldpstream.privacy.epsilon import Epsilon
 
 CONFIDENCE = f"{1 - ERROR:.4%}"
@@ -40,6 +41,12 @@ class Audit:
             for one in self.exact
             if not one.holds
         ]
+        wrong += [
+            f"a shuffled round of {one.reports} reports: epsilon is at least {one.at_least:.3g},"
+            f" and {one.epsilon:.3g} is stated"
+            for one in shuffled_rounds()
+            if one.at_least > one.epsilon
+        ]
         return wrong + [
             f"{one.trial.name}: {_what_failed(one)}"
             for one in self.findings
@@ -56,7 +63,7 @@ class Audit:
     def passed(self) -> bool:
         return not self.complaints
 
-    def to_json(self) -> dict[str, list[dict[str, Any]]]:
+    def to_json(self) -> dict[str, Any]:
         """Return the short form, for programs."""
         return {
             "exact": [
@@ -77,6 +84,14 @@ class Audit:
                 for one in self.honest
             ],
             "planted": [{"bug": one.trial.name, "found": one.exceeds} for one in self.planted],
+            "shuffled": {
+                "condition": CONDITION,
+                "reports_are_linkable": True,
+                "rounds": [
+                    {"local_epsilon": one.local, **one.row(), "at_least": one.at_least}
+                    for one in shuffled_rounds()
+                ],
+            },
         }
 
     def details(self) -> dict[str, Any]:
@@ -104,6 +119,7 @@ class Audit:
                 }
                 for one in self.findings
             ],
+            "shuffled": self.to_json()["shuffled"],
         }
 
 

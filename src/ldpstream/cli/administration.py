@@ -94,7 +94,7 @@ def create_token(
 @tokens.command("list")
 def list_tokens(file: File, url: Url = "", as_json: options.Json = False) -> None:
     """List the enrolment tokens, without the tokens themselves."""
-    _print_list(AdminClient.of(file, url).get("tokens")["tokens"], "token", as_json=as_json)
+    print_list(AdminClient.of(file, url).get("tokens")["tokens"], "token", as_json=as_json)
 
 
 @tokens.command("revoke")
@@ -135,7 +135,7 @@ def list_denied(file: File, stream: Stream, url: Url = "", as_json: options.Json
     """List the devices that a stream denies."""
     told = AdminClient.of(file, url).get(f"denied/{stream}")["devices"]
     rows = [{"stream": stream, "device": device} for device in told]
-    _print_list(rows, "denied device", as_json=as_json)
+    print_list(rows, "denied device", as_json=as_json)
 
 
 @admin.callback()
@@ -155,7 +155,7 @@ def admin_log(
     while found := client.get(f"log?after={after}")["entries"]:
         entries += found
         after = found[-1]["number"]
-    _print_list(entries, "entry", as_json=as_json)
+    print_list(entries, "entry", as_json=as_json)
 
 
 def _print_keys(told: dict[str, Any], *, as_json: bool) -> None:
@@ -167,7 +167,8 @@ def _print_keys(told: dict[str, Any], *, as_json: bool) -> None:
     print_rows([shown], as_json=as_json)
 
 
-def _print_list(rows: list[dict[str, Any]], what: str, *, as_json: bool) -> None:
+def print_list(rows: list[dict[str, Any]], what: str, *, as_json: bool) -> None:
+    """Print rows as people read them, or say that there is none."""
     if rows or as_json:
         print_rows(rows if as_json else [_readable(row) for row in rows], as_json=as_json)
     else:

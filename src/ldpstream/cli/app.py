@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ldpstream import __version__
+from ldpstream.build import version_line
 from ldpstream.cli import (
     administration,
     alerts,
@@ -19,6 +19,7 @@ from ldpstream.cli import (
     engine,
     export,
     fleet,
+    leaderboard,
     plan,
     reproduce,
     serve,
@@ -36,7 +37,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"ldpstream {__version__}")
+        print(version_line())
         raise typer.Exit
 
 
@@ -54,6 +55,7 @@ def common(
 
 app.command("simulate")(simulate.command)
 app.command("compare")(compare.command)
+app.command("leaderboard")(leaderboard.command)
 app.command("plan")(plan.command)
 app.command("reproduce")(reproduce.command)
 app.command("demo")(demo.command)

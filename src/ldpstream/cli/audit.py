@@ -35,11 +35,13 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="folder for the report: audit.html and audit.json")
     ] = None,
+    plugin: options.Plugin = None,
     as_json: options.Json = False,
 ) -> None:
     """Compute every randomiser's exact epsilon, attack every mechanism, find every planted bug.
 
-    Ctrl-C stops the attack and shows the results so far. Exit status 1 if a check fails.
+    Mechanisms of a plug-in are attacked, too. Ctrl-C stops the attack and shows the results so far.
+    Exit status 1 if a check fails.
     """
     if context.invoked_subcommand is not None:
         return
@@ -73,6 +75,7 @@ def _write(done: Audit, folder: Path, command: str) -> None:
 
 def _print(done: Audit) -> None:
     from ldpstream.audit.results import CONFIDENCE, by_oracle
+    from ldpstream.audit.shuffled import CONDITION, shuffled_rounds
 
     out = console(as_json=False)
     out.print("Randomisers, exactly: the worst ratio between probabilities of a report")
@@ -117,6 +120,20 @@ def _print(done: Audit) -> None:
             for one in done.planted
         ]
     )
+    out.print("Behind a shuffler, which there is none of here")
+    _rows(
+        [
+            {
+                "epsilon of a report": one.local,
+                "reports": one.reports,
+                "delta": f"{one.delta:g}",
+                "central epsilon": one.epsilon,
+                "at least": one.at_least,
+            }
+            for one in shuffled_rounds()
+        ]
+    )
+    out.print(CONDITION)
 
 
 def _complain(line: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,9 +17,13 @@ from ldpstream.cli.running import (
     command_line,
     mechanisms_named,
     numbers,
+    result_cache,
     resumable,
     whole_numbers,
 )
+
+if TYPE_CHECKING:
+    from ldpstream.lab.recommendation import Recommendation
 
 
 @grouped
@@ -32,9 +37,7 @@ def command(
     epsilons: Annotated[str, typer.Option(help="privacy budgets, separated by commas")] = "0.5,1,2",
     windows: Annotated[str, typer.Option(help="window lengths, separated by commas")] = "10,20,40",
     mechanisms: Annotated[str, typer.Option(help="names, separated by commas; or all")] = "all",
-    plugin: Annotated[
-        list[Path] | None, typer.Option(help="a Python file that registers a mechanism")
-    ] = None,
+    plugin: options.Plugin = None,
     repeats: options.Repeats = 3,
     oracle: options.Oracle = "auto",
     variance: options.Variance = "corrected",
@@ -45,6 +48,7 @@ def command(
     engine: Annotated[
         str | None, typer.Option(help="dask://HOST:PORT; default: all cores of this machine")
     ] = None,
+    no_cache: options.NoCache = False,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -52,18 +56,16 @@ def command(
     from ldpstream.extras import need
     from ldpstream.lab.comparison import Comparison
     from ldpstream.lab.engines import engine_named
-    from ldpstream.lab.experiment import ResultCache
     from ldpstream.lab.metrics import MRE_FLOOR
-    from ldpstream.lab.plugins import load_plugins
+    from ldpstream.lab.provenance import made_with
     from ldpstream.lab.recommendation import recommend
     from ldpstream.lab.report.comparison import write_comparison
     from ldpstream.mechanisms.settings import RunOptions
 
     check_folder("--out", out)
     need("compare", "figures")
-    load_plugins(plugin or [])
     query = queries.query_of(mean, None)
-    with resumable(), engine_named(engine) as used, ResultCache() as cache:
+    with resumable(), engine_named(engine) as used, result_cache(unused=no_cache) as cache:
         comparison = Comparison(
             source.open(labels=labels, users=users, timestamps=timestamps, seed=seed),
             mechanisms_named(mechanisms),
@@ -93,13 +95,23 @@ def command(
             out,
             command_line(context),
             MRE_FLOOR * query.unit,
+            comparison.releases(_shown(advice)),
         )
     ranking = [one.row() for one in advice.ranking]
     if as_json:
         said = {"recommendation": advice.chosen.mechanism, "because": advice.sentences()}
-        print(json.dumps({**said, "ranking": ranking, "report": str(report)}, indent=1))
+        made = {"report": str(report), "made_with": made_with()}
+        print(json.dumps({**said, "ranking": ranking, **made}, indent=1))
         return
     print_rows(ranking, as_json=False)
     for sentence in advice.sentences():
         console(as_json=False).print(sentence)
     console(as_json=False).print(f"report: {report}")
+
+
+def _shown(advice: Recommendation) -> list[str]:
+    """Return the mechanisms whose releases are drawn: the one to use, and the next best."""
+    from ldpstream.lab.central import CENTRAL
+
+    names = dict.fromkeys(one.mechanism for one in (advice.chosen, *advice.ranking))
+    return list(islice((name for name in names if name not in CENTRAL), 2))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ldpstream.cli import options
 from ldpstream.cli.output import print_rows
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
@@ -44,7 +45,12 @@ AsJson = Annotated[
 
 
 @app.command("local")
-def local_command(config: Config, recount: Again = False, as_json: AsJson = False) -> None:
+def local_command(
+    config: Config,
+    recount: Again = False,
+    plugin: options.Plugin = None,
+    as_json: AsJson = False,
+) -> None:
     """Count in one process, until stopped."""
     from ldpstream.engines import local
 
@@ -69,6 +75,7 @@ def spark_command(
         str, typer.Option(help="folder or URL where the job keeps its checkpoint")
     ] = "",
     recount: Again = False,
+    plugin: options.Plugin = None,
     as_json: AsJson = False,
 ) -> None:
     """Count on a Spark cluster, until stopped."""

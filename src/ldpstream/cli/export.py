@@ -15,7 +15,7 @@ from ldpstream.cli import options
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
-    from ldpstream.collector.store.contract import Release
+    from ldpstream.collector.store.contract import Archive, Release
     from ldpstream.collector.store.names import ReleasedNames
 
 FORMATS = ("csv", "parquet", "arrow", "ndjson", "json")
@@ -33,8 +33,13 @@ def command(
     since: Annotated[int, typer.Option(min=0, help="the first timestamp to export")] = 0,
     kind: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "csv",
     revised: Annotated[
-        bool, typer.Option("--revised", help="with revised figures; needs --collector")
+        bool,
+        typer.Option("--revised", help="with revised figures; of a store it needs --config"),
     ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="configuration of the store's collector: what it revises by"),
+    ] = None,
     token: options.ReadToken = "",
     as_json: options.Json = False,
 ) -> None:
@@ -47,12 +52,11 @@ def command(
         raise Mistake(Problem.OPTION, option="--format", given=kind, expected=", ".join(FORMATS))
     if kind in ("arrow", "parquet"):
         need(f"--format {kind}", "data")
-    if revised and collector is None:
-        raise Mistake(
-            Problem.OPTION, option="--revised", given="given", expected="together with --collector"
-        )
+    if revised and collector is None and config is None:
+        expected = "together with --collector, or with --config"
+        raise Mistake(Problem.OPTION, option="--revised", given="given", expected=expected)
     if store is not None and collector is None:
-        names, rows = _from_store(store, stream, since)
+        names, rows = _from_store(store, stream, since, config if revised else None)
     elif collector is not None and store is None:
         names, rows = _from_collector(collector, stream, since, token, revised=revised)
     else:
@@ -72,7 +76,10 @@ def command(
         print(f"{out}: {len(rows)} releases of {stream}")
 
 
-def _from_store(store: str, stream: str, since: int) -> tuple[ReleasedNames, list[Release]]:
+def _from_store(
+    store: str, stream: str, since: int, revised_by: Path | None
+) -> tuple[ReleasedNames, list[Release]]:
+    """Read all releases; with the configuration of the collector also their revised figures."""
     from ldpstream.collector.service.opening import master_beside, open_archive
     from ldpstream.collector.store.names import ReleasedNames
 
@@ -85,7 +92,22 @@ def _from_store(store: str, stream: str, since: int) -> tuple[ReleasedNames, lis
         else:
             why = "LDPSTREAM_MASTER_SECRET is not set" if master is None else "it has none yet"
             print(f"ldpstream: the chain of releases was not checked: {why}", file=sys.stderr)
-        return names, archive.releases(stream, since)
+        rows = archive.releases(stream, since)
+        return names, rows if revised_by is None else _revised(archive, revised_by, stream, rows)
+
+
+def _revised(archive: Archive, file: Path, stream: str, rows: list[Release]) -> list[Release]:
+    """Add revised figures. Population, mechanism and suspicion are in the configuration alone."""
+    from ldpstream.collector.config import load
+    from ldpstream.collector.rounds.loading import settled
+    from ldpstream.collector.rounds.revised import RevisedHistory
+    from ldpstream.protocol.history import TermsHistory
+
+    known = {one.name: one for one in load(file).streams}
+    if stream not in known:
+        raise Mistake(Problem.SOURCE_UNKNOWN, given=stream, known=", ".join(known))
+    latest = TermsHistory.read(archive.versions(stream)).latest
+    return RevisedHistory(settled(known[stream], latest), archive).of(rows)
 
 
 def _from_collector(

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+def _load(plugins: list[Path] | None) -> list[Path] | None:
+    from ldpstream.lab.plugins import load_plugins
+
+    load_plugins(plugins or [])
+    return plugins
+
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Lag = Annotated[
@@ -14,6 +23,10 @@ Lag = Annotated[
     ),
 ]
 Oracle = Annotated[str, typer.Option(help="oracle: auto, grr, sue, oue, blh, olh, ...")]
+NoCache = Annotated[
+    bool,
+    typer.Option("--no-cache", help="run everything anew, and keep none of the results for later"),
+]
 Persistence = Annotated[
     float,
     typer.Option(
@@ -21,6 +34,16 @@ Persistence = Annotated[
         "theirs afresh at each timestamp"
     ),
 ]
+Plugin = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        help="a Python file that registers a mechanism; may be given several times",
+        callback=_load,
+        is_eager=True,
+    ),
+]
+"""Loaded while options are read, so that no command can forget it."""
 Pool = Annotated[
     bool, typer.Option("--pool", help="publish from the dissimilarity reports as well")
 ]

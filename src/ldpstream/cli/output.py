@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -74,6 +75,11 @@ def stages(label: str) -> Iterator[Callable[[str, int, int], None]]:
             bar.update(task, description=text, completed=done, total=total or None)
 
         yield show
+
+
+def note(text: str) -> None:
+    """Print what a user should know of the data to standard error."""
+    print(f"ldpstream: note: {text}", file=sys.stderr)
 
 
 def _bar() -> Progress:

@@ -77,6 +77,7 @@ def command(
         typer.Option(help="how many to plan for; default: 5 windows, or all of a sample"),
     ] = None,
     repeats: Annotated[int, typer.Option(help="number of runs on a sample to average")] = 3,
+    plugin: options.Plugin = None,
     seed: options.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="file to write the stream.toml to")] = None,
     as_json: options.Json = False,

@@ -10,11 +10,10 @@ import typer
 
 from ldpstream.cli import options
 from ldpstream.cli.output import console, print_rows, progress
-from ldpstream.cli.running import check_folder, command_line, resumable
+from ldpstream.cli.running import check_folder, command_line, result_cache, resumable
 
 if TYPE_CHECKING:
     from ldpstream.lab.reproduction.run import Reproduction
-    from ldpstream.streams.events import EventsStream
 
 
 def command(
@@ -39,6 +38,8 @@ def command(
         int | None,
         typer.Option(help="timestamps of the synthetic streams, instead of the paper's 800"),
     ] = None,
+    plugin: options.Plugin = None,
+    no_cache: options.NoCache = False,
     seed: options.Seed = 0,
     markdown: Annotated[
         Path | None, typer.Option(help="write the report to this Markdown file as well")
@@ -47,23 +48,27 @@ def command(
 ) -> None:
     """Reproduce the paper's figures and table on Sin, Log, LNS and every prepared data set.
 
-    `analysis` compares the formulas of its analysis with simulations.
+    `analysis` compares the formulas of its analysis with simulations. Mechanisms of a plug-in are
+    drawn beside the paper's.
     """
     from ldpstream.extras import need
     from ldpstream.lab.engines import engine_named
-    from ldpstream.lab.experiment import ResultCache
     from ldpstream.lab.report.markdown import write_markdown
     from ldpstream.lab.report.reproduction import write_exhibits, write_report
     from ldpstream.lab.reproduction.run import Plan, chosen
-    from ldpstream.lab.reproduction.studies import Scope
+    from ldpstream.lab.reproduction.studies import MOST_TIMESTAMPS, Scope
+    from ldpstream.mechanisms.registry import BUILT_IN, names
+    from ldpstream.streams.datasets.registry import prepared_streams
 
     check_folder("--out", out)
     need("reproduce", "figures")
     sizes = {"users": users, "timestamps": timestamps}
     given = {name: size for name, size in sizes.items() if size is not None}
-    plan = Plan(chosen(experiment), Scope(tuple(_prepared()), **given), repeats, seed)
+    scope = Scope(tuple(prepared_streams(MOST_TIMESTAMPS)), **given)
+    own = tuple(name for name in names() if name not in BUILT_IN)
+    plan = Plan(chosen(experiment), scope, repeats, seed, own)
     named = command_line(context)
-    with resumable(), engine_named(engine) as used, ResultCache() as cache:
+    with resumable(), engine_named(engine) as used, result_cache(unused=no_cache) as cache:
         with progress(f"reproducing {experiment}", plan.size()) as advance:
             result = plan.run(used, cache, advance)
         write_exhibits(result, out)
@@ -73,26 +78,15 @@ def command(
     _say(result, report, as_json=as_json)
 
 
-def _prepared() -> list[EventsStream]:
-    """Open the prepared data sets; long ones are cut to about as many timestamps as the paper's."""
-    from ldpstream.lab.reproduction.studies import MOST_TIMESTAMPS
-    from ldpstream.streams.datasets.registry import DATA_SETS
-
-    streams = [known.open() for known in DATA_SETS.values()]
-    return [
-        stream.first(min(stream.timestamps, MOST_TIMESTAMPS))
-        for stream in streams
-        if stream is not None
-    ]
-
-
 def _say(result: Reproduction, report: Path, *, as_json: bool) -> None:
+    from ldpstream.lab.provenance import made_with
     from ldpstream.lab.reproduction.analysis.exhibit import Analysis
 
     claims = [one.row() for one in result.judged()]
     if as_json:
         timings = [vars(timing) for timing in result.timings]
         told = {"claims": claims, "timings": timings, "report": str(report)}
+        told["made_with"] = made_with()
         if isinstance(analysis := result.exhibits.get("analysis"), Analysis):
             told["analysis"] = [one.row() for one in analysis.comparisons]
         print(json.dumps(told, indent=1))

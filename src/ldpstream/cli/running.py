@@ -7,10 +7,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from ldpstream.errors import Mistake, Problem
+
+if TYPE_CHECKING:
+    from ldpstream.lab.cache import ResultCache
 
 PICTURES = (".png", ".svg", ".pdf")
 STOPPED = 130
@@ -25,6 +29,18 @@ def resumable() -> Iterator[None]:
     except KeyboardInterrupt:
         print("ldpstream: stopped; run the same command again to resume", file=sys.stderr)
         raise typer.Exit(STOPPED) from None
+
+
+@contextmanager
+def result_cache(*, unused: bool) -> Iterator[ResultCache | None]:
+    """Open the cache of results; `unused`, for `--no-cache`, gives none."""
+    from ldpstream.lab.cache import ResultCache
+
+    if unused:
+        yield None
+        return
+    with ResultCache() as cache:
+        yield cache
 
 
 def command_line(context: typer.Context) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ldpstream.cli import options
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def command(
         str | None,
         typer.Option(help="with --check: also compare the file with this store, changing nothing"),
     ] = None,
+    plugin: options.Plugin = None,
     log: Annotated[
         str, typer.Option(help="log level on standard error: debug, info, warning or error")
     ] = "warning",

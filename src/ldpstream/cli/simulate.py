@@ -11,7 +11,11 @@ from ldpstream.cli import options, queries, sources
 from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import print_rows, progress
 from ldpstream.cli.running import check_picture, mechanisms_named
+from ldpstream.errors import Mistake, Problem
 from ldpstream.extras import need
+
+SHOWN = 3
+"""The labels that --plot shows, if none are named."""
 
 
 @grouped
@@ -63,10 +67,19 @@ def command(
         ),
     ] = None,
     lag: options.Lag = None,
+    plugin: options.Plugin = None,
     repeats: options.Repeats = 1,
     seed: options.Seed = 0,
     plot: Annotated[
-        Path | None, typer.Option(help="plot truth and releases to this .png, .svg or .pdf file")
+        Path | None,
+        typer.Option(help="plot truth, releases and intervals to this .png, .svg or .pdf file"),
+    ] = None,
+    plot_label: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="with --plot: a label to show; may be given several times; default: the three "
+            "that move most"
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -80,6 +93,7 @@ def command(
         need("--plot", "figures")
     stream = source.open(labels=labels, users=users, timestamps=timestamps, seed=seed)
     query = queries.query_of(mean, distribution)
+    _check_labels(plot_label or [], query.names(stream.domain.labels), plot)
     chosen = mechanisms_named(mechanism) if levels is None else _with_levels(mechanism)
     if levels is None:
         epsilon, window = epsilon or "1", 20 if window is None else window
@@ -112,13 +126,24 @@ def command(
         rows = [_readable(row, intervals=intervals) for row in rows]
     print_rows(rows, as_json=as_json)
     if plot is not None:
-        releases_figure(results, plot)
+        releases_figure(results, plot, plot_label or (), SHOWN)
     if not as_json:
         floor = MRE_FLOOR * query.unit
         print(f"mean relative error (mre) with a floor of {floor:g}; {repeats} repeat(s)")
         if not intervals:
             said = "coverage: of intervals as of each release"
             print(f"{said}; --intervals gives those that hold now, and their coverage by kind")
+
+
+def _check_labels(labels: list[str], known: tuple[str, ...], plot: Path | None) -> None:
+    """Refuse labels that cannot be shown, before anything runs."""
+    for label in labels:
+        if plot is None:
+            expected = "--plot beside it"
+            raise Mistake(Problem.OPTION, option="--plot-label", given=label, expected=expected)
+        if label not in known:
+            few = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+            raise Mistake(Problem.LABEL_UNKNOWN, label=label, known=few)
 
 
 def _with_levels(text: str) -> tuple[str, ...]:
@@ -132,6 +157,13 @@ def _with_levels(text: str) -> tuple[str, ...]:
 
 
 def _readable(row: dict[str, object], *, intervals: bool) -> dict[str, object]:
-    """Leave out what would make a table too wide: the old name of coverage, and its kinds."""
+    """Leave out what would make a table too wide: options as usual, and kinds of coverage."""
+    from ldpstream.mechanisms.settings import RunOptions
+
     hidden = "covered" if intervals else ("covered", "coverage_")
-    return {name: figure for name, figure in row.items() if not name.startswith(hidden)}
+    usual = RunOptions().columns() | {"seed": 0}
+    return {
+        name: figure
+        for name, figure in row.items()
+        if not name.startswith(hidden) and (name not in usual or figure != usual[name])
+    }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ldpstream.cli.output import stages
+from ldpstream.cli.output import note, stages
 from ldpstream.errors import Mistake, Problem
 
 if TYPE_CHECKING:
@@ -56,19 +56,24 @@ class Source:
     counts: Annotated[
         Path | None,
         typer.Option(
-            help="a CSV file with a row for each timestamp and a column for each label, named in "
-            "its header",
+            help="a text file with a row for each timestamp and a column for each label, named in "
+            "its header; between commas, tabs or semicolons",
             rich_help_panel=_GROUP,
         ),
     ] = None
     data: Annotated[
         Path | None,
         typer.Option(
-            help="a .csv or .parquet file with a row for each event", rich_help_panel=_GROUP
+            help="a .csv, .tsv, .txt or .parquet file with a row for each event",
+            rich_help_panel=_GROUP,
         ),
     ] = None
     user: Annotated[
-        str | None, typer.Option(help="with --data: the column of users", rich_help_panel=_GROUP)
+        str | None,
+        typer.Option(
+            help="with --data: the column of users; its number, in a file without a header",
+            rich_help_panel=_GROUP,
+        ),
     ] = None
     time: Annotated[
         str | None, typer.Option(help="with --data: the column of times", rich_help_panel=_GROUP)
@@ -139,7 +144,7 @@ class Source:
 def _counts(path: Path, users: int | None, timestamps: int | None) -> streams.Stream:
     from ldpstream.streams.counts import read_counts
 
-    stream = read_counts(path)
+    stream = read_counts(path, tell=note)
     stream = stream if timestamps is None else stream.first(timestamps)
     return stream if users is None else stream.held_by(users)
 
@@ -178,13 +183,24 @@ def _data(
             expected = "the length of a timestamp" if option == "--every" else "a column's name"
             raise Mistake(Problem.OPTION, option=option, given="missing", expected=expected)
     need("--data", "data")
-    from ldpstream.streams.longform import Columns, read_events
+    from ldpstream.streams.longform import read_events
 
     user, time, value, every = (given or "" for given in columns.values())
+    notes: list[str] = []
     with stages(path.name) as watch:
         stream = read_events(
-            path, Columns(user, time, value), every=every, labels=labels, bins=bins, watch=watch
+            path,
+            user=user,
+            time=time,
+            value=value,
+            every=every,
+            labels=labels,
+            bins=bins,
+            watch=watch,
+            tell=notes.append,
         )
+    for one in notes:  # below the bar, not across it
+        note(one)
     return stream if timestamps is None else stream.first(timestamps)
 
 

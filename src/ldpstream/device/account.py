@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ldpstream.device.change import Change
 from ldpstream.device.clock import LabelTime, Look, OwnTime
 from ldpstream.device.memory import Enrolment, Entry, Memory
 from ldpstream.device.rounds import Refused, Round
@@ -248,9 +247,7 @@ class Account:
         known, enrolled = self._known, self.enrolled
         in_force = terms is enrolled.terms
         ledger = known.ledger if in_force else known.memory.ledger(enrolled, terms)
-        # Reports under earlier terms are not those of a round with the same name under others.
-        answered = known.answered if in_force else {}
-        return State(terms, ledger, answered, enrolled.secret, enrolled.slot_key, known.limit)
+        return State(terms, ledger, known.answered, enrolled.secret, enrolled.slot_key, known.limit)
 
     def _decide(self, pin: str, asked: Round, look: Look) -> Decision:
         state = self._state(self.enrolled.terms_at(asked.t))
@@ -278,7 +275,7 @@ class Account:
             own_ms = self.own_ms() + 1  # rounded up: no earlier than the reading of the value
             self._state(terms).budget.check(self._own.at(before), asked.epsilon_nano)
             if terms is enrolled.successor:
-                self._go_over(change, enrolled)
+                self.wallet.keep(change, enrolled, terms, own_ms)
             entry = Entry(
                 asked.t,
                 asked.name,
@@ -296,32 +293,27 @@ class Account:
         self._delivered &= self._answered.keys()
         return Repeat(asked, report)
 
-    def _go_over(self, change: Change, enrolled: Enrolment) -> None:
-        """Put the successor in force, for good, with the first report under it.
-
-        Stored reports were made under the terms of before: nobody asks for them any more.
-        """
-        self.wallet.end(change, enrolled)
-        change.drop_reports(enrolled)
-        change.enrol(enrolled.gone_over)
-
     # --- enrolments -------------------------------------------------------------------------------
 
     def accept(self, offered: Terms) -> str | None:
         """Accept terms that follow those in force, if the application agrees; say why not.
 
-        They are on disk when it returns, and in force with the first report from their start on.
+        They are on disk when it returns, and in force from their first timestamp on.
         """
         with self.wallet.change() as change:
             enrolled = self.enrolled
-            old = enrolled.terms
+            old = enrolled.terms_at(self.t)
             if (fault := objection(old, offered)) is not None:
                 return fault
             new = offered.at_level(old.level)
+            if self.wallet.has_elsewhere(enrolled, offered):
+                return "another enrolment has them"
             if not enrolled.policy.agrees(old, new):
                 return "the application has not agreed to such a change"
+            if old is enrolled.successor:
+                enrolled = self.wallet.go_over(change, enrolled)
             if enrolled.successor is None:
-                change.enrol(replace(enrolled, successor=new))
+                self.wallet.follow(change, enrolled, new)
         return None
 
     def renew(self, asked: Enrolment, key: bytes, slot_key: bytes) -> None:
@@ -348,7 +340,7 @@ class Account:
 
     def _submission(self, asked: Round, report: bytes) -> Submission:
         enrolled = self.enrolled
-        terms = enrolled.terms
+        terms = enrolled.terms_at(asked.t)
         prefix = report_prefix(terms.stream, terms.pin, asked.name, terms.level)
         mac = report_mac(enrolled.key, prefix, report)
         message = SubmitReport(terms.stream, asked.name, enrolled.number, mac, report)

@@ -82,9 +82,12 @@ class Change:
             (own_ms, scope.first_id, scope.last_id),
         )
 
-    def drop_reports(self, enrolment: Enrolment) -> None:
-        """Delete a stream's stored reports, and keep their debits."""
-        self._execute("UPDATE ledger SET report = NULL WHERE first_id = ?", (enrolment.id,))
+    def drop_reports(self, enrolment: Enrolment, but: range = range(0)) -> None:
+        """Delete a stream's stored reports, but for those of some timestamps; keep their debits."""
+        self._execute(
+            "UPDATE ledger SET report = NULL WHERE first_id = ? AND NOT (t >= ? AND t < ?)",
+            (enrolment.id, but.start, but.stop),
+        )
 
     # --- promises ---------------------------------------------------------------------------------
 
@@ -101,6 +104,20 @@ class Change:
                 promise.scope.last_id,
             ),
         )
+
+    def prolong(self, promise: Made) -> None:
+        """Store a promise that binds until its span has passed; extend it if it still binds."""
+        for one in self.memory.ended:
+            if replace(one, since=0, until=0) != replace(promise, since=0, until=0):
+                continue
+            if one.binds(promise.since):
+                promise = replace(promise, since=min(one.since, promise.since))
+                self._execute(
+                    "DELETE FROM promises WHERE epsilon_nano = ? AND span_ms = ? AND until_ms = ?"
+                    " AND first_id = ? AND last_id = ?",
+                    (one.epsilon_nano, one.span, one.until, one.scope.first_id, one.scope.last_id),
+                )
+        self.end(promise)
 
     def set_limit(self, limit: Made | None) -> None:
         """Put another limit in force, or none; `end` stores the one of before."""

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ class Window:
     first: Entry
     span_ms: int
     nano: int
+    allowed_nano: int = 0
 
     @property
     def t(self) -> int:
@@ -52,6 +53,8 @@ class Book:
     id: int
     terms: Terms
     """At the level that was chosen."""
+    successor: Terms | None
+    """Terms that were accepted, for timestamps from their start on."""
     terms_text: str
     reserve_nano: int
     reserved_ms: int
@@ -63,6 +66,22 @@ class Book:
     @property
     def reports(self) -> tuple[Entry, ...]:
         return tuple(entry for entry in self.entries if entry.report is not None)
+
+    @property
+    def all_terms(self) -> tuple[Terms, ...]:
+        return (self.terms,) if self.successor is None else (self.terms, self.successor)
+
+    @property
+    def newest(self) -> Terms:
+        """The terms of the newest stored report."""
+        return self.terms_of(self.reports[-1]) if self.reports else self.terms
+
+    def terms_of(self, entry: Entry) -> Terms:
+        """Return the terms that a stored report was made under, which its timestamp says."""
+        following = self.successor
+        if following is None or following.succeeds is None or entry.t < following.succeeds.from_t:
+            return self.terms
+        return following
 
     @property
     def own(self) -> tuple[Entry, ...]:
@@ -162,7 +181,8 @@ def read_file(path: Path) -> File:
             if found != FORMAT:
                 raise _no_ledger(path, f"it is not a device's file of format {FORMAT}")
             enrolled = connection.execute(
-                "SELECT id, terms, level, reserve_nano, reserved_ms FROM enrolment ORDER BY id"
+                "SELECT id, terms, level, successor, reserve_nano, reserved_ms FROM enrolment"
+                " ORDER BY id"
             ).fetchall()
             rows = _rows(connection)
             made = connection.execute(
@@ -187,10 +207,11 @@ def read_file(path: Path) -> File:
 def _book(
     path: Path, row: tuple[Any, ...], entries: Iterable[Entry], promises: Iterable[Made]
 ) -> Book:
-    place, text, level, reserve_nano, reserved_ms = row
+    place, text, level, following, reserve_nano, reserved_ms = row
     return Book(
         place,
         _terms(path, text, level),
+        None if following is None else _terms(path, following, level),
         text,
         reserve_nano,
         reserved_ms,
@@ -246,12 +267,15 @@ def _windows(book: Book) -> Iterator[Window]:
     So are those that start with an earlier debit and have a report under these terms in them. What
     comes after the last such report is bound by others.
     """
-    for first in book.debits:
-        empty = Window(first, book.terms.promise.span, 0)
-        bound = [entry.own_ms for entry in book.reports if entry in empty]
-        if bound:
-            spent = (one.nano for one in book.debits if one in empty and one.own_ms <= bound[-1])
-            yield Window(first, empty.span_ms, sum(spent))
+    for terms in book.all_terms:
+        reports = [entry for entry in book.reports if book.terms_of(entry) is terms]
+        for first in book.debits:
+            empty = Window(first, terms.promise.span, 0, terms.epsilon_nano)
+            bound = [entry.own_ms for entry in reports if entry in empty]
+            if bound:
+                end_ms = bound[-1]
+                spent = (one.nano for one in book.debits if one in empty and one.own_ms <= end_ms)
+                yield replace(empty, nano=sum(spent))
 
 
 def _faults(found: BookCheck) -> Iterator[str]:
@@ -260,10 +284,10 @@ def _faults(found: BookCheck) -> Iterator[str]:
     if terms.canonical != book.terms_text:
         yield "the terms are not written as they were pinned: they have another hash"
     for window in found.windows:
-        if window.nano > terms.epsilon_nano:
+        if window.nano > window.allowed_nano:
             yield (
                 f"{window}: {window.nano} nano-epsilon were spent, and"
-                f" {terms.epsilon_nano} are allowed in any {spelled(terms.promise.span)}"
+                f" {window.allowed_nano} are allowed in any {spelled(window.span_ms)}"
             )
     for promise in book.ended:
         what = "the stream that was left or the terms of before allowed"
@@ -272,7 +296,7 @@ def _faults(found: BookCheck) -> Iterator[str]:
         if times > 1:
             yield f"t={t}: round {name} has {times} entries, and one is allowed"
     for entry in book.entries:
-        yield from _faults_of(entry, terms)
+        yield from _faults_of(entry, book.terms_of(entry))
     yield from _broken_silences(book.reports, book.entries, terms.promise.span)
 
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ldpstream import __version__
+from ldpstream.build import version_line
 from ldpstream.device.checking import check_ledger
 from ldpstream.device.device import Device
 from ldpstream.device.display import check_lines, check_object, status_lines, status_object
 from ldpstream.device.status import read_status
+from ldpstream.device.status_page import status_page
 from ldpstream.errors import LdpStreamError, Mistake
 
 
@@ -28,8 +29,9 @@ def run(arguments: Sequence[str], program: str = "python -m ldpstream.device") -
         return 2
     try:
         given = parser.parse_args(arguments)
-        given_stream = {"stream": given.stream} if "stream" in given else {}
-        status: int = given.command(given.file, as_json=given.json, **given_stream)
+        options = vars(given)
+        command, file, as_json = (options.pop(name) for name in ("command", "file", "json"))
+        status: int = command(file, as_json=as_json, **options)
     except SystemExit as end:  # after the help, the version, or a wrong option
         return int(end.code or 0)
     except Mistake as error:
@@ -43,10 +45,12 @@ def run(arguments: Sequence[str], program: str = "python -m ldpstream.device") -
     return status
 
 
-def show_status(file: Path, *, as_json: bool) -> int:
+def show_status(file: Path, *, as_json: bool, html: bool = False) -> int:
     """Print what is left of the budget, the last reports, and what was refused."""
     found = read_status(file)
-    if as_json:
+    if html:
+        print(status_page(found), end="")
+    elif as_json:
         print(json.dumps(status_object(found), indent=1))
     else:
         print(*status_lines(found), sep="\n")
@@ -85,16 +89,31 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(_fail(f"{message}; see {self.prog} --help", 2))
 
 
+class _PrintVersion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Look up the commit only when it is asked for."""
+        print(version_line())
+        parser.exit()
+
+
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = _Parser(program, description="Inspect the file of a device, or leave a stream.")
-    parser.add_argument("--version", action="version", version=f"ldpstream {__version__}")
+    parser.add_argument(
+        "--version",
+        nargs=0,
+        action=_PrintVersion,
+        dest=argparse.SUPPRESS,
+        default=argparse.SUPPRESS,
+        help="print the version and exit",
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    _add(
+    status = _add(
         commands,
         "status",
         show_status,
         "show what is left of the budget, the last reports, and what was refused",
     )
+    status.add_argument("--html", action="store_true", help="print a page of HTML")
     _add(
         commands,
         "audit",

@@ -28,7 +28,7 @@ from ldpstream.device.sessions import Sessions, Wish
 from ldpstream.device.store import Store
 from ldpstream.device.transport import HttpTransport
 from ldpstream.device.values import Warn, log_warning
-from ldpstream.device.wallet import Amount, Limit, Wallet
+from ldpstream.device.wallet import Amount, Limit, Wallet, promise_of
 from ldpstream.device.witness import Witness
 from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import MachineClock
@@ -220,6 +220,7 @@ class Device(_Streams):
         level: str | None = None,
         accept: Policy | Acceptance | str | None = None,
         reserve: Amount | None = None,
+        moved_from: str | None = None,
     ) -> Terms:
         """Enrol in a collector's stream. Give `pin` to accept only the terms with that hash.
 
@@ -229,9 +230,10 @@ class Device(_Streams):
         `level` is the level of privacy that the person has chosen; enrol again to move to another
         one. `accept` says which new terms of the stream the device may go over to by itself: a
         `Policy`, "never" (the default), "same-labels" or "not-looser". `reserve` is how much of the
-        limit over all streams is kept free for this one.
+        limit over all streams is kept free for this one. `moved_from` is the address that the
+        stream had before: without it, the same stream at a second address is refused.
         """
-        wish = Wish(url, stream, token, pin, plain_http, level, accept, reserve)
+        wish = Wish(url, stream, token, pin, plain_http, level, accept, reserve, moved_from)
         return self._drive(self.sessions.enrol(wish), url)
 
     def leave(self, stream: str | None = None, url: str | None = None) -> bool:
@@ -247,9 +249,9 @@ class Device(_Streams):
         """Ask once for rounds, with a long poll of up to `wait` seconds, and answer them.
 
         With slots nothing is asked: the device reports if its turn comes within `wait` seconds. A
-        round whose budget is free only later in its timestamp is waited for; if the device has
-        several streams it is put off instead, and comes up in the next poll. A stream at fault is
-        raised when all were polled.
+        round whose budget is free later in its timestamp is waited for, for `wait` seconds or what
+        a request may take; else, and with several streams, it is put off, and comes up in the next
+        poll. A stream at fault is raised when all were polled.
         """
         self.sessions.refresh()
         return self._drive(self.sessions.poll(wait), self._url)
@@ -343,9 +345,10 @@ class AsyncDevice(_Streams):
         level: str | None = None,
         accept: Policy | Acceptance | str | None = None,
         reserve: Amount | None = None,
+        moved_from: str | None = None,
     ) -> Terms:
         """Enrol, as `Device.enrol` does."""
-        wish = Wish(url, stream, token, pin, plain_http, level, accept, reserve)
+        wish = Wish(url, stream, token, pin, plain_http, level, accept, reserve, moved_from)
         return await self._drive(self.sessions.enrol(wish), url)
 
     async def leave(self, stream: str | None = None, url: str | None = None) -> bool:
@@ -423,8 +426,7 @@ def _store(
 
 def _check(limit: Limit | None = None, **parts: object) -> None:
     """Refuse a limit that is none before a file is made, which would be without any."""
-    if limit is not None:
-        _ = limit.promise
+    promise_of(limit)
 
 
 def _existing(path: str | Path, witness: Witness | None, clock: MachineClock | None) -> Store:

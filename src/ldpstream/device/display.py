@@ -110,7 +110,7 @@ def check_object(check: Check) -> Row:
 
 
 def _book_object(found: BookCheck) -> Row:
-    terms, fullest = found.book.terms, found.fullest
+    terms, fullest = found.book.newest, found.fullest
     return {
         "stream": terms.stream,
         "pin": terms.pin,

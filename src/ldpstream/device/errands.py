@@ -57,7 +57,8 @@ class Errands:
         if pin is None or enrolled is None or pin in self._declined:
             return False
         willing = enrolled.policy.accept is not Acceptance.NEVER or pin in enrolled.policy.pins
-        return willing and enrolled.successor is None and pin != enrolled.terms.pin
+        pending = enrolled.successor is not None and self._account.terms is enrolled.terms
+        return willing and not pending and pin not in {one.pin for one in enrolled.all_terms}
 
     @property
     def due(self) -> bool:

@@ -222,8 +222,13 @@ class Address:
     prefix: str
 
     @classmethod
+    def of(cls, url: object) -> Address:
+        """Read a URL; refuse what is none, whatever it is."""
+        return cls._of(url if isinstance(url, str) else "")
+
+    @classmethod
     @lru_cache(64)
-    def of(cls, url: str) -> Address:
+    def _of(cls, url: str) -> Address:
         try:
             parts = urlsplit(url)
             port = parts.port

@@ -111,7 +111,10 @@ class Enrolment:
     at_ms: int
     id: int = 0
     successor: Terms | None = None
-    """Terms that were accepted and are not in force yet."""
+    """Terms that were accepted, for timestamps from their start on.
+
+    Those of before are kept beside them until the next ones are accepted: label time says which of
+    both apply, and it may have been wrong when the first report under the successor was made."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """What labels of earlier terms are called in those in force."""
     policy: Policy = field(default_factory=Policy)
@@ -145,7 +148,7 @@ class Enrolment:
 
     @property
     def gone_over(self) -> Enrolment:
-        """The same enrolment after its successor has come into force."""
+        """The same enrolment with the successor's terms alone."""
         following, before = self.successor, self.terms.domain
         assert following is not None
         assert following.succeeds is not None
@@ -298,7 +301,7 @@ def read_policy(text: str) -> Policy:
             "accept": str(accept),
             "pins": list(pins),
             "least_epsilon_nano": int(least),
-            "longest_window": int(longest),
+            "longest_window": int() | None as longest,
         }:
             return Policy(Acceptance(accept), frozenset(map(str, pins)), least, longest)
     raise ValueError("has a policy that cannot be read")

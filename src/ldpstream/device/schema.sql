@@ -21,7 +21,7 @@ CREATE TABLE enrolment (
   url          TEXT NOT NULL,     -- of the collector
   terms        TEXT NOT NULL,     -- canonical JSON; their hash is the pin
   level        TEXT NOT NULL,     -- of privacy; '' is the stream's own
-  successor    TEXT,              -- terms that were accepted and are not in force yet
+  successor    TEXT,              -- terms that were accepted, for timestamps from their start on
   renamed      TEXT NOT NULL,     -- JSON: what labels of earlier terms are called now
   secret       BLOB NOT NULL CHECK (length(secret) = 32),  -- of coins and of the number
   rejoins      INTEGER NOT NULL,  -- that of the device when it enrolled: the number depends on it
@@ -34,8 +34,9 @@ CREATE TABLE enrolment (
   at_ms        INTEGER NOT NULL   -- by the wall clock
 ) STRICT;
 
--- Promises other than those of the terms in force. With first_id and last_id 0: the limit over all streams,
--- in force if until_ms is NULL. Others have ended, and bind until their span has passed.
+-- Promises other than those of an enrolment's terms. With first_id and last_id 0: the limit over all streams,
+-- in force if until_ms is NULL. Others bind until their span has passed: after their end, or after the last
+-- report under a successor.
 CREATE TABLE promises (
   epsilon_nano INTEGER NOT NULL,
   span_ms      INTEGER NOT NULL,

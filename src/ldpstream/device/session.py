@@ -41,6 +41,7 @@ from ldpstream.protocol.limits import LATEST_MS, LONGEST_WAIT
 from ldpstream.protocol.messages import Enrol, ListRounds, SubmitReport
 from ldpstream.protocol.names import STREAM_NAME, is_stream_name, shown, whole
 from ldpstream.protocol.notice import Notice
+from ldpstream.protocol.strata import is_level_name
 from ldpstream.protocol.succession import Policy
 from ldpstream.protocol.terms import Selection, Terms, TermsRefused
 
@@ -108,6 +109,7 @@ class Session:
         level: str | None = None,
         accept: Policy | None = None,
         reserve: Amount | None = None,
+        moved_from: str | None = None,
     ) -> Conversation[Terms]:
         """Agree on a stream's terms, once; later, address, key and level can change.
 
@@ -115,12 +117,13 @@ class Session:
         this device's name, so it needs TLS, unless `plain_http` says that it does not.
         """
         address = Address.of(url)
-        _check_names(stream, token)
+        _check_names(stream, token, level)
+        before = None if moved_from is None else Address.of(moved_from).place
         if not (address.confidential or plain_http):
             raise Mistake(Problem.PLAIN_HTTP, url=url)
         wallet, new_level = self.account.wallet, level is not None
         wallet.refresh()
-        level = self._level(address.place, stream) if level is None else level
+        level = self._level(address.place, stream, before) if level is None else level
         reserve_nano = None if reserve is None else Epsilon.of(reserve).nano
         shown_once = wallet.enrolment_secret(address.place, stream)
         number = number_of(shown_once)
@@ -150,15 +153,17 @@ class Session:
         key, slot_key = read_keys(answer, number)
         at_ms, secret = self._clock.wall_ms(), b""  # the wallet knows the secret
         offered = Enrolment(url, terms.at_level(level), number, key, slot_key, secret, 0, at_ms)
-        self.account.bind(wallet.enrol(offered, accept, reserve_nano, new_level=new_level))
+        self.account.bind(
+            wallet.enrol(offered, accept, reserve_nano, new_level=new_level, moved_from=before)
+        )
         self._begin()
         return self.account.enrolled.terms_at(self.account.t)
 
-    def _level(self, place: str, stream: str) -> str:
+    def _level(self, place: str, stream: str, before: str | None) -> str:
         """Return the level of privacy that was chosen before, here or where the stream was."""
         wallet = self.account.wallet
-        known = wallet.at(place, stream) or self.account.enrolment
-        return known.terms.level if known is not None and known.terms.stream == stream else ""
+        known = wallet.at(place, stream) or (before and wallet.at(before, stream))
+        return known.terms.level if known else ""
 
     def _begin(self) -> None:
         """Forget what was heard under another enrolment: a serial would link two numbers."""
@@ -293,7 +298,7 @@ class Session:
 
     def _list_rounds(self, wait: int) -> Conversation[Response]:
         proof = self.account.proof(self._serial) if self._identifies else None
-        terms = self.account.terms
+        terms, wait = self.account.terms, min(wait, LONGEST_WAIT)
         message = ListRounds(terms.stream, self._serial, wait, proof, terms.version)
         response = yield from _ask(Request.of(message, wait + PATIENCE, self._stop))
         return response
@@ -502,15 +507,18 @@ class Session:
         return Pause(pause_after(failures, first, at_least, self._jitter), self._stop)
 
 
-def _check_names(stream: str, token: str) -> None:
+def _check_names(stream: object, token: object, level: object) -> None:
     if not is_stream_name(stream):
         expected = f"a stream's name: {STREAM_NAME}"
         raise Mistake(Problem.OPTION, option="the stream", given=shown(stream), expected=expected)
-    if not (token.isascii() and token.isprintable()):
+    if not (isinstance(token, str) and token.isascii() and token.isprintable()):
         # The token is not shown: it is a secret, even if malformed.
-        raise Mistake(
-            Problem.OPTION, option="the token", given="unprintable", expected="plain ASCII"
-        )
+        given = "unprintable" if isinstance(token, str) else "no text"
+        expected = "plain ASCII, or nothing if anyone may enrol"
+        raise Mistake(Problem.OPTION, option="the token", given=given, expected=expected)
+    if level and not is_level_name(level):
+        expected = "the name of one of the stream's levels"
+        raise Mistake(Problem.OPTION, option="the level", given=shown(level), expected=expected)
 
 
 def _ask(request: Request) -> Conversation[Response]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ldpstream.device.account import Account
 from ldpstream.device.backoff import Jitter, system_jitter
-from ldpstream.device.exchange import Address, Conversation, Stop, Unreachable
+from ldpstream.device.exchange import PATIENCE, Address, Conversation, Stop, Unreachable
 from ldpstream.device.interleaving import SHARED_WAIT, addressed, interleave
 from ldpstream.device.memory import Enrolment
 from ldpstream.device.rounds import Refused
@@ -16,6 +16,7 @@ from ldpstream.device.store import LedgerUnusable
 from ldpstream.device.values import Warn, log_warning
 from ldpstream.device.wallet import Amount, Wallet
 from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.protocol.names import shown
 from ldpstream.protocol.succession import Acceptance, Policy
 from ldpstream.protocol.terms import Terms
 
@@ -34,18 +35,18 @@ class Wish:
     level: str | None
     accept: Policy | Acceptance | str | None
     reserve: Amount | None
+    moved_from: str | None
 
     @property
     def policy(self) -> Policy | None:
         """Which successors of the terms the application agrees to; None: as before."""
         if self.accept is None or isinstance(self.accept, Policy):
             return self.accept
-        if self.accept not in set(Acceptance):
+        given: object = self.accept
+        if not isinstance(given, str) or given not in set(Acceptance):
             expected = f"a Policy, or one of {', '.join(Acceptance)}"
-            raise Mistake(
-                Problem.OPTION, option="accept", given=repr(self.accept), expected=expected
-            )
-        return Policy(Acceptance(self.accept))
+            raise Mistake(Problem.OPTION, option="accept", given=shown(given), expected=expected)
+        return Policy(Acceptance(given))
 
 
 class Sessions:
@@ -138,6 +139,7 @@ class Sessions:
             level=wish.level,
             accept=wish.policy,
             reserve=wish.reserve,
+            moved_from=wish.moved_from,
         )
         self._keep(session)
         return terms
@@ -157,7 +159,7 @@ class Sessions:
         """
         found = self.all
         if len(found) <= 1:
-            return (yield from self.only.poll(wait))
+            return (yield from self.only.poll(wait, 1000 * max(wait, PATIENCE)))
         clock, together, faults = self.wallet.clock, Heard(), list[LdpStreamError]()
         end_ms = clock.steady_ms() + 1000 * wait
         for session in sorted(found, key=Session.due_in):

@@ -40,6 +40,8 @@ from ldpstream.protocol.terms import Selection, Terms, TermsRefused
 
 MARKS_PER_SPAN = 8
 """How often per window own time is saved after a report: a reboot loses at most one such part."""
+LAST_T = 1 << 53
+"""No timestamp is as late as this one."""
 LONGEST_DETAIL = 200
 """The most characters of a refusal that are stored: a collector can influence its text."""
 
@@ -58,14 +60,26 @@ class Limit:
     epsilon: Amount
     span: str
 
+    def __post_init__(self) -> None:
+        _ = self.promise  # refuse what is none where it is written
+
     @property
     def promise(self) -> Promise:
-        span_ms = milliseconds(self.span)
+        span: object = self.span
+        span_ms = milliseconds(span) if isinstance(span, str) else None
         if span_ms is None or not whole(span_ms, 1, LATEST_MS):
             raise Mistake(
                 Problem.OPTION, option="the limit's span", given=shown(self.span), expected=EXAMPLES
             )
         return Promise(Epsilon.of(self.epsilon).nano, span_ms)
+
+
+def promise_of(limit: object) -> Promise | None:
+    """Return the promise of a limit that an application has given; refuse anything else."""
+    if limit is None or isinstance(limit, Limit):
+        return None if limit is None else limit.promise
+    expected = 'Limit(epsilon, span), with a span such as "24h", or None'
+    raise Mistake(Problem.OPTION, option="the limit", given=shown(limit), expected=expected)
 
 
 class Wallet:
@@ -166,19 +180,25 @@ class Wallet:
         reserve_nano: int | None = None,
         *,
         new_level: bool = True,
+        moved_from: str | None = None,
     ) -> int:
         """Commit what was agreed on, and return the id of the enrolment.
 
         A file whose past is unknown starts as spent (rule 6). A later enrolment may change the
-        collector's address, and with it number and key, and the level; but not the terms, unless
-        they follow those of before and the application agrees. Without `new_level` the level is
-        meant to be that of before, which another process may have changed.
+        level and, if the stream has `moved_from` another place, the address, and with it number
+        and key; but not the terms, unless they follow those of before and the application agrees.
+        Without `new_level` the level is meant to be that of before, which another process may have
+        changed.
         """
         with self.change() as change:
             place, stream = Address.of(offered.url).place, offered.terms.stream
             secret, rejoins = self.secret_for(place, stream)
             offered = replace(offered, secret=secret, rejoins=rejoins)
-            known = self.at(place, stream) or self._moved(offered.terms)
+            known = self.at(place, stream) or (moved_from and self.at(moved_from, stream)) or None
+            if known is None and (other := self._same_stream(offered.terms)) is not None:
+                elsewhere = Address.of(other.url).place
+                facts = {"file": self.store.path.name, "stream": stream, "place": elsewhere}
+                raise Mistake(Problem.STREAM_ELSEWHERE, **facts)
             level = offered.terms.level if new_level or known is None else known.terms.level
             number = number_of(self.enrolment_secret(place, stream))
             if (number, level) != (offered.number, offered.terms.level):
@@ -187,7 +207,7 @@ class Wallet:
             agreed = offered if known is None else known
             offered = replace(
                 offered,
-                policy=agreed.policy if accept is None else accept,
+                policy=_policy(accept, known, offered.terms),
                 reserve_nano=agreed.reserve_nano if reserve_nano is None else reserve_nano,
                 reserved_ms=self.own_ms(),
             )
@@ -202,8 +222,8 @@ class Wallet:
                 self._count_as_spent(change, offered.terms)
             return offered.id
 
-    def _moved(self, terms: Terms) -> Enrolment | None:
-        """Return the enrolment in the same stream: its collector has another address now.
+    def _same_stream(self, terms: Terms) -> Enrolment | None:
+        """Return the enrolment in the same stream at another place.
 
         It has the same terms, or those before or after them. A second ledger would double epsilon.
         """
@@ -217,11 +237,18 @@ class Wallet:
             None,
         )
 
+    def has_elsewhere(self, enrolled: Enrolment, terms: Terms) -> bool:
+        """Return whether another enrolment has these terms: there is one epsilon for a pin."""
+        others = (one for one in self.memory.enrolments if one.id != enrolled.id)
+        return any(known.pin == terms.pin for one in others for known in one.all_terms)
+
     def _enrol_again(self, change: Change, known: Enrolment, offered: Enrolment) -> None:
         """Store what has changed; the ledger goes on, and a promise that was left still binds."""
         level = offered.terms.level
+        if known.successor is not None and _follows(offered.terms, known.successor):
+            known = self.go_over(change, known)
         terms = known.terms.at_level(level)
-        following = _following(known.successor, terms, offered)
+        following = _following(known, terms, offered)
         now = replace(
             offered,
             id=known.id,
@@ -230,6 +257,8 @@ class Wallet:
             renamed=known.renamed,
         )
         change.enrol(now)
+        if now.successor is not None and known.successor is None:
+            self.follow(change, now, now.successor)
         if (known.number, known.terms.level) != (now.number, level):
             change.drop_reports(known)  # the same bytes would link two numbers, or be refused
         if known.terms.level != level:
@@ -251,6 +280,38 @@ class Wallet:
         if not leaves:
             change.end(ended)
         return ended
+
+    def follow(self, change: Change, enrolled: Enrolment, new: Terms) -> None:
+        """Store that these terms were accepted, for timestamps from their start on.
+
+        From then on t says under which terms a report was made, so earlier reports of such t go.
+        """
+        assert new.succeeds is not None
+        change.enrol(replace(enrolled, successor=new))
+        change.drop_reports(enrolled, but=range(new.succeeds.from_t))
+
+    def keep(self, change: Change, enrolled: Enrolment, terms: Terms, own_ms: int) -> None:
+        """Let a successor's promise bind every span that holds the report made now under it.
+
+        Label time may be wrong, and the device go on under the terms of before: see `go_over`.
+        """
+        promise = terms.promise
+        until_ms = own_ms + promise.span
+        change.prolong(
+            Made(promise.epsilon_nano, promise.span, until_ms, enrolled.scope, own_ms - 1)
+        )
+
+    def go_over(self, change: Change, enrolled: Enrolment) -> Enrolment:
+        """Let go of the terms before the successor, and of the reports under them.
+
+        Only now, when others follow those: until then a time that was wrong costs nothing.
+        """
+        now = enrolled.gone_over
+        assert now.terms.succeeds is not None
+        self.end(change, enrolled)
+        change.drop_reports(enrolled, but=range(now.terms.succeeds.from_t, LAST_T))
+        change.enrol(now)
+        return now
 
     def forget(self, change: Change, own_ms: int) -> None:
         """Delete the debits and promises that nothing depends on any more."""
@@ -288,7 +349,7 @@ class Wallet:
 
         One that is not stricter than the one of before leaves that one binding for its span.
         """
-        wanted = None if limit is None else limit.promise
+        wanted = promise_of(limit)
         with self.change() as change:
             now, own_ms = self.memory.limit, self.own_ms()
             if _size(wanted) == _size(now):
@@ -381,14 +442,41 @@ def _lineage(terms: Terms) -> set[str]:
     return {terms.pin} | ({terms.succeeds.pin} if terms.succeeds is not None else set())
 
 
-def _following(accepted: Terms | None, old: Terms, offered: Enrolment) -> Terms | None:
-    """Return the terms that will follow `old`, which are those in force at the level chosen now.
+def _policy(accept: Policy | None, known: Enrolment | None, terms: Terms) -> Policy:
+    """Return what the application agrees to from now on; floors that it does not give stay.
+
+    They are those of the window under which the device first enrolled at this level.
+    """
+    if known is None:
+        return (accept or Policy()).within(terms)
+    if known.terms.level != terms.level:
+        return (accept or replace(known.policy, longest_window=None)).within(
+            known.terms.at_level(terms.level)
+        )
+    before = known.policy.within(known.terms)
+    if accept is None:
+        return before
+    longest = accept.longest_window or before.longest_window
+    return replace(accept, longest_window=longest)
+
+
+def _follows(new: Terms, old: Terms) -> bool:
+    return new.succeeds is not None and new.succeeds.pin == old.pin
+
+
+def _following(known: Enrolment, old: Terms, offered: Enrolment) -> Terms | None:
+    """Return the terms that will follow `old`, those of the enrolment at the level chosen now.
 
     They are held against what the person has now, at that level: terms that were accepted at
     another one are dropped if they loosen this one, and terms that are offered are refused.
     """
+    accepted, policies = known.successor, [offered.policy]
     new = accepted if offered.terms.pin == old.pin else offered.terms
-    if new is None or (objection(old, new) is None and offered.policy.agrees(old, new)):
+    if new is None:
+        return None
+    if accepted is not None and offered.terms.pin == accepted.pin:
+        policies.append(known.policy)  # they may be in force: what was agreed to stays so
+    if objection(old, new) is None and any(one.agrees(old, new) for one in policies):
         return new
     if new is offered.terms:
         raise TermsRefused(Problem.TERMS_DIFFER, given=new.pin, expected=old.pin)

@@ -9,6 +9,7 @@ from statistics import median_low
 from ldpstream.lab.experiment import Experiment
 from ldpstream.lab.figures.charts import Axis, Chart, Panel, Row
 from ldpstream.lab.reproduction.studies import BARS, CFPU, EPSILON, HITS, MRE, WINDOW
+from ldpstream.lab.simulation import Simulation, settings_of, simulate_at
 from ldpstream.mechanisms.queries import HISTOGRAM
 from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.streams.stream import Stream
@@ -43,10 +44,19 @@ class Comparison:
             seed=self.seed,
         )
 
+    def releases(self, mechanisms: Sequence[str]) -> list[Simulation]:
+        """Run these mechanisms once more, to show what they release in the middle of the grid.
+
+        The run is the first repeat of the experiment there.
+        """
+        epsilon, window = median_low(self.epsilons), median_low(self.windows)
+        settings = settings_of(self.stream, epsilon, window, self.options)
+        return [simulate_at(settings, self.stream, name, seed=self.seed) for name in mechanisms]
+
     @property
     def _value(self) -> str:
         histogram = self.options.query == HISTOGRAM
-        return "a label's frequency (all labels pooled)" if histogram else "the mean"
+        return "a label's frequency" if histogram else "the mean"
 
     def charts(self, rows: Sequence[Row]) -> list[Chart]:
         epsilon, window = median_low(self.epsilons), median_low(self.windows)
@@ -76,10 +86,11 @@ class Comparison:
                 ),
             ),
         ]
-        roc = Panel.of_roc(f"ε = {epsilon:g}, w = {window}", _where(rows, epsilon, window))
+        shown = _where(rows, epsilon, window)
+        roc = Panel.of_roc(f"ε = {epsilon:g}, w = {window}", shown, "roc_per_label")
         if roc.points:
             said = f"An event: {self._value} is above 0.75 (max - min) + min of its own. "
-            said += "Curves are means over the repeats; AUC is the area under them."
+            said += "Curves are means over labels and repeats; AUC is the area under them."
             charts.append(Chart("roc", "Finding high values", said, HITS, (roc,)))
         return charts
 

@@ -126,6 +126,7 @@ def _row(stream: Stream, task: Task, figures: Figures) -> Row:
         "users": settings.users,
         "timestamps": stream.timestamps,
         "labels": settings.labels,
+        "seed": task.seed,
         "repeat": task.repeat,
         **figures,
     }

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ldpstream.lab.imported_code import imported_code
+
 PACKAGE = Path(__file__).parents[1]
 COUNTS_FOR_RESULTS = (
     "arrays.py",
@@ -34,6 +36,7 @@ COUNTS_FOR_RESULTS = (
     "streams/events.py",
     "streams/correlated.py",
     "streams/persistent.py",
+    "lab/fleet.py",
     "lab/levelled.py",
     "lab/metrics.py",
     "lab/personal.py",
@@ -41,6 +44,7 @@ COUNTS_FOR_RESULTS = (
     "lab/selection.py",
     "lab/simulation.py",
     "lab/tasks.py",
+    "lab/transcripts.py",
     "lab/central",
 )
 
@@ -65,10 +69,16 @@ def sources() -> Iterator[Path]:
 def of_class(kind: type) -> str:
     """Return the hash of the modules of a user's class and its bases; "" for a class of ours.
 
-    It is cached: the file may be edited while the class that was loaded from it is in use.
+    The modules that they import count as well. It is cached: a file may be edited while the class
+    that was loaded from it is in use.
     """
-    texts = [_source(base) for base in kind.__mro__ if not is_ours(base)]
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest() if texts else ""
+    own = {base: _source(base) for base in kind.__mro__ if not is_ours(base)}
+    imported: dict[str, str] = {}
+    for base, text in own.items():
+        module = sys.modules.get(base.__module__)
+        imported |= imported_code(text, getattr(module, "__package__", None))
+    parts = [*own.values(), *(f"{name}\n{text}" for name, text in sorted(imported.items()))]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest() if own else ""
 
 
 def is_ours(kind: type) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -34,7 +36,11 @@ class Metrics:
     cfpu: float
     """Communication frequency per user: reports / (users x timestamps)."""
     auc: float
-    """Area under the pooled ROC of event monitoring; 0.5 where there is no event to find."""
+    """Area under the ROC of event monitoring, pooled over labels; 0.5 where there is no event.
+
+    Thresholds differ between labels, and so does the noise above them: where many labels are rare,
+    pooling compares labels rather than moments. Then look at `auc_per_label`.
+    """
     publications: int
     covered: float
     """The same as `coverage`, under its name in version 0.1.0."""
@@ -50,6 +56,8 @@ class Metrics:
     """Coverage of labels with a mean true share above BIG."""
     coverage_after_jump: float
     """Coverage of a label 1 and 2 timestamps after its last jump."""
+    auc_per_label: float = math.nan
+    """Mean over the labels that have events of the area under each label's own ROC."""
     revised_mse: float = math.nan
     """Of the revised history (`mechanisms/revision.py`), of mechanisms with a filter."""
     revised_coverage: float = math.nan
@@ -96,6 +104,7 @@ def measure(
         coverage_middle=_share(inside[:, (sizes >= RARE) & (sizes <= BIG)]),
         coverage_big=_share(inside[:, sizes > BIG]),
         coverage_after_jump=_share(inside[after_jumps(truth / unit)]),
+        auc_per_label=_mean(auc(*one) for one in events_by_label(truth, released)),
     )
 
 
@@ -110,6 +119,11 @@ def _inside(truth: Floats, intervals: tuple[Floats, Floats]) -> Floats:
 def covered(truth: Floats, intervals: tuple[Floats, Floats]) -> float:
     """Return the share of true values inside their intervals."""
     return _share(_inside(truth, intervals))
+
+
+def _mean(figures: Iterable[float]) -> float:
+    found = list(figures)
+    return fmean(found) if found else math.nan
 
 
 def _share(inside: Floats) -> float:
@@ -146,6 +160,21 @@ def events(truth: Floats, released: Floats) -> tuple[Flags, Floats]:
     happened = truth[:, moving] > thresholds
     scores = released[:, moving] - thresholds
     return happened.ravel(), scores.ravel()
+
+
+def events_by_label(truth: Floats, released: Floats) -> Iterator[tuple[Flags, Floats]]:
+    """Yield the events and scores of each label that moves, apart from each other."""
+    for label in range(truth.shape[1]):
+        own = slice(label, label + 1)
+        happened, scores = events(truth[:, own], released[:, own])
+        if happened.any():
+            yield happened, scores
+
+
+def roc_per_label(truth: Floats, released: Floats) -> Floats | None:
+    """Return the mean of all labels' own ROCs; None without an event."""
+    curves = [roc(*one) for one in events_by_label(truth, released)]
+    return np.mean([curve for curve in curves if curve is not None], axis=0) if curves else None
 
 
 def roc(happened: Flags, scores: Floats) -> Floats | None:

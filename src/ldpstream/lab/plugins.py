@@ -8,13 +8,21 @@ from collections.abc import Iterable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+from ldpstream.arguments import checked
 from ldpstream.errors import Mistake, Problem
 
 _loaded: dict[Path, str] = {}
 
 
+@checked
 def load_plugins(paths: Iterable[Path | str]) -> None:
-    """Import each file once, under a name that is the same in every process."""
+    """Import each file once, under a name that is the same in every process.
+
+    A plug-in can import the files beside it, as a script can.
+
+    Args:
+        paths: Python files that call `ldpstream.register`.
+    """
     for path in paths:
         file = Path(path).resolve()
         if file not in _loaded:
@@ -34,6 +42,8 @@ def _load(file: Path) -> str:
         raise Mistake(Problem.PLUGIN_FILE, file=file, what="there is no such Python file")
     module = module_from_spec(spec)
     sys.modules[name] = module
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))  # at the end: it must not hide what is installed
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp, inf, isfinite, log, sqrt
-from statistics import fmean, stdev
+from math import exp, inf, isfinite, log
+from statistics import fmean
 
 from ldpstream.lab.figures.charts import Row
 from ldpstream.lab.figures.style import display_name
+from ldpstream.lab.paired import Paired, paired
 
 LARGE = 0.5
 """A mean relative error above this is of little use to anyone."""
@@ -19,6 +20,16 @@ TINY = 1e-12
 
 Setting = tuple[float, int]
 """Epsilon and window."""
+Figure = Callable[[Row], float]
+"""Returns a figure of a run."""
+
+
+def log_error(row: Row) -> float:
+    return log(max(row["mre"], TINY))
+
+
+def auc_per_label(row: Row) -> float:
+    return float(row["auc_per_label"])
 
 
 @dataclass(frozen=True)
@@ -36,8 +47,14 @@ class Ranked:
     mae: float
     cfpu: float
     auc: float
+    auc_per_label: float | None
+    """None if no label has an event."""
+    coverage: float | None
+    """None if no intervals are stated."""
     best_in: tuple[Setting, ...]
-    """The settings in which its error is the smallest."""
+    """The settings in which its mean error is the smallest."""
+    runs: tuple[Row, ...]
+    """The figures of its single runs."""
 
     @property
     def name(self) -> str:
@@ -53,6 +70,11 @@ class Ranked:
         """Whether it is significantly worse than the best one, by its 95 % interval."""
         return self.low > 1
 
+    def against(self, other: Ranked, figure: Figure, at: Setting | None = None) -> Paired:
+        """Return this one's figure minus the other's, repeat by repeat: at a setting, or at all."""
+        own, theirs = _by_repeat(self.runs, figure, at), _by_repeat(other.runs, figure, at)
+        return paired(own, theirs)
+
     def row(self) -> dict[str, object]:
         return {
             "mechanism": self.mechanism,
@@ -63,6 +85,8 @@ class Ranked:
             "mae": self.mae,
             "cfpu": self.cfpu,
             "auc": self.auc,
+            "auc_per_label": self.auc_per_label,
+            "coverage": self.coverage,
             "best_in": len(self.best_in),
         }
 
@@ -123,30 +147,37 @@ class Recommendation:
         cheapest = min(self.ranking, key=lambda one: one.cfpu)
         if cheapest.cfpu < 0.99 * chosen.cfpu:
             said += f"; the cheapest, {cheapest.name}, {cheapest.cfpu:.3g} with an error "
-            said += f"{cheapest.error / chosen.error:.2f} times as large"
+            said += _times(cheapest.against(chosen, log_error))
         return f"{said}."
 
     def _elsewhere(self) -> str:
-        """Say in which settings another mechanism is better than the chosen one."""
-        others = [
-            f"{one.name} at {_places(one.best_in)}"
-            for one in self.ranking
-            if one.best_in and one is not self.chosen
-        ]
-        if self.settings == 1 or not others:
-            return ""
+        """Say in which settings another mechanism is better than the chosen one, beyond chance."""
         won = len(self.chosen.best_in)
-        where = "; ".join(others)
-        said = f"It has the smallest error in {won} of {self.settings} settings."
-        return f"{said} Elsewhere: {where}."
+        if self.settings == 1 or won == self.settings:
+            return ""
+        others = {
+            one.name: [at for at in one.best_in if one.against(self.chosen, log_error, at).differs]
+            for one in self.ranking
+            if one is not self.chosen
+        }
+        where = "; ".join(f"{name} at {_places(at)}" for name, at in others.items() if at)
+        said = f"It has the smallest mean error in {won} of {self.settings} settings."
+        if not where:
+            return f"{said} Elsewhere no other is better beyond chance."
+        return f"{said} Better beyond chance: {where}."
 
     def _events(self) -> str:
-        keenest = max(self.ranking, key=lambda one: one.auc)
-        if keenest.auc - self.chosen.auc < NOTABLE:
+        """Name the mechanism that finds high values best, if that is beyond chance."""
+        if self.repeats < 2 or self.chosen.auc_per_label is None:
+            return ""
+        keenest = max(self.ranking, key=lambda one: one.auc_per_label or 0.0)
+        gain = keenest.against(self.chosen, auc_per_label)
+        if gain.mean < NOTABLE or not gain.differs:
             return ""
         return (
-            f"If high values must be noticed, look at {keenest.name}: its AUC is "
-            f"{keenest.auc:.3f}, that of {self.chosen.name} {self.chosen.auc:.3f}."
+            f"If high values must be noticed, look at {keenest.name}: its AUC per label is "
+            f"{keenest.auc_per_label:.3f}, that of {self.chosen.name} "
+            f"{self.chosen.auc_per_label:.3f}."
         )
 
     def _warning(self) -> str:
@@ -184,29 +215,46 @@ def _rank(
     winners: dict[Setting, str],
     rows: Sequence[Row],
 ) -> Ranked:
-    own = [row for row in rows if row["mechanism"] == name]
-    ratios = [mine - other for mine, other in zip(errors[name], errors[best], strict=True)]
-    middle, half = fmean(ratios), _half_interval(ratios)
+    own = tuple(row for row in rows if row["mechanism"] == name)
+    ratio = paired(errors[name], errors[best])
     return Ranked(
         name,
         exp(fmean(errors[name])),
-        exp(middle),
-        exp(middle - half),
-        exp(middle + half) if isfinite(half) else inf,
+        exp(ratio.mean),
+        exp(ratio.low),
+        exp(ratio.high) if ratio.known else inf,
         fmean(row["mae"] for row in own),
         fmean(row["cfpu"] for row in own),
         fmean(row["auc"] for row in own),
+        _mean(own, "auc_per_label"),
+        _mean(own, "coverage"),
         tuple(setting for setting, winner in winners.items() if winner == name),
+        own,
     )
 
 
 def _errors(rows: Sequence[Row]) -> dict[str, list[float]]:
     """Return, by mechanism, the mean over settings of log MRE for each repeat."""
-    found: dict[str, dict[int, list[float]]] = {}
+    names = dict.fromkeys(row["mechanism"] for row in rows)
+    return {
+        name: _by_repeat([row for row in rows if row["mechanism"] == name], log_error)
+        for name in names
+    }
+
+
+def _by_repeat(rows: Sequence[Row], figure: Figure, at: Setting | None = None) -> list[float]:
+    """Return a figure for each repeat: its mean over all settings, or the one at a setting."""
+    found: dict[int, list[float]] = {}
     for row in rows:
-        of_repeat = found.setdefault(row["mechanism"], {}).setdefault(row["repeat"], [])
-        of_repeat.append(log(max(row["mre"], TINY)))
-    return {name: [fmean(logs) for logs in repeats.values()] for name, repeats in found.items()}
+        if at in (None, (row["epsilon"], row["window"])):
+            found.setdefault(row["repeat"], []).append(figure(row))
+    return [fmean(figures) for figures in found.values()]
+
+
+def _mean(rows: Sequence[Row], column: str) -> float | None:
+    """Return the mean of a figure, or None if some run has none."""
+    figures = [row[column] for row in rows]
+    return None if None in figures else fmean(figures)
 
 
 def _winners(rows: Sequence[Row]) -> dict[Setting, str]:
@@ -226,27 +274,16 @@ def _places(settings: Sequence[Setting], shown: int = 3) -> str:
     return ", ".join(named + more)
 
 
+def _times(logs: Paired) -> str:
+    """Say how many times as large an error is, from paired differences of logarithms."""
+    said = f"{exp(logs.mean):.2f} times as large"
+    if not logs.known:
+        return said
+    return f"{said} (95 % interval {exp(logs.low):.2f} to {exp(logs.high):.2f})"
+
+
 def _against(other: Ranked, repeats: int) -> str:
     return (
         f"{other.name} errs {other.factor:.2f} times as much "
         f"(95 % interval {other.low:.2f} to {other.high:.2f}, {repeats} repeats)"
     )
-
-
-def _half_interval(values: Sequence[float]) -> float:
-    """Return half the width of the mean's 95 % interval; infinite if it is unknown."""
-    if len(values) < 2:
-        return inf
-    return student(len(values) - 1) * stdev(values) / sqrt(len(values))
-
-
-def student(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t: a table, then an expansion around the normal one.
-
-    >>> [round(student(freedom), 2) for freedom in (1, 2, 10, 100)]
-    [12.71, 4.3, 2.23, 1.98]
-    """
-    table = (12.706, 4.303, 3.182, 2.776)
-    if freedom <= len(table):
-        return table[freedom - 1]
-    return 1.95996 + 2.3723 / freedom + 2.8225 / freedom**2

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldpstream.errors import Mistake, Problem
+from ldpstream.lab.frames import pandas_frame, polars_frame
 from ldpstream.lab.metrics import Metrics, or_none
+from ldpstream.lab.paired import Paired, paired
 from ldpstream.mechanisms.settings import OPTIONS
 
 if TYPE_CHECKING:
+    import pandas
     import polars
 
 Row = dict[str, Any]
@@ -30,18 +32,26 @@ PARAMETERS = (
 )
 """The columns that identify a setting: all options of a run, so that none can be forgotten. The
 oracle is the one that was used. Streams of one name may differ, hence the fingerprint."""
+COMPARED = tuple(name for name in PARAMETERS if name not in ("mechanism", "oracle"))
+"""The columns that are the same for two mechanisms that are compared."""
+CURVES = ("roc", "roc_per_label")
 METRICS = (*(field.name for field in fields(Metrics)), "seconds")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
-    """A table with a row for each run: PARAMETERS, `repeat`, METRICS and `roc`.
+    """A table with a row for each run: PARAMETERS, `seed`, `repeat`, METRICS, and two curves.
 
-    `roc` is the list of true-positive rates at false-positive rates 0, .01 .. 1, or None where the
-    stream has no event.
+    `roc` is the list of true-positive rates at false-positive rates 0, .01 .. 1, pooled over
+    labels, and `roc_per_label` the mean of those of all labels; None where the stream has no event.
     """
 
     rows: list[Row]
+
+    def __repr__(self) -> str:
+        names = ", ".join(dict.fromkeys(row["mechanism"] for row in self.rows))
+        settings = len({_setting(row) for row in self.rows})
+        return f"Results({len(self.rows):,} runs in {settings:,} settings: {names})"
 
     @classmethod
     def joined(cls, parts: Iterable[Results]) -> Results:
@@ -55,16 +65,61 @@ class Results:
         """
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in self.rows:
-            groups.setdefault(tuple(row[name] for name in PARAMETERS), []).append(row)
+            groups.setdefault(_setting(row), []).append(row)
         return [_summed_up(rows) for rows in groups.values()]
+
+    def differences(self, metric: str = "mse", *, to: str) -> list[Row]:
+        """Return paired differences to one mechanism: a row for each other one and setting.
+
+        `difference` is the mean over the repeats of the figure minus that of `to` in the same
+        repeat, `low` and `high` its 95 % interval (None for one repeat), and `differs` whether 0
+        lies outside of it. Say that two mechanisms differ only where it does.
+
+        Args:
+            metric: a column of METRICS.
+            to: the mechanism that all others are compared with.
+        """
+        found: dict[tuple[Any, ...], dict[str, dict[tuple[int, int], float]]] = {}
+        for row in self.rows:
+            runs = found.setdefault(tuple(row[name] for name in COMPARED), {})
+            runs.setdefault(row["mechanism"], {})[row["seed"], row["repeat"]] = row[metric]
+        rows = []
+        for setting, runs in found.items():
+            for mechanism, figures in runs.items():
+                pairs = figures.keys() & runs.get(to, {}).keys()
+                if mechanism == to or not pairs:
+                    continue
+                said = paired([figures[one] for one in pairs], [runs[to][one] for one in pairs])
+                rows.append(_difference(setting, mechanism, to, metric, said))
+        return rows
 
     def to_polars(self) -> polars.DataFrame:
         """Return a row for each run, with `roc` as a column of lists."""
-        try:
-            import polars
-        except ImportError:
-            raise Mistake(Problem.PACKAGE_MISSING, what="a table", package="polars") from None
-        return polars.DataFrame(self.rows, infer_schema_length=None)
+        return polars_frame(self.rows)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a row for each run, with `roc` as a column of lists."""
+        return pandas_frame(self.rows)
+
+
+def _setting(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in PARAMETERS)
+
+
+def _difference(
+    setting: tuple[Any, ...], mechanism: str, to: str, metric: str, said: Paired
+) -> Row:
+    return {
+        **dict(zip(COMPARED, setting, strict=True)),
+        "mechanism": mechanism,
+        "to": to,
+        "metric": metric,
+        "difference": said.mean,
+        "low": said.low if said.known else None,
+        "high": said.high if said.known else None,
+        "repeats": said.pairs,
+        "differs": said.differs,
+    }
 
 
 def _summed_up(rows: list[Row]) -> Row:
@@ -73,7 +128,8 @@ def _summed_up(rows: list[Row]) -> Row:
         figures = np.array([row[metric] for row in rows], np.float64)
         summary[metric] = or_none(float(figures.mean()))
         summary[f"{metric}_sd"] = or_none(float(figures.std(ddof=1))) if len(rows) > 1 else 0.0
-    curves = [row["roc"] for row in rows]
-    summary["roc"] = None if None in curves else np.mean(curves, axis=0).tolist()
+    for name in CURVES:
+        curves = [row[name] for row in rows]
+        summary[name] = None if None in curves else np.mean(curves, axis=0).tolist()
     summary["repeats"] = len(rows)
     return summary

@@ -5,91 +5,46 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, Unpack
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldpstream.arguments import checked
 from ldpstream.arrays import Flags, Floats
 from ldpstream.errors import Mistake, Problem
+from ldpstream.lab.fleet import Fleet, Respondents
+from ldpstream.lab.frames import Columns, pandas_frame, polars_frame
 from ldpstream.lab.levelled import LevelledFleet, strata_of
 from ldpstream.lab.metrics import Metrics, covered, measure, or_none
 from ldpstream.lab.personal import PERSONAL, PersonalFleet, PersonalNoise, build_personal
-from ldpstream.lab.selection import SELECTORS, Selector
+from ldpstream.lab.transcripts import TranscribingFleet, Transcript, with_values
 from ldpstream.mechanisms.filtered import Filtered
+from ldpstream.mechanisms.levels import Levels
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Tally
-from ldpstream.mechanisms.noise import Noise
+from ldpstream.mechanisms.noise import VarianceRule
 from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.revision import Heard, Record, revision
-from ldpstream.mechanisms.settings import RunOptions, Settings, WrittenOptions
-from ldpstream.privacy.accountant import Accountant
+from ldpstream.mechanisms.settings import RunOptions, Settings
+from ldpstream.numeric import Numeric
+from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Selection
+from ldpstream.refine.consistency import Consistency
 from ldpstream.streams.correlated import correlated
 from ldpstream.streams.persistent import persistent
-from ldpstream.streams.stream import Snapshot, Stream
+from ldpstream.streams.stream import Stream
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 Progress = Callable[[int], None]
 """Called with the number of timestamps done since the last call."""
 
 
-class Respondents(Protocol):
-    """The fleet that answers the asks of a mechanism in a run."""
-
-    @property
-    def reports(self) -> int:
-        """The number of reports sent so far."""
-        ...
-
-    def at(self, t: int, snapshot: Snapshot) -> Callable[[Ask], Tally]:
-        """Return the function that answers the asks of t, when the fleet holds `snapshot`."""
-        ...
-
-
-class Fleet:
-    """N simulated devices: each randomises its own report, and an accountant checks the budget."""
-
-    def __init__(
-        self,
-        noise: Noise,
-        accountant: Accountant,
-        selector: Selector,
-        rng: np.random.Generator,
-    ) -> None:
-        self._noise = noise
-        self._accountant = accountant
-        self._selector = selector
-        self._rng = rng
-        self.reports = 0
-
-    @classmethod
-    def of(
-        cls,
-        mechanism: Mechanism,
-        rng: np.random.Generator,
-        selection: Selection = Selection.ROSTER,
-    ) -> Fleet:
-        """Return the fleet that this mechanism was built for."""
-        division = mechanism.division
-        users = division.population
-        accountant = Accountant(users, division.epsilon, division.window)
-        selector = SELECTORS[selection](users, division.window, rng)
-        return cls(mechanism.noise, accountant, selector, rng)
-
-    def at(self, t: int, snapshot: Snapshot) -> Callable[[Ask], Tally]:
-        def answer(ask: Ask) -> Tally:
-            users = self._selector.select(t, ask)
-            self._accountant.charge(t, users, ask.epsilon)
-            truth = snapshot.counts if users is None else snapshot.counts_of(users, self._rng)
-            self.reports += ask.users if users is None else len(users)
-            lab, inputs = self._noise.lab(ask.epsilon), self._noise.inputs(truth)
-            return self._noise.tally(ask.epsilon, lab.sample_support(inputs, self._rng))
-
-        return answer
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """The releases of one run, beside the truth."""
 
@@ -102,6 +57,14 @@ class Run:
     high: Floats
     fresh: Flags
     metrics: Metrics
+    transcript: Transcript | None = None
+    """What each user has sent, if it was asked for."""
+
+    def __repr__(self) -> str:
+        timestamps, bins = self.truth.shape
+        metrics = self.metrics
+        said = f"mre {metrics.mre:.4g}, mse {metrics.mse:.4g}, coverage {metrics.coverage:.3f}"
+        return f"Run({timestamps:,} timestamps, {bins:,} bins: {said})"
 
 
 def run(
@@ -171,7 +134,7 @@ def _revised(
     return float(np.mean((values - truth) ** 2)), covered(truth, (low, high))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Simulation:
     """One mechanism on one stream: its repeats, and their mean figures."""
 
@@ -184,26 +147,66 @@ class Simulation:
     runs: tuple[Run, ...]
     seconds: float
     """Wall time of all repeats."""
+    seed: int
+    bins: tuple[str, ...]
+    """The names of what is released at each timestamp: the labels, for a histogram."""
+
+    def __repr__(self) -> str:
+        settings = self.settings
+        return (
+            f"Simulation({self.mechanism} on {self.stream}: {settings.users:,} users, "
+            f"{len(self.bins):,} bins, {self.timestamps:,} timestamps, epsilon {settings.epsilon}, "
+            f"window {settings.window}, {len(self.runs)} repeat(s): mre {self.mean('mre'):.4g}, "
+            f"cfpu {self.mean('cfpu'):.4g})"
+        )
 
     def mean(self, metric: str) -> float:
+        """Return the mean over the repeats of a figure of `Metrics`, by its name."""
         return float(np.mean([getattr(run.metrics, metric) for run in self.runs]))
 
     def row(self) -> dict[str, object]:
-        """The figures as `ldpstream simulate --json` prints them."""
+        """Return the figures and all settings, as `ldpstream simulate --json` prints them."""
         return {
             "stream": self.stream,
             "mechanism": self.mechanism,
             "oracle": self.oracle,
             "epsilon": float(self.settings.epsilon),
             "window": self.settings.window,
-            **({"levels": str(self.settings.levels)} if self.settings.levels else {}),
             "users": self.settings.users,
             "timestamps": self.timestamps,
             "labels": self.settings.labels,
             "repeats": len(self.runs),
+            "seed": self.seed,
+            **{name: given for name, given in self.settings.columns().items() if name != "oracle"},
             **{name: or_none(self.mean(name)) for name in Metrics.__dataclass_fields__},
             "seconds": self.seconds,
         }
+
+    def columns(self) -> Columns:
+        """Return the releases as a tidy table: a row for each repeat, timestamp and label."""
+        shape = (len(self.runs), self.timestamps, len(self.bins))
+        repeat, row, label = (index.ravel() for index in np.indices(shape))
+        tables = ("truth", "released", "variance", "low", "high")
+        return {
+            "stream": np.full(len(row), self.stream, object),
+            "mechanism": np.full(len(row), self.mechanism, object),
+            "repeat": repeat,
+            "t": row + 1,
+            "label": np.array(self.bins, object)[label],
+            **{
+                name: np.concatenate([getattr(run, name).ravel() for run in self.runs])
+                for name in tables
+            },
+            "fresh": np.concatenate([run.fresh for run in self.runs]).repeat(len(self.bins)),
+        }
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the tidy table of `columns` as a pandas frame."""
+        return pandas_frame(self.columns())
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the tidy table of `columns` as a Polars frame."""
+        return polars_frame(self.columns())
 
 
 def settings_of(
@@ -218,7 +221,7 @@ def settings_of(
     """
     for name, given in (("epsilon", epsilon), ("window", window)):
         if given is None and options.levels is None:
-            raise Mistake(Problem.OPTION, option=name, given=None, expected="one, or levels")
+            raise Mistake(Problem.OPTION, option=name, given="missing", expected="it, or levels")
     if options.levels is not None:
         epsilon = options.levels.epsilon if epsilon is None else epsilon
         window = options.levels.window if window is None else window
@@ -244,8 +247,16 @@ def built(mechanism: str, settings: Settings) -> Mechanism:
     return build_personal(name, settings) if name in PERSONAL else build(name, settings)
 
 
-def fleet_of(mechanism: Mechanism, settings: Settings, rng: np.random.Generator) -> Respondents:
+def fleet_of(
+    mechanism: Mechanism,
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    transcribed: bool = False,
+) -> Respondents:
     """Return the fleet that this mechanism was built for, with all that the settings say of it."""
+    if transcribed:
+        return TranscribingFleet.of(mechanism, rng, settings.selection)
     if settings.levels is None:
         return Fleet.of(mechanism, rng, settings.selection)
     if isinstance(mechanism.noise, PersonalNoise):
@@ -268,33 +279,106 @@ def check_repeats(repeats: int, seed: int) -> None:
             raise Mistake(Problem.OPTION, option=name, given=given, expected=f"{least} or more")
 
 
+@checked
 def simulate(
     stream: Stream,
     mechanism: str,
     *,
     epsilon: Epsilon | float | str | None = None,
     window: int | None = None,
+    oracle: Oracle | Numeric | str = "auto",
+    variance: VarianceRule | str = VarianceRule.CORRECTED,
+    pool: bool = False,
+    consistency: Consistency | str | None = None,
+    intervals: bool = False,
+    query: Query = HISTOGRAM,
+    persistence: float = 0.0,
+    selection: Selection | str | None = None,
+    levels: Levels | str | None = None,
+    lag: int | None = None,
     repeats: int = 1,
     seed: int = 0,
+    transcripts: bool = False,
     progress: Progress | None = None,
-    **options: Unpack[WrittenOptions],
 ) -> Simulation:
-    """Simulate a named mechanism; the result is determined by `seed`.
+    """Simulate a named mechanism on a stream; the result is determined by `seed`.
 
     >>> from ldpstream.streams.synthetic import sin
     >>> result = simulate(sin(users=20_000, timestamps=100), "lpa", epsilon=1, window=10)
     >>> result.mean("cfpu") <= 1 / 10
     True
+
+    Args:
+        stream: who holds what when: `sin()`, `read_counts()`, `read_events()`, `from_frame()` ...
+        mechanism: a name, with parameters if it has any: "lpf", "fast(theta=5)".
+        epsilon: the privacy budget of any window, from 1e-9 to 32.
+        window: the length w of the window, in timestamps.
+        oracle: the randomiser of the reports: "grr", "oue", "olh" ...; "auto" is the best one.
+        variance: the formula that mechanisms decide by: "corrected", or "paper", as printed.
+        pool: publish from the dissimilarity reports as well.
+        consistency: post-processing: "none", "clip", "norm-sub" or "base-cut"; None means the
+            mechanism's own.
+        intervals: compute errors and intervals that hold for carried-over releases, too.
+        query: what is asked: a histogram, `MeanQuery(low, high)` or `DistributionQuery(...)`.
+        persistence: the share of the users who keep their values as far as the counts allow.
+        selection: how users come to report: "roster", "open" or "slots"; None means "roster", and
+            "slots" with levels.
+        levels: levels of privacy, as in "0.5:40:0.3,1:20:0.7", in place of epsilon and window.
+        lag: the timestamps after t whose tallies a revised figure may rest on; None means all.
+        repeats: the number of runs.
+        seed: the seed of all random choices.
+        transcripts: let a device draw each report, and keep what each user has sent
+            (`Run.transcript`). It is slow: for small fleets, and for histograms without levels.
+        progress: called with the number of timestamps done since its last call.
     """
-    settings = settings_of(stream, epsilon, window, RunOptions.read(**options))
+    options = RunOptions.read(
+        oracle=oracle,
+        variance=variance,
+        pool=pool,
+        consistency=consistency,
+        intervals=intervals,
+        query=query,
+        persistence=persistence,
+        selection=selection,
+        levels=levels,
+        lag=lag,
+    )
+    settings = settings_of(stream, epsilon, window, options)
+    return simulate_at(
+        settings,
+        stream,
+        mechanism,
+        repeats=repeats,
+        seed=seed,
+        transcripts=transcripts,
+        progress=progress,
+    )
+
+
+def simulate_at(
+    settings: Settings,
+    stream: Stream,
+    mechanism: str,
+    *,
+    repeats: int = 1,
+    seed: int = 0,
+    transcripts: bool = False,
+    progress: Progress | None = None,
+) -> Simulation:
+    """Simulate a named mechanism with settings that are checked already (`settings_of`)."""
     check_repeats(repeats, seed)
     started = time.perf_counter()
     source, runs = population_of(stream, settings), []
+    if transcripts:
+        source = with_values(source, settings)
     for sequence in np.random.SeedSequence(seed).spawn(repeats):
         one = built(mechanism, settings)
         rng = np.random.default_rng(sequence)
-        fleet = fleet_of(one, settings, rng)
-        runs.append(run(source, one, rng, progress, fleet, settings.query, settings.lag))
+        fleet = fleet_of(one, settings, rng, transcribed=transcripts)
+        done = run(source, one, rng, progress, fleet, settings.query, settings.lag)
+        if isinstance(fleet, TranscribingFleet):
+            done = replace(done, transcript=fleet.transcript())
+        runs.append(done)
     return Simulation(
         stream.name,
         mechanism,
@@ -303,4 +387,6 @@ def simulate(
         stream.timestamps,
         tuple(runs),
         time.perf_counter() - started,
+        seed,
+        settings.query.names(stream.domain.labels),
     )

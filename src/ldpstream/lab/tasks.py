@@ -11,11 +11,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ldpstream.arrays import Floats
 from ldpstream.lab import fingerprint
 from ldpstream.lab.central import CENTRAL, LAPLACE, TrustedFleet, build_central
-from ldpstream.lab.metrics import events, roc
+from ldpstream.lab.metrics import events, roc, roc_per_label
 from ldpstream.lab.personal import PERSONAL, build_personal
-from ldpstream.lab.simulation import Run, fleet_of, oracle_of, population_of, run
+from ldpstream.lab.simulation import fleet_of, oracle_of, population_of, run
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.registry import Recipe, recipe
 from ldpstream.mechanisms.settings import Settings
@@ -47,6 +48,7 @@ class Task:
     @cached_property
     def key(self) -> str:
         """The key of the figures in the cache: equal keys mean equal figures."""
+        query = type(self.settings.query)
         return hashlib.sha256(
             json.dumps(
                 {
@@ -54,9 +56,10 @@ class Task:
                     "stream": self.stream,
                     "mechanism": [_full_name(kind) for kind in self.classes] or self.mechanism,
                     "filtered": self.recipe is not None and self.recipe.filtered,
+                    "parameters": repr(self.recipe and self.recipe.parameters),
                     "their code": [fingerprint.of_class(kind) for kind in self.classes],
                     "settings": asdict(self.settings),
-                    "query": _full_name(type(self.settings.query)),
+                    "query": [_full_name(query), fingerprint.of_class(query)],
                     "seed": self.seed,
                     "repeat": self.repeat,
                 },
@@ -99,8 +102,8 @@ def task(
 
 
 def perform(task: Task, stream: Stream) -> Figures:
-    """Run a task on its stream; return the figures."""
-    started = time.perf_counter()
+    """Run a task on its stream; return the figures, with the processor time that it took."""
+    started = time.thread_time()
     rng = task.generator()
     stream = population_of(stream, task.settings)
     if task.mechanism in CENTRAL:
@@ -115,13 +118,13 @@ def perform(task: Task, stream: Stream) -> Figures:
     return {
         "oracle": oracle,
         **done.metrics.plain(),
-        "roc": _roc(done),
-        "seconds": time.perf_counter() - started,
+        "roc": _listed(roc(*events(done.truth, done.released))),
+        "roc_per_label": _listed(roc_per_label(done.truth, done.released)),
+        "seconds": time.thread_time() - started,
     }
 
 
-def _roc(done: Run) -> list[float] | None:
-    curve = roc(*events(done.truth, done.released))
+def _listed(curve: Floats | None) -> list[float] | None:
     return None if curve is None else curve.tolist()
 
 

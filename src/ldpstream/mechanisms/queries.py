@@ -6,7 +6,9 @@ how to show them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -43,6 +45,10 @@ class Query(Protocol):
 
     def length(self, labels: int) -> int:
         """Return the length of an answer."""
+        ...
+
+    def names(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the parts of an answer, for tables and figures."""
         ...
 
     def oracle(self, name: str) -> Oracle | Numeric:
@@ -82,6 +88,9 @@ class HistogramQuery:
 
     def length(self, labels: int) -> int:
         return labels
+
+    def names(self, labels: Sequence[str]) -> tuple[str, ...]:
+        return tuple(labels)
 
     def oracle(self, name: str) -> Oracle:
         return Oracle.named(name)
@@ -123,6 +132,9 @@ class MeanQuery:
 
     def length(self, labels: int) -> int:
         return 1
+
+    def names(self, labels: Sequence[str]) -> tuple[str, ...]:
+        return ("mean",)
 
     def oracle(self, name: str) -> Numeric:
         return Numeric.named(name)
@@ -184,6 +196,10 @@ class DistributionQuery:
 
     def length(self, labels: int) -> int:
         return self.bins
+
+    def names(self, labels: Sequence[str]) -> tuple[str, ...]:
+        edges = np.linspace(self.low, self.high, self.bins + 1).tolist()
+        return tuple(f"[{low:g}, {high:g})" for low, high in pairwise(edges))
 
     def oracle(self, name: str) -> Numeric:
         if name.lower() != Numeric.SQUARE_WAVE:

@@ -95,6 +95,8 @@ _RECIPES: dict[str, Recipe] = {
     "spas-budget": Recipe(Spas, BudgetDivision),
 }
 
+BUILT_IN = tuple(_RECIPES)
+"""The mechanisms of this package, without those that were registered since."""
 PAPER = ("lbu", "lsp", "lbd", "lba", "lpu", "lpd", "lpa")
 """The seven of LDP-IDS. LPF is ours; LPDF and LPAF put its filter on two of them."""
 CLASSIC = ("fast", "pegasus", "rescuedp", "spas")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TypedDict, Unpack
 
+from ldpstream.arguments import checked
 from ldpstream.domain import check_labels
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.levels import Level, Levels
@@ -16,21 +16,6 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.slots import EPOCH_WINDOWS
 from ldpstream.protocol.terms import Selection
 from ldpstream.refine.consistency import Consistency
-
-
-class WrittenOptions(TypedDict, total=False):
-    """The options of a run as people write them: names, and "auto"."""
-
-    oracle: Oracle | Numeric | str
-    variance: VarianceRule | str
-    pool: bool
-    consistency: Consistency | str | None
-    intervals: bool
-    query: Query
-    persistence: float
-    selection: Selection | str | None
-    levels: Levels | str | None
-    lag: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,26 +43,38 @@ class RunOptions:
     """The timestamps after t whose tallies a revised figure may rest on; None means all."""
 
     @classmethod
-    def read(cls, **written: Unpack[WrittenOptions]) -> RunOptions:
-        """Read and check what people write.
+    @checked
+    def read(
+        cls,
+        *,
+        oracle: Oracle | Numeric | str = "auto",
+        variance: VarianceRule | str = VarianceRule.CORRECTED,
+        pool: bool = False,
+        consistency: Consistency | str | None = None,
+        intervals: bool = False,
+        query: Query = HISTOGRAM,
+        persistence: float = 0.0,
+        selection: Selection | str | None = None,
+        levels: Levels | str | None = None,
+        lag: int | None = None,
+    ) -> RunOptions:
+        """Read and check the options as people write them: names, and "auto".
 
         >>> RunOptions.read(oracle="OUE", consistency="clip").oracle
         <Oracle.OUE: 'oue'>
         """
-        oracle, query = written.get("oracle", "auto"), written.get("query", HISTOGRAM)
-        consistency, levels = written.get("consistency"), written.get("levels")
         usual = Selection.ROSTER if levels is None else Selection.SLOTS
         return RunOptions(
             oracle=None if oracle == "auto" else query.oracle(oracle),
-            variance=VarianceRule(written.get("variance", VarianceRule.CORRECTED)),
-            pool=written.get("pool", False),
+            variance=VarianceRule(variance),
+            pool=pool,
             consistency=None if consistency is None else Consistency(consistency),
-            intervals=written.get("intervals", False),
+            intervals=intervals,
             query=query,
-            persistence=float(written.get("persistence", 0.0)),
-            selection=_selection(written.get("selection") or usual),
+            persistence=float(persistence),
+            selection=_selection(selection or usual),
             levels=None if levels is None else Levels.read(levels),
-            lag=_lag(written.get("lag")),
+            lag=_lag(lag),
         )
 
     def columns(self) -> dict[str, object]:

@@ -6,10 +6,18 @@ policy that its application has set.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ldpstream.protocol.terms import Terms
+from ldpstream.errors import Mistake, Problem
+from ldpstream.privacy.epsilon import LARGEST_NANO
+from ldpstream.protocol.names import shown, whole
+from ldpstream.protocol.strata import is_pin
+from ldpstream.protocol.terms import LONGEST_WINDOW, Terms
+
+LONGER = 4
+"""How many times longer a window may become, by default, than the one that was agreed to: a promise
+binds for its span even after its stream was left, so a window of years would silence a device."""
 
 
 def objection(old: Terms, new: Terms) -> str | None:
@@ -55,13 +63,42 @@ class Policy:
 
     Without floors a collector could make a fleet useless step by step: each successor with a
     smaller epsilon or a longer window would be accepted, and none could be taken back.
+
+    >>> Policy("sometimes")
+    Traceback (most recent call last):
+    ldpstream.errors.Mistake: accept is 'sometimes'; give one of never, same-labels, not-looser
     """
 
     accept: Acceptance = Acceptance.NEVER
     pins: frozenset[str] = frozenset()
     """Terms that the application has agreed to by their pin, whatever `accept` says."""
     least_epsilon_nano: int = 0
-    longest_window: int = 1 << 31
+    longest_window: int | None = None
+    """In timestamps; None: four times the window under which the device enrols."""
+
+    def __post_init__(self) -> None:
+        accept: object = self.accept
+        known = isinstance(accept, str) and accept in set(Acceptance)
+        _refuse_unless(known, "accept", accept, f"one of {', '.join(Acceptance)}")
+        pins: object = self.pins
+        sound = isinstance(pins, (frozenset, set, list, tuple)) and all(map(is_pin, pins))
+        _refuse_unless(sound, "pins", pins, "pins of 64 hex digits")
+        least, longest = self.least_epsilon_nano, self.longest_window
+        sound = whole(least, 0, LARGEST_NANO)
+        _refuse_unless(sound, "least_epsilon_nano", least, "a whole number of nano-epsilon")
+        sound = longest is None or whole(longest, 1, LONGEST_WINDOW)
+        _refuse_unless(sound, "longest_window", longest, "a number of timestamps")
+        object.__setattr__(self, "accept", Acceptance(self.accept))
+        object.__setattr__(self, "pins", frozenset(self.pins))
+
+    def within(self, terms: Terms) -> Policy:
+        """Return the same policy with floors for a device that enrols under these terms.
+
+        They are absolute: successors that each are a little stricter get no further than one.
+        """
+        if self.longest_window is not None:
+            return self
+        return replace(self, longest_window=min(LONGER * terms.window, LONGEST_WINDOW))
 
     def agrees(self, old: Terms, new: Terms) -> bool:
         """Return whether the application agrees to terms to which there is no `objection`."""
@@ -70,8 +107,13 @@ class Policy:
         at_level = new.at_level(old.level)
         if at_level.epsilon_nano < self.least_epsilon_nano:
             return False
-        if at_level.window > self.longest_window:
+        if at_level.window > (self.within(old).longest_window or 0):
             return False
         if self.accept is Acceptance.SAME_LABELS:
             return new.values == old.values and new.other == old.other
         return self.accept is Acceptance.NOT_LOOSER
+
+
+def _refuse_unless(holds: bool, option: str, given: object, expected: str) -> None:
+    if not holds:
+        raise Mistake(Problem.OPTION, option=option, given=shown(given), expected=expected)

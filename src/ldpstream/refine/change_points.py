@@ -18,6 +18,8 @@ HAZARD = 1e-3
 """Prior probability of a change at a given timestamp."""
 CHANGE_VARIANCE = 25.0
 """Prior variance of a change, in units of a tally's: five standard errors."""
+GIANT = 20.0
+"""Standard errors of a tally from which a change is no longer sized by that prior."""
 WIDTHS = (2, 4, 8, 16, 32)
 """Timestamps before and after a candidate that are compared."""
 CANDIDATE = 4.0
@@ -112,6 +114,12 @@ class Search:
         if evidence <= 0 or self._near_known(place):
             return None
         at = place - begin
+        giant = self._step(place) ** 2 / self._relative
+        if giant > GIANT**2 * part.scale:
+            # Of a change that the prior rules out, members that move by themselves take most.
+            added[at] += giant - variance
+            variance = giant
+            seen, believed, _ = self._weighed(bank, part, added)
         sizes = variance * seen.score[at]
         errors = self._relative * variance * (1 - variance * seen.shift[at])
         size = float(believed[at] @ sizes)
@@ -136,6 +144,16 @@ class Search:
         """Return what members say, their weights, and the evidence for all of them."""
         seen = bank.tested(part, shifts)
         return seen, *two_sided(seen.said(self._relative), bank.prior, SHARE)
+
+    def _step(self, place: int) -> float:
+        """Return how far the tallies just after a place are from those just before it."""
+        heard = np.flatnonzero(self._stretch.heard)
+        border = int(np.searchsorted(heard, place))
+        tallies = self._stretch.measured[:, self._label]
+        before, after = heard[max(border - NEAR, 0) : border], heard[border : border + NEAR]
+        if not len(before) or not len(after):
+            return 0.0
+        return float(tallies[after].mean() - tallies[before].mean())
 
     def _places(self, candidate: int) -> tuple[Indexes, Floats]:
         """Return the places of a step near a candidate, and how likely each one is.

@@ -15,17 +15,17 @@ from ldpstream.arrays import Flags, Floats, Indexes
 from ldpstream.compiled import compiled
 from ldpstream.refine.linear import Model
 
+Moves = tuple[Floats, Indexes, Floats]
+"""A transition x' = a x + b x[other]: what each state keeps, the other one, and the share of it."""
+
 
 @dataclass(frozen=True)
 class Sparse:
-    """A model whose states move by themselves and by at most one other: x' = a x + b x[other]."""
+    """A model whose states move by themselves and by at most one other."""
 
-    own: Floats
-    other: Indexes
-    weight: Floats
-    onto: Indexes
-    """The state that each one moves, if any: the transposed transition."""
-    pull: Floats
+    onward: Moves
+    backward: Moves
+    """The transposed transition: the state that each one moves, if any, moves it."""
     noise: Floats
     observation: Floats
     start: Floats
@@ -38,13 +38,14 @@ class Sparse:
         between = model.transition - np.diag(own)
         start = np.diag([start_variance, *(model.prior * scale)])
         noise = model.noise * scale
-        return cls(own, *_largest(between), *_largest(between.T), noise, model.observation, start)
+        moves = _moves(own, between), _moves(own, between.T)
+        return cls(*moves, noise, model.observation, start)
 
 
-def _largest(matrix: Floats) -> tuple[Indexes, Floats]:
-    """Return where the one entry of each row is that is not 0, if any is, and that entry."""
-    places = np.argmax(matrix != 0, axis=1)
-    return places, matrix[np.arange(len(matrix)), places]
+def _moves(own: Floats, between: Floats) -> Moves:
+    """Return a transition; of each row of `between` at most one entry is not 0."""
+    places = np.argmax(between != 0, axis=1)
+    return own, places, between[np.arange(len(between)), places]
 
 
 @dataclass(frozen=True)
@@ -65,21 +66,8 @@ class Gains:
     @classmethod
     def of(cls, model: Sparse, variance: Floats, heard: Flags, shifts: Floats) -> Gains:
         """Run the covariances of a model; `shifts` are variances of the level's own jumps."""
-        return cls(
-            *_gains(
-                model.own,
-                model.other,
-                model.weight,
-                model.onto,
-                model.pull,
-                model.noise,
-                model.observation,
-                model.start,
-                variance,
-                heard,
-                shifts,
-            )
-        )
+        known = model.noise, model.observation, model.start
+        return cls(*_gains(model.onward, model.backward, *known, variance, heard, shifts))
 
 
 @dataclass(frozen=True)
@@ -94,30 +82,31 @@ class Means:
 
     @classmethod
     def of(cls, model: Sparse, gains: Gains, start: float, measured: Floats) -> Means:
-        return cls(
-            *_means(
-                model.own,
-                model.other,
-                model.weight,
-                model.onto,
-                model.pull,
-                model.observation,
-                start,
-                gains.directions,
-                gains.spreads,
-                gains.certainty,
-                measured,
-            )
-        )
+        known = gains.directions, gains.spreads, gains.certainty
+        moves = model.onward, model.backward
+        return cls(*_means(*moves, model.observation, start, *known, measured))
+
+
+@compiled()
+def _move(moves: Moves, states: Floats, moved: Floats) -> None:
+    """Write to `moved` what a transition makes of states, each column by itself."""
+    own, other, weight = moves
+    for i in range(len(own)):
+        for j in range(states.shape[1]):
+            moved[i, j] = own[i] * states[i, j] + weight[i] * states[other[i], j]
+
+
+@compiled()
+def _move_both(moves: Moves, matrix: Floats, room: Floats) -> None:
+    """Apply a transition to a symmetric matrix, from both sides."""
+    _move(moves, matrix, room)
+    _move(moves, room.T, matrix)
 
 
 @compiled()
 def _gains(
-    own: Floats,
-    other: Indexes,
-    weight: Floats,
-    onto: Indexes,
-    pull: Floats,
+    onward: Moves,
+    backward: Moves,
     noise: Floats,
     observation: Floats,
     start: Floats,
@@ -125,24 +114,20 @@ def _gains(
     heard: Flags,
     shifts: Floats,
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    timestamps, size = len(variance), len(own)
+    timestamps, size = len(variance), len(observation)
     directions = np.empty((timestamps, size))
     spreads, certainty = np.full(timestamps, np.inf), np.zeros(timestamps)
     apart, shift = np.empty(timestamps), np.empty(timestamps)
-    now, turned = start.copy(), np.empty((size, size))
+    now, room = start.copy(), np.empty((size, size))
     for t in range(timestamps):
-        for i in range(size):
-            for j in range(size):
-                turned[i, j] = own[i] * now[i, j] + weight[i] * now[other[i], j]
+        _move_both(onward, now, room)
+        now += noise
+        now[0, 0] += shifts[t]
         known = 0.0
         for i in range(size):
             along = 0.0
             for j in range(size):
-                moved = own[j] * turned[i, j] + weight[j] * turned[i, other[j]] + noise[i, j]
-                if i == 0 and j == 0:
-                    moved += shifts[t]
-                now[i, j] = moved
-                along += moved * observation[j]
+                along += now[i, j] * observation[j]
             directions[t, i] = along
             known += along * observation[i]
         apart[t] = known
@@ -176,22 +161,14 @@ def _gains(
                 for j in range(size):
                     apart[t] -= directions[t, i] * back[i, j] * directions[t, j]
         shift[t] = back[0, 0]
-        for i in range(size):
-            for j in range(size):
-                turned[i, j] = own[i] * back[i, j] + pull[i] * back[onto[i], j]
-        for i in range(size):
-            for j in range(size):
-                back[i, j] = own[j] * turned[i, j] + pull[j] * turned[i, onto[j]]
+        _move_both(backward, back, room)
     return directions, spreads, certainty, apart, shift
 
 
 @compiled()
 def _means(
-    own: Floats,
-    other: Indexes,
-    weight: Floats,
-    onto: Indexes,
-    pull: Floats,
+    onward: Moves,
+    backward: Moves,
     observation: Floats,
     start: float,
     directions: Floats,
@@ -200,7 +177,7 @@ def _means(
     measured: Floats,
 ) -> tuple[Floats, Floats, Floats]:
     timestamps, labels = measured.shape
-    size = len(own)
+    size = len(observation)
     innovations, apart = np.empty((timestamps, labels)), np.empty((timestamps, labels))
     score = np.empty((timestamps, labels))
     now, moved = np.zeros((size, labels)), np.empty((size, labels))
@@ -209,12 +186,11 @@ def _means(
         for label in range(labels):
             innovations[t, label] = measured[t, label]
             apart[t, label] = 0.0
+        _move(onward, now, moved)
         for i in range(size):
             for label in range(labels):
-                value = own[i] * now[i, label] + weight[i] * now[other[i], label]
-                moved[i, label] = value
-                innovations[t, label] -= observation[i] * value
-                apart[t, label] += observation[i] * value
+                innovations[t, label] -= observation[i] * moved[i, label]
+                apart[t, label] += observation[i] * moved[i, label]
         for i in range(size):
             gain = directions[t, i] / spreads[t]
             for label in range(labels):
@@ -225,11 +201,10 @@ def _means(
         silent = spreads[t] == np.inf
         for label in range(labels):
             share[label] = 0.0
+        _move(backward, now, moved)
         for i in range(size):
             for label in range(labels):
-                value = own[i] * now[i, label] + pull[i] * now[onto[i], label]
-                moved[i, label] = value
-                share[label] += directions[t, i] * value
+                share[label] += directions[t, i] * moved[i, label]
         for label in range(labels):
             if silent:
                 apart[t, label] += share[label]

@@ -20,8 +20,8 @@ from ldpstream.refine.relabelling import Relabelling
 from ldpstream.refine.seasons import SEASON_PRIOR, Season, is_harmonic, same, seasons
 from ldpstream.refine.weights import Weights
 
-TREND_PRIOR = 0.6
-STILL_PRIOR = 0.3
+TREND_PRIOR = 0.45
+STILL_PRIOR = 0.5
 """Share of the levels' prior weight for the one without process noise: many labels hardly move."""
 SIZE_CLASSES = (0.01, 0.1)
 """Shares that separate rare, middle and big labels: those of one class learn from each other."""
@@ -239,7 +239,8 @@ class Filter:
         """Return the interval that contains each frequency with probability `intervals.LEVEL`."""
         if self._scale is None:
             return np.zeros(self.labels), np.ones(self.labels)
-        weights, means, variances, left = self._seen or self._truths()
+        _, means, variances, left = self._seen or self._truths()
+        weights = self._jumps.hedged(self._weights.posterior)
         low, high = mixture_interval(weights, means, variances)
         share = np.sum(weights * left, axis=0)
         surprises = np.array(SURPRISES)[:, None] * self._scale

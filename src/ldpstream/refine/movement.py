@@ -91,8 +91,14 @@ class Movement:
         return self._surprise.posterior
 
     def pull(self, known: Floats) -> Floats:
-        """Return which share of what the update has left of a deviation is white movement."""
-        pull: Floats = np.sum(self._white.posterior * self._sizes / (known + self._sizes), axis=0)
+        """Return which share of what the update has left of a deviation is white movement.
+
+        Only movement that a label has shown itself counts. What its kin do says how far it may be
+        off, and widens its interval; as a guess where it is, a tally of a rare label is noise.
+        """
+        own = slice(len(WHITE))
+        weights, sizes = self._white.posterior[own], self._sizes[own]
+        pull: Floats = np.sum(weights * sizes / (known + sizes), axis=0)
         return pull
 
     def state(self) -> dict[str, Floats]:

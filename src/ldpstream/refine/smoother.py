@@ -17,7 +17,7 @@ from ldpstream.refine.hindsight import members
 from ldpstream.refine.intervals import mixture_moments
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.refine.seasons import is_harmonic
-from ldpstream.refine.turns import Residuals, turns
+from ldpstream.refine.turns import Tallies, turns
 from ldpstream.refine.weights import PRIOR_LABELS, SHARE
 from ldpstream.refine.white import white_movement
 
@@ -116,7 +116,7 @@ def _smoothed(history: History, fleet: Fleet, since: int) -> Revised:
     stretch = Stretch(np.where(heard[:, None], history.measured, 0.0), history.variance, heard)
     bank = Bank.of(members(*_periods(stretch, fleet, history.sampled)), labels, stretch.scale)
     fits = _fits(bank, stretch)
-    found = turns(_residuals(fits, stretch, history.sampled), fleet, _gain(fits), since)
+    found = turns(_tallies(fits, stretch, history.sampled), fleet, since)
     if found is not None:
         variance = np.maximum(stretch.variance - found.explained, LEAST_NOISE * stretch.variance)
         less = Stretch(stretch.measured - heard[:, None] * found.offsets, variance, heard)
@@ -131,22 +131,15 @@ def _fits(bank: Bank, stretch: Stretch) -> list[_Fit]:
     return [_Fit(bank, stretch, begin, begin + size) for begin in range(0, labels, size)]
 
 
-def _residuals(fits: list[_Fit], stretch: Stretch, sampled: Floats) -> Residuals:
-    """Return how far each tally is off what all others say."""
-    means, spread = (
-        np.concatenate(parts, axis=1) for parts in zip(*(fit.between for fit in fits), strict=True)
-    )
-    white = np.concatenate([fit.white for fit in fits])
+def _tallies(fits: list[_Fit], stretch: Stretch, sampled: Floats) -> Tallies:
+    """Return all tallies; where there is none, what the others say of it."""
+    means = np.concatenate([fit.between[0] for fit in fits], axis=1)
     shares = np.clip(means, 0.0, 1.0)
-    return Residuals(
-        np.where(stretch.heard[:, None], stretch.measured - means, np.nan),
-        stretch.variance + spread + white,
-        sampled[:, None] * shares * (1 - shares),
+    return Tallies(
+        np.where(stretch.heard[:, None], stretch.measured, means),
+        stretch.variance,
+        np.minimum(sampled[:, None] * shares * (1 - shares), stretch.variance),
     )
-
-
-def _gain(fits: list[_Fit]) -> float:
-    return float(np.mean([fit.gain for fit in fits]))
 
 
 def _periods(stretch: Stretch, fleet: Fleet, sampled: Floats) -> tuple[float | None, float | None]:
@@ -221,12 +214,6 @@ class _Fit:
         ]
         means, variances = zip(*pairs, strict=True)
         return np.stack(means, axis=1), np.stack(variances, axis=1)
-
-    @property
-    def gain(self) -> float:
-        """The mean share of a tally in the estimate of its own timestamp."""
-        spread = self.between[1][self._stretch.heard]
-        return float(np.mean(spread / (spread + self._stretch.variance[self._stretch.heard])))
 
     def _white(self) -> Floats:
         stretch = self._stretch

@@ -8,13 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldpstream.arrays import Counts, UserIndexes
-from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
-from ldpstream.streams.stream import CountsSnapshot, CountsStream, Snapshot, Stream, fingerprint_of
+from ldpstream.streams.stream import (
+    CountsSnapshot,
+    CountsStream,
+    Snapshot,
+    Stream,
+    UsersOf,
+    fingerprint_of,
+)
 
 
 @dataclass(frozen=True)
-class CorrelatedUsers:
+class CorrelatedUsers(UsersOf):
     """A stream of histograms whose users come in groups, of `sizes`, that hold different values.
 
     Users are numbered group by group. In each group a share `correlation` of the users, always the
@@ -22,6 +28,7 @@ class CorrelatedUsers:
     others draw theirs afresh at each timestamp. All users together have the histogram of the
     stream, exactly.
 
+    >>> from ldpstream.domain import Domain
     >>> source = CountsStream("tiny", Domain.of(["a", "b"]), np.array([[6, 2]]))
     >>> [snapshot] = CorrelatedUsers(source, (4, 4), 1.0).snapshots(np.random.default_rng(1))
     >>> users, rng = np.arange(8, dtype=np.uint32), np.random.default_rng(1)
@@ -29,25 +36,8 @@ class CorrelatedUsers:
     [[4, 0], [2, 2]]
     """
 
-    source: CountsStream
     sizes: tuple[int, ...]
     correlation: float
-
-    @property
-    def name(self) -> str:
-        return self.source.name
-
-    @property
-    def domain(self) -> Domain:
-        return self.source.domain
-
-    @property
-    def users(self) -> int:
-        return self.source.users
-
-    @property
-    def timestamps(self) -> int:
-        return self.source.timestamps
 
     @property
     def fingerprint(self) -> str:

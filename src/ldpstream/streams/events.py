@@ -16,7 +16,13 @@ from ldpstream.arrays import Counts
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.streams.home import fingerprint
-from ldpstream.streams.stream import Snapshot, ValuesSnapshot, fingerprint_of, index_type
+from ldpstream.streams.stream import (
+    Snapshot,
+    ValuesSnapshot,
+    brief,
+    fingerprint_of,
+    index_type,
+)
 
 NONE = "none"
 """The label of a user before the first value (docs/paper-corrections.md, 14)."""
@@ -37,7 +43,7 @@ class CarriedSnapshot(ValuesSnapshot):
         return self._counts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EventsStream:
     """Changes of value, sorted by timestamp, in a folder that `EventsWriter` wrote.
 
@@ -62,6 +68,9 @@ class EventsStream:
         if meta.pop("format") != FORMAT:
             raise ValueError(f"{folder} has another format")
         return cls(folder=folder, domain=Domain.of(meta.pop("labels")), **meta)
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @cached_property
     def fingerprint(self) -> str:

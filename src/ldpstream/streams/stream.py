@@ -84,6 +84,14 @@ def fingerprint_of(kind: str, domain: Domain, *content: object) -> str:
     return digest.hexdigest()
 
 
+def brief(stream: Stream) -> str:
+    """Return a stream in one short line, for its repr."""
+    return (
+        f"{type(stream).__name__}({stream.name!r}: {stream.users:,} users, "
+        f"{stream.timestamps:,} timestamps, {len(stream.domain):,} labels)"
+    )
+
+
 class Stream(Protocol):
     """A named, finite piece of a stream, for simulation."""
 
@@ -109,13 +117,12 @@ class Stream(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CountsStream:
     """A stream given by its histograms: a row of counts for each timestamp, all with equal sums.
 
-    >>> stream = CountsStream("tiny", Domain.of(["a", "b"]), np.array([[3, 1], [2, 2]]))
-    >>> stream.users, stream.timestamps
-    (4, 2)
+    >>> CountsStream("tiny", Domain.of(["a", "b"]), np.array([[3, 1], [2, 2]]))
+    CountsStream('tiny': 4 users, 2 timestamps, 2 labels)
     """
 
     name: str
@@ -146,6 +153,9 @@ class CountsStream:
         # Running totals are rounded, not counts, so that counts still sum to all users.
         totals = np.rint(shares * users).astype(np.int64)
         return cls(name, domain, np.diff(totals, axis=1, prepend=0))
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def _refuse(self, name: str, given: object, expected: str) -> None:
         raise Mistake(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +43,8 @@ class Events:
     """Whether timestamps begin at multiples of `every`, rather than with the first event."""
     silent: bool = False
     """Whether a row may have no value: then it only says that the user exists."""
+    blank: pl.Expr = field(default_factory=lambda: pl.lit(False))
+    """Whether a row has a blank cell: then it is counted and left out."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,16 @@ class Extent:
     timestamps: int
     late: bool
     """Whether somebody has no value at the first timestamp."""
+    blank: int
+    """The rows that are left out for a blank cell."""
 
 
-def write_events(events: Events, folder: Path, *, name: str, key: str, watch: Watch) -> None:
+def write_events(events: Events, folder: Path, *, name: str, key: str, watch: Watch) -> Extent:
     """Write the stream into the folder, in three passes over the table, batch by batch."""
     extent = find_extent(events, watch)
     end = extent.start + extent.timestamps * events.every
-    valued = events.frame.filter(pl.col("value").is_not_null() & (pl.col("time") < end))
+    whole = pl.col("value").is_not_null() & ~events.blank
+    valued = events.frame.filter(whole & (pl.col("time") < end))
     watch("finding the labels", 0, 0)
     labels = events.labels.learn(valued, events.file)
     domain, recode = _with_none(labels.names) if extent.late else _as_is(labels.names)
@@ -82,27 +87,30 @@ def write_events(events: Events, folder: Path, *, name: str, key: str, watch: Wa
             watch("reading the events", done, extent.rows)
         watch("sorting the events", 0, 0)
         writer.finish(name, key)
+    return extent
 
 
 def find_extent(events: Events, watch: Watch) -> Extent:
     """Find users and times in one pass; refuse a table that cannot be a stream."""
-    time, valueless = pl.col("time"), pl.col("value").is_null()
-    valued = pl.when(~valueless).then(time)
+    time, valueless, whole = pl.col("time"), pl.col("value").is_null(), ~events.blank
+    valued = pl.when(whole & ~valueless).then(time)
     rows = events.frame.select(
         "user",
-        seen=time,
+        seen=pl.when(whole).then(time),
         first=valued,
         last=valued,
         rows=pl.lit(1, pl.Int64),
-        timeless=time.is_null(),
-        valueless=valueless,
+        blank=events.blank.cast(pl.Int64),
+        userless=whole & pl.col("user").is_null(),
+        timeless=whole & time.is_null(),
+        valueless=whole & valueless,
     )
     found = grouped(
         rows,
         "user",
         pl.col("seen", "first").min(),
-        pl.col("last", "timeless", "valueless").max(),
-        pl.col("rows").sum(),
+        pl.col("last", "userless", "timeless", "valueless").max(),
+        pl.col("rows", "blank").sum(),
         done=lambda rows: watch("finding the users", rows, 0),
     ).sort("user")
     _check(events, found)
@@ -124,13 +132,16 @@ def find_extent(events: Events, watch: Watch) -> Extent:
         start=start,
         timestamps=timestamps,
         late=late,
+        blank=_whole(found["blank"].sum()),
     )
 
 
 def _check(events: Events, found: pl.DataFrame) -> None:
     if not len(found):
         raise bad_file(events.file, "no row of events", "give a row for each event")
-    if found["user"].null_count():
+    if found["blank"].sum() == found["rows"].sum():
+        raise bad_file(events.file, "every row has a blank cell", "fill in some of them")
+    if found["userless"].any():
         raise events.blame("user")
     if found["timeless"].any():
         raise events.blame("time")

@@ -491,7 +491,9 @@ test("a device that waits for months looks at the clocks now and then", async ()
     longest = Math.max(longest, ms);
     stop.abort();
   };
-  await device.poll(0, stop.signal);
+  assert.equal((await device.poll()).silences.length, 1);
+  assert.equal(longest, 0, "a poll does not wait for longer than a request may take");
+  await device.run(stop.signal);
   assert.equal(longest, 60_000);
 });
 
@@ -709,7 +711,7 @@ test("enrolling again changes neither own time nor the ledger", async () => {
   const { own } = store.memory;
   clock.pass(300);
   collector.nowMs = () => clock.wall + 10_000;
-  await device.enrol("https://moved", "regions", "token");
+  await device.enrol("https://moved", "regions", "token", { movedFrom: "https://collector" });
   const { enrolments, entries } = store.memory;
   const [enrolment] = enrolments;
   assert.equal(enrolments.length, 1);
@@ -1064,7 +1066,7 @@ test("who leaves with a copy keeps the promise that reports may have been made u
 test("who has moved, and leaves, keeps the promise that reports were made under", async () => {
   const device = await enrolled();
   assert.deepEqual(await answered(device, [1], 10 ** 9), [1]);
-  await device.enrol("https://moved", "regions", "token");
+  await device.enrol("https://moved", "regions", "token", { movedFrom: "https://collector" });
   await device.leave();
   offer({ window: 1 });
   await join(device);
@@ -1201,7 +1203,7 @@ test("nothing of the old enrolment is told under the new one", async () => {
   await device.leave();
   await join(device);
   await other.poll();
-  await device.enrol("https://moved", "regions", "token");
+  await device.enrol("https://moved", "regions", "token", { movedFrom: "https://collector" });
   await device.poll();
   assert.deepEqual(collector.after, [0, 0, 0, 0]);
   assert.deepEqual(collector.questions.slice(1), [{}, {}, {}]);

@@ -216,6 +216,83 @@ test("one answer with a wrong time does not send a device over for good", async 
   assert.equal(mostIn(world.reports, SPAN), NANO);
 });
 
+test("a device that has gone over too early goes on under the terms that are current", async () => {
+  for (const changes of [{}, { epsilon_nano: NANO / 2, window: 12 }]) {
+    world = new World();
+    const device = await enrolled(SLOTS, { accept: "not-looser" });
+    const later = await following(SLOTS, changes, { from_t: 10_000 });
+    world.offer(SLOTS, later);
+    await world.attend(device, 8);
+    // One wrong time, and the collector even takes the report.
+    device.account.label.correct(START + 10_000 * INTERVAL);
+    const turn = await device.account.turn(null);
+    device.account.label.correct(turn.atMs);
+    world.pass(12 * INTERVAL);
+    device.account.label.correct(turn.atMs);
+    const { pin } = await Terms.read(later);
+    const { send } = await device.account.consider(pin, turn.round, () => 1);
+    assert.ok(send);
+    device.account.arrived(turn.round);
+    device.account.label.correct(world.wall);
+    const drawnAt = world.steady;
+    const again = await world.open();
+    again.observe("south");
+    await world.attend(again, 40);
+    const after = world.reports.filter(({ at }) => at >= drawnAt);
+    assert.ok(after.length >= 6, `${after.length}`);
+    assert.deepEqual(new Set(told(after)), new Set(["v1 south"]));
+    assert.ok(after[0].at - drawnAt >= (changes.window ?? 4) * INTERVAL, "its promise binds for its span");
+  }
+});
+
+test("a window that is far longer needs a pin, also step by step", async () => {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  const [second, far] = [await following(SLOTS, { window: 16 }), await following(SLOTS, { window: 2 ** 31 })];
+  world.offer(SLOTS, far);
+  await world.attend(device, 12);
+  assert.equal(device.terms.version, 1);
+  const third = await following(second, { window: 64 });
+  world.offer(SLOTS, second, third);
+  await device.enrol(AT, "regions", "", { accept: "not-looser" }).catch(() => undefined); // as at every start
+  await world.attend(device, 80);
+  assert.equal(device.terms.window, 16);
+  await assert.rejects(device.enrol(AT, "regions", "", { accept: "not-looser" }), { code: "terms-differ" });
+  await device.enrol(AT, "regions", "", { accept: { pins: [(await Terms.read(third)).pin] } });
+  assert.equal(device.terms.window, 64);
+});
+
+test("the level of before is the one in the memory, whoever changed it meanwhile", async () => {
+  const device = await enrolled(LEVELS);
+  const other = await world.open();
+  const fetched = world.fetch.bind(world);
+  device.io.fetcher = async (address, request) => {
+    const answer = await fetched(address, request);
+    device.io.fetcher = fetched;
+    await other.enrol(AT, "regions", "", { level: "careful" }); // while the collector answers
+    return answer;
+  };
+  await assert.rejects(device.enrol(AT, "regions", ""), { code: "ledger-replaced" });
+  assert.equal(world.store.memory.enrolments[0].level, "careful");
+});
+
+test("a bad argument is told in one line", async () => {
+  const device = await enrolled();
+  const wrong = [
+    () => device.setLimit([1, "1h"]),
+    () => device.setLimit({ epsilon: 1, span: 3600 }),
+    () => device.enrol(AT, "regions", null),
+    () => device.enrol(AT, "regions", "", { accept: ["x"] }),
+    () => device.enrol(AT, "regions", "", { accept: 7 }),
+    () => device.enrol(AT, "regions", "", { accept: { pins: 3 } }),
+    () => device.enrol(AT, "regions", "", { level: 0 }),
+    () => device.enrol(AT, "regions", "", { reserve: "much" }),
+    () => device.enrol(AT, "regions", "", { movedFrom: "nowhere" }),
+    () => device.enrol(null, "regions", ""),
+    () => device.enrol(AT, null, ""),
+  ];
+  for (const act of wrong) await assert.rejects(act, { code: "option", message: /^[^\n]+$/ }, String(act));
+});
+
 test("a report drawn under a successor's promise binds those under the old terms", async () => {
   const device = await enrolled(SLOTS, { accept: "not-looser" });
   world.offer(SLOTS, await following(SLOTS, { epsilon_nano: NANO / 2, window: 16 }, { from_t: 1000 }));
@@ -228,9 +305,9 @@ test("a report drawn under a successor's promise binds those under the old terms
   await device.account.consider((await Terms.read(world.streams.get("regions")[1])).pin, turn.round, () => 1);
   const ownMs = device.wallet.ownMs();
   device.account.label.correct(world.wall);
-  assert.equal(world.store.memory.enrolments[0].successor.drawn, true);
   assert.equal(device.account.budget(device.terms).left(ownMs), 0, "half of epsilon is spent, and promised");
-  assert.equal(device.account.budget(device.terms).left(ownMs + 16 * INTERVAL), NANO / 2);
+  assert.equal(device.account.budget(device.terms).left(ownMs + 16 * INTERVAL - 1), 0);
+  assert.equal(device.account.budget(device.terms).left(ownMs + 16 * INTERVAL), NANO, "as the terms of before");
 });
 
 test("a device that slept through a version goes through it", async () => {
@@ -271,12 +348,13 @@ test("versions of one stream at two addresses have one ledger", async () => {
   const next = await following(SLOTS, {}, { from_t: 6 });
   world.offer(SLOTS, next);
   await device.enrol(AT, "regions", "");
-  await device.enrol("https://other", "regions", "");
+  await assert.rejects(device.enrol("https://other", "regions", ""), { code: "stream-elsewhere" });
+  await device.enrol("https://other", "regions", "", { movedFrom: AT });
   assert.equal(device.streams.length, 1, "what will follow is the same stream");
   await world.attend(device, 12);
   assert.equal(device.terms.version, 2);
   world.offer(SLOTS);
-  await assert.rejects(device.enrol("https://third", "regions", ""), { code: "terms-differ" });
+  await assert.rejects(device.enrol("https://third", "regions", ""), { code: "stream-elsewhere" });
   assert.equal(device.streams.length, 1, "so is what was before");
 });
 
@@ -447,7 +525,7 @@ async function drawnUnderSuccessor() {
   world.offer(SLOTS, longer);
   await world.attend(device, 4);
   world.take = async () => Response.json({}, { status: 400 });
-  for (let waited = 0; !world.store.memory.enrolments[0].successor?.drawn; waited += 1) {
+  for (let waited = 0; !world.store.memory.entries.some(({ version }) => version === 2); waited += 1) {
     assert.ok(waited < 40);
     await world.attend(device, 1);
   }
@@ -463,13 +541,14 @@ test("a successor that a report was drawn under is not replaced by another one",
   await world.attend(device, 6);
   const soon = world.reports.filter(({ at }) => at >= drawnAt && at < drawnAt + 6 * INTERVAL);
   assert.deepEqual(soon, [], "its promise binds");
-  assert.equal(device.status().successor, (await Terms.read(longer)).pin);
+  assert.equal(device.terms.pin, (await Terms.read(longer)).pin);
 });
 
 test("terms that follow those of an enrolment have its ledger at another address too", async () => {
   const { device, longer } = await drawnUnderSuccessor();
   world.offer(longer);
-  await device.enrol("https://elsewhere", "regions", "");
+  await assert.rejects(device.enrol("https://elsewhere", "regions", ""), { code: "stream-elsewhere" });
+  await device.enrol("https://elsewhere", "regions", "", { movedFrom: AT });
   assert.equal(device.streams.length, 1, "the collector has another address");
   assert.equal(world.store.memory.enrolments[0].url, "https://elsewhere");
 });
@@ -483,8 +562,11 @@ test("terms that were gone over from do not come back beside those that followed
   assert.equal(device.terms.version, 3);
   for (const old of [SLOTS, second]) {
     world.offer(old);
-    await assert.rejects(device.enrol("https://elsewhere", "regions", ""), { code: "terms-differ" });
+    await assert.rejects(device.enrol("https://elsewhere", "regions", ""), { code: "stream-elsewhere" });
   }
+  world.offer(SLOTS);
+  const moved = device.enrol("https://elsewhere", "regions", "", { movedFrom: AT });
+  await assert.rejects(moved, { code: "terms-differ" });
   world.offer(SLOTS, second, third);
   assert.equal(device.streams.length, 1);
 });
@@ -497,7 +579,8 @@ test("a successor that another enrolment has already is not accepted", async () 
   await device.enrol("https://elsewhere", "regions", "");
   world.offer(SLOTS, second, third);
   await world.attend(device, 24);
-  const versions = world.store.memory.enrolments.map((one) => device.wallet.termsOf(one).version);
+  const { wallet } = device;
+  const versions = wallet.memory.enrolments.map((one) => (wallet.successorOf(one) ?? wallet.termsOf(one)).version);
   assert.deepEqual(versions, [2, 3], "each pin has one ledger");
 });
 

@@ -6,6 +6,8 @@ import { IndexedDbStore } from "ldpstream/browser";
 export async function takePart(where: "file" | "page"): Promise<number> {
   const store: Store = where === "file" ? new FileStore("a.ldp") : new IndexedDbStore("a");
   const device = await Device.create(store, { firstInstall: true, warn: (one) => one.code });
+  const joined: Device = await Device.join(new MemoryStore(), "https://a.example", "regions", { token: "t", level: "", firstInstall: false });
+  await joined.close();
   const terms = await device.enrol("https://a.example", "regions", "", { pin: "0", plainHttp: false });
   device.observe(terms.labels?.[0] ?? null);
   await device.enrol("https://b.example", "others", "", {

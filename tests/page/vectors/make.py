@@ -81,6 +81,7 @@ DEVICE_PROBLEMS = (
     Problem.LIMIT_TOO_SMALL,
     Problem.LIMIT_SPENT,
     Problem.SEVERAL_STREAMS,
+    Problem.STREAM_ELSEWHERE,
     Problem.STREAM_NOT_ENROLLED,
     Problem.ANSWER_MALFORMED,
     Problem.ROUND_MALFORMED,

@@ -1,4 +1,8 @@
-"""Planted bugs of mechanisms, randomisers and ledgers, which an attacker finds from the wire."""
+"""Planted bugs of mechanisms, randomisers and ledgers; most are found from the wire.
+
+Two are faults of published code of this field: RetraSyn recycles users one step early, and DDRM
+allows k + 1 reports where k are promised.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from ldpstream.audit import crowd
+from ldpstream.audit import crowd, drills
 from ldpstream.audit.planted.bug import Bug
 from ldpstream.audit.world import INTERVAL_MS
 from ldpstream.collector.rounds import coordinator
@@ -67,6 +71,21 @@ def _hasty_roster() -> AbstractContextManager[object]:
 
 def _hasty_device() -> AbstractContextManager[object]:
     return patch.object(memory, "Ledger", HastyLedger)
+
+
+# --- k + 1 reports where k are promised -----------------------------------------------------------
+
+
+class OneMoreLedger(LaxLedger):
+    """A ledger that asks whether the reports before this one were within the limit."""
+
+    def lax(self, promise: Promise) -> Promise:
+        last = self.debits[-1][1] if self.debits else 0
+        return replace(promise, epsilon_nano=promise.epsilon_nano + last)
+
+
+def _one_more_device() -> AbstractContextManager[object]:
+    return patch.object(memory, "Ledger", OneMoreLedger)
 
 
 # --- Re-drawn retries -----------------------------------------------------------------------------
@@ -191,5 +210,11 @@ MECHANISMS = (
         on_device=_generous_device,
         epsilon="2",
         worlds=2,
+    ),
+    Bug(
+        "k + 1 reports where k are promised",
+        "what was sent is compared with the limit without the report that is about to be sent",
+        on_device=_one_more_device,
+        drill=drills.one_report_too_many,
     ),
 )

@@ -8,17 +8,20 @@ times.
 
 Rules may change at any time. A rule that is removed or replaced takes its alert with it: whoever
 was told that it fires is told that it is resolved.
+
+A release that no report stands behind changes no alert, but those that are about silence itself.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ldpstream.collector.alerts.evidence import Evidence
-from ldpstream.collector.alerts.message import Change, message
+from ldpstream.collector.alerts.conditions import Changed
+from ldpstream.collector.alerts.evidence import Evidence, LevelChange
+from ldpstream.collector.alerts.message import Change, told
+from ldpstream.collector.alerts.outbox import Outbox
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.state import Alert, State
 from ldpstream.collector.store.contract import Release, Store
@@ -27,10 +30,13 @@ from ldpstream.collector.store.names import StoredNames
 NOTE = "alerts"
 HISTORY_NOTE = "alert-history"
 PAGE = 500
-MOST_UNSENT = 1000
-"""Messages that wait for the webhook; when there are more, the oldest are dropped."""
 MOST_REMEMBERED = 200
 """Changes that the page can show on its timeline."""
+
+FindChanges = Callable[[int, int], Sequence[LevelChange]]
+"""Returns the changes of level from one timestamp to another, as all tallies so far show them."""
+SilencedUntil = Callable[[str], int]
+"""Returns until when the rule with a fingerprint is silenced, in milliseconds; 0: it is not."""
 
 
 class AlertEvaluator:
@@ -46,6 +52,8 @@ class AlertEvaluator:
         external_url: str = "",
         news: Callable[[], None] = lambda: None,
         page: int = PAGE,
+        find_changes: FindChanges = lambda first_t, last_t: (),
+        silenced_until: SilencedUntil = lambda fingerprint: 0,
     ) -> None:
         self.stream = stream
         self.rules = rules
@@ -54,6 +62,8 @@ class AlertEvaluator:
         self._page = page
         """Releases that are evaluated at once."""
         self._external_url = external_url
+        self._find_changes = find_changes
+        self._silenced_until = silenced_until
         self._names = StoredNames(store, stream)
         self._news = news
         """Called when there is something new to show."""
@@ -61,14 +71,15 @@ class AlertEvaluator:
         self._leads = True
         """Whether these alerts are evaluated here, and not by another collector."""
         self.last_t = 0
-        self.dropped = 0
         self.latest: Evidence | None = None
         """The last release that was evaluated."""
         self.history: tuple[dict[str, Any], ...] = ()
         """Alerts that began to fire or were resolved, oldest first."""
         self.alerts = {rule.fingerprint: Alert() for rule in rules}
         self._now_ms = 0
-        self._unsent: deque[dict[str, Any]] = deque()
+        self._heard_ms: int | None = None
+        """When reports last came; None: no release was evaluated yet."""
+        self._outbox = Outbox(stream, external_url)
         self._restore(store.note(stream, NOTE))
 
     def lead(self, held: Store) -> None:
@@ -90,16 +101,18 @@ class AlertEvaluator:
         kept = self._store.note(self.stream, NOTE)
         if kept is not None:  # else nothing was evaluated yet
             with self._lock:
-                self._unsent.clear()
                 self._restore(kept)
 
     def catch_up(self) -> list[Change]:
         """Evaluate all new releases; return the alerts that began to fire or were resolved."""
         changes: list[Change] = []
         while self.rules and (releases := self._unseen()):
+            *earlier, last = releases
+            found = self._changes_by(last) if len(releases) < self._page else None
             with self._lock:
-                for release in releases:
+                for release in earlier:
                     changes += self._recorded(self._observe(release))
+                changes += self._recorded(self._observe(last, found))
                 self._save()
             self._news()
         return changes
@@ -107,8 +120,8 @@ class AlertEvaluator:
     def use(self, rules: tuple[Rule, ...]) -> None:
         """Use these rules from the next release on; alerts of unchanged rules go on."""
         with self._lock:
-            if not self.rules:
-                self.last_t = self._released_t()
+            if not self.rules:  # nothing was looked at meanwhile
+                self.last_t, self._heard_ms = self._released_t(), None
             kept = {rule.fingerprint for rule in self.rules if rule in rules}
             gone = [rule for rule in self.rules if rule.fingerprint not in kept]
             if self._leads:
@@ -130,6 +143,25 @@ class AlertEvaluator:
         with self._lock:
             return [(rule, self.alerts[rule.fingerprint]) for rule in self.rules]
 
+    def silence_of(self, rule: Rule) -> int | None:
+        """Return until when a rule is silenced; None: it is not, by the time of releases."""
+        until_ms = self._silenced_until(rule.fingerprint)
+        return until_ms if until_ms > self._now_ms else None
+
+    def silences_changed(self) -> None:
+        """Show that rules were silenced, or are not any more."""
+        self._news()
+
+    def _changes_by(self, release: Release) -> Sequence[LevelChange] | None:
+        """The recent changes of level, if a rule asks for them; all tallies so far show them."""
+        spans = [one.condition.within for one in self.rules if isinstance(one.condition, Changed)]
+        if not spans or release.missed:
+            return None
+        return self._find_changes(max(release.t - max(spans) + 1, 1), release.t)
+
+    def _is_silenced(self, fingerprint: str) -> bool:
+        return self._now_ms < self._silenced_until(fingerprint)
+
     def _unseen(self) -> list[Release]:
         return self._store.releases(self.stream, self.last_t + 1, self._page)
 
@@ -137,20 +169,25 @@ class AlertEvaluator:
         known = self._store.stream(self.stream)
         return 0 if known is None else known.last_t
 
-    def _observe(self, release: Release) -> list[Change]:
+    def _observe(
+        self, release: Release, found: Sequence[LevelChange] | None = None
+    ) -> list[Change]:
         self.last_t = release.t
+        self._now_ms = max(self._now_ms, release.at_ms)
+        if release.missed or release.received or self._heard_ms is None:
+            self._heard_ms = self._now_ms  # who misses a timestamp cannot know that all are silent
+        self._outbox.let_go(self._is_silenced)
         if release.missed:  # nothing was heard, so nothing has changed
             return []
-        self.latest = evidence = self._evidence(release)
-        self._now_ms = max(self._now_ms, release.at_ms)
+        self.latest = evidence = self._evidence(release, found)
         changes = []
         for rule in self.rules:
+            holds = rule.condition.verdict(evidence)
+            if holds is None:
+                continue
             before = self.alerts[rule.fingerprint]
             after = before.after(
-                rule.holds(evidence),
-                self._now_ms,
-                hold_ms=rule.hold_ms,
-                keep_firing_ms=rule.keep_firing_ms,
+                holds, self._now_ms, hold_ms=rule.hold_ms, keep_firing_ms=rule.keep_firing_ms
             )
             self.alerts[rule.fingerprint] = after
             if after.state is not before.state and after.state in (State.FIRING, State.RESOLVED):
@@ -165,18 +202,17 @@ class AlertEvaluator:
             return None
         return Change(rule, after, self._evidence(last[0]))
 
-    def _evidence(self, release: Release) -> Evidence:
-        return Evidence(release, self._names.at(release))
+    def _evidence(self, release: Release, found: Sequence[LevelChange] | None = None) -> Evidence:
+        silent_ms = self._now_ms - (self._now_ms if self._heard_ms is None else self._heard_ms)
+        return Evidence(release, self._names.at(release), silent_ms, found)
 
     def _recorded(self, changes: list[Change]) -> list[Change]:
         """Store changes for the webhook and the page; return them."""
         if not changes:
             return []
         if self._sends:
-            self._unsent.append(message(self.stream, changes, self._external_url))
-        while len(self._unsent) > MOST_UNSENT:
-            self._unsent.popleft()
-            self.dropped += 1
+            alerts = (told(change, self._external_url) for change in changes)
+            self._outbox.put(alerts, self._is_silenced)
         # Written before the states: after a crash in between, the same changes are found again.
         new = [change.to_json() for change in changes]
         self.history = (*(one for one in self.history if one not in new), *new)[-MOST_REMEMBERED:]
@@ -188,13 +224,17 @@ class AlertEvaluator:
     @property
     def first_unsent(self) -> dict[str, Any] | None:
         with self._lock:
-            return self._unsent[0] if self._unsent else None
+            return self._outbox.first
+
+    @property
+    def dropped(self) -> int:
+        """Messages that were dropped since too many waited."""
+        return self._outbox.dropped
 
     def settled(self, sent: dict[str, Any]) -> None:
         """Delete a message that was delivered, or refused for good."""
         with self._lock:
-            if self._unsent and self._unsent[0] is sent:
-                self._unsent.popleft()
+            if self._outbox.settle(sent):
                 self._save()
 
     # Saving and restoring
@@ -203,9 +243,9 @@ class AlertEvaluator:
         content = {
             "t": self.last_t,
             "now_ms": self._now_ms,
+            "heard_ms": self._heard_ms,
             "alerts": {name: alert.to_json() for name, alert in self.alerts.items()},
-            "unsent": list(self._unsent),
-        }
+        } | self._outbox.to_json()
         self._store.write_note(self.stream, NOTE, content)
 
     def _restore(self, saved: dict[str, Any] | None) -> None:
@@ -216,9 +256,10 @@ class AlertEvaluator:
             return
         self._now_ms = saved["now_ms"]
         if self._sends:
-            self._unsent.extend(saved["unsent"])
+            self._outbox.restore(saved)
         if saved["alerts"]:  # without rules nothing was evaluated, and nothing waits
             self.last_t = min(saved["t"], self.last_t)
+            self._heard_ms = saved.get("heard_ms")
         for name, alert in saved["alerts"].items():
             if name in self.alerts:
                 self.alerts[name] = Alert.from_json(alert)

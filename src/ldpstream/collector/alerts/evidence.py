@@ -1,4 +1,4 @@
-"""What one release says about a threshold."""
+"""What one release says to the rules of its stream."""
 
 from __future__ import annotations
 
@@ -23,6 +23,20 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class LevelChange:
+    """A change of one label's level at once, as readers see it."""
+
+    t: int
+    """The first timestamp after it, and the first and the last that may be (90 %)."""
+    first_t: int
+    last_t: int
+    label: str
+    size: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """A release, as all rules of its stream look at it: by the names of its labels.
 
@@ -32,6 +46,23 @@ class Evidence:
     release: Release
     names: Sequence[str]
     """The names of its figures, in order."""
+    silent_ms: int = 0
+    """How long nobody had reported by then, though the collector was there to hear it."""
+    changes: Sequence[LevelChange] | None = None
+    """The recent changes, as they are known by then; None: nobody has looked."""
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether reports stand behind the release: else its figures are carried on.
+
+        A mechanism may carry a release over because reports have shown that it still holds. If
+        those are suspect they may have been discarded, and show nothing.
+        """
+        if self.release.missed:
+            return False
+        content = self.release.content
+        confirmed = self.release.received > 0 and not content.get("suspect")
+        return bool(content["fresh"]) or confirmed
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -52,5 +83,13 @@ class Evidence:
 
     def probability_above(self, label: str, threshold: float) -> float:
         """The probability that the truth is above the threshold, with a normal error."""
-        errors = float(self._belief.above(threshold)[self._places[label]])
-        return math.erfc(-errors / math.sqrt(2)) / 2
+        return normal_probability(float(self._belief.above(threshold)[self._places[label]]))
+
+
+def normal_probability(errors: float) -> float:
+    """Return the probability that a normal variable is below so many standard errors.
+
+    >>> round(normal_probability(1.645), 3)
+    0.95
+    """
+    return math.erfc(-errors / math.sqrt(2)) / 2

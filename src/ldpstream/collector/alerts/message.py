@@ -30,13 +30,13 @@ class Change:
             "id": self.rule.fingerprint,
             "name": self.rule.name,
             "label": self.rule.label,
+            "kind": self.rule.condition.kind.value,
             "state": self.alert.state.value,
         }
 
 
-def message(stream: str, changes: Sequence[Change], external_url: str) -> dict[str, Any]:
-    """Return the message about all alerts that changed at one release of a stream."""
-    alerts = [_alert(change, external_url) for change in changes]
+def message(stream: str, alerts: Sequence[dict[str, Any]], external_url: str) -> dict[str, Any]:
+    """Return the message about all alerts of a stream that changed; each is made by `told`."""
     firing = any(alert["status"] == "firing" for alert in alerts)
     return {
         "version": "4",
@@ -48,34 +48,27 @@ def message(stream: str, changes: Sequence[Change], external_url: str) -> dict[s
         "commonLabels": _common([alert["labels"] for alert in alerts]),
         "commonAnnotations": _common([alert["annotations"] for alert in alerts]),
         "externalURL": external_url,
-        "alerts": alerts,
+        "alerts": list(alerts),
     }
 
 
-def _alert(change: Change, external_url: str) -> dict[str, Any]:
+def told(change: Change, external_url: str) -> dict[str, Any]:
+    """Return what a message says of one alert that changed."""
     rule, alert = change.rule, change.alert
+    demand = rule.condition.to_json().get("on")
+    how = f" ({demand})" if demand else ""
     return {
         "status": "firing" if alert.state is State.FIRING else "resolved",
         "labels": rule.labels,
         "annotations": {
-            "summary": f"{rule.condition} ({rule.on}) in stream {rule.stream}",
-            "description": _description(rule.label, change.evidence),
+            "summary": f"{rule.condition.title}{how} in stream {rule.stream}",
+            "description": rule.condition.told(change.evidence),
         },
         "startsAt": moment(alert.fired_ms),
         "endsAt": moment(alert.resolved_ms),
         "generatorURL": f"{external_url}/#/streams/{rule.stream}" if external_url else "",
         "fingerprint": rule.fingerprint,
     }
-
-
-def _description(label: str, evidence: Evidence) -> str:
-    figure = evidence.figure(label)
-    if figure is None:
-        return f"{label} is no label of this stream any more, at t={evidence.release.t}"
-    return (
-        f"{label} is {figure.value:.4g}, {figure.low:.4g} to {figure.high:.4g},"
-        f" at t={evidence.release.t}"
-    )
 
 
 def _common(tables: list[dict[str, str]]) -> dict[str, str]:

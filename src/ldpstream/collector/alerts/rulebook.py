@@ -73,6 +73,13 @@ class RuleBook:
         """Whether the rule is in the file."""
         return rule.fingerprint in self._fixed
 
+    def find(self, fingerprint: str) -> Rule:
+        """Return the rule with a fingerprint; one that is unknown is a mistake."""
+        for rule in self.rules:
+            if rule.fingerprint == fingerprint:
+                return rule
+        raise Mistake(Problem.ALERT_RULE_UNKNOWN, given=fingerprint)
+
     def add(self, given: dict[str, Any]) -> Rule:
         rule = self._read(given)
 
@@ -108,7 +115,7 @@ class RuleBook:
 
     def _check_free(self, rule: Rule, added: Rules) -> None:
         if rule.fingerprint in self._fixed or rule.fingerprint in added:
-            raise Mistake(Problem.ALERT_RULE_EXISTS, name=rule.name, label=rule.label)
+            raise Mistake(Problem.ALERT_RULE_EXISTS, name=rule.name, about=rule.about)
 
     def _changeable(self, fingerprint: str, added: Rules) -> Rule:
         if fingerprint in self._fixed:

@@ -1,4 +1,4 @@
-"""What administrators do by HTTP: keys, enrolment tokens, the deny list; and the log of it."""
+"""What administrators do by HTTP: keys, tokens, denials, silences of alerts; and the log of it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from ldpstream.protocol.names import device_number, whole
 KEYS = f"{ADMIN}/keys"
 TOKENS = f"{ADMIN}/tokens"
 DENIED = f"{ADMIN}/denied"
+SILENCES = f"{ADMIN}/silences"
 LOG = f"{ADMIN}/log"
 CLI_AGENT = "ldpstream-cli"
 """The User-Agent of our own commands, which the log tells from other users of the API."""
@@ -37,7 +38,7 @@ def administration(service: Service) -> APIRouter:
         check_token(request, service.secrets.admin, "admin")
 
     router = APIRouter(prefix=PREFIX, tags=["admin"], dependencies=[Depends(authorised)])
-    for routes in (_keys, _tokens, _denied, _log):
+    for routes in (_keys, _tokens, _denied, _silences, _log):
         router.include_router(routes(service))
     return router
 
@@ -152,6 +153,53 @@ def _denied(service: Service) -> APIRouter:
     return router
 
 
+def _silences(service: Service) -> APIRouter:
+    router, known = APIRouter(), service.administration
+
+    def listed(stream: str) -> dict[str, Any]:
+        evaluator = service.evaluators[stream]
+        rules = [
+            {
+                "id": rule.fingerprint,
+                "name": rule.name,
+                "label": rule.label,
+                "silenced_until_ms": evaluator.silence_of(rule),
+            }
+            for rule in service.rulebooks[stream].rules
+        ]
+        return {"stream": stream, "rules": rules}
+
+    @router.get(f"{SILENCES}/{{stream}}", responses=problems(401, 404))
+    def list_silences(stream: str) -> dict[str, Any]:
+        """The alert rules of a stream, and until when each is silenced; null: it is not."""
+        return listed(find_stream(service, stream).config.name)
+
+    @router.post(f"{SILENCES}/{{stream}}", responses=problems(400, 401, 404))
+    async def silence(stream: str, request: Request) -> dict[str, Any]:
+        """Send nothing about `rule`, an id, `for` a time such as 2h from now on.
+
+        Its alert goes on; how it stands then is sent when the silence ends.
+        """
+        find_stream(service, stream)
+        given = await read_json(request)
+        rule, length = service.rulebooks[stream].find(str(given.get("rule"))), _length(given, "for")
+        if length is None:
+            raise _unusable("for", None, EXAMPLES)
+        await run_in_threadpool(known.silence, _who(request), stream, rule, length)
+        service.silences_changed(stream)
+        return listed(stream)
+
+    @router.delete(f"{SILENCES}/{{stream}}/{{rule_id}}", responses=problems(401, 404))
+    def end_silence(stream: str, rule_id: str, request: Request) -> dict[str, Any]:
+        """Send again what becomes of a rule's alert."""
+        find_stream(service, stream)
+        known.end_silence(_who(request), stream, service.rulebooks[stream].find(rule_id))
+        service.silences_changed(stream)
+        return listed(stream)
+
+    return router
+
+
 def _log(service: Service) -> APIRouter:
     router = APIRouter()
 
@@ -183,11 +231,11 @@ def _name(given: object) -> str:
     return given
 
 
-def _length(given: dict[str, Any]) -> int | None:
-    text = given.get("expires_in")
+def _length(given: dict[str, Any], name: str = "expires_in") -> int | None:
+    text = given.get(name)
     length = milliseconds(text) if isinstance(text, str) else None
     if text is not None and not (length and length <= LATEST_MS):
-        raise _unusable("expires_in", text, EXAMPLES)
+        raise _unusable(name, text, EXAMPLES)
     return length
 
 

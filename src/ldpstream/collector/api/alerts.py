@@ -9,9 +9,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ldpstream.collector.alerts.conditions import PROBABILITY, RECENT, On
 from ldpstream.collector.alerts.evaluator import MOST_REMEMBERED, AlertEvaluator
 from ldpstream.collector.alerts.rulebook import RuleBook
-from ldpstream.collector.alerts.rules import PROBABILITY, On, Rule
+from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.state import Alert
 from ldpstream.collector.api.limits import check_token, read_json
 from ldpstream.collector.api.lookup import find_stream, readable_stream
@@ -23,13 +24,35 @@ RULES = "/streams/{stream}/alerts/rules"
 RULE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "title": "Rule",
-    "description": "As a [[stream.alert]] of the configuration; give either above or below.",
-    "required": ["label"],
+    "description": "As a [[stream.alert]] of the configuration; give one condition: above, below, "
+    "no_reports, reports_below, wider_than or changed_by.",
     "additionalProperties": False,
     "properties": {
-        "label": {"type": "string", "description": "one of the stream's labels"},
+        "label": {
+            "type": "string",
+            "description": "one of the stream's labels; not for rules about reports",
+        },
         "above": {"type": "number", "description": "the threshold, a share"},
         "below": {"type": "number"},
+        "wider_than": {"type": "number", "description": "the width of the label's interval"},
+        "changed_by": {"type": "number", "description": "the size of a change of level at once"},
+        "within": {
+            "type": "integer",
+            "minimum": 1,
+            "default": RECENT,
+            "description": "with changed_by: for how many timestamps a change is recent",
+        },
+        "no_reports": {
+            "type": "string",
+            "examples": ["5m"],
+            "description": "how long nobody reports; without label",
+        },
+        "reports_below": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": 1,
+            "description": "the share of the planned reports that comes; without label",
+        },
         "on": {"type": "string", "enum": [one.value for one in On], "default": On.ESTIMATE.value},
         "probability": {
             "type": "number",
@@ -64,7 +87,8 @@ def _states(service: Service) -> APIRouter:
         """The stream's alerts: their rules, their states as in Prometheus, the last figures.
 
         `since_ms` is since when it is in its state, `probability` how sure the last release makes
-        it that the truth is beyond the threshold; `changes` are the last that fired or resolved.
+        it that the condition holds, `silenced_until_ms` until when nothing is sent about it;
+        `changes` are the last that fired or resolved.
         """
         readable_stream(request, stream)
         return shown(service.evaluators[stream], MOST_REMEMBERED)
@@ -140,10 +164,12 @@ def shown(evaluator: AlertEvaluator, changes: int) -> dict[str, Any]:
 
 def _shown(evaluator: AlertEvaluator, rule: Rule, alert: Alert) -> dict[str, Any]:
     latest = evaluator.latest
-    figure = None if latest is None else latest.figure(rule.label)
+    figure = None if latest is None else rule.condition.figure(latest)
+    known = latest is not None and (rule.label is None or figure is not None)
     return {
         "id": rule.fingerprint,
         "name": rule.name,
+        "kind": rule.condition.kind.value,
         "label": rule.label,
         "rule": rule.to_json(),
         "since_ms": alert.since_ms,
@@ -151,5 +177,6 @@ def _shown(evaluator: AlertEvaluator, rule: Rule, alert: Alert) -> dict[str, Any
         "value": figure and figure.value,
         "low": figure and figure.low,
         "high": figure and figure.high,
-        "probability": rule.sure(latest) if latest is not None and figure is not None else None,
+        "probability": rule.condition.sure(latest) if latest is not None and known else None,
+        "silenced_until_ms": evaluator.silence_of(rule),
     }

@@ -17,11 +17,13 @@ from starlette.routing import Route
 from ldpstream import __version__
 from ldpstream.collector.api.administration import administration
 from ldpstream.collector.api.alerts import alerts
+from ldpstream.collector.api.annotations import annotation_routes
 from ldpstream.collector.api.cross_origin import CrossOrigin
 from ldpstream.collector.api.ingest import Batch, Refused, SingleReport
 from ldpstream.collector.api.metrics import metrics
 from ldpstream.collector.api.openapi import describe
 from ldpstream.collector.api.page import mount_page
+from ldpstream.collector.api.privacy import privacy
 from ldpstream.collector.api.problems import (
     on_anything_else,
     on_error,
@@ -64,7 +66,16 @@ def build_app(service: Service) -> FastAPI:
         Route(PREFIX + BATCH, Batch(service), methods=["POST"]),
         Route(PREFIX + ROUNDS, CurrentRounds(service).answer, methods=["GET"]),
     ]
-    for routes in (enrolment, releases, alerts, status, administration, metrics):
+    for routes in (
+        enrolment,
+        releases,
+        alerts,
+        annotation_routes,
+        status,
+        privacy,
+        administration,
+        metrics,
+    ):
         app.include_router(routes(service))
     mount_page(app, service)  # the dashboard: api/page.py
     app.add_exception_handler(Refused, _on_refused)

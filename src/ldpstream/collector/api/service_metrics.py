@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ldpstream.collector.alerts.conditions import Kind
 from ldpstream.collector.alerts.state import State
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.reports.verdicts import Verdict
@@ -54,6 +55,7 @@ class ServiceState(Collector):
         yield self._reports()
         yield self._keys_renewed()
         yield self._alerts()
+        yield from self._kinds_of_alerts()
         yield from self._frequencies()
 
     def describe(self) -> Iterable[Metric]:
@@ -141,6 +143,22 @@ class ServiceState(Collector):
             for state in State:
                 family.add_metric((name, state.value), states.count(state))
         return family
+
+    def _kinds_of_alerts(self) -> Iterator[Metric]:
+        firing = GaugeMetricFamily(
+            "ldpstream_alerts_firing", "Alerts that fire, by kind.", labels=("stream", "kind")
+        )
+        silenced = GaugeMetricFamily(
+            "ldpstream_alerts_silenced", "Rules that are silenced.", labels=("stream",)
+        )
+        for name, evaluator in self._service.evaluators.items():
+            alerts = evaluator.shown
+            kinds = [rule.condition.kind for rule, one in alerts if one.state is State.FIRING]
+            for kind in Kind:
+                firing.add_metric((name, kind.value), kinds.count(kind))
+            quiet = sum(evaluator.silence_of(rule) is not None for rule, _ in alerts)
+            silenced.add_metric((name,), quiet)
+        return iter((firing, silenced))
 
     def _frequencies(self) -> Iterator[Metric]:
         families = {

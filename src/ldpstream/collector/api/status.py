@@ -14,6 +14,7 @@ from ldpstream.collector.api.limits import check_token
 from ldpstream.collector.api.lookup import may_read, readable_stream
 from ldpstream.collector.service.service import Service, StreamService
 from ldpstream.protocol.messages import PREFIX
+from ldpstream.protocol.promise import promises
 from ldpstream.protocol.strata import STANDARD
 from ldpstream.protocol.terms import Terms
 
@@ -88,6 +89,7 @@ def _description(stream: StreamService) -> dict[str, Any]:
         "mechanism": stream.config.mechanism,
         "population": stream.config.population,
         "thresholds": dict(stream.config.thresholds),
+        "promises": [one.to_json() for one in promises(terms)],
         "enrolment": "public" if stream.config.public_enrolment else "token",
         "versions": [_version(stream, terms) for terms in stream.history.versions],
     }

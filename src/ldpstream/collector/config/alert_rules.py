@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ldpstream.collector.alerts.rules import PROBABILITY, On, Rule
+from ldpstream.collector.alerts.conditions import (
+    PROBABILITY,
+    RECENT,
+    Changed,
+    Condition,
+    Demand,
+    FewReports,
+    Kind,
+    NoReports,
+    On,
+    Threshold,
+    Wide,
+)
+from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.table import Table
 from ldpstream.errors import Mistake, Problem
 
 LONGEST_NAME = 200
+CONDITIONS = ("above", "below", Kind.NO_REPORTS, Kind.FEW_REPORTS, Kind.WIDE, Kind.CHANGED)
+"""The keys of conditions, of which a rule has one."""
 
 
 class _RequestTable(Table):
@@ -42,31 +58,66 @@ def read_rules(tables: list[Table], stream: str, labels: list[str]) -> tuple[Rul
 
 
 def _rule(table: Table, stream: str, labels: list[str]) -> Rule:
+    condition = _condition(table, labels)
+    name = table.text("name", condition.title)
+    if "name" in table and not 1 <= len(name) <= LONGEST_NAME:
+        table.refuse("name", f"name has {len(name)} characters", f"give 1 to {LONGEST_NAME}")
+    return Rule(
+        name=name,
+        stream=stream,
+        condition=condition,
+        hold_ms=table.duration("for", "0s"),
+        keep_firing_ms=table.duration("keep_firing_for", "0s"),
+    )
+
+
+def _condition(table: Table, labels: list[str]) -> Condition:
+    given = [key for key in CONDITIONS if key in table]
+    if len(given) != 1:
+        fix = f"give either above or below, or one of: {', '.join(CONDITIONS[2:])}"
+        table.refuse(None, "an alert has one condition", fix)
+    match given[0]:
+        case Kind.NO_REPORTS:
+            _refuse_label(table)
+            return NoReports(table.duration(Kind.NO_REPORTS, least_ms=1))
+        case Kind.FEW_REPORTS:
+            _refuse_label(table)
+            return FewReports(_positive(table, Kind.FEW_REPORTS, most=1.0), _demand(table))
+        case Kind.WIDE:
+            return Wide(_label(table, labels), _positive(table, Kind.WIDE))
+        case Kind.CHANGED:
+            label, by = _label(table, labels), _positive(table, Kind.CHANGED)
+            return Changed(label, by, table.whole("within", RECENT, least=1), _demand(table))
+        case side:
+            label = _label(table, labels)
+            return Threshold(label, side == "above", table.number(side), _demand(table))
+
+
+def _label(table: Table, labels: list[str]) -> str:
     label = table.text("label")
     if label not in labels:
         table.refuse("label", f"{label!r} is not a label", f"use one of: {', '.join(labels[:8])}")
-    above = "above" in table
-    if above == ("below" in table):
-        table.refuse(None, "an alert has one threshold", "give either above or below")
-    side = "above" if above else "below"
-    threshold = table.number(side)
+    return label
+
+
+def _refuse_label(table: Table) -> None:
+    if "label" in table:
+        table.refuse("label", "a rule about reports is about the whole stream", "remove label")
+
+
+def _positive(table: Table, key: str, most: float = math.inf) -> float:
+    number = table.number(key)
+    if not 0 < number <= most:
+        fix = "give a number above 0" + (f", at most {most:g}" if math.isfinite(most) else "")
+        table.refuse(key, f"{key} is {number}", fix)
+    return number
+
+
+def _demand(table: Table) -> Demand:
     on = On(table.choice("on", tuple(On), On.ESTIMATE))
     if on is On.ESTIMATE and "probability" in table:
         table.refuse("probability", "an estimate has no probability", 'add on = "interval"')
     probability = table.number("probability", PROBABILITY)
     if not 0.5 <= probability < 1:
         table.refuse("probability", f"probability is {probability}", "give 0.5 to less than 1")
-    name = table.text("name", f"{label} {side} {threshold:g}")
-    if "name" in table and not 1 <= len(name) <= LONGEST_NAME:
-        table.refuse("name", f"name has {len(name)} characters", f"give 1 to {LONGEST_NAME}")
-    return Rule(
-        name=name,
-        stream=stream,
-        label=label,
-        above=above,
-        threshold=threshold,
-        on=on,
-        probability=probability,
-        hold_ms=table.duration("for", "0s"),
-        keep_firing_ms=table.duration("keep_firing_for", "0s"),
-    )
+    return Demand(on, probability)

@@ -14,6 +14,7 @@ from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
 from ldpstream.collector.config.levels import LevelConfig, read_levels
 from ldpstream.collector.config.places import line_of
+from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
 from ldpstream.collector.config.retention import read_retention
 from ldpstream.collector.config.successor import SuccessorConfig, read_successor
 from ldpstream.collector.config.table import Table
@@ -106,6 +107,8 @@ class StreamConfig:
     """How these terms follow those that the store has, if they differ."""
     retention: Retention = KEEP_ALL
     """How long releases and their summaries are kept."""
+    notice: PrivacyNotice | None = None
+    """What the operator tells the participants."""
     source: Source = field(default_factory=Source, compare=False)
 
     @property
@@ -125,7 +128,7 @@ class StreamConfig:
 
         One that is kept from before may be about a label that is gone.
         """
-        gone = [str(given["label"])] if kept else []
+        gone = [str(given["label"])] if kept and "label" in given else []
         return read_request(given, self.name, [*self.labels, *gone])
 
     @property
@@ -182,6 +185,7 @@ def read_stream(table: Table) -> StreamConfig:
         other=_other(table, values),
         allowed_origins=_origins(table),
         selection_given="selection" in table,
+        notice=read_notice(table),
         source=Source.of(table),
     )
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))

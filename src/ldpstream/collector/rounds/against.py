@@ -127,7 +127,7 @@ def _idle_rules(config: StreamConfig, note: dict[str, Any] | None) -> Iterator[s
     """Yield a line for each rule of the API that is about a label that the file does not have."""
     for given in (note or {"rules": []})["rules"]:
         rule = config.alert_rule(given, kept=True)
-        if rule.label not in config.labels:
+        if rule.label is not None and rule.label not in config.labels:
             yield (
                 f"the alert rule {rule.name!r} is about label {rule.label!r}, which is gone: it"
                 f" will never fire; remove or replace rule {rule.fingerprint} through the API"

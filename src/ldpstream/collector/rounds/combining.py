@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from ldpstream.mechanisms.messages import Tally
 from ldpstream.mechanisms.mixed import MixedNoise, Part
 from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.strata import StrataMemory, Stratum, combine
+from ldpstream.mechanisms.strata_history import combine_all
 from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.history import TermsHistory
@@ -75,6 +76,40 @@ class StrataTally:
         combined, after = combine(group.t, strata, heard, before, noise.labels)
         self._memory = after if slots else before
         return combined
+
+    def tallies(
+        self,
+        groups: Sequence[RoundGroup],
+        supports: Sequence[Mapping[str, Support]],
+        history: TermsHistory,
+        noise: Noise,
+    ) -> list[Tally] | None:
+        """Return the tallies of many asks, of a stream that nothing is remembered of, at once.
+
+        None if they are not all of the levels of one version of the terms, in slots.
+        """
+        if not groups or self._memory.heard:
+            return None
+        now, last = history.at(groups[0].t), history.at(groups[-1].t)
+        levels = [history.stratum(one.name) for one in groups[0].rounds]
+        if (
+            now.version != last.version
+            or now.selection is not Selection.SLOTS
+            or len(levels) == 1
+            or any(level is None or level.version != now.version for level in levels)
+            or any(len(group.rounds) != len(levels) for group in groups)
+        ):
+            return None
+        strata = [
+            Stratum(one.level, one.epsilon, one.window, self._noise(one))
+            for one in levels
+            if one is not None
+        ]
+        heard = [
+            {stratum.name: support for stratum, support in zip(strata, one.values(), strict=True)}
+            for one in supports
+        ]
+        return combine_all([group.t for group in groups], strata, heard, noise.labels)
 
     def _parts(
         self,

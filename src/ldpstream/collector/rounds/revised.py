@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 
 from ldpstream.arrays import Floats
+from ldpstream.collector.alerts.evidence import LevelChange
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.releases.formats import REVISED
 from ldpstream.collector.rounds.combining import StrataTally, relabelling
 from ldpstream.collector.rounds.group import RoundGroup, grouped
 from ldpstream.collector.rounds.loading import mechanism_of
 from ldpstream.collector.rounds.stretches import Stretch, stretches
-from ldpstream.collector.store.contract import Release, Store
+from ldpstream.collector.store.contract import Archive, Release, Store
 from ldpstream.mechanisms.filtered import Observed
 from ldpstream.mechanisms.messages import Release as Released
+from ldpstream.mechanisms.messages import Tally
 from ldpstream.mechanisms.queries import HistogramQuery
 from ldpstream.mechanisms.revision import Heard, Record, revision
 from ldpstream.mechanisms.strata import OFFSETS_OVER
@@ -35,26 +37,12 @@ CACHED = 4
 
 
 @dataclass(frozen=True)
-class Change:
-    """A change of one label at once, as readers see it."""
-
-    t: int
-    """The first timestamp after it, and the first and the last that may be (90 %)."""
-    first_t: int
-    last_t: int
-    label: str
-    size: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Revision:
     """The revised figures of some timestamps."""
 
     shown: dict[int, Released]
     """By timestamp; what is in no stretch (`stretches.py`) is not revised."""
-    changes: tuple[Change, ...]
+    changes: tuple[LevelChange, ...]
 
     def followed_by(self, later: Revision) -> Revision:
         return Revision(self.shown | later.shown, self.changes + later.changes)
@@ -70,7 +58,7 @@ class Revision:
 class RevisedHistory:
     """A revision on demand. Nothing is stored: it is computed from the tallies, and cached."""
 
-    def __init__(self, config: StreamConfig, store: Store) -> None:
+    def __init__(self, config: StreamConfig, store: Store | Archive) -> None:
         self._config, self._store = config, store
         self._history = TermsHistory(())
         self._mechanisms: list[Observed] = []
@@ -142,7 +130,7 @@ class RevisedHistory:
         query, noise, names = self._config.query, mechanism.noise, stretch.terms.names
         shown = {t: query.shown(done.releases[t - begin], noise) for t in wanted}
         changes = (
-            Change(
+            LevelChange(
                 one.place + begin,
                 one.first + begin,
                 one.last + begin,
@@ -179,20 +167,34 @@ class RevisedHistory:
 
     def _tallies(self, releases: Mapping[int, Release], span: range) -> dict[int, list[Heard]]:
         """Return the tallies of timestamps, combined as they were for their releases."""
+        asked = self._store.rounds(self._config.name, span[0] - 1, span[-1])
+        groups = [group for group in grouped(asked) if group.is_tallied]
+        supports = [self._credible(group, releases.get(group.t)) for group in groups]
+        noise = self._mechanism(self._history.at(span[0])).noise
+        strata = StrataTally(self._config, None)
+        tallies = strata.tallies(groups, supports, self._history, noise)
+        if tallies is None:
+            tallies = [*self._one_by_one(strata, groups, supports)]
         found: dict[int, list[Heard]] = {}
-        strata, before = StrataTally(self._config, None), self._history.at(span[0])
-        for group in grouped(self._store.rounds(self._config.name, span[0] - 1, span[-1])):
-            if not group.is_tallied:
-                continue
+        for group, tally in zip(groups, tallies, strict=True):
+            heard = Heard(Epsilon(group.first.epsilon_nano), tally)
+            found.setdefault(group.t, []).append(heard)
+        return found
+
+    def _one_by_one(
+        self,
+        strata: StrataTally,
+        groups: Sequence[RoundGroup],
+        supports: Sequence[dict[str, Support]],
+    ) -> Iterator[Tally]:
+        """Yield the tallies of asks under any terms."""
+        before = self._history.at(groups[0].t) if groups else self._history.first
+        for group, heard in zip(groups, supports, strict=True):
             terms = self._history.at(group.t)
             if terms.version != before.version:
                 strata.go_over(relabelling(self._history, before, terms))
                 before = terms
-            supports = self._credible(group, releases.get(group.t))
-            tally = strata.tally(group, supports, self._history, self._mechanism(terms).noise)
-            heard = Heard(Epsilon(group.first.epsilon_nano), tally)
-            found.setdefault(group.t, []).append(heard)
-        return found
+            yield strata.tally(group, heard, self._history, self._mechanism(terms).noise)
 
     def _credible(self, group: RoundGroup, release: Release | None) -> dict[str, Support]:
         """Return the counts of rounds, without those left out of their release as suspect."""

@@ -1,4 +1,4 @@
-"""Keys, tokens and the deny list of a running collector, and the log of who changed them.
+"""Keys, tokens, denials and silences of a running collector, and the log of who changed them.
 
 All of it is in the store. What is needed for every report is also in memory, and read again when
 the log of the store has grown: at once after a change here, and within a second after one by
@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.clock import Clock
 from ldpstream.collector.credentials.deny_list import NOBODY, DenyList
 from ldpstream.collector.credentials.enrolment_tokens import (
@@ -52,6 +53,7 @@ class Administration:
             raise Mistake(Problem.MASTER_DIFFERS, where="the store")
         self.ring = KeyRing(masters, clock.now_ms)
         self._denied: dict[str, DenyList] = {}
+        self._silences: dict[str, dict[str, int]] = {}
         self._tokens: dict[bytes, EnrolmentToken] = {}
         self._serial = -1
         self.refresh()
@@ -82,6 +84,7 @@ class Administration:
                 self._denied = {
                     stream: DenyList(devices) for stream, devices in self._tables.denied().items()
                 }
+                self._silences = self._tables.silences()
                 self._tokens = {one.digest: one for one in self._tables.tokens()}
             if serial != self._serial or self.ring.is_behind:
                 self._find_masters()
@@ -221,6 +224,26 @@ class Administration:
     def listed(self, stream: str) -> list[str]:
         """Return the numbers of the devices that a stream denies."""
         return [device.hex() for device in self._tables.denied().get(stream, [])]
+
+    # Silences of alert rules
+
+    def silenced_until(self, stream: str, rule: str) -> int:
+        """Return until when a rule is silenced, which may be over; 0: it is not."""
+        return self._silences.get(stream, {}).get(rule, 0)
+
+    def silence(self, who: str, stream: str, rule: Rule, lasts_ms: int) -> None:
+        """Send nothing about a rule for a time."""
+        until_ms = self._clock.now_ms() + lasts_ms
+        about = {"stream": stream, "rule": rule.name, "until_ms": until_ms}
+        entry = self._entry(who, "silence", about)
+        self._tables.silence(stream, rule.fingerprint, until_ms, entry)
+        self.refresh()
+
+    def end_silence(self, who: str, stream: str, rule: Rule) -> None:
+        """Send again what becomes of a rule's alert."""
+        entry = self._entry(who, "end-silence", {"stream": stream, "rule": rule.name})
+        self._tables.end_silence(stream, rule.fingerprint, entry)
+        self.refresh()
 
     # The log
 

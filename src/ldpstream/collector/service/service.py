@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ldpstream.collector.alerts.evaluator import PAGE, AlertEvaluator
+from ldpstream.collector.alerts.evidence import LevelChange
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.runner import AlertRunner
@@ -155,7 +156,7 @@ class Service:
         }
         for one in config.streams:
             for rule in self.rulebooks[one.name].rules:
-                if rule.label not in one.labels:
+                if rule.label is not None and rule.label not in one.labels:
                     facts = {"stream": one.name, "alert": rule.name}
                     _log.warning("an alert rule is about a label that is gone", extra=facts)
         self.evaluators = {
@@ -167,6 +168,8 @@ class Service:
                 external_url=config.external_url,
                 news=listeners[one.name].hub.alerted,
                 page=at_once(len(one.labels), PAGE),
+                find_changes=partial(self._changes, one.name),
+                silenced_until=partial(self.administration.silenced_until, one.name),
             )
             for one in config.streams
         }
@@ -273,6 +276,13 @@ class Service:
     def _rules_changed(self, stream: str, rules: tuple[Rule, ...]) -> None:
         self.evaluators[stream].use(rules)
         self.alerts.wake(stream)
+
+    def _changes(self, stream: str, first_t: int, last_t: int) -> tuple[LevelChange, ...]:
+        return self.streams[stream].revised.between(first_t, last_t).changes
+
+    def silences_changed(self, stream: str) -> None:
+        """Show that rules of a stream were silenced, or are not any more."""
+        self.evaluators[stream].silences_changed()
 
     def _webhook_answered(self, stream: str, outcome: str) -> None:
         self.meters.webhook.labels(stream, outcome).inc()

@@ -1,4 +1,4 @@
-"""What administrators change, in either store: master secrets, tokens, the deny list, and a log.
+"""What administrators change, in either store: secrets, tokens, denials, silences, and a log.
 
 Every change appends its entry to the log in the same transaction. So the number of the last entry
 also tells other collectors of the store that there is something new.
@@ -15,7 +15,7 @@ from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken, use
 from ldpstream.collector.credentials.masters import Masters
 from ldpstream.collector.credentials.sealing import check_of, seal, unseal
 from ldpstream.collector.store.chain import Chain, Checked, Damage, stored_text
-from ldpstream.collector.store.chain_key import CHAIN_KEY, KEYRING, LOG, MASTER
+from ldpstream.collector.store.chain_key import CHAIN_KEY, KEYRING, LOG, MASTER, with_log
 from ldpstream.errors import Mistake, Problem
 
 Result = TypeVar("Result")
@@ -170,7 +170,7 @@ class AdminTables:
             stored = Masters.of(old.current, sealed) if sealed else Masters.single(old.current)
             if opened is None or stored != old:
                 raise Mistake(Problem.UNAVAILABLE, seconds=1)
-            run(_PUT, CHAIN_KEY, seal(new.current, CHAIN_KEY, opened))
+            run(_PUT, CHAIN_KEY, seal(new.current, CHAIN_KEY, with_log(opened)))
             run(_PUT, KEYRING, new.sealed())
             run(_PUT, MASTER, check_of(new.current))
 
@@ -286,6 +286,43 @@ class AdminTables:
 
         self._tables.change_alone(work)
 
+    # Silences of alert rules
+
+    def silences(self) -> dict[str, dict[str, int]]:
+        """Return until when rules are silenced, by stream and fingerprint; some may have ended."""
+        rows = self._tables.read(
+            lambda run: run("SELECT stream, rule, until_ms FROM silence").fetchall()
+        )
+        found: dict[str, dict[str, int]] = {}
+        for stream, rule, until_ms in rows:
+            found.setdefault(stream, {})[rule] = until_ms
+        return found
+
+    def silence(self, stream: str, rule: str, until_ms: int, entry: Entry) -> None:
+        """Silence a rule, in place of an earlier silence of it; delete those that have ended."""
+
+        def work(run: Execute) -> None:
+            self._append(run, entry)
+            run("DELETE FROM silence WHERE until_ms <= %s", entry.at_ms)
+            run(
+                "INSERT INTO silence VALUES (%s, %s, %s)"
+                " ON CONFLICT (stream, rule) DO UPDATE SET until_ms = excluded.until_ms",
+                stream,
+                rule,
+                until_ms,
+            )
+
+        self._tables.change_alone(work)
+
+    def end_silence(self, stream: str, rule: str, entry: Entry) -> None:
+        """End the silence of a rule, if there is one."""
+
+        def work(run: Execute) -> None:
+            self._append(run, entry)
+            run("DELETE FROM silence WHERE stream = %s AND rule = %s", stream, rule)
+
+        self._tables.change_alone(work)
+
 
 def check_log(run: Execute, chain: Chain) -> Checked:
     """Follow the chain of the admin log from one end to the other."""
@@ -306,9 +343,10 @@ def check_log(run: Execute, chain: Chain) -> Checked:
 def _is_end(run: Execute, chain: Chain, last: int, link: bytes, seal: str | None) -> bool:
     """Return whether the log ends with this entry.
 
-    A store in which nothing was ever logged has no seal, nor anything that comes with an entry.
+    In a store of release 0.2.0 in which nothing was ever logged there is no seal, nor anything that
+    comes with an entry.
     """
-    if last or seal is not None:
+    if last or seal is not None or chain.seals_log:
         return chain.holds_log(last, link, seal)
     return run(_LOGGED, KEYRING).fetchone() is None
 

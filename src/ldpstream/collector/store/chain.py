@@ -111,8 +111,10 @@ class Chain:
     _NUMBERS = struct.Struct(">qqqq?")
     _ENDS = struct.Struct(">qqqq")
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, *, seals_log: bool = False) -> None:
         self._key = key
+        self.seals_log = seals_log
+        """Whether the admin log has a sealed end even while it is empty."""
 
     def __repr__(self) -> str:
         return "Chain(...)"

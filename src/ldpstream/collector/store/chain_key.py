@@ -18,6 +18,10 @@ KEYRING = "keyring"
 """The property with the earlier master secrets, sealed with the current one."""
 LOG = "admin-log"
 """The property that authenticates the end of the admin log."""
+_WITH_LOG = b"\1"
+"""Follows the key, within its seal, in a store whose admin log has had a sealed end from the start:
+so that a log without one, however empty, was tampered with. Stores of release 0.2.0 get it when
+their master secret is rotated."""
 STREAMS = "streams"
 """The property that authenticates the list of streams."""
 
@@ -40,7 +44,12 @@ def find_chain(get: Get, master: bytes, where: object) -> Chain | None:
             raise Mistake(Problem.MASTER_DIFFERS, where=where)
         what = "the key of its chain does not open"
         raise Mistake(Problem.STORE_DAMAGED, file=where, what=what)
-    return Chain(key)
+    return Chain(key[:KEY_BYTES], seals_log=key.endswith(_WITH_LOG) and len(key) > KEY_BYTES)
+
+
+def with_log(key: bytes) -> bytes:
+    """Return the content of a seal with the mark that the store's admin log has a sealed end."""
+    return key[:KEY_BYTES] + _WITH_LOG
 
 
 def key_missing(where: object) -> Mistake:
@@ -53,5 +62,7 @@ def draw_chain(get: Get, put: Put, master: bytes) -> Chain:
     key = secrets.token_bytes(KEY_BYTES)
     if get(MASTER) is None:
         put(MASTER, check_of(master))
-    put(CHAIN_KEY, seal(master, CHAIN_KEY, key))
-    return Chain(key)
+    put(CHAIN_KEY, seal(master, CHAIN_KEY, with_log(key)))
+    chain = Chain(key, seals_log=True)
+    put(LOG, chain.seal_log(0, b""))
+    return chain

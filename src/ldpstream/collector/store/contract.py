@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, wraps
@@ -366,10 +366,12 @@ class Store(ABC):
         return collector.count((records.reports for records in waiting), see)
 
     @abstractmethod
-    def tally(
-        self, stream: str, round_name: str, support: Support, rests: Rests = NO_RESTS
-    ) -> None:
-        """Store the counts of a closed round, and who rests; delete all of its reports."""
+    def tally(self, stream: str, supports: Mapping[str, Support], rests: Rests = NO_RESTS) -> None:
+        """Store the counts of closed rounds by name, and who rests; delete all of their reports.
+
+        Rounds of one ask are stored at once: who was counted in one of them is known only as long
+        as its reports are there.
+        """
 
     @abstractmethod
     def release(
@@ -458,8 +460,12 @@ class Archive(ABC):
         """The content that was last written under that name, or None."""
 
     @abstractmethod
-    def releases(self, stream: str, since: int) -> list[Release]:
-        """All releases with t >= since, in order of t."""
+    def releases(self, stream: str, since: int, limit: int | None = None) -> list[Release]:
+        """At most `limit` releases (all: None) with t >= since, in order of t."""
+
+    @abstractmethod
+    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
+        """The rounds of timestamps after `after_t`, up to `until_t`, in the order of opening."""
 
     @abstractmethod
     def chain(self, master: bytes) -> Chain | None:

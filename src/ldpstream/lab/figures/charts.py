@@ -59,17 +59,17 @@ class Panel:
         return cls(title, x, tuple(points))
 
     @classmethod
-    def of_roc(cls, title: str, rows: Iterable[Row]) -> Panel:
-        """Make a panel of mean ROC curves from the runs that had events to find."""
+    def of_roc(cls, title: str, rows: Iterable[Row], curve: str = "roc") -> Panel:
+        """Make a panel of mean ROC curves, a column, from the runs that had events to find."""
         curves: dict[str, list[Sequence[float]]] = {}
         for row in rows:
-            if row["roc"] is not None:
-                curves.setdefault(row["mechanism"], []).append(row["roc"])
+            if row[curve] is not None:
+                curves.setdefault(row["mechanism"], []).append(row[curve])
         points = (
             _mean(place / (len(rates) - 1), mechanism, at_place)
-            for mechanism, curve in curves.items()
-            for rates in curve[:1]
-            for place, at_place in enumerate(zip(*curve, strict=True))
+            for mechanism, found in curves.items()
+            for rates in found[:1]
+            for place, at_place in enumerate(zip(*found, strict=True))
         )
         return cls(title, FALSE_ALARMS, tuple(points))
 

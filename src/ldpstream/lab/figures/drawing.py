@@ -6,9 +6,12 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldpstream.lab.figures.charts import FALSE_ALARMS, Chart, Panel
+from ldpstream.arguments import checked
+from ldpstream.errors import Mistake, Problem
+from ldpstream.lab.figures.charts import FALSE_ALARMS, Axis, Chart, Panel
 from ldpstream.lab.figures.style import Look, looks, paper_style
 from ldpstream.lab.files import write_whole
+from ldpstream.lab.results import PARAMETERS, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +21,8 @@ PANEL_INCHES = (3.1, 2.45)
 DPI = 130
 MOST_TICKS = 8
 MOST_IN_A_LINE = 7
+VARY_WITH_MECHANISM = ("mechanism", "oracle", "fingerprint")
+"""Columns that may differ between the rows of one figure."""
 MARKERS_A_CURVE = 6
 """A dense curve, such as a ROC, has this many markers instead of one at each point."""
 
@@ -61,7 +66,7 @@ def _figure(chart: Chart) -> Figure:
     spots = figure.subplots(rows, columns, squeeze=False).ravel()
     styles = looks(chart.mechanisms)
     for spot, panel in zip(spots, chart.panels, strict=False):
-        _draw_panel(spot, panel, chart, styles)
+        _draw_panel(spot, panel, chart.y, styles)
     for spot in spots[len(chart.panels) :]:
         spot.set_axis_off()
     figure.supylabel(chart.y.label, fontsize=9)
@@ -69,7 +74,43 @@ def _figure(chart: Chart) -> Figure:
     return figure
 
 
-def _draw_panel(spot: Axes, panel: Panel, chart: Chart, styles: dict[str, Look]) -> None:
+@checked
+def plot_results(
+    results: Results, x: str = "epsilon", y: str = "mre", *, axes: Axes | None = None
+) -> Axes:
+    """Draw a figure of all mechanisms against a setting, and return Matplotlib's axes.
+
+    Points are means over the repeats, bars one standard deviation.
+
+    Args:
+        results: the results of an `Experiment` in which nothing else than `x` varies.
+        x: the column of the setting: "epsilon", "window", "users" ...
+        y: the column of the figure: "mre", "mse", "cfpu", "auc_per_label" ...
+        axes: where to draw; new ones of pyplot, if none are given.
+    """
+    for column in PARAMETERS:
+        found = sorted({str(row[column]) for row in results.rows})
+        if len(found) > 1 and column not in (x, *VARY_WITH_MECHANISM):
+            expected = f"the rows of one {column} only, or x={column!r}"
+            raise Mistake(
+                Problem.OPTION,
+                option=f"{column} of the results",
+                given=", ".join(found),
+                expected=expected,
+            )
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots()[1]
+    panel = Panel.of("", Axis(x, x), y, results.rows)
+    styles = looks(panel.mechanisms)
+    _draw_panel(axes, panel, Axis(y, y), styles)
+    axes.set_ylabel(y)
+    axes.legend()
+    return axes
+
+
+def _draw_panel(spot: Axes, panel: Panel, y: Axis, styles: dict[str, Look]) -> None:
     for name, look in styles.items():
         line = panel.line(name)
         if not line:
@@ -82,7 +123,7 @@ def _draw_panel(spot: Axes, panel: Panel, chart: Chart, styles: dict[str, Look])
     spot.set_title(panel.title)
     spot.set_xlabel(panel.x.label)
     _scale_x(spot, panel)
-    if chart.y.log:
+    if y.log:
         _scale_y(spot, panel)
     if panel.x is FALSE_ALARMS:
         _note_areas(spot, panel, styles)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldpstream.lab.fleet import Fleet
 from ldpstream.lab.planning.outcome import AskLog, Errors, How, Outcome, outcome
 from ldpstream.lab.planning.predict import report_bytes
-from ldpstream.lab.simulation import Fleet, Progress, run
+from ldpstream.lab.simulation import Progress, run
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import Settings

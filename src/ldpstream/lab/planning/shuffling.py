@@ -67,11 +67,28 @@ def central_epsilon(local: float, reports: int, delta: float = DELTA) -> float:
     clones = Binomial.of(reports - 1, exp(-local)).least(delta / 10)
     if clones < 1:
         return local
-    heads = Binomial.of(clones, 0.5)
+    return _least(Binomial.of(clones, 0.5), local, 0.9 * delta)
+
+
+def shown_epsilon(local: float, reports: int, delta: float = DELTA) -> float:
+    """Return what the central epsilon of a shuffled round of binary reports is at least.
+
+    Two rounds are compared in which all others hold one label, and one device holds either. What
+    is left of their reports is the number of the other label.
+
+    >>> round(shown_epsilon(1.0, 10_000), 3)
+    0.035
+    """
+    others = Binomial.of(reports - 1, 1 / (1 + exp(local)))
+    return _least(others, local, delta)
+
+
+def _least(heads: Binomial, local: float, delta: float) -> float:
+    """Return the least epsilon at which the divergence is at most delta."""
     low, high = 0.0, local
     for _ in range(STEPS):
         middle = (low + high) / 2
-        if _divergence(heads, local, middle) <= 0.9 * delta:
+        if _divergence(heads, local, middle) <= delta:
             high = middle
         else:
             low = middle
@@ -79,7 +96,7 @@ def central_epsilon(local: float, reports: int, delta: float = DELTA) -> float:
 
 
 def _divergence(heads: Binomial, local: float, epsilon: float) -> float:
-    """Return the sum of max(0, P - e^epsilon Q) for this number of clones."""
+    """Return the sum of max(0, P - e^epsilon Q): `heads` and one more coin, with either bias."""
     odds = 1 / (1 + exp(-local))
     more = np.append(0.0, heads.weights)  # A + 1
     same = np.append(heads.weights, 0.0)  # A
@@ -112,6 +129,11 @@ class Shuffled:
     @property
     def epsilon(self) -> float:
         return central_epsilon(self.local, self.reports, self.delta)
+
+    @property
+    def at_least(self) -> float:
+        """What the epsilon of binary reports is at least: how tight the bound is."""
+        return shown_epsilon(self.local, self.reports, self.delta)
 
     def row(self) -> dict[str, float]:
         return {"epsilon": self.epsilon, "delta": self.delta, "reports": self.reports}

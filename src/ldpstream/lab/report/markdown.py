@@ -5,9 +5,9 @@ from __future__ import annotations
 from os.path import relpath
 from pathlib import Path
 
-from ldpstream import __version__
 from ldpstream.lab.figures import Chart
 from ldpstream.lab.files import write_whole
+from ldpstream.lab.provenance import made_with
 from ldpstream.lab.report import content
 from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.reproduction.analysis.exhibit import Analysis
@@ -18,7 +18,7 @@ from ldpstream.lab.reproduction.run import Reproduction
 def write_markdown(result: Reproduction, folder: Path, command: str, path: Path) -> Path:
     """Write a page that links to the figures in `folder`."""
     judged = result.judged()
-    place = Path(relpath(folder.resolve(), path.parent.resolve())).as_posix()
+    place = place_of(folder, path)
     claims: list[tuple[object, ...]] = [
         (
             "holds" if one.verdict.holds else "**does not hold here**",
@@ -31,7 +31,7 @@ def write_markdown(result: Reproduction, folder: Path, command: str, path: Path)
     parts = [
         f"# {content.TITLE}",
         f"{content.outcome(judged)} {content.method(result)}",
-        f"Made with ldpstream {__version__} by this command, which writes this page too:",
+        f"Made with {made_with()} by this command, which writes this page too:",
         f"```\n{command}\n```",
         "## The paper's claims",
         table(Grid(("verdict", "claim", "rests on", "numbers compared"), claims)),
@@ -43,6 +43,11 @@ def write_markdown(result: Reproduction, folder: Path, command: str, path: Path)
         f"{content.machine()} {content.SHARED_RUNS}",
     ]
     return write_whole(path, "\n\n".join(parts) + "\n")
+
+
+def place_of(folder: Path, page: Path) -> str:
+    """Return the folder as a link of the page names it."""
+    return Path(relpath(folder.resolve(), page.parent.resolve())).as_posix()
 
 
 def table(grid: Grid) -> str:

@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 
 from ldpstream.lab.figures.style import INK
+from ldpstream.lab.provenance import made_with
 from ldpstream.lab.report.grid import Grid
 
 
@@ -50,8 +51,8 @@ def paragraph(text: str, kind: str = "") -> Html:
     return Html(f'<p class="{kind}">{_escaped(text)}</p>' if kind else f"<p>{_escaped(text)}</p>")
 
 
-def made_by(version: str, command: str) -> Html:
-    said = f"Made with ldpstream {escape(version)} by <code>{escape(command)}</code>."
+def made_by(command: str) -> Html:
+    said = f"Made with {escape(made_with())} by <code>{escape(command)}</code>."
     return paragraph(Html(said), "soft")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ldpstream import __version__
 from ldpstream.lab.figures import Chart, draw
 from ldpstream.lab.figures.comparisons import Pair, draw_comparisons
 from ldpstream.lab.figures.deviations import draw_deviations
@@ -39,7 +38,7 @@ def write_report(result: Reproduction, folder: Path, command: str) -> Path:
     lead = [
         paragraph(content.outcome(judged), "lead"),
         paragraph(content.method(result)),
-        made_by(__version__, command),
+        made_by(command),
     ]
     sections = [
         Section("claims", "The paper's claims", (_claims(judged),)),

@@ -62,6 +62,8 @@ class Plan:
     scope: Scope = field(default_factory=Scope)
     repeats: int = 3
     seed: int = 0
+    own: tuple[str, ...] = ()
+    """Mechanisms of the user's, which are drawn beside the paper's."""
 
     def size(self) -> int:
         """Return the number of runs; shared ones are counted wherever they are used."""
@@ -111,7 +113,8 @@ class Plan:
             return
         study = self._study(name)
         for sweep in study.sweeps:
-            yield self._grid(sweep.streams, study.mechanisms, sweep.epsilons, sweep.windows)
+            mechanisms = (*study.mechanisms, *self.own)
+            yield self._grid(sweep.streams, mechanisms, sweep.epsilons, sweep.windows)
 
     def _grid(
         self,

@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.mechanisms.classic.kalman import corrected, drifted
-from ldpstream.mechanisms.mechanism import Mechanism, Step
+from ldpstream.mechanisms.classic import sampler
 
 ERRORS = 5
 """Feedback errors that the integral term averages."""
@@ -27,18 +26,14 @@ LARGEST_EXPONENT = 50.0
 
 
 @dataclass(frozen=True)
-class Memory:
-    """What the controller remembers."""
+class Memory(sampler.Memory):
+    """What the controller remembers besides."""
 
-    interval: float = 1.0
-    """Timestamps until the next sample."""
     errors: Floats = field(default_factory=lambda: np.zeros(ERRORS))
     """Feedback errors, the newest last."""
-    noise: float = 0.0
-    """The mean variance of the last sample."""
 
 
-class Fast(Mechanism):
+class Fast(sampler.Sampler):
     """PID control of the sampling interval, and a random walk that is measured at the samples."""
 
     @dataclass(frozen=True)
@@ -68,27 +63,17 @@ class Fast(Mechanism):
     def first_memory(self) -> Memory:
         return Memory()
 
-    def decide(self, t: int) -> Step:
-        elapsed = t - self.last_publication.t
-        memory: Memory = self.memory
-        predicted = drifted(self.state.release, self.parameters.drift * memory.noise, t)
-        waits = self.publications and elapsed < memory.interval
-        if waits or self.spent_before(t) + self.amount > self.division.total:
-            return predicted
-        tally = yield self.ask_publication(t, self.amount)
-        if not tally:
-            return predicted
-        release = corrected(predicted, tally.estimate, tally.variance, t)
-        error = float(np.abs(release.values - predicted.values).sum())
-        self.memory = self._controlled(memory, min(error, 1.0), elapsed, tally.variance.mean())
-        return release
+    def amount_at(self, t: int) -> int:
+        fits = self.spent_before(t) + self.amount <= self.division.total
+        return self.amount if fits else 0
 
-    def _controlled(self, memory: Memory, error: float, elapsed: int, noise: float) -> Memory:
+    def controlled(self, change: Floats, noise: float, elapsed: int) -> Memory:
         """Return the memory with the next interval, which grows while predictions hold."""
-        constants = self.parameters
+        constants, memory = self.parameters, self.memory
+        error = min(float(np.abs(change).sum()), 1.0)
         errors = np.append(memory.errors[1:], error)
         signal = constants.proportional * error + constants.integral * float(errors.mean())
         signal += constants.derivative * (error - memory.errors[-1]) / max(elapsed, 1)
         exponent = min((signal - constants.xi) / max(constants.xi, 1e-9), LARGEST_EXPONENT)
         interval = memory.interval + constants.theta * (1 - exp(exponent))
-        return Memory(min(max(interval, 1.0), float(self.window)), errors, float(noise))
+        return Memory(self.possible(interval), noise, errors)

@@ -17,21 +17,11 @@ from typing import ClassVar
 import numpy as np
 
 from ldpstream.arrays import Floats
-from ldpstream.mechanisms.classic.kalman import corrected, drifted
-from ldpstream.mechanisms.mechanism import Mechanism, Step
-from ldpstream.mechanisms.messages import Tally
+from ldpstream.mechanisms.classic.sampler import Memory, Sampler
+from ldpstream.mechanisms.messages import Release, Tally
 
 
-@dataclass(frozen=True)
-class Memory:
-    """What the sampler remembers."""
-
-    interval: float = 1.0
-    noise: float = 0.0
-    """The mean variance of the last sample."""
-
-
-class RescueDp(Mechanism):
+class RescueDp(Sampler):
     """A sample takes a share of what is left of the window, the larger the longer none was made."""
 
     @dataclass(frozen=True)
@@ -52,34 +42,21 @@ class RescueDp(Mechanism):
     parameters: Parameters
     default_parameters: ClassVar[Parameters] = Parameters()
 
-    def first_memory(self) -> Memory:
-        return Memory()
-
-    def decide(self, t: int) -> Step:
-        memory: Memory = self.memory
-        predicted = drifted(self.state.release, self.parameters.drift * memory.noise, t)
-        amount = self._amount(t, memory.interval)
-        waits = self.publications and t - self.last_publication.t < memory.interval
-        if waits or amount < 1:
-            return predicted
-        tally = yield self.ask_publication(t, amount)
-        if not tally:
-            return predicted
-        noise = float(tally.variance.mean())
-        measured, variance = tally.estimate, tally.variance
-        if memory.noise:  # else nothing is known yet
-            measured, variance = grouped(tally, predicted.values, noise**0.5)
-        release = corrected(predicted, measured, variance, t)
-        error = float(np.mean((release.values - predicted.values) ** 2))
-        interval = memory.interval + self.parameters.theta * (1 - error / max(noise, 1e-12))
-        self.memory = Memory(min(max(interval, 1.0), float(self.window)), noise)
-        return release
-
-    def _amount(self, t: int, interval: float) -> int:
+    def amount_at(self, t: int) -> int:
         constants, total = self.parameters, self.division.total
         left = total - self.spent_before(t)
-        share = min(constants.share * log1p(interval), constants.most_left, 1.0)
+        share = min(constants.share * log1p(self.memory.interval), constants.most_left, 1.0)
         return min(int(share * left), int(min(constants.most, 1.0) * total))
+
+    def measured(self, tally: Tally, predicted: Release) -> tuple[Floats, Floats]:
+        if not self.memory.noise:  # nothing is known yet
+            return tally.estimate, tally.variance
+        return grouped(tally, predicted.values, float(tally.variance.mean()) ** 0.5)
+
+    def controlled(self, change: Floats, noise: float, elapsed: int) -> Memory:
+        error = float(np.mean(change**2))
+        interval = self.memory.interval + self.parameters.theta * (1 - error / max(noise, 1e-12))
+        return Memory(self.possible(interval), noise)
 
 
 def grouped(tally: Tally, known: Floats, width: float) -> tuple[Floats, Floats]:

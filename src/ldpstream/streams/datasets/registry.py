@@ -30,3 +30,9 @@ def open_data_set(name: str) -> EventsStream:
     if stream is None:
         raise Mistake(Problem.DATA_SET_NOT_PREPARED, name=name, where=known.where)
     return stream
+
+
+def prepared_streams(most: int) -> list[EventsStream]:
+    """Return all data sets that are prepared; longer ones are cut after `most` timestamps."""
+    streams = (known.open() for known in DATA_SETS.values())
+    return [one.first(min(one.timestamps, most)) for one in streams if one is not None]

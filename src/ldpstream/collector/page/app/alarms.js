@@ -1,21 +1,39 @@
 /** The alerts of a stream: what they look for, how they stand, and when they fired. */
 
+import * as api from "./api.js";
 import { announce, fill, h } from "./dom.js";
 import { clock, duration, grouped, percent } from "./format.js";
+import { adminToken } from "./tokens.js";
 
 /** @typedef {"firing" | "pending" | "resolved" | "inactive"} State */
 /**
  * @typedef {object} Alert
  * @property {string} id
  * @property {string} name
- * @property {string} label
- * @property {{above?: number, below?: number, on: string, probability?: number, for: string}} rule
+ * @property {string} kind
+ * @property {string | null} label null: it is about the stream
+ * @property {Rule} rule
  * @property {State} state
  * @property {number | null} since_ms
  * @property {number | null} value
  * @property {number | null} probability
+ * @property {number | null} [silenced_until_ms] nothing is sent about it until then
  */
-/** @typedef {{t: number, at_ms: number, id: string, name: string, label: string, state: State}} Change */
+/**
+ * As the configuration spells it; of the conditions it has one.
+ * @typedef {object} Rule
+ * @property {number} [above]
+ * @property {number} [below]
+ * @property {string} [no_reports] in milliseconds
+ * @property {number} [reports_below]
+ * @property {number} [wider_than]
+ * @property {number} [changed_by]
+ * @property {number} [within] timestamps
+ * @property {string} [on]
+ * @property {number} [probability]
+ * @property {string} for in milliseconds
+ */
+/** @typedef {{t: number, at_ms: number, id: string, name: string, label: string | null, state: State}} Change */
 /** @typedef {{at: number, state: State | null}} Limit a threshold; null: nobody watches it */
 /** @typedef {{from: number, to: number | null}} Span timestamps; null: it goes on */
 
@@ -23,6 +41,7 @@ const ORDER = /** @type {State[]} */ (["firing", "pending", "resolved", "inactiv
 const NAMES = { firing: "Firing", pending: "Pending", resolved: "Resolved", inactive: "Quiet" };
 const MOST_CHANGES = 500;
 const LISTED = 5;
+const SILENCES = ["1h", "8h", "1d", "7d"];
 
 export class Alarms {
   /** @type {Alert[]} */ alerts = [];
@@ -55,7 +74,7 @@ export class Alarms {
   /** @param {string} label @returns {Limit[]} the thresholds of a label */
   limits(label) {
     const watched = this.alerts
-      .filter((one) => one.label === label)
+      .filter(({ label: own, rule }) => own === label && isThreshold(rule))
       .map(({ rule, state }) => ({ at: limitOf(rule), state }));
     const shown = thresholdOf(this.stream, label);
     const known = shown === null || watched.some(({ at }) => at === shown);
@@ -83,7 +102,9 @@ export class Alarms {
     this.badge.hidden = !title;
     this.badge.textContent = title;
     this.badge.className = `pill ${this.firing ? "firing" : "pending"}`;
-    fill(this.list, ...this.alerts.map((one) => line(one, this.stream.unit)));
+    const held = document.activeElement?.closest(".silence");
+    if (!held || !this.list.contains(held))  // whoever chooses is not interrupted
+      fill(this.list, ...this.alerts.map((one) => line(one, this.stream)));
     const recent = this.changes.slice(-LISTED).reverse();
     this.pastTitle.hidden = !recent.length;
     fill(this.past, ...recent.map(pastLine));
@@ -102,7 +123,10 @@ export class Alarms {
 /** @param {Change} change */
 const keyOf = ({ t, id, state }) => `${t} ${id} ${state}`;
 
-/** @param {Alert["rule"]} rule */
+/** @param {Rule} rule */
+const isThreshold = ({ above, below }) => above !== undefined || below !== undefined;
+
+/** @param {Rule} rule */
 const limitOf = ({ above, below }) => Number(above ?? below);
 
 /** @param {Alert[]} alerts @returns {string} what a glance must catch; empty if nothing */
@@ -118,26 +142,68 @@ export function badgeText(alerts) {
 export const stateMark = ({ state }) =>
   h("span", { class: `state ${state}` }, Object.hasOwn(NAMES, state) ? NAMES[state] : state);
 
-/** @param {Alert} alert @param {import("./unit.js").Unit} unit */
-function line(alert, unit) {
-  const { rule, label, name, since_ms: since, value, probability } = alert;
-  const side = rule.above === undefined ? "below" : "above";
-  const condition = `${label} ${side} ${unit.show(limitOf(rule))}`;
+/** @param {Alert} alert @param {import("./api.js").Stream} stream */
+function line(alert, stream) {
+  const { rule, name, since_ms: since, value, probability, silenced_until_ms: silent } = alert;
+  const { unit } = stream;
   const asked = rule.probability === undefined ? "" : `, ${percent(rule.probability, 0)} sure`;
   const hold = Number.parseInt(rule.for, 10); // the collector says it in milliseconds
+  const shown = alert.label === null ? percent : unit.show;
   const figures = [
-    value === null ? "" : `now ${unit.show(value)}`,
+    value === null ? "" : `now ${shown(value)}`,
     probability === null ? "" : `${sure(probability)} sure`,
     since === null ? "" : `since ${clock(since)}`,
+    silent ? `silenced until ${clock(silent, true)}` : "",
   ];
   return h(
     "li",
-    { class: `alarm ${alert.state}` },
+    { class: `alarm ${alert.state}${silent ? " silenced" : ""}` },
     stateMark(alert),
     h("b", {}, name),
-    h("p", {}, `${condition}${asked}${hold ? `, for ${duration(hold)}` : ""}`),
+    h("p", {}, `${condition(alert, unit)}${asked}${hold ? `, for ${duration(hold)}` : ""}`),
     h("p", { class: "note" }, figures.filter(Boolean).join(" · ")),
+    adminToken() ? silencer(alert, stream.terms.stream) : null,
   );
+}
+
+/** @param {Alert} alert @param {import("./unit.js").Unit} unit @returns {string} in words */
+export function condition({ label, rule }, unit) {
+  if (rule.no_reports !== undefined)
+    return `nobody reports for ${duration(Number.parseInt(rule.no_reports, 10))}`;
+  if (rule.reports_below !== undefined)
+    return `fewer than ${percent(rule.reports_below, 0)} of the planned reports`;
+  if (rule.wider_than !== undefined) return `${label}: interval wider than ${unit.show(rule.wider_than)}`;
+  if (rule.changed_by !== undefined)
+    return `${label} changed by more than ${unit.show(rule.changed_by)} within ${rule.within} timestamps`;
+  return `${label} ${rule.above === undefined ? "below" : "above"} ${unit.show(limitOf(rule))}`;
+}
+
+/** What an administrator can do about a rule. @param {Alert} alert @param {string} stream */
+function silencer(alert, stream) {
+  const said = h("span", { class: "note bad", role: "alert" });
+  const act = async (/** @type {string} */ length) => {
+    /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
+    try {
+      if (length) await api.silence(stream, alert.id, length);
+      else await api.endSilence(stream, alert.id);
+    } catch (error) {
+      said.textContent = /** @type {Error} */ (error).message;
+    }
+  };
+  if (alert.silenced_until_ms)
+    return h(
+      "p",
+      { class: "silence" },
+      h("button", { type: "button", onclick: () => act("") }, "End silence"),
+      said,
+    );
+  const lengths = h(
+    "select",
+    { "aria-label": `Silence ${alert.name}`, onchange: () => act(lengths.value) },
+    h("option", { value: "" }, "Silence …"),
+    ...SILENCES.map((one) => h("option", { value: one }, `for ${one}`)),
+  );
+  return h("p", { class: "silence" }, lengths, said);
 }
 
 /** @param {number} probability never rounded to what it is not */

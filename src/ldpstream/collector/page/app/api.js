@@ -16,6 +16,18 @@ import { withUnit } from "./unit.js";
  * @property {{version: number}} [succeeds] the terms of before
  */
 /**
+ * What is promised at a level of privacy, in words of the collector's (`protocol/promise.py`).
+ * @typedef {object} Promised
+ * @property {string} level its name; empty for the stream's own
+ * @property {string} called
+ * @property {number} epsilon_nano
+ * @property {number} window
+ * @property {string} time
+ * @property {string} sentence
+ * @property {string} explanation
+ * @property {string} summary
+ */
+/**
  * @typedef {object} Stream
  * @property {Terms} terms
  * @property {string} pin
@@ -24,6 +36,7 @@ import { withUnit } from "./unit.js";
  * @property {number} population
  * @property {Record<string, number>} thresholds
  * @property {"token" | "public"} enrolment
+ * @property {Promised[]} promises at each level of privacy, the stream's own first
  * @property {import("./versions.js").Version[]} versions of its terms, the first one first
  * @property {number} version that of `terms`, which are in force
  * @property {string[]} labels of all versions: those of the latest first
@@ -75,17 +88,30 @@ export class Unavailable extends Error {
 export const authorised = (token) => (token ? { Authorization: `Bearer ${token}` } : {});
 
 /** The API is beside the page, also behind a proxy that serves both below a path. */
-export const base = () => new URL(".", location.href).pathname.replace(/\/$/, "");
+export const base = () => new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 
 /**
  * @param {string} path @param {string | undefined} token @param {AbortSignal} [signal]
  * @returns {Promise<any>}
  */
-async function get(path, token, signal) {
+const get = (path, token, signal) => call(path, token, { signal });
+
+/**
+ * @param {string} path @param {string | undefined} token
+ * @param {{method?: string, content?: object, signal?: AbortSignal}} given
+ * @returns {Promise<any>}
+ */
+async function call(path, token, { method = "GET", content, signal }) {
   let response;
   try {
     response = await fetch(base() + path, {
-      headers: { Accept: "application/json", ...authorised(token) },
+      method,
+      headers: {
+        Accept: "application/json",
+        ...(content ? { "Content-Type": "application/json" } : {}),
+        ...authorised(token),
+      },
+      body: content && JSON.stringify(content),
       cache: "no-store",
       signal,
     });
@@ -118,6 +144,12 @@ export async function streams(signal) {
 
 /** @param {string} name @param {AbortSignal} [signal] @returns {Promise<Stream>} */
 export const stream = async (name, signal) => withUnit(await get(at(name), tokenFor(name), signal));
+
+/** @param {string} name the address of the page for participants */
+export const noticeOf = (name) => `${base()}/privacy/${encodeURIComponent(name)}`;
+
+/** @param {string} name @returns {Promise<import("./notice.js").Notice>} what participants are told */
+export const notice = (name) => get(`/privacy/${encodeURIComponent(name)}`, tokenFor(name));
 
 /** @param {string} name @param {AbortSignal} [signal] */
 export const status = (name, signal) => get(`${at(name)}/status`, tokenFor(name), signal);
@@ -185,6 +217,17 @@ export async function revisedBetween(name, from, to, signal) {
 
 /** @param {string} name @returns {Promise<string>} a token that can be given away */
 export const readToken = async (name) => (await get(`${at(name)}/share`, adminToken())).token;
+
+/** @param {string} stream */
+const silences = (stream) => `/v1/admin/silences/${encodeURIComponent(stream)}`;
+
+/** Send nothing about a rule for a time. @param {string} stream @param {string} rule @param {string} length */
+export const silence = (stream, rule, length) =>
+  call(silences(stream), adminToken(), { method: "POST", content: { rule, for: length } });
+
+/** @param {string} stream @param {string} rule */
+export const endSilence = (stream, rule) =>
+  call(`${silences(stream)}/${encodeURIComponent(rule)}`, adminToken(), { method: "DELETE" });
 
 /** @param {string} token whether it is the admin's */
 export const isAdmin = (token) => opens("/v1/admin/status", token);

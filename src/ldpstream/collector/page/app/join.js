@@ -4,7 +4,6 @@ import { Device, DeviceError, IndexedDbStore, TermsRefused } from "../ldpstream.
 import { base } from "./api.js";
 import { announce, fill, h } from "./dom.js";
 import { clock, duration, epsilon, grouped } from "./format.js";
-import { choices, odds } from "./privacy.js";
 
 const MOST_LINES = 50;
 const MOST_OPTIONS = 2000;
@@ -23,8 +22,7 @@ export class JoinPanel {
     /** Of the database of this browser's device: it is named after the terms that it first agreed to. */
     this.name = `ldpstream ${stream.terms.stream} ${stream.pin.slice(0, 16)}`;
     /** As people read it: the time in which epsilon is spent at most once, at the most careful level. */
-    const levels = choices(stream.terms);
-    this.span = duration(Math.max(...levels.map(({ window }) => window)) * stream.terms.interval_ms);
+    this.span = duration(Math.max(...stream.promises.map(({ window }) => window)) * stream.terms.interval_ms);
     this.log = h("ol", { class: "log", "aria-label": "What this device did" });
     this.state = h("p", { class: "note", role: "status" });
     this.budget = h("div", { class: "budget", hidden: true });
@@ -41,7 +39,7 @@ export class JoinPanel {
   }
 
   #introduction() {
-    const [{ nano, time }, ...others] = choices(this.stream.terms);
+    const [{ epsilon_nano: nano, time }, ...others] = this.stream.promises;
     const most = others.length ? "what the level that you choose allows" : `ε = ${epsilon(nano)} in any ${time}`;
     return [
       h(
@@ -108,12 +106,11 @@ export class JoinPanel {
 
   /** A list of the levels of privacy, if there is a choice. */
   #levels() {
-    const all = choices(this.stream.terms);
+    const all = this.stream.promises;
     if (all.length < 2) return null;
     const list = h("select", { id: "join-level", onchange: () => this.#move() });
-    for (const { name, called, nano, time } of all) {
-      const meaning = `epsilon ${epsilon(nano)} in any ${time}: odds change by at most ${odds(nano)}`;
-      list.append(h("option", { value: name }, `${called}: ${meaning}`));
+    for (const { level, called, summary } of all) {
+      list.append(h("option", { value: level }, `${called}: ${summary}`));
     }
     return list;
   }

@@ -1,7 +1,8 @@
 /** What is promised to the devices, in plain words, and whether it looks kept. */
 
+import { noticeOf } from "./api.js";
 import { fill, h, sharpen } from "./dom.js";
-import { duration, epsilon, grouped, percent, short } from "./format.js";
+import { grouped, percent, short } from "./format.js";
 import { colour } from "./theme.js";
 
 const DAY_MS = 86_400_000;
@@ -112,56 +113,20 @@ export class Privacy {
 /** @param {string} name @param {string} value */
 const fact = (name, value) => [h("dt", {}, name), h("dd", {}, value)];
 
-/**
- * The levels of privacy that a person may choose from, the stream's own first.
- * @param {import("./api.js").Terms} terms
- * @returns {{name: string, called: string, nano: number, window: number, time: string}[]}
- */
-export function choices({ epsilon_nano, window, interval_ms, levels = [] }) {
-  return [{ name: "", epsilon_nano, window }, ...levels].map((one) => ({
-    name: one.name,
-    called: one.name || "standard",
-    nano: one.epsilon_nano,
-    window: one.window,
-    time: duration(one.window * interval_ms),
-  }));
-}
-
-/** @param {number} nano @returns {string} by how much a report may change what is believed of a value */
-export function odds(nano) {
-  const factor = Math.exp(nano / 1e9);
-  return factor < 1000 ? short(factor) : grouped(factor);
-}
-
 /** @param {import("./api.js").Stream} stream */
-function promise({ terms }) {
-  const [own, ...others] = choices(terms);
-  const factor = Math.exp(own.nano / 1e9);
-  const belief = factor / (factor + 1);
+function promise({ terms, promises }) {
+  const [own, ...others] = promises;
   return [
-    h(
-      "p",
-      { class: "promise" },
-      "Whatever a device sends in any ",
-      h("b", {}, `${grouped(own.window)} timestamps (${own.time})`),
-      `, it changes the odds between any two of its values by a factor of at most ${odds(own.nano)}.`,
-    ),
-    h(
-      "p",
-      { class: "note" },
-      `That is w-event local differential privacy with ε = ${epsilon(own.nano)} and w = ${grouped(own.window)}. Say ` +
-        "someone holds two values of yours to be equally likely, and then sees every byte your device sends in that time: " +
-        `they can be at most ${percent(belief, belief > 0.995 ? 2 : 0)} sure of one. The device keeps the account itself and refuses what would exceed it.`,
-    ),
+    h("p", { class: "promise" }, own.sentence),
+    h("p", { class: "note" }, own.explanation),
     ...(others.length ? [h("p", { class: "note" }, inOtherLevels(others))] : []),
+    h("p", { class: "note" }, h("a", { href: noticeOf(terms.stream) }, "For participants: what is asked, and what leaves a device")),
   ];
 }
 
-/** @param {ReturnType<typeof choices>} levels other than the stream's own */
+/** @param {import("./api.js").Promised[]} levels other than the stream's own */
 function inOtherLevels(levels) {
-  const each = levels.map(
-    ({ called, nano, time }) => `${called}: a factor of at most ${odds(nano)} in any ${time} (ε = ${epsilon(nano)})`,
-  );
+  const each = levels.map(({ called, summary }) => `${called} (${summary})`);
   return (
     `That is the level "standard". People may choose another one: ${each.join("; ")}. ` +
     "Which level a device has is not secret: it must not be chosen by the value."

@@ -7,6 +7,7 @@
 import { leaveMac, proof, renewMac, reportMac, reportsPath, roundsMac, termsMac } from "./authentication.js";
 import { toHex } from "./bytes.js";
 import { LabelTime, lookAt } from "./clock.js";
+import { goOver, keepPromise } from "./enrolments.js";
 import { Budget } from "./ledger.js";
 import { DeviceError, Refused } from "./problems.js";
 import { Refusals } from "./refusals.js";
@@ -274,7 +275,7 @@ export class Account {
     this.budget(terms).check(checkedMs, nano);
     const whose = { enrolment: enrolment.id, left: false };
     wallet.enter(change, { ...whose, t, round, version: terms.version, nano, report }, ownMs);
-    if (enrolment.successor && terms !== this.enrolled) enrolment.successor.drawn = true;
+    if (terms !== this.enrolled) keepPromise(change.memory, enrolment, terms, ownMs);
     wallet.forgetOld(change.memory, ownMs);
     this.#refusals.put(change.memory, enrolment.id);
     return report;
@@ -331,12 +332,14 @@ export class Account {
     const { wallet } = this;
     const why = this.objectionTo(next);
     if (why) throw new Refused("successor-refused", { pin: next.pin, what: why });
-    const { pin } = this.enrolled;
     wallet.learn(next.atLevel(this.enrolment.level));
     await wallet.change((change) => {
       // Another page may have left, moved to another level, or accepted them.
-      if (this.enrolled.pin !== pin || this.enrolment.successor || this.objectionTo(next)) return;
-      this.enrolment.successor = { terms: next.canonical, drawn: false };
+      if (this.objectionTo(next)) return;
+      const { enrolment } = this;
+      if (this.termsNow !== this.enrolled) goOver(wallet, change.memory, enrolment);
+      if (enrolment.successor) return;
+      enrolment.successor = { terms: next.canonical };
       change.made = true;
     });
     await this.refresh();
@@ -344,7 +347,7 @@ export class Account {
 
   /** @param {Terms} next @returns {string | null} why this device does not accept them; null if it does */
   objectionTo(next) {
-    const old = this.enrolled;
+    const old = this.termsNow;
     const why = objection(old, next);
     if (why) return why;
     const others = this.wallet.memory.enrolments.filter(({ id }) => id !== this.id);
@@ -353,23 +356,9 @@ export class Account {
     return agrees ? null : "the application has not agreed to such a change";
   }
 
-  /**
-   * Remember that the collector has a report. One under a successor's terms settles it: they are in force,
-   * and not only by a clock that may be wrong, so the old ones are not needed any more.
-   * @param {Round} asked
-   */
-  async arrived(asked) {
-    const terms = this.termsAt(asked.t);
+  /** Remember that the collector has a report; it is not sent again. @param {Round} asked */
+  arrived(asked) {
     this.#delivered.add(this.#keyOf(asked));
-    if (terms === this.enrolled) return;
-    await this.wallet.try((change) => {
-      const { enrolment } = this;
-      if (enrolment.successor?.terms !== terms.canonical) return;
-      const renamed = renamedBy(this.enrolled, terms, enrolment.renamed);
-      const earlier = [...enrolment.earlier, this.enrolled.pin];
-      Object.assign(enrolment, { terms: terms.canonical, successor: null, renamed, earlier });
-      change.made = true;
-    });
   }
 
   /** Count a refusal; put it on disk with the next report, or at once if it is a new kind. */

@@ -5,6 +5,7 @@ import { lookAt } from "./clock.js";
 import { enrol } from "./enrolling.js";
 import { sleep as waiting } from "./exchange.js";
 import { readAddress } from "./identity.js";
+import { PATIENCE_MS } from "./insist.js";
 import { inForce, newMemory } from "./memory.js";
 import { DeviceError } from "./problems.js";
 import { SystemSource } from "./randomness.js";
@@ -60,6 +61,21 @@ export class Device {
     return new Device(wallet, { fetcher: fetching, sleep: sleep ?? waiting }, warn);
   }
 
+  /**
+   * Open the device of this store, or make one, and enrol it unless it takes part in the stream already:
+   * for a page or a program that has no installer.
+   * @param {Store} store @param {string} url of the collector @param {string} stream
+   * @param {Parts & import("./enrolling.js").EnrolOptions & {token?: string, firstInstall?: boolean}} [options]
+   */
+  static async join(store, url, stream, { token = "", ...options } = {}) {
+    const device = await Device.open(store, options).catch((error) => {
+      if (!(error instanceof DeviceError) || error.code !== "ledger-missing") throw error;
+      return Device.create(store, options);
+    });
+    if (!device.#enrolmentsIn(stream, url).length) await device.enrol(url, stream, token, options);
+    return device;
+  }
+
   // --- streams ---------------------------------------------------------------------------------------
 
   /** The streams that this device takes part in. @returns {readonly Stream[]} */
@@ -72,15 +88,21 @@ export class Device {
    * @param {string} name @param {string} [url] of its collector, where several have a stream of this name
    */
   stream(name, url) {
-    const place = url === undefined ? null : readAddress(url, true);
     const { wallet } = this;
-    const found = wallet.memory.enrolments.filter(
-      (one) => wallet.termsOf(one).stream === name && (place === null || one.url === place),
-    );
+    const found = this.#enrolmentsIn(name, url);
     if (found.length > 1) throw this.#severalStreams();
     if (found.length) return this.#streamOf(found[0].id);
     const facts = { file: wallet.store.name, stream: name, streams: this.#names() || "none" };
     throw new DeviceError("stream-not-enrolled", facts);
+  }
+
+  /** @param {string} name @param {string} [url] */
+  #enrolmentsIn(name, url) {
+    const place = url === undefined ? null : readAddress(url, true);
+    const { wallet } = this;
+    return wallet.memory.enrolments.filter(
+      (one) => wallet.termsOf(one).stream === name && (place === null || one.url === place),
+    );
   }
 
   /** @param {number} [id] */
@@ -206,14 +228,14 @@ export class Device {
 
   /**
    * Poll all streams of this device (`Stream.poll`), side by side: none waits for another's collector, and
-   * what would take longer than `wait` is put off to the next poll. It rejects with the fault of a stream
+   * what would take longer than `wait` (with one stream: or than a request may) is put off to the next poll. It rejects with the fault of a stream
    * when all were polled.
    * @param {number} [wait] @param {AbortSignal} [signal] @returns {Promise<Heard>} what came of all of them
    */
   async poll(wait = 0, signal) {
     await this.wallet.load();
     const all = this.#all;
-    const mostMs = all.length > 1 ? 1000 * wait : Infinity;
+    const mostMs = all.length > 1 ? 1000 * wait : Math.max(1000 * wait, PATIENCE_MS);
     const outcomes = await Promise.allSettled(all.map((stream) => stream.poll(wait, signal, mostMs)));
     return outcomes.map(heardIn).reduce((one, other) => ({
       stream: `${one.stream} ${other.stream}`,

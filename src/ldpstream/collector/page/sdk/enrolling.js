@@ -22,6 +22,8 @@ import { whole } from "./wholes.js";
  * @property {import("./succession.js").Agreement | string} [accept] which successors of the terms; without
  *   it, as before, and none at first
  * @property {number} [reserve] epsilon of the limit over all streams that others leave to this one
+ * @property {string} [movedFrom] the address that the stream had before: without it, the same stream at a second
+ *   address is refused
  * @property {AbortSignal} [signal]
  */
 /** @typedef {import("./wallet.js").Wallet} Wallet */
@@ -44,8 +46,9 @@ export async function enrol(wallet, io, url, stream, token, options) {
     ...(reserve !== undefined && { reserveNano: readReserve(reserve) }),
   };
   const place = readAddress(url, plainHttp);
+  const movedFrom = options.movedFrom === undefined ? null : readAddress(options.movedFrom, true);
   await wallet.load();
-  const level = options.level ?? levelBefore(wallet, place, stream);
+  const level = options.level ?? levelBefore(wallet, [place, movedFrom ?? place], stream);
   const introduced = await wallet.introduction(place, stream);
   /** @type {Record<string, string>} */
   const authorised = token ? { Authorization: `Bearer ${token}` } : {};
@@ -65,7 +68,8 @@ export async function enrol(wallet, io, url, stream, token, options) {
   const terms = await readOffer(answer, stream, pin);
   const number = await numberOf(introduced.shown);
   const offered = { url: place, number, ...readKeys(answer, number), atMs: wallet.clock.wallMs() };
-  const id = await wallet.enrol(introduced, terms.atLevel(level), offered, wishes);
+  const how = { movedFrom, asBefore: options.level === undefined };
+  const id = await wallet.enrol(introduced, terms.atLevel(level), offered, wishes, how);
   return { id, notice: readNotice(answer) };
 }
 
@@ -75,12 +79,13 @@ function checkNames(stream, token, level) {
     const expected = "a stream's name: letters, digits, '.', '_' and '-'";
     throw new DeviceError("option", { option: "the stream", given: shown(stream), expected });
   }
-  if (!/^[ -~]*$/.test(token)) {
+  if (typeof token !== "string" || !/^[ -~]*$/.test(token)) {
     // Not shown: it is a secret, if a broken one.
-    const [given, expected] = ["unprintable", "plain ASCII"];
+    const given = typeof token === "string" ? "unprintable" : "no text";
+    const expected = "plain ASCII, or nothing if anyone may enrol";
     throw new DeviceError("option", { option: "the token", given, expected });
   }
-  if (level && !isLevelName(level)) {
+  if (level !== undefined && level !== "" && !isLevelName(level)) {
     const expected = "the name of one of the stream's levels";
     throw new DeviceError("option", { option: "the level", given: shown(level), expected });
   }
@@ -94,12 +99,9 @@ export function readReserve(epsilon) {
   throw new DeviceError("option", { option: "the reserve", given: shown(epsilon), expected });
 }
 
-/** @param {Wallet} wallet @param {string} place @param {string} stream the level here, or where the stream was */
-function levelBefore(wallet, place, stream) {
-  const known = wallet.at(place, stream);
-  const named = wallet.memory.enrolments.filter((one) => wallet.termsOf(one).stream === stream);
-  return (known ?? (named.length === 1 ? named[0] : null))?.level ?? "";
-}
+/** @param {Wallet} wallet @param {string[]} places @param {string} stream the level here, or where the stream was */
+const levelBefore = (wallet, places, stream) =>
+  places.map((place) => wallet.at(place, stream)).find((known) => known)?.level ?? "";
 
 /** @param {Record<string, any>} answer @param {string} stream @param {string | undefined} pin */
 async function readOffer(answer, stream, pin) {

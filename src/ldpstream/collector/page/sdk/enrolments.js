@@ -3,7 +3,7 @@
 import { toHex } from "./bytes.js";
 import { countsFor, forgottenOf, inForce, reservedIn } from "./memory.js";
 import { DeviceError, TermsRefused } from "./problems.js";
-import { NO_POLICY, Policy, objection } from "./succession.js";
+import { Policy, objection, renamedBy } from "./succession.js";
 
 /** @typedef {import("./memory.js").Memory} Memory */
 /** @typedef {import("./memory.js").Enrolment} Enrolment */
@@ -15,8 +15,9 @@ import { NO_POLICY, Policy, objection } from "./succession.js";
 /** @typedef {Offered & Wishes & Pick<Enrolment, "secret" | "rejoins">} Agreed */
 
 /** @param {Wallet} wallet @param {Change} change @param {Terms} terms @param {Agreed} agreed @returns {Enrolment} */
-export function enrolFirst(wallet, change, { canonical, level }, agreed) {
+export function enrolFirst(wallet, change, terms, agreed) {
   const { memory } = change;
+  const { canonical, level } = terms;
   const made = {
     id: memory.nextId,
     terms: canonical,
@@ -24,10 +25,10 @@ export function enrolFirst(wallet, change, { canonical, level }, agreed) {
     successor: null,
     renamed: {},
     earlier: [],
-    policy: NO_POLICY,
     reserveNano: 0,
     doubtful: false,
     ...agreed,
+    policy: new Policy(agreed.policy).within(terms).agreed,
   };
   memory.enrolments.push(made);
   memory.nextId += 1;
@@ -37,25 +38,69 @@ export function enrolFirst(wallet, change, { canonical, level }, agreed) {
 
 /** @param {Wallet} wallet @param {Memory} memory @param {Enrolment} known @param {Terms} terms @param {Agreed} agreed */
 export function enrolAgain(wallet, memory, known, terms, agreed) {
+  const follows = terms.succeeds && terms.succeeds.pin === wallet.successorOf(known)?.pin;
+  if (follows) goOver(wallet, memory, known);
   const [number, level, expected] = [toHex(known.number), known.level, wallet.termsOf(known).pin];
+  // Terms that were accepted may be in force: what was agreed to stays so, if they are offered.
+  const policies = wallet.successorOf(known)?.pin === terms.pin ? [known.policy] : [];
   if (terms.level !== level) {
     endPromise(wallet, memory, known);
     // Whether the successor has this level is not known: the collector names it again.
     Object.assign(known, { level: terms.level, successor: null });
   }
-  Object.assign(known, agreed);
   /** @type {Terms | undefined} those of before may not have this level */
   const old = wallet.termsOf(known);
+  const policy = policyOf(known, agreed.policy, old, level);
+  Object.assign(known, agreed, { policy });
   if (terms.pin !== old?.pin && terms.pin !== wallet.successorOf(known)?.pin) {
-    // A report may have been drawn under the promise of a successor: no other takes its place.
-    if (!old || known.successor || objection(old, terms) || !new Policy(known.policy).agrees(old, terms)) {
+    const agrees = (/** @type {Enrolment["policy"]} */ one) => old && new Policy(one).agrees(old, terms);
+    if (!old || known.successor || objection(old, terms) || ![policy, ...policies].some(agrees)) {
       throw new TermsRefused("terms-differ", { given: terms.pin, expected });
     }
-    known.successor = { terms: terms.canonical, drawn: false };
+    known.successor = { terms: terms.canonical };
   }
   if (toHex(known.number) === number && known.level === level) return;
   // The same bytes would link two numbers, or be refused.
   for (const one of memory.entries) if (!one.left && one.enrolment === known.id) one.report = null;
+}
+
+/**
+ * Return what the application agrees to from now on. Floors that it does not give stay: they are those of the
+ * window under which the device first enrolled at its level.
+ * @param {Enrolment} known @param {Enrolment["policy"] | undefined} given @param {Terms | undefined} old
+ * @param {string} level that it had
+ */
+function policyOf({ policy, level: now }, given, old, level) {
+  const kept = now === level ? policy.longestWindow : null;
+  const agreed = given ?? { ...policy, longestWindow: kept };
+  const wanted = new Policy({ ...agreed, longestWindow: agreed.longestWindow ?? kept });
+  return (old ? wanted.within(old) : wanted).agreed;
+}
+
+/**
+ * Let a successor's promise bind every span that holds the report that is made now under it. Label time may
+ * be wrong, and the device go on under the terms of before: see `goOver`.
+ * @param {Memory} memory @param {Enrolment} enrolment @param {Terms} terms @param {number} ownMs
+ */
+export function keepPromise(memory, { id }, { promise: { epsilonNano, span } }, ownMs) {
+  const isSame = (/** @type {import("./memory.js").Ended} */ one) =>
+    !one.left && one.enrolment === id && one.epsilonNano === epsilonNano && one.span === span;
+  memory.ended = memory.ended.filter((one) => !isSame(one));
+  memory.ended.push({ enrolment: id, left: false, epsilonNano, span, until: ownMs + span });
+}
+
+/**
+ * Let go of the terms before the successor. Only now, when others follow those: until then a time that was
+ * wrong costs nothing.
+ * @param {Wallet} wallet @param {Memory} memory @param {Enrolment} enrolment
+ */
+export function goOver(wallet, memory, enrolment) {
+  const [old, next] = [wallet.termsOf(enrolment), wallet.successorOf(enrolment)];
+  if (!next) return;
+  endPromise(wallet, memory, enrolment);
+  const renamed = renamedBy(old, next, enrolment.renamed);
+  const earlier = [...enrolment.earlier, old.pin];
+  Object.assign(enrolment, { terms: next.canonical, successor: null, renamed, earlier });
 }
 
 /** Refuse an enrolment that the limit would never let report, or reserves beyond it. */
@@ -75,10 +120,8 @@ export function checkLimit(wallet, memory, enrolment) {
 /** Let the promise of an enrolment end: it binds spans that hold a report made under it, and only those. */
 /** @param {Wallet} wallet @param {Memory} memory @param {Enrolment} enrolment */
 export function endPromise(wallet, memory, enrolment) {
-  const { id, successor, doubtful } = enrolment;
-  // Terms that follow are never looser: they imply those that they follow.
-  const terms = (successor?.drawn && wallet.successorOf(enrolment)) || wallet.termsOf(enrolment);
-  const { epsilonNano, span } = terms.promise;
+  const { id, doubtful } = enrolment;
+  const { epsilonNano, span } = wallet.termsOf(enrolment).promise;
   const ownMs = wallet.ownMsIn(memory);
   const since = ownMs - span;
   const forgotten = forgottenOf(memory, (one) => countsFor(one, id));

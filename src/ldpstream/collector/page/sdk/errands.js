@@ -47,7 +47,9 @@ export class Errands {
     if (pin === null || !account.id || this.#declined.includes(pin)) return null;
     const { policy, successor } = account.enrolment;
     const willing = policy.accept !== "never" || policy.pins.includes(pin);
-    return willing && !successor && pin !== account.enrolled.pin ? pin : null;
+    const isPending = successor && account.termsNow === account.enrolled;
+    const isKnown = pin === account.enrolled.pin || pin === account.termsNow.pin;
+    return willing && !isPending && !isKnown ? pin : null;
   }
 
   /** Whether there is something to do, now. */

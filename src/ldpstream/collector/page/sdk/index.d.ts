@@ -93,6 +93,11 @@ export interface OpenOptions {
   fetcher?: typeof fetch;
 }
 
+export interface JoinOptions extends CreateOptions, EnrolOptions {
+  /** The enrolment token; none where anyone may enrol. */
+  token?: string;
+}
+
 export interface CreateOptions extends OpenOptions {
   /** An installer's word that this person's device has never reported; else it is first silent. */
   firstInstall?: boolean;
@@ -173,6 +178,12 @@ export class Device implements TakesPart {
 
   /** Open the device that lives in this store. It never makes one. */
   static open(store: Store, options?: OpenOptions): Promise<Device>;
+
+  /**
+   * Open the device of this store, or make one, and enrol it unless it takes part in the stream already: for a
+   * page or a program that has no installer.
+   */
+  static join(store: Store, url: string, stream: string, options?: JoinOptions): Promise<Device>;
 
   /**
    * Agree on a stream's terms; the token is empty where anyone may enrol. A device may take part in several

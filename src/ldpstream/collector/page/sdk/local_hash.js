@@ -29,7 +29,7 @@ export function scatter(label) {
 export const FAMILY = { keyBits: 16, hashBits: 17, key: scatter };
 
 /** Hash the value into g buckets under a fresh seed, then randomise the bucket like GRR. */
-class LocalHash extends Oracle {
+export class LocalHash extends Oracle {
   /**
    * @param {number} labels @param {number} nano @param {number} buckets
    * @param {Family} [family] another one only in tests

@@ -46,7 +46,8 @@ const MOST = Number.MAX_SAFE_INTEGER;
  * @property {string} url
  * @property {string} terms canonical JSON
  * @property {string} level of privacy; "": the stream's own
- * @property {Successor | null} successor terms that the device has accepted, and has not settled on yet
+ * @property {Successor | null} successor terms that the device has accepted, for timestamps from their start
+ *   on; those of before are kept beside them until others follow, since label time may be wrong
  * @property {Record<string, string>} renamed what labels of earlier terms are called in those in force
  * @property {string[]} earlier pins of the terms that those in force have followed
  * @property {Uint8Array} number that the collector knows the device by, in this stream
@@ -60,7 +61,7 @@ const MOST = Number.MAX_SAFE_INTEGER;
  * @property {boolean} doubtful whether reports may have left under it that this memory does not know of
  */
 /** A policy as it is stored. @typedef {import("./succession.js").Agreed} Agreed */
-/** @typedef {{terms: string, drawn: boolean}} Successor `drawn`: whether a report was, under its promise */
+/** @typedef {{terms: string}} Successor */
 /** @typedef {{enrolment: number, code: string, times: number, lastMs: number, detail: string}} RefusalCount */
 /**
  * At most so much in any span so long, over all streams. One that was loosened binds until a span later.
@@ -77,7 +78,8 @@ const MOST = Number.MAX_SAFE_INTEGER;
  * @property {number} commits what a witness counts
  * @property {Enrolment[]} enrolments
  * @property {Entry[]} entries
- * @property {Ended[]} ended of streams that were left, and of levels that were changed
+ * @property {Ended[]} ended of streams that were left, of levels that were changed, and of successors: these
+ *   bind spans that hold a report under them
  * @property {Forgotten[]} forgotten
  * @property {Bound[]} limits over all streams; that in force has no end
  * @property {RefusalCount[]} refusals

@@ -36,6 +36,10 @@ export const PROBLEMS = Object.freeze({
     "{file} is not enrolled in {stream}; it has {streams}",
     "call enrol(url, stream, token) once",
   ],
+  "stream-elsewhere": [
+    "{file} is enrolled in {stream} at {place}, under the same terms or others of that stream",
+    "if that collector has moved here, enrol with moved_from= its address; else leave it first",
+  ],
   "answer-malformed": [
     "the collector's answer ({what}) is {given}",
     "check that the address is that of an ldpstream collector",

@@ -114,8 +114,8 @@ export class Stream {
       fullInMs: Math.max(0, fullMs - ownMs),
       /** How much of the limit is kept free for this stream. */
       reserveNano: enrolment.reserveNano,
-      /** The pin of terms that the device has accepted, and goes over to. */
-      successor: wallet.successorOf(enrolment)?.pin ?? null,
+      /** The pin of terms that the device has accepted, and that have not begun. */
+      successor: terms === account.enrolled ? (wallet.successorOf(enrolment)?.pin ?? null) : null,
       entries: wallet.entriesOf(enrolment),
       refusals: account.refusals,
     };
@@ -480,7 +480,7 @@ export class Stream {
       return isFinal || giveUpMs < endMs;
     }
     heard.delivered.push({ round, report });
-    await account.arrived(round);
+    account.arrived(round);
     return true;
   }
 

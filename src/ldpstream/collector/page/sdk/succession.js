@@ -5,7 +5,7 @@
 
 import { DeviceError, shown } from "./problems.js";
 import { isPin } from "./strata.js";
-import { LONGEST_WINDOW, whole } from "./wholes.js";
+import { LONGEST_WINDOW, isObject, whole } from "./wholes.js";
 import { LARGEST_NANO, NANO } from "./odds.js";
 
 /** @typedef {import("./terms.js").Terms} Terms */
@@ -81,11 +81,12 @@ export const ACCEPTANCES = Object.freeze(["never", "same-labels", "not-looser"])
  * @property {"never" | "same-labels" | "not-looser"} [accept]
  * @property {readonly string[]} [pins] of terms that the application has agreed to, whatever `accept` says
  * @property {number} [leastEpsilon]
- * @property {number} [longestWindow] in timestamps
+ * @property {number} [longestWindow] in timestamps; without it, four times the window under which the device
+ *   enrols: a promise binds for its span even after its stream was left
  */
 /**
  * The same as it is stored.
- * @typedef {{accept: string, pins: string[], leastEpsilonNano: number, longestWindow: number}} Agreed
+ * @typedef {{accept: string, pins: string[], leastEpsilonNano: number, longestWindow: number | null}} Agreed
  */
 
 /** @type {Readonly<Agreed>} */
@@ -93,8 +94,10 @@ export const NO_POLICY = Object.freeze({
   accept: "never",
   pins: [],
   leastEpsilonNano: 0,
-  longestWindow: LONGEST_WINDOW,
+  longestWindow: null,
 });
+/** How many times longer a window may become, by default, than the one that was agreed to. */
+const LONGER = 4;
 
 export class Policy {
   /** @param {Readonly<Agreed>} [agreed] */
@@ -105,15 +108,27 @@ export class Policy {
   /** @param {Agreement | string} given by the application; or the value of `accept` alone */
   static read(given) {
     const agreement = /** @type {Agreement} */ (typeof given === "string" ? { accept: given } : given);
-    const { accept = "never", pins = [], leastEpsilon = 0, longestWindow = LONGEST_WINDOW } = agreement;
+    const isAgreement = isObject(agreement) && !Array.isArray(agreement);
+    refuseUnless(isAgreement, "accept", given, `{ accept, ... }, or one of ${ACCEPTANCES.join(", ")}`);
+    const { accept = "never", pins = [], leastEpsilon = 0, longestWindow = null } = agreement;
     const leastEpsilonNano = Math.ceil(leastEpsilon * NANO - 1e-6);
     refuseUnless(ACCEPTANCES.includes(accept), "accept", accept, `one of ${ACCEPTANCES.join(", ")}`);
-    refuseUnless(pins.every(isPin), "pins", pins, "pins of 64 hex digits");
+    refuseUnless(Array.isArray(pins) && pins.every(isPin), "pins", pins, "pins of 64 hex digits");
     const expected = "a number from 0 to 32";
     refuseUnless(whole(leastEpsilonNano, 0, LARGEST_NANO), "leastEpsilon", leastEpsilon, expected);
-    const isWindow = whole(longestWindow, 1, LONGEST_WINDOW);
+    const isWindow = longestWindow === null || whole(longestWindow, 1, LONGEST_WINDOW);
     refuseUnless(isWindow, "longestWindow", longestWindow, "a number of timestamps");
     return new Policy({ accept, pins: [...pins], leastEpsilonNano, longestWindow });
+  }
+
+  /**
+   * Return the same policy with floors for a device that enrols under these terms. They are absolute:
+   * successors that each are a little stricter get no further than one.
+   * @param {Terms} terms at the device's level
+   */
+  within({ window }) {
+    const longestWindow = this.agreed.longestWindow ?? Math.min(LONGER * window, LONGEST_WINDOW);
+    return new Policy({ ...this.agreed, longestWindow });
   }
 
   /**
@@ -121,10 +136,10 @@ export class Policy {
    * @param {Terms} old @param {Terms} next
    */
   agrees(old, next) {
-    const { accept, pins, leastEpsilonNano, longestWindow } = this.agreed;
+    const { accept, pins, leastEpsilonNano, longestWindow } = this.within(old).agreed;
     if (pins.includes(next.pin)) return true;
     const { epsilonNano, window } = next.atLevel(old.level);
-    if (epsilonNano < leastEpsilonNano || window > longestWindow) return false;
+    if (epsilonNano < leastEpsilonNano || window > Number(longestWindow)) return false;
     if (accept === "same-labels") return sameValues(old, next) && next.other === old.other;
     return accept === "not-looser";
   }

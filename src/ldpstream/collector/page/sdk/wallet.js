@@ -239,10 +239,6 @@ export class Wallet {
     // The promise in force binds the first report under a successor too.
     const inForce = new Set([terms, this.termsOf(enrolment)]);
     const promises = [...[...inForce].map(({ promise }) => promise), ...memory.ended.filter(counts)];
-    // Once a report was drawn under the successor's promise, it binds those under the old terms too.
-    if (enrolment.successor?.drawn) {
-      promises.push(/** @type {Terms} */ (this.successorOf(enrolment)).promise);
-    }
     const debits = memory.entries.filter(counts).map(debitOf);
     return new Ledger(promises, debits, forgottenOf(memory, counts));
   }
@@ -317,13 +313,16 @@ export class Wallet {
 
   /**
    * Commit what was agreed on by who introduced itself so. A wallet whose past is unknown starts as spent
-   * (rule 6). Of a later enrolment in the same stream the address is taken, and what the collector knows
-   * the device by; the level, whose old promise binds until its span has passed; and terms that follow.
+   * (rule 6). Of a later enrolment in the same stream is taken what the collector knows the device by, and
+   * the address if the stream has moved; the level, whose old promise binds until its span has passed; and
+   * terms that follow.
    * @param {{root: Uint8Array, secret: Uint8Array}} introduced @param {Terms} terms at the level
-   * @param {Offered} offered @param {Wishes} wishes
+   * @param {Offered} offered @param {Wishes} [wishes]
+   * @param {{movedFrom?: string | null, asBefore?: boolean}} [how] `asBefore`: the level is meant to be that
+   *   of before, which another page may have changed
    * @returns {Promise<number>} the id of the enrolment
    */
-  async enrol({ root, secret }, terms, offered, wishes = {}) {
+  async enrol({ root, secret }, terms, offered, wishes = {}, { movedFrom = null, asBefore = false } = {}) {
     this.learn(terms);
     for (const { terms: canonical } of this.#memory.enrolments) {
       // Another level of terms that are known: of those of before, or of those that follow.
@@ -332,13 +331,18 @@ export class Wallet {
     return this.change((change) => {
       const { memory } = change;
       const there = this.at(offered.url, terms.stream);
+      const known = there ?? (movedFrom === null ? null : this.at(movedFrom, terms.stream));
       const expected = there ? [there.secret, secret] : [memory.secret, root];
-      if (toHex(expected[0]) !== toHex(expected[1])) {
-        // The key is of another device: another page has made this one, or has left.
+      const isOther = asBefore && known && known.level !== terms.level;
+      if (isOther || toHex(expected[0]) !== toHex(expected[1])) {
+        // The key is of another device, or level: another page has made this one, has left, or moved.
         throw new LedgerUnusable("ledger-replaced", { file: this.store.name });
       }
-      // Where the same terms are elsewhere, their collector has another address now.
-      const known = there ?? memory.enrolments.find((one) => this.areOf(one, terms));
+      const elsewhere = !known && memory.enrolments.find((one) => this.areOf(one, terms));
+      if (elsewhere) {
+        const facts = { file: this.store.name, stream: terms.stream, place: elsewhere.url };
+        throw new DeviceError("stream-elsewhere", facts);
+      }
       change.made = true;
       const rejoins = there?.rejoins ?? memory.rejoins;
       const agreed = { ...offered, secret, rejoins, ...wishes };

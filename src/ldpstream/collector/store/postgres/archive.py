@@ -12,7 +12,7 @@ import psycopg
 from ldpstream.collector.store.admin_tables import check_log
 from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
 from ldpstream.collector.store.chain_key import LOG
-from ldpstream.collector.store.contract import Archive, Release, Round, Stream
+from ldpstream.collector.store.contract import EVER, Archive, Release, Round, Stream
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import chained
 from ldpstream.collector.store.postgres.connections import connect, in_a_line
@@ -47,12 +47,11 @@ class PostgresArchive(Archive):
     def note(self, stream: str, name: str) -> dict[str, Any] | None:
         return select_note(self.connection, stream=stream, name=name)
 
-    def releases(self, stream: str, since: int) -> list[Release]:
-        return select_releases(self.connection, stream, since, None)
+    def releases(self, stream: str, since: int, limit: int | None = None) -> list[Release]:
+        return select_releases(self.connection, stream, since, limit)
 
-    def rounds(self, stream: str, after_t: int) -> list[Round]:
-        """The rounds of timestamps after `after_t`, in the order in which they were opened."""
-        return select_rounds(self.connection, stream, after_t)
+    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
+        return select_rounds(self.connection, stream, after_t, until_t)
 
     def chain(self, master: bytes) -> Chain | None:
         if self._version < CHAINED:

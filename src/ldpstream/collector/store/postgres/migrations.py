@@ -20,6 +20,7 @@ STEPS = tuple(
         "roster.sql",
         "successors.sql",
         "keys.sql",
+        "silences.sql",
         "summaries.sql",
     )
 )
@@ -30,7 +31,7 @@ LOGGED = 7
 """The first version with an admin log."""
 SUCCEEDED = 6
 """The first version in which terms may have successors."""
-SUMMARISED = 8
+SUMMARISED = 9
 """The first version with summaries of what was pruned."""
 
 _LOCK = 0x6C64707374726561

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -315,18 +315,16 @@ class PostgresStore(Store):
                     raise Mistake(Problem.LEASE_LOST, stream=stream) from None
 
     @observed
-    def tally(
-        self, stream: str, round_name: str, support: Support, rests: Rests = NO_RESTS
-    ) -> None:
-        counts = support.counts.astype("<i8").tobytes()
-
+    def tally(self, stream: str, supports: Mapping[str, Support], rests: Rests = NO_RESTS) -> None:
         def work(connection: psycopg.Connection) -> None:
             key = _stream_id(connection, stream)
-            connection.execute(
-                "UPDATE round SET state = 'tallied', counts = %s, reports = %s"
-                " WHERE stream = %s AND name = %s",
-                (counts, support.reports, key, round_name),
-            )
+            for name, support in supports.items():
+                counts = support.counts.astype("<i8").tobytes()
+                connection.execute(
+                    "UPDATE round SET state = 'tallied', counts = %s, reports = %s"
+                    " WHERE stream = %s AND name = %s",
+                    (counts, support.reports, key, name),
+                )
             if len(rests):
                 connection.execute(
                     "UPDATE device SET unanswered = times, rests_until = until FROM"

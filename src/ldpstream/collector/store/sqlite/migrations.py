@@ -18,6 +18,7 @@ STEPS = tuple(
         "roster.sql",
         "successors.sql",
         "keys.sql",
+        "silences.sql",
         "summaries.sql",
     )
 )
@@ -30,7 +31,7 @@ LOGGED = 7
 """The first version with an admin log."""
 SUCCEEDED = 6
 """The first version in which terms may have successors."""
-SUMMARISED = 8
+SUMMARISED = 9
 """The first version with summaries of what was pruned."""
 
 
@@ -50,7 +51,7 @@ def migrate(connection: sqlite3.Connection, version: int, chain: Callable[[], ob
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, 0, lambda: None)
     >>> version_of(connection, "memory")
-    8
+    9
     """
     if version == len(STEPS):
         return

@@ -10,16 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ldpstream.collector.store.admin_tables import check_log
 from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
 from ldpstream.collector.store.chain_key import LOG
-from ldpstream.collector.store.contract import Archive, Release, Stream
+from ldpstream.collector.store.contract import EVER, Archive, Release, Round, RoundState, Stream
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.sqlite import chained
 from ldpstream.collector.store.sqlite.migrations import CHAINED, LOGGED, NOTED, version_of
 from ldpstream.collector.store.sqlite.running import executing
 from ldpstream.collector.store.sqlite.soundness import check_content
 from ldpstream.errors import Mistake, Problem
+from ldpstream.oracles.collector_half import Support
+
+NEW_ROUND_COLUMNS = (
+    "t, name, purpose, epsilon_nano, users, rate_share, rate_whole, report_bytes, opened_ms,"
+    " deadline_ms, roster_size, asked"
+)
+_ROUND_COLUMNS = f"{NEW_ROUND_COLUMNS}, state, counts, reports, closed_ms"
 
 
 def select_releases(
@@ -36,6 +45,30 @@ def select_releases(
         Release(t, at_ms, json.loads(content), asked, received, bool(missed))
         for t, at_ms, content, asked, received, missed in rows
     ]
+
+
+def select_rounds(
+    connection: sqlite3.Connection, stream: str, after_t: int, until_t: int
+) -> list[Round]:
+    """The rounds of timestamps after `after_t`, up to `until_t`, in the order of opening."""
+    rows = connection.execute(
+        f"SELECT {_ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
+        " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? AND t <= ?"
+        " ORDER BY id",
+        (stream, after_t, until_t),
+    ).fetchall()
+    return [_round(row) for row in rows]
+
+
+def _round(row: tuple[Any, ...]) -> Round:
+    known = dict(zip(_ROUND_COLUMNS.split(", "), row, strict=True))
+    counts, reports = known.pop("counts"), known.pop("reports")
+    return Round(
+        rate=(known.pop("rate_share"), known.pop("rate_whole")),
+        state=RoundState(known.pop("state")),
+        support=None if counts is None else Support(np.frombuffer(counts, "<i8"), reports),
+        **known,
+    )
 
 
 def select_versions(connection: sqlite3.Connection, stream: str) -> list[dict[str, Any]]:
@@ -91,8 +124,11 @@ class SqliteArchive(Archive):
     def note(self, stream: str, name: str) -> dict[str, Any] | None:
         return select_note(self.connection, stream, name) if self.version >= NOTED else None
 
-    def releases(self, stream: str, since: int) -> list[Release]:
-        return select_releases(self.connection, stream, since, -1)
+    def releases(self, stream: str, since: int, limit: int | None = None) -> list[Release]:
+        return select_releases(self.connection, stream, since, -1 if limit is None else limit)
+
+    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
+        return select_rounds(self.connection, stream, after_t, until_t)
 
     def chain(self, master: bytes) -> Chain | None:
         if self.version < CHAINED:

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +31,6 @@ from ldpstream.collector.store.contract import (
     Release,
     Rests,
     Round,
-    RoundState,
     Store,
     Stream,
     Summary,
@@ -43,8 +42,10 @@ from ldpstream.collector.store.sqlite.identity import Lengths, OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import (
+    NEW_ROUND_COLUMNS,
     select_note,
     select_releases,
+    select_rounds,
     select_stream,
     select_versions,
 )
@@ -55,12 +56,6 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
 FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = ? AND t <= ? AND asked IS NOT NULL"
-
-_NEW_ROUND_COLUMNS = (
-    "t, name, purpose, epsilon_nano, users, rate_share, rate_whole, report_bytes, opened_ms,"
-    " deadline_ms, roster_size, asked"
-)
-_ROUND_COLUMNS = f"{_NEW_ROUND_COLUMNS}, state, counts, reports, closed_ms"
 
 
 @dataclass
@@ -238,11 +233,11 @@ class SqliteStore(Store):
     def open_round(self, stream: str, *new: NewRound) -> int:
         def work(connection: sqlite3.Connection) -> int:
             key = _stream_id(connection, stream)
-            names = _NEW_ROUND_COLUMNS.split(", ")
+            names = NEW_ROUND_COLUMNS.split(", ")
             for one in new:
                 given = vars(one) | {"rate_share": one.rate[0], "rate_whole": one.rate[1]}
                 done = connection.execute(
-                    f"INSERT INTO round (stream, {_NEW_ROUND_COLUMNS})"  # nosec B608 # noqa: S608
+                    f"INSERT INTO round (stream, {NEW_ROUND_COLUMNS})"  # nosec B608 # noqa: S608
                     f" VALUES (?{', ?' * len(names)})",
                     (key, *(given[name] for name in names)),
                 )
@@ -303,21 +298,18 @@ class SqliteStore(Store):
                 yield Records.of(packed, report_bytes)
 
     @observed
-    def tally(
-        self, stream: str, round_name: str, support: Support, rests: Rests = NO_RESTS
-    ) -> None:
-        counts = support.counts.astype("<i8").tobytes()
-
+    def tally(self, stream: str, supports: Mapping[str, Support], rests: Rests = NO_RESTS) -> None:
         def work(connection: sqlite3.Connection) -> None:
             key = _stream_id(connection, stream)
-            (round_id,) = connection.execute(
-                "SELECT id FROM round WHERE stream = ? AND name = ?", (key, round_name)
-            ).fetchone()
-            connection.execute(
-                "UPDATE round SET state = 'tallied', counts = ?, reports = ? WHERE id = ?",
-                (counts, support.reports, round_id),
-            )
-            connection.execute("DELETE FROM report_batch WHERE round = ?", (round_id,))
+            for name, support in supports.items():
+                (round_id,) = connection.execute(
+                    "SELECT id FROM round WHERE stream = ? AND name = ?", (key, name)
+                ).fetchone()
+                connection.execute(
+                    "UPDATE round SET state = 'tallied', counts = ?, reports = ? WHERE id = ?",
+                    (support.counts.astype("<i8").tobytes(), support.reports, round_id),
+                )
+                connection.execute("DELETE FROM report_batch WHERE round = ?", (round_id,))
             connection.executemany(
                 "UPDATE device SET unanswered = ?, rests_until = ? WHERE stream = ? AND number = ?",
                 [(times, until, key, number) for number, times, until in rests.tolist()],
@@ -327,13 +319,7 @@ class SqliteStore(Store):
 
     def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
         with self._readers.use() as connection:
-            rows = connection.execute(
-                f"SELECT {_ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
-                " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? AND t <= ?"
-                " ORDER BY id",
-                (stream, after_t, until_t),
-            ).fetchall()
-        return [_round(row) for row in rows]
+            return select_rounds(connection, stream, after_t, until_t)
 
     # Releases
 
@@ -492,14 +478,3 @@ def _next_serial(connection: sqlite3.Connection, stream: int, step: int = 1) -> 
         "UPDATE stream SET serial = serial + ? WHERE id = ? RETURNING serial", (step, stream)
     ).fetchone()
     return int(serial)
-
-
-def _round(row: tuple[Any, ...]) -> Round:
-    known = dict(zip(_ROUND_COLUMNS.split(", "), row, strict=True))
-    counts, reports = known.pop("counts"), known.pop("reports")
-    return Round(
-        rate=(known.pop("rate_share"), known.pop("rate_whole")),
-        state=RoundState(known.pop("state")),
-        support=None if counts is None else Support(np.frombuffer(counts, "<i8"), reports),
-        **known,
-    )

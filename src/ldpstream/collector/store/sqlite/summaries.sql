@@ -1,4 +1,4 @@
--- Version 8, summaries. Of releases that were pruned, summaries of hours and days stay for a while (releases/retention.py).
+-- Version 9, summaries. Of releases that were pruned, summaries of hours and days stay for a while (releases/retention.py).
 
 ALTER TABLE stream ADD COLUMN summaries BLOB NOT NULL DEFAULT x''; -- authenticates the list of summaries; x'': there is none
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldpstream.arrays import Floats
+from ldpstream.lab.fleet import Fleet
 from ldpstream.lab.reproduction.analysis.formulas import V
-from ldpstream.lab.simulation import Fleet, run
+from ldpstream.lab.simulation import run
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import Settings

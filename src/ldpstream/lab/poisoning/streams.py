@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldpstream.domain import Domain
+from ldpstream.lab.poisoning.fleet import Plan, PoisonedFleet
+from ldpstream.lab.poisoning.turns import MakeTurns, asked_turns
 from ldpstream.lab.simulation import run
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.stream import CountsStream
-from tests.hostile.poisoning.fleet import Plan, PoisonedFleet
 
 LABELS = 16
 JUMP_EVERY = 15
@@ -42,7 +43,7 @@ class StreamOutcome:
     mechanism: str
     plan: Plan
     bias: float
-    """Of the target: over the second half of the stream; of ONE_TIMESTAMP, at that timestamp."""
+    """Of the target: while the attack lasts; if it has no end, over the second half."""
     mse: float
     publications: float
     discarded: float
@@ -64,6 +65,7 @@ def poison_stream(
     oracle: Oracle | None = None,
     repeats: int = 2,
     seed: int = 0,
+    make_turns: MakeTurns = asked_turns,
 ) -> StreamOutcome:
     """Simulate a mechanism with a poisoned fleet, on `jumping` or another stream; epsilon is 1."""
     stream = source or jumping(users, timestamps)
@@ -72,13 +74,13 @@ def poison_stream(
     figures = []
     for rng in map(np.random.default_rng, np.random.SeedSequence(seed).spawn(repeats)):
         built = build(mechanism, settings)
-        fleet = PoisonedFleet(built, plan, rng)
+        fleet = PoisonedFleet(built, plan, rng, make_turns)
         result = run(stream, built, rng, fleet=fleet)
         off = result.released[:, plan.target] - result.truth[:, plan.target]
-        at = slice(plan.at - 1, plan.at) if plan.at > 1 else slice(stream.timestamps // 2, None)
+        first = stream.timestamps // 2 if plan.last is None else plan.first - 1
         figures.append(
             (
-                off[at].mean(),
+                off[first : plan.last].mean(),
                 result.metrics.mse,
                 result.fresh.sum(),
                 float(fleet.discarded),

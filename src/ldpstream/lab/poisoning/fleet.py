@@ -10,27 +10,31 @@ from typing import Any
 import numpy as np
 
 from ldpstream.arrays import Counts, Floats
+from ldpstream.lab.poisoning.attacks import Attack, Attacker
+from ldpstream.lab.poisoning.turns import MakeTurns, asked_turns
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.collector_half import Reports
 from ldpstream.oracles.device_half import DeviceHalf
 from ldpstream.oracles.shape import shape_of
-from ldpstream.protocol.terms import Selection
 from ldpstream.streams.stream import Snapshot
-from tests.hostile.poisoning.attacks import Attack, Attacker
-from tests.hostile.poisoning.turns import turns_of
 
 
 class Campaign(StrEnum):
-    """What the fakes are after, over time."""
+    """What the fakes do while they attack; before and after they act like anybody."""
 
     NOTHING = "none"
     """All are honest."""
     RAISE = "raise a label"
-    ONE_TIMESTAMP = "raise it at one timestamp"
+    """For a while this fakes an event."""
+    LOWER = "lower a label"
+    """Every other label is supported, as often as it is held: this hides an event."""
     FORCE = "force publications"
     """Large dissimilarities; otherwise honest, so that the resource is wasted."""
+    SWING = "swing"
+    """The target and another label in turn, so that no prediction holds: what FORCE is for those
+    who decide by what they publish."""
     SUPPRESS = "suppress publications"
     """Dissimilarities pulled to what was released last, so that it stays."""
 
@@ -43,26 +47,32 @@ class Plan:
     share: float
     """Of devices that are fake."""
     target: int = 0
-    at: int = 1
-    """The timestamp of ONE_TIMESTAMP."""
+    first: int = 1
+    """The first timestamp of the attack."""
+    last: int | None = None
+    """The last one; None: there is no end."""
     attack: Attack = Attack.CAMOUFLAGED
     discard_below: float = 0.0
     """Rounds whose shape has a smaller p-value are not used (0: all are)."""
-    selection: Selection = Selection.ROSTER
-    greedy: bool = False
-    """Whether fakes ignore their coins and ledgers, and report in every round that lets them."""
+
+    def attacks(self, t: int) -> bool:
+        return self.first <= t and (self.last is None or t <= self.last)
 
 
 class PoisonedFleet:
     """Respondents, some of them fake. They know what was released last: it is public."""
 
-    def __init__(self, mechanism: Mechanism, plan: Plan, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        plan: Plan,
+        rng: np.random.Generator,
+        make_turns: MakeTurns = asked_turns,
+    ) -> None:
         self._mechanism, self._plan, self._rng = mechanism, plan, rng
         self._noise = mechanism.noise
-        self._fakes = round(plan.share * self._noise.population)
-        self._turns = turns_of(
-            plan.selection, mechanism.division, self._fakes, rng, greedy=plan.greedy
-        )
+        fakes = round(plan.share * self._noise.population)
+        self._turns = make_turns(mechanism.division, fakes, rng)
         self.reports = 0
         self.faked = 0
         self.discarded = 0
@@ -98,27 +108,42 @@ class PoisonedFleet:
         return shape.p_value() < self._plan.discard_below
 
     def _faked(self, t: int, truth: Floats, ask: Ask, fakes: int) -> Reports:
-        plan, labels = self._plan, len(truth)
-        attacker = Attacker(Oracle(self._noise.oracle), labels, ask.epsilon)
-        targets = np.full(fakes, plan.target)
-        attack = plan.attack
-        probing = ask.purpose is Purpose.DISSIMILARITY
-        match plan.campaign:
-            case Campaign.RAISE:
-                pass
-            case Campaign.ONE_TIMESTAMP if t == plan.at:
-                pass
-            case Campaign.FORCE if probing:
-                pass
-            case Campaign.SUPPRESS if probing:
-                missing = np.clip(self._mechanism.state.release.values - truth, 0, None)
-                even = np.full(labels, 1 / labels)
-                pull = missing / missing.sum() if missing.sum() > 0 else even
-                targets = self._rng.choice(labels, size=fakes, p=pull)
-            case _:
-                targets = self._rng.choice(labels, size=fakes, p=truth)
-                attack = Attack.LIE  # a value like anybody's, honestly randomised
+        attacker = Attacker(Oracle(self._noise.oracle), len(truth), ask.epsilon)
+        wanted = self._wanted(t, truth, ask) if self._plan.attacks(t) else None
+        # The innocent hold a value like anybody's, honestly randomised.
+        shares, attack = (truth, Attack.LIE) if wanted is None else (wanted, self._plan.attack)
+        targets = self._rng.choice(len(truth), size=fakes, p=shares)
         return attacker.reports(attack, targets, self._rng)
+
+    def _wanted(self, t: int, truth: Floats, ask: Ask) -> Floats | None:
+        """Return the share of fakes that support each label; None to look innocent."""
+        target, probing = self._plan.target, ask.purpose is Purpose.DISSIMILARITY
+        match self._plan.campaign:
+            case Campaign.RAISE:
+                return _only(target, len(truth))
+            case Campaign.LOWER:
+                others = np.where(np.arange(len(truth)) == target, 0.0, truth)
+                return _shares(others)
+            case Campaign.FORCE if probing:
+                return _only(target, len(truth))
+            case Campaign.SWING:
+                return _only(target if t % 2 else (target + 1) % len(truth), len(truth))
+            case Campaign.SUPPRESS if probing:
+                return _shares(np.clip(self._mechanism.state.release.values - truth, 0, None))
+            case _:
+                return None
+
+
+def _only(label: int, labels: int) -> Floats:
+    shares = np.zeros(labels)
+    shares[label] = 1.0
+    return shares
+
+
+def _shares(weights: Floats) -> Floats:
+    """Return weights as shares; equal ones if all weights are 0."""
+    total = float(weights.sum())
+    return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
 
 
 def _values(counts: Counts) -> Reports:

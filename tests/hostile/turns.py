@@ -1,37 +1,16 @@
-"""How many honest and how many fake devices report in a round, by selection."""
+"""Who reports in a round, by selection: open selection is the collector's own."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 
 from ldpstream.collector.rounds.selection import OpenSelection
 from ldpstream.collector.store.contract import NewRound
+from ldpstream.lab.poisoning.turns import AskedTurns, SlotTurns, Turns
 from ldpstream.lab.roster import Roster
-from ldpstream.lab.selection import SlotSelector
 from ldpstream.mechanisms.division import Division
 from ldpstream.mechanisms.messages import Ask
 from ldpstream.protocol.terms import Selection
-
-
-class Turns(Protocol):
-    """Says who reports; a greedy fake ignores its coin and its ledger, and does whenever it can."""
-
-    def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
-        """Return how many honest and how many fake devices report."""
-        ...
-
-
-class AskedTurns:
-    """Devices of a roster are asked by number: of others no report is taken, greedy or not."""
-
-    def __init__(self, users: int, fakes: int, rng: np.random.Generator) -> None:
-        self._honest, self._fakes, self._rng = users - fakes, fakes, rng
-
-    def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
-        fakes = int(self._rng.hypergeometric(self._fakes, self._honest, ask.users))
-        return ask.users - fakes, fakes
 
 
 class OpenTurns:
@@ -60,17 +39,6 @@ class OpenTurns:
 
     def _volunteers(self, free: Roster, t: int, rate: float) -> int:
         return len(free.sample(t, int(self._rng.binomial(free.free(t), rate))))
-
-
-class SlotTurns:
-    """A report is taken in a turn of its device only, so that to be greedy is of no use."""
-
-    def __init__(self, users: int, fakes: int, window: int, rng: np.random.Generator) -> None:
-        self._honest = SlotSelector(users - fakes, window, rng)
-        self._fakes = SlotSelector(fakes, window, rng)
-
-    def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
-        return len(self._honest.select(t, ask)), len(self._fakes.select(t, ask))
 
 
 def turns_of(

@@ -1,0 +1,55 @@
+"""Checks of the arguments of public functions: one line in place of a `TypeError` or of silence."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from ldpstream.errors import Mistake, Problem
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function refuse, in one line, arguments that it does not know or that it misses.
+
+    >>> @checked
+    ... def area(width: float, *, height: float = 1.0) -> float:
+    ...     return width * height
+    >>> area(2, height=3)
+    6
+    >>> area(2, hight=3)
+    Traceback (most recent call last):
+    ldpstream.errors.Mistake: area() has no argument 'hight'; did you mean 'height'? It takes: \
+width, height
+    >>> area()
+    Traceback (most recent call last):
+    ldpstream.errors.Mistake: area() needs the argument 'width'; give it: area(width=...)
+    """
+    parameters = inspect.signature(function).parameters
+    name = function.__qualname__
+
+    @wraps(function)
+    def call(*given: P.args, **named: P.kwargs) -> R:
+        for one in named:
+            if one not in parameters:
+                raise _unknown(name, one, [known for known in parameters if known != "cls"])
+        for one in list(parameters)[len(given) :]:
+            if parameters[one].default is inspect.Parameter.empty and one not in named:
+                raise Mistake(Problem.ARGUMENT_MISSING, function=name, name=one)
+        return function(*given, **named)
+
+    return call
+
+
+def _unknown(function: str, given: str, known: list[str]) -> Mistake:
+    """Return the error for a name that is not known, with the nearest one that is."""
+    near = get_close_matches(given, known, n=1)
+    guess = f"did you mean {near[0]!r}? It takes" if near else "it takes"
+    return Mistake(
+        Problem.ARGUMENT_UNKNOWN, function=function, name=given, guess=guess, known=", ".join(known)
+    )
