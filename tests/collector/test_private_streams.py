@@ -71,10 +71,11 @@ ROUTES = [
     for end in (
         "", "/devices", "/rounds", "/rounds/{round}/reports", "/rounds/{round}/batch", "/releases",
         "/changes", "/feed", "/status", "/alerts", "/alerts/rules", "/alerts/rules/{rule_id}",
-        "/share", "/summaries", "/terms/{pin}",
+        "/share", "/summaries", "/terms/{pin}", "/annotations",
     )
 ] + [
     "/v1/admin/denied/{stream}", "/v1/admin/denied/{stream}/{device}", "/privacy/{stream}",
+    "/v1/admin/silences/{stream}", "/v1/admin/silences/{stream}/{rule_id}",
 ]  # fmt: skip
 
 
