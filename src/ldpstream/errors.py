@@ -127,6 +127,15 @@ class Problem(Enum):
         "{file} was written by a newer release (schema {found}, this one knows {known})",
         "upgrade ldpstream, or use a store that this release can read",
     )
+    STORE_OLD = (
+        "{file} is of an earlier release (schema {found}, this one has {known})",
+        "start a collector of this release on it first",
+    )
+    BACKUP_FILE = ("{file} is no good backup: {what}", "give one that ldpstream backup has written")
+    RESTORE_OCCUPIED = (
+        "{where} has a store already",
+        "move it away, or name another place in the configuration",
+    )
     STORE_DAMAGED = (
         "{file} cannot be read as a store: {what}",
         "restore a backup, or move the file away to start with an empty store",

@@ -11,6 +11,7 @@ from ldpstream.cli import (
     administration,
     alerts,
     audit,
+    backup,
     bridge,
     compare,
     data,
@@ -66,6 +67,8 @@ app.command("pause")(operation.pause)
 app.command("resume")(operation.resume)
 app.command("fleet")(fleet.command)
 app.command("export")(export.command)
+app.command("backup")(backup.back_up)
+app.command("restore")(backup.restore)
 
 
 @app.command("device")

@@ -15,8 +15,10 @@ from ldpstream.collector.config.alert_rules import read_request, read_rules
 from ldpstream.collector.config.levels import LevelConfig, read_levels
 from ldpstream.collector.config.places import line_of
 from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
+from ldpstream.collector.config.retention import read_retention
 from ldpstream.collector.config.successor import SuccessorConfig, read_successor
 from ldpstream.collector.config.table import Table
+from ldpstream.collector.releases.retention import KEEP_ALL, Retention
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
@@ -115,6 +117,8 @@ class StreamConfig:
     """Whether no rounds are opened until somebody says otherwise."""
     retired: bool = False
     """Whether no rounds are opened any more; what was released stays to be read."""
+    retention: Retention = KEEP_ALL
+    """How long releases and their summaries are kept."""
     notice: PrivacyNotice | None = None
     """What the operator tells the participants."""
     source: Source = field(default_factory=Source, compare=False)
@@ -222,6 +226,9 @@ def read_stream(table: Table) -> StreamConfig:
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )
     stream = _with_population(stream)
+    windows = [stream.window, *(level.window for level in stream.levels)]
+    retention = read_retention(table.table("retention"), stream.interval_ms, max(windows))
+    stream = replace(stream, retention=retention)
     for level, given in zip(stream.levels, table.tables("level"), strict=True):
         longest = replace(stream.settings, window=level.window)
         given.attempt("window", partial(build, mechanism, longest))

@@ -23,7 +23,9 @@ from ldpstream.mechanisms.registry import names, recipe
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
 
-ALWAYS_FREE = "population, mechanism, alerts, thresholds, who may read and enrol, suspicion"
+ALWAYS_FREE = (
+    "population, mechanism, alerts, thresholds, who may read and enrol, suspicion, retention"
+)
 """What no device has pinned. So are the deadlines of rounds that devices are asked in."""
 
 

@@ -163,10 +163,16 @@ class Coordinator:
 
         Nor while several terms are counted: a device may have answered under each of them.
         """
-        asked = self._open[0].asked if len(self._open) == 1 else None
-        if asked is None:
+        if not self.polls:
             return False
-        return self._store.received(self.config.name, self._open[0].name) >= len(asked)
+        asking = self._open[0]
+        assert asking.asked is not None
+        return self._store.received(self.config.name, asking.name) >= len(asking.asked)
+
+    @property
+    def polls(self) -> bool:
+        """Whether answers, at any collector of the store, may complete the open round."""
+        return len(self._open) == 1 and self._open[0].asked is not None
 
     @property
     def at_rest(self) -> bool:

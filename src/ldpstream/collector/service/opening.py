@@ -64,7 +64,7 @@ def place_of_store(config: Config) -> str:
 def is_begun(config: Config) -> bool:
     """Return whether there is a store already, or only a place for one."""
     if config.database is not None:
-        with _extra():
+        with needing_extras():
             from ldpstream.collector.store.postgres.archive import is_begun as has_tables
         return has_tables(config.database)
     from ldpstream.collector.store.sqlite import soundness
@@ -74,7 +74,7 @@ def is_begun(config: Config) -> bool:
 
 def check_log(settings: LogSettings) -> None:
     """Refuse a report log that does not answer, or keeps nothing."""
-    with _extra():
+    with needing_extras():
         from ldpstream.collector.report_log.jetstream import JetStreamLog
     JetStreamLog(settings).close()
 
@@ -112,7 +112,7 @@ def _open_store(config: Config, master: bytes) -> Store:
         from ldpstream.collector.store.sqlite.store import SqliteStore
 
         return SqliteStore(config.store, master)
-    with _extra():
+    with needing_extras():
         from ldpstream.collector.store.postgres.store import PostgresStore
 
         if config.ingest is not None:
@@ -128,7 +128,7 @@ def open_place(store: str, master: bytes) -> Store:
         from ldpstream.collector.store.sqlite.store import SqliteStore
 
         return SqliteStore(Path(store), master)
-    with _extra():
+    with needing_extras():
         from ldpstream.collector.store.postgres.store import PostgresStore
     return PostgresStore(Database(store), master)
 
@@ -143,14 +143,15 @@ def open_archive(store: str) -> Iterator[Archive]:
             yield file
         return
     database = Database(store)
-    with _extra():
+    with needing_extras():
         from ldpstream.collector.store.postgres import archive
     with archive.open_archive(database) as found:
         yield found
 
 
 @contextmanager
-def _extra() -> Iterator[None]:
+def needing_extras() -> Iterator[None]:
+    """Report a package that is missing as the extra that brings it."""
     try:
         yield
     except ModuleNotFoundError as error:

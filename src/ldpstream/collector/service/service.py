@@ -23,8 +23,10 @@ from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.intake.queue import IntakeQueue, StreamIntake
 from ldpstream.collector.leadership.lease_keeper import LeaseKeeper
 from ldpstream.collector.leadership.scheduler import Scheduler
+from ldpstream.collector.leadership.store_watch import StoreWatch
 from ldpstream.collector.leadership.stream_driver import Role, StreamDriver
 from ldpstream.collector.releases.paging import at_once
+from ldpstream.collector.releases.retention import KEEP_ALL
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
@@ -38,6 +40,7 @@ from ldpstream.collector.service.meters import Meters
 from ldpstream.collector.service.opening import open_store
 from ldpstream.collector.service.recent import MOST_RECENT
 from ldpstream.collector.service.reloading import Reload, applied, plan
+from ldpstream.collector.service.retention import Pruner, RetentionKeeper
 from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.collector.service.timekeeping import clock_of
 from ldpstream.collector.service.warm_up import warm_up
@@ -90,12 +93,15 @@ class Service:
         self._began_ms = self.clock.now_ms()
         self.administration = Administration(self.store, self.secrets, self.clock)
         self.streams: dict[str, StreamService] = {}
-        self.leases = LeaseKeeper(self.store, self._lease_seconds)
+        self.leases = LeaseKeeper(self.store, self._lease_seconds, self._lease_lost)
         self._intakes: dict[str, StreamIntake] = {}
         self._paused = self._paused_of(config.streams)
         self._listeners = {one.name: self._listener(one) for one in config.streams}
         self.scheduler = Scheduler(
-            self.clock, {one.name: self._maker(one) for one in config.streams}
+            self.clock,
+            {one.name: self._maker(one) for one in config.streams},
+            StoreWatch(self.store) if self.store.shared else None,
+            self.store.at_once,
         )
         self.rulebooks: dict[str, RuleBook] = {}
         self.evaluators: dict[str, AlertEvaluator] = {}
@@ -106,6 +112,7 @@ class Service:
             held=self.held if self.store.shared else None,
             refresh=lambda name: self.rulebooks[name].refresh(),
         )
+        self.retention = RetentionKeeper(self._pruners, self.clock)
         limit = config.limits.waiting_bytes
         self.intake = IntakeQueue(
             self.store, self._intakes, limit, self._reports_came, self._ingested
@@ -114,7 +121,9 @@ class Service:
         self.administration.changed = self._administrators_decided
 
     def _listener(self, stream: StreamConfig) -> StreamListener:
-        return StreamListener(stream.name, stream.window, self.meters, self._evaluate_alerts)
+        return StreamListener(
+            stream.name, stream.window, self.meters, partial(self._evaluate_alerts, stream.name)
+        )
 
     def _maker(self, stream: StreamConfig) -> Callable[[], StreamDriver]:
         """Return what builds the driver of a stream, as the file and administrators want it."""
@@ -316,19 +325,29 @@ class Service:
         """The store under the stream's lease, if this collector leads the stream."""
         return self.scheduler.drivers[stream].held
 
+    def _pruners(self) -> Iterator[Pruner]:
+        """Yield what prunes each stream with a retention that this collector leads."""
+        for name, stream in list(self.streams.items()):
+            held, retention = self.held(name), stream.config.retention
+            if held is not None and retention != KEEP_ALL:
+                yield Pruner(name, retention, stream.history, held)
+
     def _reports_came(self, asking: OpenRound) -> None:
         """Close a round at once when everyone who was asked has answered."""
         if self.store.shared:
             return  # the leader polls, wherever reports came in
         if self.scheduler.drivers[asking.stream].role.complete:
-            self.scheduler.wake()
+            self.scheduler.wake(asking.stream)
 
-    def _evaluate_alerts(self) -> None:
-        self.alerts.wake()
+    def _lease_lost(self, stream: str) -> None:
+        self.scheduler.wake(stream)
+
+    def _evaluate_alerts(self, stream: str) -> None:
+        self.alerts.wake(stream)
 
     def _rules_changed(self, stream: str, rules: tuple[Rule, ...]) -> None:
         self.evaluators[stream].use(rules)
-        self.alerts.wake()
+        self.alerts.wake(stream)
 
     def _changes(self, stream: str, first_t: int, last_t: int) -> tuple[LevelChange, ...]:
         return self.streams[stream].revised.between(first_t, last_t).changes
@@ -352,6 +371,7 @@ class Service:
         self.leases.start()
         self.administration.start()
         self.alerts.start()
+        self.retention.start()
         self.scheduler.start()
         self.watch.start()
 
@@ -367,6 +387,7 @@ class Service:
         self.scheduler.stop()
         self.intake.stop()
         self.alerts.stop()
+        self.retention.stop()
         self.leases.stop()
         self.administration.stop()
         self.store.close()
@@ -388,7 +409,7 @@ class Service:
         trouble = self.store.trouble()
         if trouble is not None:
             return dict.fromkeys(self.streams, trouble)
-        found = {name: why for name, why in self.scheduler.failures.copy().items() if why}
+        found = self.scheduler.failures
         if self.store.shared:
             for name in self.streams.keys() - found.keys():
                 silence = self._silence(name)
@@ -398,7 +419,7 @@ class Service:
 
     def sees(self, stream: str, since: float) -> bool:
         """Whether all that others had done with a stream by then (in ticks) is known here."""
-        if self.scheduler.failures[stream]:
+        if stream in self.scheduler.failures:
             return False
         if not self.store.shared:
             return True
