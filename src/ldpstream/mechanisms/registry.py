@@ -160,6 +160,11 @@ def takes_slots(name: str) -> bool:
     return recipe(name).takes_slots
 
 
+def usual_selection(name: str) -> Selection:
+    """Return how a collector reaches devices for this mechanism, unless it is told otherwise."""
+    return Selection.SLOTS if takes_slots(name) else Selection.OPEN
+
+
 def report_epsilon(name: str, settings: Settings) -> Epsilon:
     """Return the epsilon of one report of this mechanism, if all timestamps had equal shares.
 
