@@ -65,13 +65,21 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def stages(label: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar for work in stages: the stage, what is done, and the total (0: unknown)."""
+def stages(label: str, *, lines: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar for work in stages: the stage, what is done, and the total (0: unknown).
+
+    With `lines` each new stage is a line where there is no terminal for a bar.
+    """
     with _bar() as bar:
         task = bar.add_task(label, total=None)
+        last = ""
 
         def show(stage: str, done: int, total: int) -> None:
+            nonlocal last
             text = f"{label}: {stage}"
+            if lines and bar.disable and stage != last:
+                print(f"ldpstream: {text} ({done} of {total} done)", file=sys.stderr, flush=True)
+            last = stage
             bar.update(task, description=text, completed=done, total=total or None)
 
         yield show

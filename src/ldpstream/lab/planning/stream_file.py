@@ -53,8 +53,8 @@ class StreamFile:
             f'mechanism = "{self.chosen.mechanism}"',
             "",
             *_comment(
-                "How many devices are expected: a share of the fleet is a share of this. With slots "
-                "(lpf and lpu only) each device reports unasked, once in a window; with open "
+                "How many devices are expected: a share of the fleet is a share of this. With "
+                "slots (lpf and lpu only) each device reports unasked, once in a window; with open "
                 "selection it picks itself at a rate that is announced; with a roster the "
                 "collector knows all devices, and picks."
             ),
