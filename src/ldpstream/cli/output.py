@@ -17,6 +17,8 @@ from rich.table import Table
 from ldpstream.lab.numbers import readable
 
 Row = dict[str, Any]
+MOST_COLUMNS = 10_000
+"""Characters in a line of a table, at most."""
 
 
 def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
@@ -44,7 +46,8 @@ def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
 def _print_whole(table: Table) -> None:
     """Print a table with no word or number cut, even if its lines are longer than the screen's."""
     out = console(as_json=False)
-    out.width = max(out.width, Measurement.get(out, out.options, table).minimum)
+    endless = out.options.update(max_width=MOST_COLUMNS)  # a measurement ends at the given width
+    out.width = max(out.width, Measurement.get(out, endless, table).minimum)
     out.print(table)
 
 
