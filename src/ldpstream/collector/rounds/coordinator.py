@@ -80,7 +80,7 @@ class Coordinator:
             config, self.history.at(max(stored.last_t, 1)), stored.mechanism
         )
         self.last_t = stored.last_t
-        groups = grouped(store.rounds(config.name, stored.last_t - self._longest_window))
+        groups = grouped(store.rounds(config.name, stored.last_t - self.history.longest_window))
         self.selection = selection_of(config, self.terms, store)
         known_t = self._known_since()
         remember_all(self.selection, (one.first for one in groups if one.t > known_t))
@@ -119,11 +119,6 @@ class Coordinator:
     def terms(self) -> Terms:
         """The terms that the mechanism is at: those of the last release."""
         return self._running.terms
-
-    @property
-    def _longest_window(self) -> int:
-        """How far back rounds matter, under any terms."""
-        return max(one.window for terms in self.history.versions for one in terms.strata)
 
     def _last_release(self) -> Release | None:
         return next(iter(self._store.releases(self.config.name, self.last_t, 1)), None)
