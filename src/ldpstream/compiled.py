@@ -48,6 +48,11 @@ def compiled(fallback: Callable[..., Any] | None = None) -> Callable[[Kernel], K
     return decorate
 
 
+def inlined(part: Kernel) -> Kernel:
+    """Make a function part of each kernel that calls it: arrays are not handed over, at no cost."""
+    return part if njit is None else cast("Kernel", njit(inline="always")(part))
+
+
 def _machine_code(kernel: Callable[..., Any]) -> Any:
     try:
         dispatcher: Any = njit(cache=True, nogil=True, boundscheck=False)(kernel)
