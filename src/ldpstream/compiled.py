@@ -49,8 +49,13 @@ def compiled(fallback: Callable[..., Any] | None = None) -> Callable[[Kernel], K
 
 
 def inlined(part: Kernel) -> Kernel:
-    """Make a function part of each kernel that calls it: arrays are not handed over, at no cost."""
-    return part if njit is None else cast("Kernel", njit(inline="always")(part))
+    """Make a function part of each kernel that calls it.
+
+    A call inside of a loop costs more than a short loop itself if many arrays are handed over.
+    """
+    if njit is None:
+        return part
+    return cast("Kernel", njit(inline="always")(part))
 
 
 def _machine_code(kernel: Callable[..., Any]) -> Any:
