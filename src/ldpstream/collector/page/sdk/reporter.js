@@ -46,8 +46,11 @@ export class Reporter {
    * @param {(notice: import("./notice.js").Notice) => void} heed is told what each answer says besides
    */
   constructor(account, value, io, pause, heed) {
-    [this.#account, this.#value, this.#io] = [account, value, io];
-    [this.#pause, this.#heed] = [pause, heed];
+    this.#account = account;
+    this.#value = value;
+    this.#io = io;
+    this.#pause = pause;
+    this.#heed = heed;
   }
 
   /**
