@@ -93,7 +93,7 @@ class Coordinator:
             config.name, store, self.selection, self._suspects, self._listener
         )
         self._unanswered = deque(one for one in groups if one.t > stored.last_t)
-        """Rounds that the mechanism has not come to: of before a crash, or with slots."""
+        """Rounds that the mechanism has not come to: opened before a crash, or with slots."""
         self._open = OpenRounds(
             config,
             store,

@@ -32,7 +32,7 @@ class FleetTracker:
         self._counted: Estimate | None = None
         """How many devices there are, by the last reports, if that is followed."""
         self._heard_t: int | None = last.content.get(HEARD_T) if last else 0
-        """The last timestamp with a report; None if a release of before 0.3.0 does not tell."""
+        """The last timestamp with a report; None if the last release, made before 0.3.0, does not tell."""
 
     def go_over(self, terms: Terms) -> None:
         """Go on under new terms."""
@@ -64,7 +64,7 @@ class FleetTracker:
         return self._headcount.estimate(t)
 
     def to_json(self, t: int, expected: int) -> dict[str, Any]:
-        """Return what a release at t says of the devices, of which so many are expected."""
+        """Return what a release at t says of the devices; `expected` is the population."""
         heard = {"heard": self._participation.at(t)}
         devices = heard | self._whole_fleet(expected) | self._levels(t)
         known = {} if self._heard_t is None else {HEARD_T: self._heard_t}
