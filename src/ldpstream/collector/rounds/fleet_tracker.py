@@ -32,7 +32,7 @@ class FleetTracker:
         self._counted: Estimate | None = None
         """How many devices there are, by the last reports, if that is followed."""
         self._heard_t: int | None = last.content.get(HEARD_T) if last else 0
-        """The last timestamp with a report; None if the last release, made before 0.3.0, does not tell."""
+        """The last timestamp with a report; None if the last release is older than 0.3.0."""
 
     def go_over(self, terms: Terms) -> None:
         """Go on under new terms."""
