@@ -17,7 +17,7 @@ from pathlib import Path
 SECONDS = 300
 """Deadline of one command; the machine may be busy."""
 _BLOCK = re.compile(
-    r"^```(?:\{code-block\} )?(?P<language>\w+)\n(?::caption: (?P<caption>.+)\n\n)?(?P<text>.*?)^```$",
+    r"^```(?:\{code-block\} )?(?P<language>\w+)\n(?::caption: (?P<caption>[^\n]+)\n\n)?(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 _COMMAND = re.compile(r"^\$ (.+)\n", re.MULTILINE)
@@ -92,6 +92,8 @@ class Reader:
             text=True,
             timeout=SECONDS,
         )
+        for made in self.folder.glob("*.toml"):  # programs write the usual port, too
+            made.write_text(self._here(made.read_text()))
         printed = done.stdout + done.stderr
         assert done.returncode == 0, f"{command}\n{printed}"
         assert matches(shown, printed), f"{command}\nprinted:\n{printed}\nthe page shows:\n{shown}"
