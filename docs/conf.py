@@ -20,15 +20,15 @@ exclude_patterns = ["leaderboard/*.html", "reproduction/*.html"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
-suppress_warnings = [
-    "misc.highlighting_failure"
-]  # excerpts with "..." in them are no whole programs
+# Excerpts that have "..." in them are no whole programs.
+suppress_warnings = ["misc.highlighting_failure"]
 
 html_theme = "furo"
 html_show_sphinx = False
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 

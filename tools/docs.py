@@ -70,9 +70,8 @@ def main(site: Path) -> int:
     if status:
         return status
     broken = broken_links(site)
-    print(
-        *(f"docs: broken link in {line}" for line in broken), sep="\n", end="\n" if broken else ""
-    )
+    for line in broken:
+        print(f"docs: broken link in {line}")
     if not broken:
         print(f"docs: {sum(1 for _ in site.rglob('*.html'))} pages; open {site}/index.html")
     return 1 if broken else 0

@@ -17,7 +17,8 @@ from pathlib import Path
 SECONDS = 300
 """Deadline of one command; the machine may be busy."""
 _BLOCK = re.compile(
-    r"^```(?:\{code-block\} )?(?P<language>\w+)\n(?::caption: (?P<caption>[^\n]+)\n\n)?(?P<text>.*?)^```$",
+    r"^```(?:\{code-block\} )?(?P<language>[^\n]*)\n"
+    r"(?::caption: (?P<caption>[^\n]+)\n\n)?(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 _COMMAND = re.compile(r"^\$ (.+)\n", re.MULTILINE)
@@ -102,7 +103,11 @@ class Reader:
         """Start a program in the first terminal, in place of the one before; wait for its words."""
         self.stop()
         self.serving = subprocess.Popen(
-            command.split(), cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True
+            command.split(),
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         watchdog = threading.Timer(SECONDS, self.serving.kill)
         watchdog.start()

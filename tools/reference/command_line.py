@@ -16,8 +16,9 @@ from reference.markdown import block, code, table
 
 INTRODUCTION = """# Command line
 
-`ldpstream COMMAND --help` prints the same. The exit status is 0, 2 after a mistake in what was given, 1 after any other error, and
-130 if it was stopped; an error is one line of [the catalogue](errors.md) on standard error.
+`ldpstream COMMAND --help` prints the same. The exit status is 0, 2 after a mistake in what was
+given, 1 after any other error, and 130 if it was stopped; an error is one line of [the
+catalogue](errors.md) on standard error.
 
 """
 

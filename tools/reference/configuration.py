@@ -22,9 +22,11 @@ EXPLAINED = (ROOT / "docs/collector.md", ROOT / "docs/alerts.md")
 READERS = ROOT / "src/ldpstream/collector/config"
 INTRODUCTION = """# Configuration
 
-The keys of the file that `ldpstream serve FILE` reads, as the code asks for them. `ldpstream serve --check FILE` checks a file and
-starts nothing; unknown keys and impossible values are refused with their line. How they work together is in
-[the collector](../collector.md#configuration) and [alerts](../alerts.md); [examples/stream.toml](../../examples/stream.toml) is one to start from.
+The keys of the file that `ldpstream serve FILE` reads, as the code asks for them. `ldpstream
+serve --check FILE` checks a file and starts nothing; unknown keys and impossible values are
+refused with their line. How they work together is in [the
+collector](../collector.md#configuration) and [alerts](../alerts.md);
+[examples/stream.toml](../../examples/stream.toml) is one to start from.
 
 """
 LEAST = """
@@ -111,6 +113,14 @@ KINDS = {
     "numbers": "list of numbers",
     "get": "any",
 }
+DEFAULTS = {
+    ("stream", "labels"): "required, or `range`",
+    ("stream", "start"): "first run",
+    ("stream", "selection"): '`"slots"` with `lpf` and `lpu`, else `"open"`',
+    ("stream", "public_enrolment"): "`true` if the file says `public = true`",
+    ("stream.alert", "name"): "the condition",
+}
+"""Of keys whose default depends on others."""
 TYPES = {"start": "date and time with offset", "allowed_origins": 'list of texts, or `"*"`'}
 """Of keys that are read in a way of their own."""
 
@@ -227,9 +237,7 @@ def _section(place: str, keys: list[tuple[str, Key]], explained: dict[str, str])
             raise SystemExit(f"docs: no table of docs/ explains the key {name} of [{place}]")
         type_ = TYPES.get(name, KINDS[key.kind])
         limits = f"; {key.limits}" if key.limits else ""
-        default = (
-            "the condition" if (place, name) == ("stream.alert", "name") else key.shown_default
-        )
+        default = DEFAULTS.get((place, name), key.shown_default)
         rows.append((code(name), type_ + limits, default, about))
     title = f"[[{place}]]" if place in ARRAYS else f"[{place}]"
     head = ("key", "type", "default", "what it is for")

@@ -8,9 +8,10 @@ from reference.markdown import code, table
 
 INTRODUCTION = f"""# Errors
 
-Every error of the command line, the HTTP API and the SDKs is an entry of one catalogue, `ldpstream.errors`: what is wrong, and what to
-do. The command line prints both as one line; the API sends them as an RFC 9457 problem body, whose `type` is `{TYPE_PREFIX}` and the
-code. Words in braces are facts of the case. Statuses are those of the API where it is not 400.
+Every error of the command line, the HTTP API and the SDKs is an entry of one catalogue,
+`ldpstream.errors`: what is wrong, and what to do. The command line prints both as one line; the
+API sends them as an RFC 9457 problem body, whose `type` is `{TYPE_PREFIX}` and the code. Words in
+braces are facts of the case. Statuses are those of the API where it is not 400.
 
 """
 

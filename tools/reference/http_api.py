@@ -11,9 +11,10 @@ from reference.scene import built_app
 
 INTRODUCTION = """# HTTP API
 
-A collector describes its API at `/openapi.json`; this page is made of that document. What devices and collectors say to each other,
-byte by byte, is in [the protocol](../protocol.md); calls with `curl` are in [plain HTTP](../curl.md). Refusals have an
-RFC 9457 problem body, with a code of [the catalogue](errors.md).
+A collector describes its API at `/openapi.json`; this page is made of that document. What devices
+and collectors say to each other, byte by byte, is in [the protocol](../protocol.md); calls with
+`curl` are in [plain HTTP](../curl.md). Refusals have an RFC 9457 problem body, with a code of
+[the catalogue](errors.md).
 
 """
 TAGS = {
@@ -70,9 +71,8 @@ def _type(schema: dict[str, Any]) -> str:
     if "anyOf" in schema:
         return " or ".join(_type(one) for one in schema["anyOf"])
     name = str(schema.get("type", schema.get("$ref", "any").rpartition("/")[2]))
-    return (
-        f"{name}, default {schema['default']}" if schema.get("default") not in (None, "") else name
-    )
+    usual = schema.get("default")
+    return name if usual in (None, "") else f"{name}, default {usual}"
 
 
 def _schema(document: dict[str, Any], schema: dict[str, Any]) -> str:

@@ -11,8 +11,9 @@ from reference.markdown import block
 DECLARATIONS = Path(__file__).parents[2] / "src/ldpstream/collector/page/sdk/index.d.ts"
 INTRODUCTION = """# JavaScript API
 
-The npm package `ldpstream`: a device for pages, workers, extensions and Node. [The device](../device.md#javascript) says how it is
-used; this page is made of `index.d.ts`, by which TypeScript checks programs that use it.
+The npm package `ldpstream`: a device for pages, workers, extensions and Node. [The
+device](../device.md#javascript) says how it is used; this page is made of `index.d.ts`, by which
+TypeScript checks programs that use it.
 
 """
 _DECLARATION = re.compile(
@@ -34,8 +35,7 @@ def _sections(text: str) -> Iterator[str]:
         about = re.sub(r"^ ?\* ?", "", one["about"] or "", flags=re.MULTILINE)
         example = _EXAMPLE.search(about)
         prose = " ".join(_EXAMPLE.sub("", about).split())
-        yield f"## `{one['name'] or one['alias']}`\n\n{prose}\n\n" + block(
-            "typescript", one["code"]
-        )
+        name = one["name"] or one["alias"]
+        yield f"## `{name}`\n\n{prose}\n\n" + block("typescript", one["code"])
         if example:
             yield block("javascript", example["code"])

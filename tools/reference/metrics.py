@@ -11,8 +11,8 @@ from reference.scene import built_app
 
 INTRODUCTION = """# Metrics
 
-`GET /metrics` of a collector, for Prometheus. How they are read, and who may, is in [the collector](../collector.md#metrics);
-deploy/grafana has a dashboard of them.
+`GET /metrics` of a collector, for Prometheus. How they are read, and who may, is in [the
+collector](../collector.md#metrics); deploy/grafana has a dashboard of them.
 
 """
 SUFFIXES = {"counter": "_total", "histogram": "_bucket, _sum, _count"}

@@ -11,6 +11,7 @@ import ldpstream.device
 INTRODUCTION = """# Python API
 
 Every public name, with its docstring. All examples are run by the tests.
+
 """
 ABOUT = {
     ldpstream: "The laboratory. Names are imported when they are first used, each with its extra.",

@@ -12,12 +12,14 @@ FILE = Path(__file__).parents[2] / "tests/page/vectors/vectors.json"
 LONGEST = 1500
 INTRODUCTION = """# Test vectors
 
-For whoever writes a device in another language. [vectors.json](../../tests/page/vectors/vectors.json) is made by the Python device
-(`python -m tests.page.vectors.make`), and the JavaScript one is tested with all of it. This page shows the first of each kind;
-[the protocol](../protocol.md) says what the members mean.
+To write a device in another language.
+[vectors.json](../../tests/page/vectors/vectors.json) is made by the Python device (`python -m
+tests.page.vectors.make`), and the JavaScript one is tested with all of it. This page shows the
+first of each kind; [the protocol](../protocol.md) says what the members mean.
 
-Random choices are scripted: the n-th question (from 0) is answered from u = SHA-256("*seed* *n*"), read as a number, most significant
-byte first. `below(bound)` is u mod bound; `coin(favour, total)` is whether u mod total < favour.
+Random choices are scripted: the n-th question (from 0) is answered from u = SHA-256("*seed*
+*n*"), read as a number, most significant byte first. `below(bound)` is u mod bound; `coin(favour,
+total)` is whether u mod total < favour.
 
 """
 
