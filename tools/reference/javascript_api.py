@@ -8,11 +8,12 @@ from pathlib import Path
 
 from reference.markdown import block
 
-DECLARATIONS = Path(__file__).parents[2] / "src/ldpstream/collector/page/sdk/index.d.ts"
+PACKAGE = Path(__file__).parents[2] / "src/ldpstream/collector/page/sdk"
+DECLARATIONS = (PACKAGE / "index.d.ts", PACKAGE / "node.d.ts")
 INTRODUCTION = """# JavaScript API
 
 The npm package `ldpstream`: a device for pages, workers, extensions and Node. [The
-device](../device.md#javascript) says how it is used; this page is made of `index.d.ts`, by which
+device](../device.md#javascript) says how it is used; this page is made of its declarations, by which
 TypeScript checks programs that use it.
 
 """
@@ -27,7 +28,8 @@ _EXAMPLE = re.compile(r"@example\n(?P<code>.*)\Z", re.DOTALL)
 
 def page() -> str:
     """Return the page."""
-    return INTRODUCTION + "\n".join(_sections(DECLARATIONS.read_text()))
+    text = "".join(file.read_text() for file in DECLARATIONS)
+    return INTRODUCTION + "\n".join(_sections(text))
 
 
 def _sections(text: str) -> Iterator[str]:
