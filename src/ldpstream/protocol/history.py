@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ldpstream.protocol.notice import Notice
+from ldpstream.protocol.notice import Halt, Notice
 from ldpstream.protocol.strata import stratum_in
 from ldpstream.protocol.terms import Terms
 
@@ -93,10 +93,12 @@ class TermsHistory:
             names = tuple(called[name] for name in names)
         return tuple(new.domain.index(name) for name in names)
 
-    def notice(self, terms: Terms, now_ms: int, *, renew: bool = False) -> Notice:
+    def notice(
+        self, terms: Terms, now_ms: int, *, renew: bool = False, halt: Halt | None = None
+    ) -> Notice:
         """Return what a device under these terms is to know, whatever it has asked or sent."""
         successor = self.successor_of(terms)
-        return Notice(now_ms, None if successor is None else successor.pin, renew)
+        return Notice(now_ms, None if successor is None else successor.pin, renew, halt)
 
 
 def first_t(terms: Terms) -> int:

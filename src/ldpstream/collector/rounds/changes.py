@@ -15,6 +15,7 @@ from typing import Any
 from ldpstream.collector.config import StreamConfig
 from ldpstream.domain import Domain
 from ldpstream.durations import spelled
+from ldpstream.numeric import Range
 from ldpstream.protocol.strata import Level, Succession
 from ldpstream.protocol.succession import objection
 from ldpstream.protocol.terms import Terms
@@ -122,6 +123,8 @@ def _in_words(name: str, value: Any) -> str:
         return spelled(value)
     if isinstance(value, Domain):
         return ", ".join(value.labels)
+    if isinstance(value, Range):
+        return f"{value.low:g} to {value.high:g}"
     if isinstance(value, tuple):
         told = (f"{one.name} {one.epsilon} in {one.window} by {one.oracle}" for one in value)
         return ", ".join(told) or "nothing"

@@ -29,8 +29,10 @@ from ldpstream.collector.rounds.announcement import Announcement, OpenRound
 from ldpstream.collector.rounds.combining import StrataTally, relabelling
 from ldpstream.collector.rounds.counting import RoundCounter
 from ldpstream.collector.rounds.group import RoundGroup, grouped
+from ldpstream.collector.rounds.headcount import Estimate, Headcount
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.loading import (
+    POPULATION,
     mechanism_of,
     open_round_of,
     selection_of,
@@ -40,7 +42,6 @@ from ldpstream.collector.rounds.participation import Participation
 from ldpstream.collector.rounds.selection import Asked, remember_all
 from ldpstream.collector.rounds.suspicion import Suspects
 from ldpstream.collector.store.contract import NewRound, Release, Round, RoundState, Store
-from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.mechanism import Step
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.messages import Release as Released
@@ -54,6 +55,12 @@ MOST_CARRIED = 10_000
 """Timestamps that get a release after an absence, the last ones: all would get the same one."""
 MOMENTARY = frozenset({"suspect", "devices"})
 """What is said of one timestamp only, and not repeated for those that were missed after it."""
+HEARD_T = "heard_t"
+"""In a release: the last timestamp with a report; 0 before the first one."""
+FOLLOWED = 0.1
+"""A population that follows the fleet is changed when it is off by more than this part of it."""
+HALTED_MS = 3_600_000
+"""When a stream that is paused or retired is looked at again."""
 COUNTING_MS = 50
 """How often an engine is asked whether it has counted a round."""
 
@@ -100,6 +107,13 @@ class Coordinator:
         known_t = self._known_since()
         remember_all(self.selection, (one.first for one in groups if one.t > known_t))
         self._participation = Participation()
+        self._slots = self.config.selection is Kind.SLOTS
+        self._headcount = Headcount(self.terms.epsilon, self.terms.window, slots=self._slots)
+        self._counted: Estimate | None = None
+        """How many devices there are, by the last reports, if that is followed."""
+        last = store.releases(config.name, stored.last_t, 1)
+        self._heard_t: int | None = last[0].content.get(HEARD_T) if last else 0
+        """The last timestamp with a report; None if a release of before 0.3.0 does not tell."""
         for group in groups:
             if group.is_tallied:
                 self._heard(group)
@@ -114,7 +128,6 @@ class Coordinator:
         self._open: tuple[OpenRound, ...] = ()
         self._counting: RoundGroup | None = None
         self._serial = stored.serial
-        self._slots = self.config.selection is Kind.SLOTS
         if self._slots:
             self._planner = self.terms, mechanism_of(self.config, self.terms)
             self._go_on_with_slots()
@@ -150,10 +163,31 @@ class Coordinator:
 
         Nor while several terms are counted: a device may have answered under each of them.
         """
-        asked = self._open[0].asked if len(self._open) == 1 else None
-        if asked is None:
+        if not self.polls:
             return False
-        return self._store.received(self.config.name, self._open[0].name) >= len(asked)
+        asking = self._open[0]
+        assert asking.asked is not None
+        return self._store.received(self.config.name, asking.name) >= len(asking.asked)
+
+    @property
+    def polls(self) -> bool:
+        """Whether answers, at any collector of the store, may complete the open round."""
+        return len(self._open) == 1 and self._open[0].asked is not None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether another coordinator, with other settings, can go on from the store.
+
+        With slots always: what a round is for depends on no mechanism. Else a timestamp that was
+        begun is ended by the mechanism that has begun it.
+        """
+        return self._slots or (self._now is None and not self._open and not self._unanswered)
+
+    @property
+    def counting_t(self) -> int | None:
+        """The timestamp whose closed rounds an engine has not counted yet, if there is one."""
+        counting = self._counting
+        return None if counting is None or counting.is_open else counting.t
 
     def advance(self) -> int:
         """Do all that is due; return the time of the next event, in milliseconds."""
@@ -169,7 +203,7 @@ class Coordinator:
                 return None
             if not self._slots:
                 return self._open[0].stored.deadline_ms
-        elif self._slots and self._opens_slot(now_ms):
+        elif self._slots and self.config.halt is None and self._opens_slot(now_ms):
             return None
         if self._counting is not None:
             tally = self._tallied(self._counting)
@@ -182,6 +216,8 @@ class Coordinator:
             if self._slots and first.is_open:
                 return self._next_ms(now_ms)
             self._begin(first.t)
+        elif self.config.halt is not None:
+            return now_ms + HALTED_MS
         else:
             t = self.terms.timestamp_at(now_ms)
             if self._slots or t <= self.last_t or self._is_over(t, now_ms):
@@ -262,6 +298,7 @@ class Coordinator:
         self._mechanism.adopt(before.save(), move)
         self._strata.go_over(move)
         self.selection.follow(terms.epsilon, terms.window)
+        self._headcount.follow(terms.epsilon, terms.window)
         self.terms = terms
 
     def _run(self, tally: Tally | None) -> None:
@@ -304,9 +341,26 @@ class Coordinator:
         if not self._slots:  # with slots nobody was asked, and each level has its own epsilon
             found += (stored.epsilon_nano,)
             expected += (ask.epsilon.nano,)
-        if found != expected:
-            raise Mistake(Problem.STATE_MISMATCH, found=found, expected=expected)
-        return group
+        if found == expected:
+            return group
+        self._unanswered.appendleft(group)
+        self._drop_unanswered(now)
+        return self._round_for(ask, now)
+
+    def _drop_unanswered(self, now: _Timestamp) -> None:
+        """Close the rounds of this timestamp, which another mechanism had begun, and say so.
+
+        Their devices have spent for them; the rounds that follow ask those who have not.
+        """
+        told = "begins anew: timestamp %d, which another mechanism had begun"
+        _log.warning(told, now.t, extra={"stream": self.config.name})
+        while self._unanswered and self._unanswered[0].t == now.t:
+            group = self._unanswered.popleft()
+            for one in group.rounds:
+                self._store.close_round(self.config.name, one.name, self._clock.now_ms())
+                now.rounds.append(one.name)
+            group = group.closed(self._clock.now_ms())
+            self._counter.count(group, {one.name: self._terms(one) for one in group.rounds})
 
     def _ask(self, ask: Ask, t: int, name: str) -> RoundGroup:
         """Open the rounds of an ask: whom it asks is stored before anyone is told."""
@@ -389,6 +443,9 @@ class Coordinator:
 
     def _heard(self, group: RoundGroup) -> None:
         self.selection.heard(group.first.name, group.reports)
+        self._headcount.add(group)
+        if group.reports:
+            self._heard_t = max(self._heard_t or 0, group.t)
         for one in group.rounds:
             assert one.support is not None
             terms = self._terms(one)
@@ -397,15 +454,16 @@ class Coordinator:
     def _release(self, now: _Timestamp, released: Released) -> None:
         shown = self.config.query.shown(released, self._mechanism.noise)
         suspect = self._suspects.among(now.rounds)
-        devices = (
-            {"heard": self._participation.at(now.t)} | self._whole_fleet() | self._levels(now.t)
-        )
+        self._follow_fleet(now)
+        heard = self._participation.at(now.t)
+        devices = {"heard": heard} | self._whole_fleet() | self._levels(now.t)
         release = Release(
             now.t,
             self._clock.now_ms(),
             shown.to_json()
             | ({"suspect": suspect} if suspect else {})
             | {"devices": devices}
+            | ({} if self._heard_t is None else {HEARD_T: self._heard_t})
             | self._version,
             asked=now.asked,
             received=now.received,
@@ -423,13 +481,43 @@ class Coordinator:
 
     @property
     def _state(self) -> dict[str, Any]:
-        return self._mechanism.save() | self._strata.save()
+        followed = {POPULATION: self.config.population} if self.config.follows_fleet else {}
+        return self._mechanism.save() | self._strata.save() | followed
 
     def _whole_fleet(self) -> dict[str, int]:
         """How many devices there are: who is enrolled is known with a roster only."""
         if self.config.selection is Kind.ROSTER:
             return {"enrolled": self._store.enrolled(self.config.name)}
-        return {"expected": self.config.population}
+        counted = self._counted
+        return {"expected": self.config.population} if counted is None else counted.to_json()
+
+    def _follow_fleet(self, now: _Timestamp) -> None:
+        """Expect as many devices as there are, if that is left to be found out.
+
+        Not while nobody reports at all: a fleet that is cut off comes back as large as it was.
+        """
+        if not (self.config.follows_fleet and now.received):
+            return
+        if self.config.selection is Kind.ROSTER:
+            self._counted = Estimate.exactly(self._store.enrolled(self.config.name))
+        else:
+            self._counted = self._headcount.estimate(now.t)
+        if self._counted is None:
+            return
+        wanted = max(self._counted.devices, self.config.least_population)
+        if abs(wanted - self.config.population) > FOLLOWED * self.config.population:
+            self._expect(wanted)
+
+    def _expect(self, population: int) -> None:
+        """Go on with another population, and all that is known."""
+        self.config = replace(self.config, population=population)
+        before, self._mechanism = self._mechanism, mechanism_of(self.config, self.terms)
+        self._mechanism.adopt(before.save())
+        self._strata.config = self.config
+        self.selection.population = population
+        if self._slots:
+            terms, _ = self._planner
+            self._planner = terms, mechanism_of(self.config, terms)
 
     def _levels(self, t: int) -> dict[str, dict[str, int]]:
         """How many devices were heard of each level of privacy, if there are several."""
@@ -474,7 +562,8 @@ class Coordinator:
     def _announce(self) -> None:
         """Announce what is open, under the serial of the last change in the store."""
         t = max(self.last_t, self._opened_t)
-        self._listener.announced(Announcement(self._serial, t, self._open, self.history))
+        halt = self.config.halt
+        self._listener.announced(Announcement(self._serial, t, self._open, self.history, halt))
 
 
 def _number_asked(stored: NewRound, kind: Kind) -> int:

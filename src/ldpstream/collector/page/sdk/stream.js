@@ -5,6 +5,7 @@ import { toHex } from "./bytes.js";
 import { Errands } from "./errands.js";
 import { readReserve } from "./enrolling.js";
 import { exchange, noticeIn, readObject, refusalIn } from "./exchange.js";
+import { Halting } from "./halting.js";
 import { PATIENCE_MS, insist, pauseMs, retryAfterMs } from "./insist.js";
 import { DeviceError } from "./problems.js";
 import { readAnnouncement } from "./rounds.js";
@@ -68,6 +69,7 @@ export class Stream {
     this.value = value;
     this.io = io;
     this.errands = new Errands(account, io);
+    this.halting = new Halting(account);
   }
 
   /** What the device has agreed to, as it binds it now, at its level; null before an enrolment. */
@@ -162,7 +164,7 @@ export class Stream {
    */
   async dueInMs() {
     await this.#refresh();
-    return this.#speaksUnasked ? this.#until(await this.#turn()) : null;
+    return this.#speaksUnasked ? this.#waitMs(await this.#turn()) : null;
   }
 
   get #speaksUnasked() {
@@ -175,6 +177,7 @@ export class Stream {
     if (nowMs !== null) this.account.label.correct(nowMs);
     this.errands = new Errands(this.account, this.io);
     this.errands.hear({ nowMs, ...notice, renew: false });
+    this.halting.hear({ nowMs, ...notice });
   }
 
   /** Read the memory again; forget what was heard under another number, which it would link. */
@@ -184,6 +187,7 @@ export class Stream {
     [this.#serial, this.#named, this.#number] = [0, false, number];
     [this.#taken, this.#early] = [null, null];
     this.errands = new Errands(this.account, this.io);
+    this.halting = new Halting(this.account);
   }
 
   /**
@@ -208,6 +212,11 @@ export class Stream {
   /** @param {Turn} turn */
   #until({ atMs }) {
     return Math.max(0, atMs - this.account.label.nowMs());
+  }
+
+  /** How long to wait for a turn; for that of a retired stream, much longer. @param {Turn} turn */
+  #waitMs(turn) {
+    return Math.max(this.#until(turn), this.halting.restsMs);
   }
 
   /**
@@ -235,8 +244,8 @@ export class Stream {
   async #attendFor(heard, mostMs, signal) {
     const number = this.#number;
     const turn = await this.#turn();
-    if (this.#until(turn) > mostMs) return;
-    await this.#pause(this.#until(turn), signal);
+    if (this.#waitMs(turn) > mostMs) return;
+    await this.#pause(this.#waitMs(turn), signal);
     await this.#take(heard, turn, { number, signal, mostMs });
     await this.errands.run(signal);
   }
@@ -244,9 +253,18 @@ export class Stream {
   /**
    * Report, now that it is the device's turn. To connect first, as the Python device does, is not
    * possible with `fetch`: a report that does not arrive is debited, and sent again until it is over.
+   * Nothing is drawn for a stream that takes no reports: whether it does again is asked at each turn.
    * @param {Heard} heard @param {Turn} turn @param {Manner} manner
    */
   async #take(heard, { round }, manner) {
+    if (this.halting.halt !== null) {
+      await this.#inquire(0, manner.signal);
+      if (this.#number !== manner.number) return;
+      if (this.halting.halt !== null) {
+        this.#taken = round.t;
+        return;
+      }
+    }
     const { pin } = this.account.termsAt(round.t);
     const isDone = await this.#answer(heard, pin, [round], manner);
     if (!isDone) return;
@@ -257,8 +275,11 @@ export class Stream {
     else this.#taken = round.t;
   }
 
-  /** @param {Heard} heard @param {number} wait @param {AbortSignal | undefined} signal @param {number} mostMs */
-  async #listen(heard, wait, signal, mostMs) {
+  /**
+   * Ask for the rounds that are open, and hear what else the collector has to say.
+   * @param {number} wait @param {AbortSignal | undefined} signal
+   */
+  async #inquire(wait, signal) {
     const { account } = this;
     const number = this.#number;
     const [{ url }, { stream, selection, version }] = [account.enrolment, account.termsNow];
@@ -287,8 +308,19 @@ export class Stream {
     const announcement = readAnnouncement(readObject(response, "rounds"));
     const notice = noticeIn(response);
     await this.#refresh();
-    if (this.#number !== number) return; // it was told to who had another one
+    if (this.#number !== number) return null; // it was told to who had another one
     if (announcement.nowMs !== null) account.label.correct(announcement.nowMs);
+    this.halting.hear(notice);
+    return { announcement, notice };
+  }
+
+  /** @param {Heard} heard @param {number} wait @param {AbortSignal | undefined} signal @param {number} mostMs */
+  async #listen(heard, wait, signal, mostMs) {
+    const number = this.#number;
+    if (this.halting.restsMs > 1000 * wait) return;
+    const told = await this.#inquire(wait, signal);
+    if (told === null) return;
+    const { announcement, notice } = told;
     const { serial, pin, rounds } = announcement;
     heard.serial = serial;
     const isDone = await this.#answer(heard, pin, rounds, { number, signal, mostMs });
@@ -403,6 +435,10 @@ export class Stream {
   /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell */
   async #hear(signal, tell) {
     const { clock } = this.account;
+    if (this.halting.restsMs > 0) {
+      await this.#pause(Math.min(this.halting.restsMs, LONGEST_SLEEP_MS), signal);
+      return 0;
+    }
     const [before, askedMs] = [this.#serial, clock.steadyMs()];
     const heard = await this.poll(LONGEST_WAIT, signal);
     unheeded(tell(heard));
@@ -418,7 +454,7 @@ export class Stream {
   /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell @param {number} failures */
   async #attend(signal, tell, failures) {
     const turn = await this.#turn();
-    const waitMs = this.#until(turn);
+    const waitMs = this.#waitMs(turn);
     if (this.errands.due && waitMs > Math.min(ERRANDS_MS, this.account.enrolled.promise.span / 2)) {
       await this.errands.run(signal);
       return failures;
@@ -489,6 +525,7 @@ export class Stream {
   #heed(notice) {
     if (notice.nowMs !== null) this.account.label.correct(notice.nowMs);
     this.errands.hear(notice);
+    this.halting.hear(notice);
   }
 
   /** Wait, and look at the clocks meanwhile. @param {number} ms @param {AbortSignal} [signal] */

@@ -72,6 +72,16 @@ class PostgresArchive(Archive):
         return 0 if row is None or row[0] is None else int(row[0])
 
 
+def is_begun(database: Database) -> bool:
+    """Return whether a collector has made its tables in the database."""
+    try:
+        with connect(database) as connection:
+            row = connection.execute("SELECT to_regclass('stream') IS NOT NULL").fetchone()
+    except psycopg.Error as error:
+        raise Mistake(Problem.DATABASE, where=database, what=in_a_line(error)) from None
+    return row is not None and bool(row[0])
+
+
 @contextmanager
 def open_archive(database: Database) -> Iterator[PostgresArchive]:
     """Open the database of collectors for reading."""

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import psycopg
 
+from ldpstream.collector.store import summary_table
 from ldpstream.collector.store.chain import (
     EVERY,
     PAGE,
@@ -21,18 +23,17 @@ from ldpstream.collector.store.chain import (
     Row,
 )
 from ldpstream.collector.store.chain_key import STREAMS, draw_chain, find_chain, key_missing
-from ldpstream.collector.store.postgres.migrations import SUCCEEDED, take_turns
+from ldpstream.collector.store.contract import Summary
+from ldpstream.collector.store.postgres.migrations import SUCCEEDED, SUMMARISED, take_turns
+from ldpstream.collector.store.postgres.running import executing
+from ldpstream.collector.store.summary_table import FORGET_ROUNDS
 
 _COLUMNS = "t, at_ms, content::text, asked, received, missed"
 
-_ENDS = (
-    "SELECT id, terms::text, mechanism::text, checkpoint_t, checkpoint, last_t, head, seal"
-    " FROM stream WHERE name = %s"
-)
+_ENDS = "SELECT id, terms::text, mechanism::text, checkpoint_t, checkpoint, last_t, head, seal"
 _CHAINED = (
     "SELECT 1 FROM stream WHERE seal <> '' UNION ALL SELECT 1 FROM release WHERE link <> '' LIMIT 1"
 )
-_LOCK_ENDS = f"{_ENDS} FOR NO KEY UPDATE"
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +74,10 @@ def read_ends(
 
     With `change` the row stays locked until the transaction ends.
     """
-    row = connection.execute(_LOCK_ENDS if change else _ENDS, (stream,)).fetchone()
+    summaries = ", summaries" if _version(connection) >= SUMMARISED else ""
+    lock = " FOR NO KEY UPDATE" if change else ""
+    statement = f"{_ENDS}{summaries} FROM stream WHERE name = %s{lock}"  # nosec B608
+    row = connection.execute(statement.encode(), (stream,)).fetchone()
     if row is None:
         return None
     key, terms, mechanism, *others = row
@@ -83,8 +87,7 @@ def read_ends(
 
 def successors(connection: psycopg.Connection, key: int) -> list[str]:
     """Return the texts of all terms of a stream but the first; an older database has no others."""
-    row = connection.execute("SELECT max(number) FROM version").fetchone()
-    if row is None or row[0] is None or row[0] < SUCCEEDED:
+    if _version(connection) < SUCCEEDED:
         return []
     rows = connection.execute(
         "SELECT terms::text FROM successor WHERE stream = %s ORDER BY version", (key,)
@@ -97,8 +100,17 @@ def write_ends(connection: psycopg.Connection, key: int, ends: Ends) -> None:
     state = None if ends.mechanism is None else ends.mechanism.decode()
     connection.execute(
         "UPDATE stream SET mechanism = %s, checkpoint_t = %s, checkpoint = %s, last_t = %s,"
-        " head = %s, seal = %s WHERE id = %s",
-        (state, ends.checkpoint_t, ends.checkpoint, ends.last_t, ends.head, ends.seal, key),
+        " head = %s, seal = %s, summaries = %s WHERE id = %s",
+        (
+            state,
+            ends.checkpoint_t,
+            ends.checkpoint,
+            ends.last_t,
+            ends.head,
+            ends.seal,
+            ends.summaries,
+            key,
+        ),
     )
 
 
@@ -106,11 +118,16 @@ def check(connection: psycopg.Connection, chain: Chain, stream: str, progress: P
     """Follow the chain of a stream, in the snapshot of a transaction of repeatable reads."""
     if stream == EVERY:
         return chain.check_names(_names(connection), _property(connection, STREAMS))
-    found = read_ends(connection, stream)
-    if found is None:
+    known = read_ends(connection, stream)
+    if known is None:
         return Checked(stream)
-    key, ends = found
-    return chain.check(stream, ends, _linked(connection, key), progress)
+    key, ends = known
+    found = chain.check(stream, ends, _linked(connection, key), progress)
+    if _version(connection) < SUMMARISED:
+        return found
+    run = executing(connection)
+    damage = found.damage or summary_table.find_damage(run, chain, stream, key, ends)
+    return replace(found, damage=damage, summaries=summary_table.count(run, key))
 
 
 def accept(connection: psycopg.Connection, chain: Chain, stream: str) -> None:
@@ -144,11 +161,20 @@ def accept(connection: psycopg.Connection, chain: Chain, stream: str) -> None:
             ([link for link, _ in links], [t for _, t in links], key),
         )
 
+    summaries = summary_table.accept(executing(connection), chain, stream, key)
+    ends = replace(ends, summaries=summaries)
     write_ends(connection, key, chain.accepted(stream, ends, page_after, write))
 
 
-def prune(connection: psycopg.Connection, chain: Chain, stream: str, before_t: int) -> None:
-    """Remove old releases; the last one stays."""
+def prune(
+    connection: psycopg.Connection,
+    chain: Chain,
+    stream: str,
+    before_t: int,
+    added: Sequence[Summary],
+    gone: Sequence[int],
+) -> None:
+    """Remove old releases and their rounds; the last release stays."""
     found = read_ends(connection, stream, change=True)
     assert found is not None
     key, ends = found
@@ -157,8 +183,15 @@ def prune(connection: psycopg.Connection, chain: Chain, stream: str, before_t: i
         (key, min(before_t, ends.last_t)),
     ).fetchone()
     if last is not None:
-        write_ends(connection, key, chain.pruned(stream, ends, *last))
+        ends = chain.pruned(stream, ends, *last)
+    if added or gone:
+        run = executing(connection)
+        summaries = summary_table.change(run, chain, stream, key, added, gone)
+        ends = chain.summarised(stream, ends, summaries)
+    write_ends(connection, key, ends)
+    if last is not None:
         connection.execute("DELETE FROM release WHERE stream = %s AND t <= %s", (key, last[0]))
+        connection.execute(FORGET_ROUNDS, (key, last[0]))
 
 
 def _linked(connection: psycopg.Connection, key: int) -> Iterator[LinkedRow]:
@@ -171,6 +204,11 @@ def _linked(connection: psycopg.Connection, key: int) -> Iterator[LinkedRow]:
         )
         for t, at_ms, text, asked, received, missed, link in cursor:
             yield t, at_ms, text.encode(), asked, received, missed, link
+
+
+def _version(connection: psycopg.Connection) -> int:
+    row = connection.execute("SELECT max(number) FROM version").fetchone()
+    return 0 if row is None or row[0] is None else int(row[0])
 
 
 def _names(connection: psycopg.Connection) -> list[str]:

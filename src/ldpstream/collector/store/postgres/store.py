@@ -13,6 +13,7 @@ from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
+from ldpstream.collector.store import summary_table
 from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
@@ -22,17 +23,20 @@ from ldpstream.collector.store.contract import (
     Lease,
     NewRound,
     Places,
+    Pulse,
     Release,
     Rests,
     Round,
     Store,
     Stream,
+    Summary,
     observed,
 )
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import chained, leases
 from ldpstream.collector.store.postgres.accepting import accept, end_intake
 from ldpstream.collector.store.postgres.connections import (
+    MOST_CONNECTIONS,
     Connections,
     Result,
     Transaction,
@@ -48,7 +52,7 @@ from ldpstream.collector.store.postgres.reading import (
     select_stream,
     select_versions,
 )
-from ldpstream.collector.store.postgres.running import PostgresTables
+from ldpstream.collector.store.postgres.running import PostgresTables, executing
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
@@ -65,7 +69,7 @@ CHANGE_SETTING = Transaction("change_setting", again=False)
 BEGIN_CHAIN = Transaction("begin_chain", again=True)
 CHECK_RELEASES = Transaction("check_releases", again=True)
 ACCEPT_RELEASES = Transaction("accept_releases", again=True)
-PRUNE = Transaction("prune", again=True)
+PRUNE = Transaction("prune", again=False)
 
 FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND asked IS NOT NULL"
 
@@ -74,6 +78,7 @@ class PostgresStore(Store):
     """A store on one database. What only a stream's leader may do is done `under` its lease."""
 
     shared = True
+    at_once = MOST_CONNECTIONS - 2  # leases and readers find a connection, too
 
     def __init__(self, database: Database, master: bytes, patience_ms: int = 5000) -> None:
         self._connections = Connections.to_tables(database, patience_ms)
@@ -94,6 +99,9 @@ class PostgresStore(Store):
 
     def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
         return leases.take(self._connections, stream, holder, seconds)
+
+    def renew(self, leases_: Sequence[Lease], seconds: float) -> set[Lease]:
+        return leases.renew(self._connections, leases_, seconds)
 
     def give_back(self, lease: Lease) -> None:
         leases.give_back(self._connections, lease)
@@ -124,6 +132,16 @@ class PostgresStore(Store):
     def pulse(self, stream: str) -> tuple[int, int]:
         rows = self._rows("SELECT serial, last_t FROM stream WHERE name = %s", stream)
         return rows[0] if rows else (0, 0)
+
+    def names(self) -> list[str]:
+        return [name for (name,) in self._rows("SELECT name FROM stream ORDER BY name")]
+
+    def pulses(self) -> dict[str, Pulse]:
+        rows = self._rows(
+            "SELECT name, serial, last_t, coalesce(expires <= clock_timestamp(), true)"
+            " FROM stream LEFT JOIN lease ON lease.stream = stream.id"
+        )
+        return {name: Pulse(*pulse) for name, *pulse in rows}
 
     def stream(self, name: str) -> Stream | None:
         return self._connections.read(partial(select_stream, name=name))
@@ -365,11 +383,17 @@ class PostgresStore(Store):
         )
 
     @observed
-    def prune(self, stream: str, before_t: int) -> None:
-        self._as_leader(
-            PRUNE,
-            stream,
-            lambda connection: chained.prune(connection, self._chain, stream, before_t),
+    def prune(
+        self, stream: str, before_t: int, added: Sequence[Summary] = (), gone: Sequence[int] = ()
+    ) -> None:
+        def work(connection: psycopg.Connection) -> None:
+            chained.prune(connection, self._chain, stream, before_t, added, gone)
+
+        self._as_leader(PRUNE, stream, work)
+
+    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[Summary]:
+        return self._connections.read(
+            lambda connection: summary_table.select(executing(connection), stream, since_ms, limit)
         )
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:

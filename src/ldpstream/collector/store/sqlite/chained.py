@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from ldpstream.collector.store import summary_table
 from ldpstream.collector.store.chain import (
     EVERY,
     PAGE,
@@ -17,9 +19,17 @@ from ldpstream.collector.store.chain import (
     Row,
 )
 from ldpstream.collector.store.chain_key import STREAMS, draw_chain, find_chain, key_missing
-from ldpstream.collector.store.sqlite.migrations import SUCCEEDED
+from ldpstream.collector.store.contract import Summary
+from ldpstream.collector.store.sqlite.migrations import SUCCEEDED, SUMMARISED
+from ldpstream.collector.store.sqlite.running import executing
+from ldpstream.collector.store.summary_table import FORGET_ROUNDS
 
 _COLUMNS = "t, at_ms, CAST(content AS BLOB), asked, received, missed"
+
+_ENDS = (
+    "SELECT id, CAST(terms AS BLOB), CAST(mechanism AS BLOB), checkpoint_t, checkpoint, last_t,"
+    " head, seal"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -47,11 +57,8 @@ def read_chain(connection: sqlite3.Connection, master: bytes, where: object) -> 
 
 def read_ends(connection: sqlite3.Connection, stream: str) -> tuple[int, Ends] | None:
     """Return the id of a stream and the sealed part of its row; None if there is no such stream."""
-    row = connection.execute(
-        "SELECT id, CAST(terms AS BLOB), CAST(mechanism AS BLOB), checkpoint_t, checkpoint, last_t,"
-        " head, seal FROM stream WHERE name = ?",
-        (stream,),
-    ).fetchone()
+    summaries = ", summaries" if _version(connection) >= SUMMARISED else ""
+    row = connection.execute(f"{_ENDS}{summaries} FROM stream WHERE name = ?", (stream,)).fetchone()  # nosec B608
     if row is None:
         return None
     key, terms, *others = row
@@ -60,8 +67,7 @@ def read_ends(connection: sqlite3.Connection, stream: str) -> tuple[int, Ends] |
 
 def successors(connection: sqlite3.Connection, key: int) -> list[bytes]:
     """Return the texts of all terms of a stream but the first; an older file has no others."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version < SUCCEEDED:
+    if _version(connection) < SUCCEEDED:
         return []
     rows = connection.execute(
         "SELECT CAST(terms AS BLOB) FROM successor WHERE stream = ? ORDER BY version", (key,)
@@ -74,8 +80,17 @@ def write_ends(connection: sqlite3.Connection, key: int, ends: Ends) -> None:
     state = None if ends.mechanism is None else ends.mechanism.decode()
     connection.execute(
         "UPDATE stream SET mechanism = ?, checkpoint_t = ?, checkpoint = ?, last_t = ?, head = ?,"
-        " seal = ? WHERE id = ?",
-        (state, ends.checkpoint_t, ends.checkpoint, ends.last_t, ends.head, ends.seal, key),
+        " seal = ?, summaries = ? WHERE id = ?",
+        (
+            state,
+            ends.checkpoint_t,
+            ends.checkpoint,
+            ends.last_t,
+            ends.head,
+            ends.seal,
+            ends.summaries,
+            key,
+        ),
     )
 
 
@@ -83,11 +98,16 @@ def check(connection: sqlite3.Connection, chain: Chain, stream: str, progress: P
     """Follow the chain of a stream, in the transaction of the connection."""
     if stream == EVERY:
         return chain.check_names(_names(connection), _property(connection, STREAMS))
-    found = read_ends(connection, stream)
-    if found is None:
+    known = read_ends(connection, stream)
+    if known is None:
         return Checked(stream)
-    key, ends = found
-    return chain.check(stream, ends, _linked(connection, key), progress)
+    key, ends = known
+    found = chain.check(stream, ends, _linked(connection, key), progress)
+    if _version(connection) < SUMMARISED:
+        return found
+    run = executing(connection)
+    damage = found.damage or summary_table.find_damage(run, chain, stream, key, ends)
+    return replace(found, damage=damage, summaries=summary_table.count(run, key))
 
 
 def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
@@ -114,11 +134,20 @@ def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
             [(*one, key) for one in links],
         )
 
+    summaries = summary_table.accept(executing(connection), chain, stream, key)
+    ends = replace(ends, summaries=summaries)
     write_ends(connection, key, chain.accepted(stream, ends, page_after, write))
 
 
-def prune(connection: sqlite3.Connection, chain: Chain, stream: str, before_t: int) -> None:
-    """Remove old releases, within a transaction; the last one stays."""
+def prune(
+    connection: sqlite3.Connection,
+    chain: Chain,
+    stream: str,
+    before_t: int,
+    added: Sequence[Summary],
+    gone: Sequence[int],
+) -> None:
+    """Remove old releases and their rounds, within a transaction; the last release stays."""
     found = read_ends(connection, stream)
     assert found is not None
     key, ends = found
@@ -127,8 +156,15 @@ def prune(connection: sqlite3.Connection, chain: Chain, stream: str, before_t: i
         (key, min(before_t, ends.last_t)),
     ).fetchone()
     if last is not None:
-        write_ends(connection, key, chain.pruned(stream, ends, *last))
+        ends = chain.pruned(stream, ends, *last)
+    if added or gone:
+        run = executing(connection)
+        summaries = summary_table.change(run, chain, stream, key, added, gone)
+        ends = chain.summarised(stream, ends, summaries)
+    write_ends(connection, key, ends)
+    if last is not None:
         connection.execute("DELETE FROM release WHERE stream = ? AND t <= ?", (key, last[0]))
+        connection.execute(FORGET_ROUNDS.replace("%s", "?"), (key, last[0]))
 
 
 def _linked(connection: sqlite3.Connection, key: int) -> Iterator[LinkedRow]:
@@ -136,6 +172,10 @@ def _linked(connection: sqlite3.Connection, key: int) -> Iterator[LinkedRow]:
         f"SELECT {_COLUMNS}, link FROM release WHERE stream = ? ORDER BY t",  # nosec B608 # noqa: S608
         (key,),
     )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _names(connection: sqlite3.Connection) -> list[str]:

@@ -19,6 +19,7 @@ STEPS = tuple(
         "successors.sql",
         "keys.sql",
         "silences.sql",
+        "summaries.sql",
     )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
@@ -30,6 +31,8 @@ LOGGED = 7
 """The first version with an admin log."""
 SUCCEEDED = 6
 """The first version in which terms may have successors."""
+SUMMARISED = 9
+"""The first version with summaries of what was pruned."""
 
 
 def version_of(connection: sqlite3.Connection, file: object) -> int:
@@ -48,7 +51,7 @@ def migrate(connection: sqlite3.Connection, version: int, chain: Callable[[], ob
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, 0, lambda: None)
     >>> version_of(connection, "memory")
-    8
+    9
     """
     if version == len(STEPS):
         return

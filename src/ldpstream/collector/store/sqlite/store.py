@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
+from ldpstream.collector.store import summary_table
 from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
 from ldpstream.collector.store.contract import (
@@ -32,6 +33,7 @@ from ldpstream.collector.store.contract import (
     Round,
     Store,
     Stream,
+    Summary,
     observed,
 )
 from ldpstream.collector.store.damage import reading_store
@@ -47,7 +49,7 @@ from ldpstream.collector.store.sqlite.reading import (
     select_stream,
     select_versions,
 )
-from ldpstream.collector.store.sqlite.running import SqliteTables
+from ldpstream.collector.store.sqlite.running import SqliteTables, executing
 from ldpstream.collector.store.sqlite.soundness import check_content, find_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.errors import Mistake, Problem
@@ -120,6 +122,10 @@ class SqliteStore(Store):
         return connection
 
     # Streams and devices
+
+    def names(self) -> list[str]:
+        with self._readers.use() as connection:
+            return [name for (name,) in connection.execute("SELECT name FROM stream ORDER BY name")]
 
     def stream(self, name: str) -> Stream | None:
         with self._readers.use() as connection:
@@ -359,10 +365,17 @@ class SqliteStore(Store):
         self._writer.do(lambda connection: chained.accept(connection, self._chain, stream))
 
     @observed
-    def prune(self, stream: str, before_t: int) -> None:
-        self._writer.do(
-            lambda connection: chained.prune(connection, self._chain, stream, before_t), erases=True
-        )
+    def prune(
+        self, stream: str, before_t: int, added: Sequence[Summary] = (), gone: Sequence[int] = ()
+    ) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            chained.prune(connection, self._chain, stream, before_t, added, gone)
+
+        self._writer.do(work, erases=True)
+
+    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[Summary]:
+        with self._readers.use() as connection:
+            return summary_table.select(executing(connection), stream, since_ms, limit)
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:
         with self._readers.use() as connection:
