@@ -12,9 +12,9 @@ PACKAGE = Path(__file__).parents[2] / "src/ldpstream/collector/page/sdk"
 DECLARATIONS = (PACKAGE / "index.d.ts", PACKAGE / "node.d.ts")
 INTRODUCTION = """# JavaScript API
 
-The npm package `ldpstream`: a device for pages, workers, extensions and Node. [The
-device](../device.md#javascript) says how it is used; this page is made of its declarations, by which
-TypeScript checks programs that use it.
+The npm package `ldpstream`: a device for pages, workers, extensions and Node.
+[The device](../device.md#javascript) says how it is used; this page is made of its declarations, by
+which TypeScript checks programs that use it.
 
 """
 _DECLARATION = re.compile(

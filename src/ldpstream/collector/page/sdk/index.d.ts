@@ -198,7 +198,7 @@ export interface Stream extends TakesPart {
  *
  * @example
  * const device = await Device.join(new IndexedDbStore("regions"), "https://collector.example", "regions");
- * device.follow(() => document.getElementById("region").value);
+ * device.follow(() => region.value); // a <select> of the page
  * await device.run(new AbortController().signal);
  */
 export class Device implements TakesPart {
