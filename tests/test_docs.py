@@ -11,6 +11,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -78,9 +79,14 @@ def command_lines(page: Path) -> Iterator[list[str]]:
                 yield shlex.split(command, comments=True)[1:]
 
 
+@cache
+def commands() -> Any:
+    return typer.main.get_command(app)
+
+
 def unknown_options(words: list[str]) -> list[str]:
     """Return what a command line says that no command knows."""
-    command: Any = typer.main.get_command(app)
+    command = commands()
     while words and words[0] in getattr(command, "commands", {}):
         command, words = command.commands[words[0]], words[1:]
     known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
