@@ -99,9 +99,8 @@ export class Bars {
       limit.hidden = limits[at] === null;
       limit.style.left = place(limits[at] ?? 0);
       limit.title = `threshold ${unit.show(limits[at] ?? 0)}`;
-      bar.hidden = row.unheard; // one over d for each is no figure, but that there is none
-      figure.firstChild.textContent = row.unheard ? "–" : unit.show(value);
-      figure.lastChild.textContent = row.unheard ? "" : unit.range(from, to);
+      figure.firstChild.textContent = unit.show(value);
+      figure.lastChild.textContent = unit.range(from, to);
     });
     const hidden = this.#known(row.data).length - chosen.length;
     this.more.textContent = hidden
