@@ -1,4 +1,4 @@
-"""An engine that counts reports, as the page shows it: whether it runs, and how far it is behind."""
+"""An engine that counts reports, on the page: whether it runs, and how far it is behind."""
 
 from __future__ import annotations
 

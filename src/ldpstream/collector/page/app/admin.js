@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { showCondition } from "./condition.js";
-import { fill, h } from "./dom.js";
+import { fill, h, withCode } from "./dom.js";
 import { clock, grouped } from "./format.js";
 import { PauseButton } from "./pausing.js";
 import { health } from "./round.js";
@@ -10,6 +10,8 @@ import { adminToken, keepToken } from "./tokens.js";
 import { wall } from "./wall.js";
 
 const WHY = "With the admin's token streams are paused, tokens revoked, and the admin log is read.";
+const ABOUT_TOKENS =
+  "Devices that have enrolled with a token stay when it is revoked. `ldpstream tokens create` makes one.";
 const LISTED = 200; // entries of the log
 
 /** @param {HTMLElement} main @param {AbortSignal} signal @param {() => void} again */
@@ -41,7 +43,7 @@ class AdminPage {
       "div",
       { class: "admin" },
       card("Streams", this.streams.element),
-      card("Enrolment tokens", this.tokens.element, h("p", { class: "note" }, "Devices that have enrolled with a token stay when it is revoked. `ldpstream tokens create` makes one.")),
+      card("Enrolment tokens", this.tokens.element, h("p", { class: "note" }, ...withCode(ABOUT_TOKENS))),
       card("Admin log", this.log.element, this.more),
     );
   }
@@ -132,11 +134,15 @@ const entryLine = ({ at_ms: at, who, action, details }) =>
     h("td", {}, clock(at, true)),
     h("td", {}, who),
     h("td", {}, action),
-    h("td", {}, Object.entries(details).map(([name, value]) => `${name} ${asText(value)}`).join(", ")),
+    h("td", {}, Object.entries(details).flatMap(asWords).join(", ")),
   );
 
-/** @param {unknown} value */
-const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+/** A detail of an entry, if there is something to say. @param {[string, unknown]} detail */
+function asWords([name, value]) {
+  if (value === null) return [];
+  if (name.endsWith("_ms")) return [`${name.slice(0, -3)} ${clock(Number(value), true)}`];
+  return [`${name} ${typeof value === "string" ? value : JSON.stringify(value)}`];
+}
 
 /** @param {string} text */
 const nothing = (text) => h("tr", {}, h("td", { class: "note", colspan: 5 }, text));

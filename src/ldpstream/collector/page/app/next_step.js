@@ -1,7 +1,7 @@
 /** Why a stream is not live, and what whoever runs it does next. */
 
 import { base } from "./api.js";
-import { fill, h } from "./dom.js";
+import { fill, h, withCode } from "./dom.js";
 import { grouped } from "./format.js";
 
 /** @typedef {{say: string, run?: string[]}} Step `run`: commands */
@@ -36,7 +36,7 @@ export class NextStep {
     this.#told = told;
     fill(
       this.step,
-      h("p", {}, step.say),
+      h("p", {}, ...withCode(step.say)),
       step.run ? h("pre", { tabindex: 0 }, step.run.join("\n")) : null,
     );
   }
