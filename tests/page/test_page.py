@@ -73,7 +73,7 @@ def test_it_goes_on_by_itself(page: Page, watched: Watched, scene: Scene) -> Non
     expect(page.locator(".doing")).to_contain_text(re.compile("[Ww]aiting|[Ww]orking"))
     expect(page.locator(".limit:visible")).to_have_count(1)
     heard = re.compile(r"Devices heard in the last window\s*[1-9]\d* of \d+ (expected|enrolled)")
-    expect(page.locator(".facts").last).to_contain_text(heard)
+    expect(page.locator(".panel-privacy .facts")).to_contain_text(heard)
 
 
 def test_the_past_is_revised_while_one_looks(page: Page, watched: Watched, scene: Scene) -> None:

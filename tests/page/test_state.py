@@ -70,7 +70,7 @@ def test_an_empty_stream_names_the_command_that_adds_devices(
         [sys.executable, "-m", program, *arguments], env=environment, stdout=subprocess.DEVNULL
     )
     try:
-        expect(page.locator(".bars tbody tr").first).to_contain_text(" to ")
+        expect(page.locator(".bars tbody tr").first).to_contain_text(" to ", timeout=60_000)
         expect(page.locator(".pill").first).not_to_have_text("waiting")
         expect(page.locator(".next pre", has_text="ldpstream fleet")).to_have_count(0)
     finally:

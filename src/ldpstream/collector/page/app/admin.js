@@ -122,7 +122,7 @@ class AdminPage {
       button.textContent = "Revoke";
     };
     const button = h("button", { type: "button", onclick: press, onblur: reset }, "Revoke");
-    return h("span", { class: "share" }, button, said);
+    return h("span", { class: "press" }, button, said);
   }
 }
 

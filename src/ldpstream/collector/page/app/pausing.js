@@ -12,7 +12,7 @@ export class PauseButton {
     this.changed = changed;
     this.button = h("button", { type: "button", onclick: () => this.#press() });
     this.said = h("span", { class: "note bad", role: "alert" });
-    this.element = h("span", { class: "share" }, this.button, this.said);
+    this.element = h("span", { class: "press" }, this.button, this.said);
   }
 
   /** @param {string} state of the stream, in one word */

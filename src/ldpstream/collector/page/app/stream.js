@@ -353,7 +353,6 @@ class StreamPage {
         ),
         this.#forAdmin(),
       ),
-      this.next.element,
       h(
         "div",
         { class: "columns" },
@@ -380,6 +379,7 @@ class StreamPage {
         h(
           "div",
           { class: "column" },
+          this.next.element, // not above the lines, which stay where they are when it comes
           (this.alarmPanel = panel("Alarms", "alarms", null, this.alarms.element)),
           panel("Now", "now", this.bars.order, this.bars.element),
           this.levels.several ? panel("Levels of privacy", "levels", null, this.levels.element) : null,
