@@ -27,6 +27,7 @@ from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.registry import build
 from ldpstream.oracles import Oracle
+from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from ldpstream.protocol.terms import Terms
@@ -139,6 +140,10 @@ class Scene:
             evaluator = AlertEvaluator(name, config.alerts, store, sends=False)
             store.release(name, releases, mechanism.save(), timestamps - config.window)
             evaluator.catch_up()  # what fired then is on the timeline
+        self.count(name, rounds)
+
+    def count(self, name: str, rounds: Sequence[tuple[int, Ask, Support]]) -> None:
+        """Store rounds of a stream's past, each with what was counted at its t."""
         with closing(sqlite3.connect(self.store)) as file, file:  # all at once: it has no readers
             file.executemany(
                 "INSERT INTO round (stream, t, name, purpose, state, epsilon_nano, users,"
