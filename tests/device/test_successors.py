@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from itertools import pairwise
 from typing import Any
 
@@ -510,6 +511,93 @@ def test_versions_of_one_stream_at_two_addresses_have_one_ledger(town: Town, off
     (kept,) = Store(town.path).load().enrolments
     assert kept.url == there.url
     assert kept.successor == versions[1], "what was accepted stays so"
+
+
+TWO = "https://two.invalid"
+
+
+def go_through(town: Town, place: Place, device: Device, versions: int) -> None:
+    """Let the device go over to so many successors, each of which it reports under."""
+    for _ in range(versions):
+        place.succeed()
+        town.live(device, 3 * place.terms.window)
+        assert place.arrived[-1].version == place.terms.version
+
+
+@pytest.mark.parametrize("offered", [0, 1, 2])
+def test_no_terms_that_an_enrolment_ever_had_get_a_second_ledger(town: Town, offered: int) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 2)
+    go_through(town, place, device, 3)
+    there = town.build("regions", TWO)
+    there.terms = list(place.versions.values())[offered]
+    with pytest.raises(Mistake, match=r"is enrolled in regions at https://one\.invalid"):
+        town.open().enrol(TWO, "regions", TOKEN)
+
+
+def test_a_fork_of_terms_gets_no_second_ledger(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    first = place.terms
+    one = place.succeed(epsilon_nano=NANO // 2)
+    place.terms = first
+    other = place.succeed(epsilon_nano=NANO // 4)
+    device = town.create()
+    place.terms = one
+    device.enrol(ONE, "regions", TOKEN)
+    there = town.build("regions", TWO)
+    for there.terms in (first, other):
+        with pytest.raises(Mistake, match="is enrolled in regions"):
+            device.enrol(TWO, "regions", TOKEN)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_two_enrolments_never_meet_in_the_same_terms(town: Town, leaves: bool) -> None:
+    """One holds the first version and one the third, and nobody can know that they are related."""
+    place, there = town.build("regions", **OPEN), town.build("regions", TWO, **OPEN)
+    device = joined(town, place)
+    second, third = place.succeed(from_t=1), place.succeed(from_t=1)
+    there.terms = third
+    there.versions = {third.pin: third}
+    device.enrol(TWO, "regions", TOKEN)
+    device.stream("regions", TWO).observe("south")
+    there.rounds = [a_round(1)]
+    device.poll()
+    if leaves:
+        device.leave("regions", TWO)
+    with pytest.raises(Mistake, match="is enrolled in regions at"):
+        device.enrol(ONE, "regions", TOKEN)  # offers the third
+    place.terms, place.rounds = second, [a_round(1)]
+    device.poll()
+    with pytest.raises(Mistake, match="is enrolled in regions at"):
+        device.enrol(ONE, "regions", TOKEN)
+    kept = Store(town.path).load().enrolments[0]
+    assert [one.version for one in kept.all_terms] == [1]
+    if leaves:  # who joins again finds the debits, and may have the terms
+        assert device.enrol(TWO, "regions", TOKEN).pin == third.pin
+        assert len(Store(town.path).load().pins) == 5
+        device.leave("regions", ONE)
+        device.leave("regions", TWO)
+        assert Store(town.path).load().pins == (), "of a file without enrolments nothing is kept"
+
+
+def test_a_file_of_the_format_before_knows_the_terms_in_force(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 2)
+    go_through(town, place, device, 1)
+    before = Store(town.path).load()
+    with sqlite3.connect(town.path, isolation_level=None) as connection:
+        connection.execute("DROP TABLE pins")
+        connection.execute("ALTER TABLE enrolment DROP COLUMN other_keys")
+        connection.execute("PRAGMA user_version = 4")
+    connection.close()
+    device = town.open()
+    assert Store(town.path).load().enrolments == before.enrolments
+    there = town.build("regions", TWO)
+    for there.terms in place.versions.values():
+        with pytest.raises(Mistake, match="is enrolled in regions"):
+            device.enrol(TWO, "regions", TOKEN)
 
 
 # Keys

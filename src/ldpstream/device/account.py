@@ -306,8 +306,8 @@ class Account:
             if (fault := objection(old, offered)) is not None:
                 return fault
             new = offered.at_level(old.level)
-            if self.wallet.has_elsewhere(enrolled, offered):
-                return "another enrolment has them"
+            if self.wallet.memory.holder(offered, enrolled.id) is not None:
+                return "another enrolment has them, or had"
             if not enrolled.policy.agrees(old, new):
                 return "the application has not agreed to such a change"
             if old is enrolled.successor:

@@ -195,10 +195,7 @@ class Wallet:
             secret, rejoins = self.secret_for(place, stream)
             offered = replace(offered, secret=secret, rejoins=rejoins)
             known = self.at(place, stream) or (moved_from and self.at(moved_from, stream)) or None
-            if known is None and (other := self._same_stream(offered.terms)) is not None:
-                elsewhere = Address.of(other.url).place
-                facts = {"file": self.store.path.name, "stream": stream, "place": elsewhere}
-                raise Mistake(Problem.STREAM_ELSEWHERE, **facts)
+            self._check_holder(offered.terms, self.memory.next_id if known is None else known.id)
             level = offered.terms.level if new_level or known is None else known.terms.level
             number = number_of(self.enrolment_secret(place, stream))
             if (number, level) != (offered.number, offered.terms.level):
@@ -222,25 +219,15 @@ class Wallet:
                 self._count_as_spent(change, offered.terms)
             return offered.id
 
-    def _same_stream(self, terms: Terms) -> Enrolment | None:
-        """Return the enrolment in the same stream at another place.
-
-        It has the same terms, or those before or after them. A second ledger would double epsilon.
-        """
-        offered = _lineage(terms)
-        return next(
-            (
-                one
-                for one in self.memory.enrolments
-                if any(offered & _lineage(known) for known in one.all_terms)
-            ),
-            None,
-        )
-
-    def has_elsewhere(self, enrolled: Enrolment, terms: Terms) -> bool:
-        """Return whether another enrolment has these terms: there is one epsilon for a pin."""
-        others = (one for one in self.memory.enrolments if one.id != enrolled.id)
-        return any(known.pin == terms.pin for one in others for known in one.all_terms)
+    def _check_holder(self, terms: Terms, enrolment_id: int) -> None:
+        """Refuse terms of a stream that the file has at another place: epsilon would double."""
+        holder = self.memory.holder(terms, enrolment_id)
+        if holder is None:
+            return
+        other = self.memory.enrolment(holder.first_id)
+        place = "an address that it has left" if other is None else Address.of(other.url).place
+        facts = {"file": self.store.path.name, "stream": terms.stream, "place": place}
+        raise Mistake(Problem.STREAM_ELSEWHERE, **facts)
 
     def _enrol_again(self, change: Change, known: Enrolment, offered: Enrolment) -> None:
         """Store what has changed; the ledger goes on, and a promise that was left still binds."""
@@ -435,11 +422,6 @@ class Wallet:
         """Save the counts of refusals and own time, if the disk allows it."""
         self.save_refusals()
         self.mark_time()
-
-
-def _lineage(terms: Terms) -> set[str]:
-    """Return the pins of terms and of those that they follow."""
-    return {terms.pin} | ({terms.succeeds.pin} if terms.succeeds is not None else set())
 
 
 def _policy(accept: Policy | None, known: Enrolment | None, terms: Terms) -> Policy:

@@ -581,7 +581,56 @@ test("a successor that another enrolment has already is not accepted", async () 
   await world.attend(device, 24);
   const { wallet } = device;
   const versions = wallet.memory.enrolments.map((one) => (wallet.successorOf(one) ?? wallet.termsOf(one)).version);
-  assert.deepEqual(versions, [2, 3], "each pin has one ledger");
+  assert.deepEqual(versions, [1, 3], "each pin has one ledger, and so have those around it");
+});
+
+test("terms before those of an enrolment, and a fork of them, have its ledger", async () => {
+  const second = await following(SLOTS);
+  const device = await enrolled(second);
+  for (const other of [SLOTS, await following(SLOTS, { epsilon_nano: NANO / 2 })]) {
+    world.offer(other);
+    await assert.rejects(device.enrol("https://elsewhere", "regions", ""), { code: "stream-elsewhere" });
+  }
+});
+
+test("enrolling again where the device is known does not bring it to another enrolment's terms", async () => {
+  const [second, other] = [await following(SLOTS), "https://elsewhere"];
+  const third = await following(second);
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  world.offer(third);
+  await device.enrol(other, "regions", "");
+  const refused = { code: "stream-elsewhere" };
+  await assert.rejects(device.enrol(AT, "regions", ""), refused);
+  world.offer(SLOTS, second);
+  await assert.rejects(device.enrol(AT, "regions", ""), refused);
+  // Nor when that one was left, whose debits this one has not inherited; who joins again has.
+  await device.stream("regions", other).leave();
+  await assert.rejects(device.enrol(AT, "regions", ""), refused);
+  world.offer(third);
+  await device.enrol(other, "regions", "");
+  assert.equal(device.streams.length, 2);
+  await device.stream("regions", AT).leave();
+  await device.stream("regions", other).leave();
+  assert.deepEqual(world.store.memory.former, [], "without enrolments nothing is kept");
+});
+
+test("a successor that a level does not have is remembered all the same", async () => {
+  const device = await enrolled(LEVELS, { accept: "not-looser" });
+  const next = await following(LEVELS);
+  world.offer(LEVELS, next);
+  await device.enrol(AT, "regions", "");
+  world.offer(LEVELS);
+  await device.enrol(AT, "regions", "", { level: "careful" });
+  world.offer(next);
+  await assert.rejects(device.enrol("https://elsewhere", "regions", ""), { code: "stream-elsewhere" });
+});
+
+test("a memory from before streams that were left were remembered opens", async () => {
+  await enrolled(SLOTS);
+  delete world.store.memory.former;
+  const device = await world.open();
+  assert.equal(device.terms.version, 1);
+  assert.equal(device.status().leftNano, NANO, "it is sound");
 });
 
 test("the promise in force binds the first report under a successor", async () => {

@@ -350,8 +350,7 @@ export class Account {
     const old = this.termsNow;
     const why = objection(old, next);
     if (why) return why;
-    const others = this.wallet.memory.enrolments.filter(({ id }) => id !== this.id);
-    if (others.some((one) => this.wallet.areOf(one, next))) return "another enrolment has them";
+    if (this.wallet.holderOf(next, this.id) !== null) return "another enrolment has them, or had";
     const agrees = new Policy(this.enrolment.policy).agrees(old, next);
     return agrees ? null : "the application has not agreed to such a change";
   }

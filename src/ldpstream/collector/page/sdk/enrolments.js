@@ -38,6 +38,7 @@ export function enrolFirst(wallet, change, terms, agreed) {
 
 /** @param {Wallet} wallet @param {Memory} memory @param {Enrolment} known @param {Terms} terms @param {Agreed} agreed */
 export function enrolAgain(wallet, memory, known, terms, agreed) {
+  known.earlier = wallet.lineageOf(known);
   const follows = terms.succeeds && terms.succeeds.pin === wallet.successorOf(known)?.pin;
   if (follows) goOver(wallet, memory, known);
   const [number, level, expected] = [toHex(known.number), known.level, wallet.termsOf(known).pin];
@@ -99,7 +100,7 @@ export function goOver(wallet, memory, enrolment) {
   if (!next) return;
   endPromise(wallet, memory, enrolment);
   const renamed = renamedBy(old, next, enrolment.renamed);
-  const earlier = [...enrolment.earlier, old.pin];
+  const earlier = wallet.lineageOf(enrolment);
   Object.assign(enrolment, { terms: next.canonical, successor: null, renamed, earlier });
 }
 
