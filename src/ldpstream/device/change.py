@@ -140,7 +140,8 @@ class Change:
         self._execute("UPDATE device SET past_known = 1")
         following = enrolment.successor
         self._execute(
-            "INSERT OR REPLACE INTO enrolment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO enrolment"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 enrolment.id,
                 enrolment.url,

@@ -96,7 +96,7 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class Pin:
-    """Terms that the enrolments of a scope may have, and no others: there is one epsilon for a pin."""
+    """Terms that enrolments of this scope may have, and no others: a pin has one epsilon."""
 
     pin: str
     scope: Scope

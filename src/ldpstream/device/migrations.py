@@ -130,7 +130,8 @@ def _make_anew(connection: sqlite3.Connection) -> None:
 
 def _hold(connection: sqlite3.Connection) -> None:
     """Store which terms the enrolments have."""
-    for place, *texts in connection.execute("SELECT id, terms, successor FROM enrolment").fetchall():
+    enrolled = connection.execute("SELECT id, terms, successor FROM enrolment").fetchall()
+    for place, *texts in enrolled:
         for pin in {pin for text in texts if text for pin in lineage(read_terms(text))}:
             connection.execute("INSERT INTO pins VALUES (?, ?, ?)", (pin, place, place))
 
