@@ -11,7 +11,7 @@ import pytest
 
 from ldpstream.device import Device, Policy, TermsRefused, read_status
 from ldpstream.device.checking import check_ledger
-from ldpstream.device.exchange import Request
+from ldpstream.device.exchange import Request, Response
 from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import FetchTerms, RenewKey
@@ -238,6 +238,30 @@ def test_one_wrong_time_does_not_silence_until_the_successor_begins(
     assert check_ledger(town.path).faults == ()
 
 
+@pytest.mark.parametrize("selection", [SLOTS, OPEN])
+def test_one_wrong_time_does_not_bring_terms_that_follow_those_not_begun(
+    town: Town, selection: dict[str, Any]
+) -> None:
+    place = town.build("regions", window=2, **selection)
+    place.rounds = [a_round(t) for t in range(1, 40)]
+    device = joined(town, place)
+    second = place.succeed(from_t=10_000_000)
+    town.live(device, 4)
+    third = place.succeed(from_t=10_000_010)
+    place.notice = {"now_ms": second.start_of(10_000_000), "successor": third.pin}
+    asked = len(place.requests)
+    while len(place.requests) == asked:
+        device.poll(wait=300)
+    place.notice = {}
+    device = town.open()
+    device.observe("south")
+    reports = len(place.arrived)
+    town.live(device, 8)
+    assert len(place.arrived) - reports >= 3
+    (kept,) = Store(town.path).load().enrolments
+    assert [one.version for one in kept.all_terms] == [1, 2]
+
+
 def test_a_successor_binds_reports_under_the_terms_of_before_for_its_span(town: Town) -> None:
     """A collector that says now one time and now another gets no more than either promise."""
     place = town.build("regions", window=2, **OPEN)
@@ -334,6 +358,24 @@ def test_a_successor_that_is_none_costs_neither_reports_nor_a_flood(town: Town, 
     assert turns(place) == list(range(1, 41))
     assert len(asked_for(place, FetchTerms)) <= 40
     assert len(asked_for(place, RenewKey)) <= 40
+
+
+def test_a_wrong_answer_to_the_fetch_of_a_successor_is_not_the_last(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    first, honest, wrong = place.terms, place.respond, []
+
+    def slips(request: Request) -> Response:
+        if isinstance(request.message, FetchTerms) and not wrong:
+            wrong.append(request)
+            return Response(200, {}, first.canonical.encode())
+        return honest(request)
+
+    place.respond = slips  # type: ignore[method-assign]
+    place.succeed()
+    town.live(device, 12)
+    assert wrong
+    assert place.arrived[-1].version == 2
 
 
 def test_ever_new_pins_are_fetched_no_more_than_once_a_report(town: Town) -> None:
@@ -663,3 +705,28 @@ def test_a_renewed_key_is_only_for_the_enrolment_that_asked_for_it(town: Town) -
     (kept,) = Store(town.path).load().enrolments
     assert kept.key == honest._keys(kept.number)[0]
     assert honest.arrived
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_renewed_key_that_is_not_taken_costs_one_report(town: Town, restarts: bool) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 2)
+    place.masters = [FIRST, b"a slip"]
+    place.loses = lambda request: (
+        isinstance(request.message, RenewKey) and place.masters.pop() is None
+    )
+    town.live(device, 2)
+    assert (place.masters, len(asked_for(place, RenewKey))) == ([FIRST], 1)
+    if restarts:
+        device = town.open()
+        device.observe("south")
+    town.live(device, 6)
+    assert len(turns(place)) == 9
+    place.masters = [FIRST, SECOND]
+    place.loses = lambda request: False
+    town.live(device, 3)
+    place.masters = [SECOND]
+    town.live(device, 3)
+    assert len(turns(place)) == 15, "a key that is good is renewed, and the other one forgotten"
+    assert Store(town.path).load().enrolments[0].other_keys is None

@@ -393,6 +393,24 @@ def test_slots_wait_for_the_limit(town: Town) -> None:
     assert check_ledger(town.path).faults == ()
 
 
+def test_a_wrong_time_puts_a_turn_off_by_windows_and_not_by_spans_of_the_limit(town: Town) -> None:
+    place = town.build("regions", window=2, **SLOTS)
+    device = town.create(limit=Limit(epsilon=30, span="365d"))
+    enrolled(town, device, place)
+    day_ms = 86_400_000
+    place.notice = {"now_ms": place.terms.start_of(1) - 2 * 365 * day_ms}
+    while not place.arrived:
+        device.poll(wait=300)
+    place.notice = {}
+    assert device.due_in() <= 3 * place.terms.promise.span / 1000
+    town.live(device, 8)
+    assert len(turns_of(place)) >= 3
+
+
+def turns_of(place: Place) -> set[int]:
+    return {one.t for one in place.arrived}
+
+
 def test_a_limit_that_is_none_leaves_no_file_without_a_limit(town: Town) -> None:
     with pytest.raises(Mistake):
         town.create(limit=Limit(0, "1h"))

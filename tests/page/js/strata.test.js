@@ -663,3 +663,66 @@ test("keys are not renewed at every notice, though every other one asks for noth
   }
   assert.ok(keys.length >= 1 && keys.length <= 5, `${keys.length}`);
 });
+
+test("a renewed key that is not taken costs one report, also of a device opened again", async () => {
+  let device = await enrolled();
+  await world.attend(device, 8);
+  const take = world.take;
+  world.take = async function (...given) {
+    const response = await take.apply(this, given);
+    return response.status === 403 ? new Response("{}", { status: 401 }) : response;
+  };
+  world.lie = { renew: true };
+  world.master = "a slip";
+  await world.attend(device, 4);
+  [world.lie, world.master] = [{}, "first"];
+  assert.equal(world.enrolments.length, 2);
+  const reports = world.reports.length;
+  device = await world.open();
+  device.observe("south");
+  await world.attend(device, 20);
+  assert.ok(world.reports.length >= reports + 3, `${world.reports.length - reports}`);
+  assert.equal(world.store.memory.enrolments[0].otherKeys, null);
+});
+
+test("one wrong time does not bring terms that follow those that have not begun", async () => {
+  let device = await enrolled(SLOTS, { accept: "not-looser" });
+  const second = await following(SLOTS, {}, { from_t: 10 ** 5 });
+  const third = await following(second, {}, { from_t: 10 ** 5 + 10, until_t: 10 ** 7 });
+  world.offer(SLOTS, second, third);
+  await world.attend(device, 8);
+  assert.equal(device.status().successor, (await Terms.read(second)).pin);
+  world.lie = { successor: (await Terms.read(third)).pin, now_ms: START + 10 ** 5 * INTERVAL };
+  const reports = world.reports.length;
+  while (world.reports.length === reports) await device.poll(8);
+  world.lie = {};
+  device = await world.open();
+  device.observe("south");
+  await world.attend(device, 16);
+  assert.ok(world.reports.length >= reports + 4);
+  assert.equal(device.status().successor, (await Terms.read(second)).pin);
+});
+
+test("a wrong answer to the fetch of a successor is not the last", async () => {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  const next = await following(SLOTS);
+  world.offer(SLOTS, next);
+  let wrong = 2;
+  const { fetch } = world;
+  world.fetch = function (address, request) {
+    if (!address.includes("/terms/") || !wrong) return fetch.call(this, address, request);
+    wrong -= 1;
+    return Response.json({ terms: wrong ? SLOTS : { ...next, window: "a" } });
+  };
+  await world.attend(device, 40);
+  assert.deepEqual([wrong, device.terms.version], [0, 2]);
+});
+
+test("a wrong time puts a turn off by windows, and not by spans of the limit", async () => {
+  const device = await enrolled();
+  await device.setLimit({ epsilon: 30, span: "365d" });
+  world.lie = { now_ms: START - 2 * 365 * 86_400_000 };
+  while (!world.reports.length) await device.poll(8);
+  world.lie = {};
+  assert.ok((await device.dueInMs()) <= 3 * SPAN);
+});

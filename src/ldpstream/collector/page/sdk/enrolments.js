@@ -52,7 +52,7 @@ export function enrolAgain(wallet, memory, known, terms, agreed) {
   /** @type {Terms | undefined} those of before may not have this level */
   const old = wallet.termsOf(known);
   const policy = policyOf(known, agreed.policy, old, level);
-  Object.assign(known, agreed, { policy });
+  Object.assign(known, agreed, { policy, otherKeys: null });
   if (terms.pin !== old?.pin && terms.pin !== wallet.successorOf(known)?.pin) {
     const agrees = (/** @type {Enrolment["policy"]} */ one) => old && new Policy(one).agrees(old, terms);
     if (!old || known.successor || objection(old, terms) || ![policy, ...policies].some(agrees)) {

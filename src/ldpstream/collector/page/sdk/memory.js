@@ -54,6 +54,7 @@ const MOST = Number.MAX_SAFE_INTEGER;
  * @property {Uint8Array} number that the collector knows the device by, in this stream
  * @property {Uint8Array} key that signs
  * @property {Uint8Array} slotKey that slots and moments come from: it outlives `key`
+ * @property {Keys | null} [otherKeys] of before or after a renewal, while it is not known which are good
  * @property {Uint8Array} secret of coins, and of what was shown to enrol; never leaves
  * @property {number} rejoins as they were when it was shown
  * @property {number} atMs
@@ -63,6 +64,7 @@ const MOST = Number.MAX_SAFE_INTEGER;
  */
 /** A policy as it is stored. @typedef {import("./succession.js").Agreed} Agreed */
 /** @typedef {{terms: string}} Successor */
+/** @typedef {{key: Uint8Array, slotKey: Uint8Array}} Keys */
 /** @typedef {{enrolment: number, code: string, times: number, lastMs: number, detail: string}} RefusalCount */
 /**
  * At most so much in any span so long, over all streams. One that was loosened binds until a span later.

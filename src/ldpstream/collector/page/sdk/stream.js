@@ -45,11 +45,13 @@ const FIRST_PAUSE_MS = 1000;
 const LEAST_PAUSE_MS = 50;
 /** If a collector asks for a longer pause, a farewell is given up. */
 const LONGEST_FAREWELL_PAUSE_MS = 60_000;
-/** The next turn is no more than two windows away, but for a budget that is not free. */
-const MOST_SPANS = 3;
+/** The next turn is no more than two windows away, once the budget is free. */
+const MOST_SPANS = 2;
 const FAREWELL_TRIES = 3;
 /** Errands are run if the next turn is further away than they can take, or than half a window. */
 const ERRANDS_MS = 15_000;
+/** A MAC that the collector does not take. */
+const UNAUTHORIZED = 401;
 
 /** One stream of a device. */
 export class Stream {
@@ -197,8 +199,8 @@ export class Stream {
   async #turn() {
     const { account } = this;
     const turn = await account.turn(this.#taken);
-    const longestMs = MOST_SPANS * account.wallet.longestSpanOf(account.enrolment);
-    if (this.#until(turn) <= longestMs) return turn;
+    const plausibleMs = account.freeInMs(turn.round) + MOST_SPANS * account.wallet.longestSpanOf(account.enrolment);
+    if (this.#until(turn) <= plausibleMs) return turn;
     account.label.restart();
     return account.turn(this.#taken);
   }
@@ -303,6 +305,7 @@ export class Stream {
       if (status >= 400 && status < 500 && status !== 429) {
         this.#serial = 0; // it may be what the collector does not take
       }
+      if (status === UNAUTHORIZED) await account.doubtKey();
       throw refusalIn(response, "to list rounds");
     }
     const announcement = readAnnouncement(readObject(response, "rounds"));
@@ -507,6 +510,7 @@ export class Stream {
         },
       );
       isFinal = true;
+      if (response.status === UNAUTHORIZED) await account.doubtKey();
       if (response.status !== 200 && response.status !== 202) {
         throw refusalIn(response, `the report of round ${round.name}`);
       }
@@ -516,7 +520,7 @@ export class Stream {
       return isFinal || giveUpMs < endMs;
     }
     heard.delivered.push({ round, report });
-    account.arrived(round);
+    await account.arrived(round);
     return true;
   }
 

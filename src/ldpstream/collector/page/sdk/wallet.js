@@ -428,9 +428,9 @@ export class Wallet {
     memory.limits = memory.limits.filter(({ until = Infinity }) => beganMs < until);
   }
 
-  /** @param {Enrolment} enrolment @returns {number} the longest span that a report may have to wait for */
-  longestSpanOf({ id }) {
-    return this.#spanOf(this.#memory, { enrolment: id, left: false });
+  /** @param {Enrolment} enrolment @returns {number} of its terms and those that follow */
+  longestSpanOf(enrolment) {
+    return Math.max(this.termsOf(enrolment).promise.span, this.successorOf(enrolment)?.promise.span ?? 0);
   }
 
   /** @param {Enrolment} enrolment @returns {import("./memory.js").Entry[]} what counts against its promise */
