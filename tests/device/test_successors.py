@@ -502,6 +502,26 @@ def test_floors_of_the_policy_hold_at_a_level_that_is_chosen_later(town: Town) -
     assert Store(town.path).load().enrolments[0].successor is None
 
 
+def test_a_level_that_only_the_terms_in_force_have_can_be_taken(town: Town) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place)
+    place.succeed(levels=LEVELS)
+    town.live(device, 12)
+    assert place.arrived[-1].version == 2
+    assert device.enrol(ONE, "regions", TOKEN, level="careful").level == "careful"
+    town.live(device, 24)
+    assert place.arrived[-1].level == "careful"
+    assert check_ledger(town.path).faults == ()
+
+
+def test_a_floor_that_is_not_given_again_stays(town: Town) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place, Policy("not-looser", least_epsilon_nano=NANO // 2))
+    device.enrol(ONE, "regions", TOKEN, accept="not-looser")
+    (kept,) = Store(town.path).load().enrolments
+    assert kept.policy.least_epsilon_nano == NANO // 2
+
+
 def test_the_promise_in_force_binds_the_first_report_under_a_successor(town: Town) -> None:
     """Even if a file has a looser one: nothing that this device writes, but a second defence."""
     place = town.build("regions", window=WINDOW)

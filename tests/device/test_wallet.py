@@ -14,7 +14,7 @@ from ldpstream.device.checking import check_ledger
 from ldpstream.device.command_line import run
 from ldpstream.device.exchange import Request, Response, Unreachable
 from ldpstream.device.rounds import Refused
-from ldpstream.device.store import Store
+from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import SubmitReport
 from tests.device.collectors import INTERVAL_MS, NANO, TOKEN, a_round
@@ -415,6 +415,27 @@ def test_a_limit_that_is_none_leaves_no_file_without_a_limit(town: Town) -> None
     with pytest.raises(Mistake):
         town.create(limit=Limit(0, "1h"))
     assert not town.path.exists()
+
+
+def test_an_option_that_is_none_leaves_no_file(town: Town) -> None:
+    with pytest.raises(TypeError, match="foo"):
+        town.create(foo=5)
+    assert not town.path.exists()
+
+
+@pytest.mark.parametrize("path", [5, None, b"a", "a\0b"])
+def test_a_path_that_is_none_is_told_in_one_line(path: Any) -> None:
+    for make in (Device.open, Device.create):
+        with pytest.raises(Mistake, match="the path is"):
+            make(path)
+
+
+def test_a_name_that_is_too_long_is_told_in_one_line(town: Town) -> None:
+    path = town.path.with_name("a" * 300)
+    with pytest.raises(Mistake):
+        Device.open(path)
+    with pytest.raises(LedgerUnusable):
+        Device.create(path)
 
 
 def test_limits_are_read_with_suspicion() -> None:

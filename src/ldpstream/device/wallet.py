@@ -232,7 +232,7 @@ class Wallet:
     def _enrol_again(self, change: Change, known: Enrolment, offered: Enrolment) -> None:
         """Store what has changed; the ledger goes on, and a promise that was left still binds."""
         level = offered.terms.level
-        if known.successor is not None and _follows(offered.terms, known.successor):
+        if known.successor is not None and _goes_over(known.terms, known.successor, offered.terms):
             known = self.go_over(change, known)
         terms = known.terms.at_level(level)
         following = _following(known, terms, offered)
@@ -432,18 +432,22 @@ def _policy(accept: Policy | None, known: Enrolment | None, terms: Terms) -> Pol
     if known is None:
         return (accept or Policy()).within(terms)
     if known.terms.level != terms.level:
-        return (accept or replace(known.policy, longest_window=None)).within(
-            known.terms.at_level(terms.level)
-        )
-    before = known.policy.within(known.terms)
+        old = known.terms if known.terms.has_level(terms.level) else terms
+        before = replace(known.policy, longest_window=None).within(old.at_level(terms.level))
+    else:
+        before = known.policy.within(known.terms)
     if accept is None:
         return before
     longest = accept.longest_window or before.longest_window
-    return replace(accept, longest_window=longest)
+    least = accept.least_epsilon_nano or before.least_epsilon_nano
+    return replace(accept, longest_window=longest, least_epsilon_nano=least)
 
 
-def _follows(new: Terms, old: Terms) -> bool:
-    return new.succeeds is not None and new.succeeds.pin == old.pin
+def _goes_over(old: Terms, new: Terms, offered: Terms) -> bool:
+    """Return whether `old` must go: the offer follows `new`, or only `new` has its level."""
+    if offered.succeeds is not None and offered.succeeds.pin == new.pin:
+        return True
+    return offered.pin == new.pin and not old.has_level(offered.level)
 
 
 def _following(known: Enrolment, old: Terms, offered: Enrolment) -> Terms | None:

@@ -167,7 +167,9 @@ test("a successor that is looser, forged, or not agreed to is refused once, at n
     await world.attend(device, 40);
     assert.equal(device.terms.version, 1);
     assert.equal(world.reports.length, 10);
-    assert.equal(world.requests.filter((one) => one.includes("terms")).length, 1);
+    // A wrong answer may be followed by a right one: it is asked for again, once after a report.
+    const most = next === malformed ? world.reports.length : 1;
+    assert.ok(world.requests.filter((one) => one.includes("terms")).length <= most);
     const codes = device.status().refusals.map(({ code }) => code);
     assert.ok(codes.includes("successor-refused") || codes.includes("terms-malformed"), `${codes}`);
   }
@@ -725,4 +727,20 @@ test("a wrong time puts a turn off by windows, and not by spans of the limit", a
   while (!world.reports.length) await device.poll(8);
   world.lie = {};
   assert.ok((await device.dueInMs()) <= 3 * SPAN);
+});
+
+test("a level that only the terms in force have can be taken", async () => {
+  const device = await enrolled(SLOTS, { accept: "not-looser" });
+  const next = await following(SLOTS, { levels: [CAREFUL] });
+  world.offer(SLOTS, next);
+  await world.attend(device, 12);
+  assert.equal(device.terms.version, 2);
+  await device.enrol(AT, "regions", "", { level: "careful" });
+  assert.deepEqual([device.terms.version, device.terms.level], [2, "careful"]);
+});
+
+test("a floor that is not given again stays", async () => {
+  const device = await enrolled(SLOTS, { accept: { accept: "not-looser", leastEpsilon: 0.5 } });
+  await device.enrol(AT, "regions", "", { accept: "not-looser" });
+  assert.equal(world.store.memory.enrolments[0].policy.leastEpsilonNano, NANO / 2);
 });

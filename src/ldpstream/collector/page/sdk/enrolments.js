@@ -39,8 +39,11 @@ export function enrolFirst(wallet, change, terms, agreed) {
 /** @param {Wallet} wallet @param {Memory} memory @param {Enrolment} known @param {Terms} terms @param {Agreed} agreed */
 export function enrolAgain(wallet, memory, known, terms, agreed) {
   known.earlier = wallet.lineageOf(known);
-  const follows = terms.succeeds && terms.succeeds.pin === wallet.successorOf(known)?.pin;
-  if (follows) goOver(wallet, memory, known);
+  const accepted = wallet.successorOf(known)?.pin;
+  const follows = terms.succeeds && terms.succeeds.pin === accepted;
+  // Or only those that were accepted have the level.
+  const needed = terms.pin === accepted && !wallet.termsOf(known).hasLevel(terms.level);
+  if (follows || needed) goOver(wallet, memory, known);
   const [number, level, expected] = [toHex(known.number), known.level, wallet.termsOf(known).pin];
   // Terms that were accepted may be in force: what was agreed to stays so, if they are offered.
   const policies = wallet.successorOf(known)?.pin === terms.pin ? [known.policy] : [];
@@ -74,7 +77,8 @@ export function enrolAgain(wallet, memory, known, terms, agreed) {
 function policyOf({ policy, level: now }, given, old, level) {
   const kept = now === level ? policy.longestWindow : null;
   const agreed = given ?? { ...policy, longestWindow: kept };
-  const wanted = new Policy({ ...agreed, longestWindow: agreed.longestWindow ?? kept });
+  const leastEpsilonNano = agreed.leastEpsilonNano || policy.leastEpsilonNano;
+  const wanted = new Policy({ ...agreed, leastEpsilonNano, longestWindow: agreed.longestWindow ?? kept });
   return (old ? wanted.within(old) : wanted).agreed;
 }
 
