@@ -363,7 +363,7 @@ def test_a_successor_that_is_none_costs_neither_reports_nor_a_flood(town: Town, 
 def test_a_wrong_answer_to_the_fetch_of_a_successor_is_not_the_last(town: Town) -> None:
     place = town.build("regions", window=1, **SLOTS)
     device = joined(town, place)
-    first, honest, wrong = place.terms, place.respond, []
+    first, honest, wrong = place.terms, place.respond, list[Request]()
 
     def slips(request: Request) -> Response:
         if isinstance(request.message, FetchTerms) and not wrong:
@@ -516,7 +516,7 @@ def test_a_level_that_only_the_terms_in_force_have_can_be_taken(town: Town) -> N
 
 def test_a_floor_that_is_not_given_again_stays(town: Town) -> None:
     place = town.build("regions", window=WINDOW, **SLOTS)
-    device = joined(town, place, Policy("not-looser", least_epsilon_nano=NANO // 2))
+    device = joined(town, place, Policy(Acceptance.NOT_LOOSER, least_epsilon_nano=NANO // 2))
     device.enrol(ONE, "regions", TOKEN, accept="not-looser")
     (kept,) = Store(town.path).load().enrolments
     assert kept.policy.least_epsilon_nano == NANO // 2
