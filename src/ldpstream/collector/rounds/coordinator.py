@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,7 +40,8 @@ from ldpstream.collector.rounds.loading import (
     terms_of,
 )
 from ldpstream.collector.rounds.participation import Participation
-from ldpstream.collector.rounds.selection import Asked, remember_all
+from ldpstream.collector.rounds.planned import reports_planned, turns_of
+from ldpstream.collector.rounds.selection import remember_all
 from ldpstream.collector.rounds.suspicion import Suspects
 from ldpstream.collector.store.contract import NewRound, Release, Round, RoundState, Store
 from ldpstream.mechanisms.mechanism import Step
@@ -111,6 +113,8 @@ class Coordinator:
         self._headcount = Headcount(self.terms.epsilon, self.terms.window, slots=self._slots)
         self._counted: Estimate | None = None
         """How many devices there are, by the last reports, if that is followed."""
+        self._shares: Mapping[str, float] = {}
+        """The share of the fleet at each level of privacy, as far as reports have shown it."""
         last = store.releases(config.name, stored.last_t, 1)
         self._heard_t: int | None = last[0].content.get(HEARD_T) if last else 0
         """The last timestamp with a report; None if a release of before 0.3.0 does not tell."""
@@ -314,7 +318,7 @@ class Coordinator:
             group = self._round_for(ask, now)
             now.rounds += [one.name for one in group.rounds]
             now.asks += 1
-            now.asked += _number_asked(group.first, self.config.selection)
+            now.asked += reports_planned(group, self.config.selection)
             if group.is_open:
                 self._take_reports(group)
                 self._counting = group
@@ -375,7 +379,7 @@ class Coordinator:
                 name=name + stratum.suffix,
                 purpose=ask.purpose,
                 epsilon_nano=epsilon.nano,
-                users=ask.users,
+                users=self._planned(stratum, t, ask),
                 rate=(1, stratum.window) if self._slots else choice.rate,
                 report_bytes=half_of(stratum, epsilon).device.report_bytes,
                 opened_ms=opened_ms,
@@ -395,6 +399,12 @@ class Coordinator:
                 for one in new
             )
         )
+
+    def _planned(self, stratum: Terms, t: int, ask: Ask) -> int:
+        """How many reports a round is to get: a mechanism knows of no levels."""
+        if not self.history.at(t).levels:
+            return ask.users
+        return turns_of(stratum, self.config.population, self._shares, t)
 
     def _deadline(self, t: int, purpose: Purpose) -> int:
         if self._slots:
@@ -446,6 +456,8 @@ class Coordinator:
         self._headcount.add(group)
         if group.reports:
             self._heard_t = max(self._heard_t or 0, group.t)
+            if self.terms.levels:  # silence says nothing about who has chosen which
+                self._shares = self._headcount.shares(group.t) or self._shares
         for one in group.rounds:
             assert one.support is not None
             terms = self._terms(one)
@@ -564,7 +576,3 @@ class Coordinator:
         t = max(self.last_t, self._opened_t)
         halt = self.config.halt
         self._listener.announced(Announcement(self._serial, t, self._open, self.history, halt))
-
-
-def _number_asked(stored: NewRound, kind: Kind) -> int:
-    return len(Asked.of(stored)) if kind is Kind.ROSTER else stored.users
