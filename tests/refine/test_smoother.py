@@ -190,3 +190,16 @@ def test_members_have_priors_that_can_be_shared_out() -> None:
     found = members(24.0, 168.0)
     assert all(member.prior > 0 for member in found)
     assert sum(member.is_season for member in found) == 11
+
+
+def test_silence_at_an_end_holds_the_level_and_widens_the_interval() -> None:
+    """A ramp was seen for 45 timestamps, after 10 and before 120 without any report."""
+    share = np.full(175, np.nan)
+    share[10:55] = 0.1 + np.arange(45) / 300
+    revised = revise(drawn(share))
+    assert revised.values[50, 1] - revised.values[15, 1] > 0.08
+    widths = revised.high[:, 1] - revised.low[:, 1]
+    for silent, seen in ((slice(55, None), 54), (slice(9, None, -1), 10)):
+        assert revised.values[silent, 1] == pytest.approx(revised.values[seen, 1])
+        assert np.all(np.diff(widths[silent]) > 0)
+    assert widths[-1] > 5 * widths[54]

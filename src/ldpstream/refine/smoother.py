@@ -230,7 +230,11 @@ class _Fit:
         return Revised(values, low, high, changes)
 
     def _truth(self, label: int) -> tuple[Floats, Floats, Floats]:
-        """Return the mean of the truth at each timestamp, and the ends of its interval."""
+        """Return the mean of the truth at each timestamp, and the ends of its interval.
+
+        Before the first tally and after the last one the level is held, and its interval widens: a
+        slope that was seen elsewhere is no knowledge of what was there.
+        """
         seen, weights, heard = self._seen[label], self._weights[label], self._stretch.heard
         measured = self._stretch.measured[:, label, None]
         noise = self._stretch.variance[:, label, None]
@@ -238,4 +242,6 @@ class _Fit:
         pull = np.where(heard[:, None], spread / (spread + noise), 0.0)
         means = seen.means + pull * (measured - seen.means)
         tails = np.ones((len(heard), 1))
+        nearest = np.clip(np.arange(len(heard)), *np.flatnonzero(heard)[[0, -1]])
+        weights, means = weights[nearest], means[nearest]
         return central(weights, means, self._bank.errors * (1 - pull) * spread, tails, np.zeros(1))
