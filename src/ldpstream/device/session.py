@@ -65,7 +65,11 @@ TRY_AGAIN = (425, 429)
 
 @dataclass(frozen=True)
 class Heard:
-    """The outcome of one announcement or, with slots, of one turn."""
+    """The outcome of one announcement or, with slots, of one turn.
+
+    >>> Heard().delivered
+    []
+    """
 
     serial: int = 0
     delivered: list[Round] = field(default_factory=list)
