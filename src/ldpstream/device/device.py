@@ -106,6 +106,13 @@ class _Streams(Values):
 
     sessions: Sessions
 
+    def __repr__(self) -> str:
+        """Return the file and the streams, and never a value, a key or what was spent."""
+        enrolments = self.sessions.wallet.memory.enrolments
+        streams = ", ".join(f"{one.terms.stream} at {one.url}" for one in enrolments)
+        file = self.sessions.wallet.store.path.name
+        return f"{type(self).__name__}({file}: {streams or 'not enrolled'})"
+
     @property
     def session(self) -> Session:  # type: ignore[override]
         """The session of the only stream."""
