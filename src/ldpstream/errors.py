@@ -278,6 +278,11 @@ class Problem(Enum):
         "the collector's terms cannot be accepted: {what}",
         "correct the stream's configuration, or update the program on this device",
     )
+    PIN_DIFFERS = (
+        "the collector offers terms with the pin {given}, and the pin to expect is {expected}",
+        "nothing was agreed to; read the pin on the collector's page again, and give that one if"
+        " you accept its terms",
+    )
     TERMS_DIFFER = (
         "the terms offered have the pin {given}, and those agreed to have {expected}",
         "nothing was sent; if the change is meant, enrol with a new ledger file",

@@ -79,6 +79,11 @@ class Api:
         refused: dict[str, int] = status["refused"]
         return refused
 
+    def refused_requests(self) -> dict[str, int]:
+        status = self.client.get(f"{STREAM}/status", headers=ADMIN).json()
+        refused: dict[str, int] = status["refused_requests"]
+        return refused
+
 
 @contextmanager
 def running(folder: Path, *, limits: str = "", **stream: object) -> Iterator[Api]:

@@ -121,7 +121,7 @@ def test_a_device_of_release_0_1_0_is_told_what_to_do_and_not_enrolled(tmp_path:
             " release 0.1.0 can be made to give away more than epsilon"
         )
         assert api.service.store.roster("a") == b""
-        assert api.refused() == {"device-version": 1}
+        assert (api.refused(), api.refused_requests()) == ({}, {"device-version": 1})
 
 
 @pytest.mark.parametrize("body", [b'\xff\xfe{"device"', b"[" * 10_000, b'{"device"', b"9" * 5000])

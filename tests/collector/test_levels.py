@@ -79,6 +79,30 @@ def test_what_is_known_of_levels_outlives_a_restart(tmp_path: Path) -> None:
     assert lived(tmp_path / "whole", 12) == lived(tmp_path / "parts", 3, 4, 9, 12)
 
 
+def test_as_many_reports_are_planned_as_devices_of_all_levels_have_their_turn(
+    tmp_path: Path,
+) -> None:
+    """Of 300 devices 70 % report once in 4 timestamps, and 30 % once in 8: 52.5 and 11.25."""
+    fleet = Fleet(300, level_of=lambda number: "careful" if number % 10 < 3 else "")
+    world = StrataWorld(tmp_path, fleet, GIVEN)
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 20)
+        world.live(store, 32)
+        own, careful = store.rounds("a", 31)[:2]
+        released = store.releases("a", 16, 16)
+        fleet.size = 0
+        world.live(store, 60, population=300)
+        silent = store.releases("a", 59, 1)[0]
+    assert own.users == pytest.approx(52, abs=3)
+    assert careful.users == pytest.approx(11, abs=3)
+    asked, received = (
+        sum(getattr(one, name) for one in released) for name in ("asked", "received")
+    )
+    assert asked == pytest.approx(received, rel=0.05)
+    assert silent.received == 0
+    assert silent.asked == pytest.approx(64, abs=5)
+
+
 FILE = """
 [[stream]]
 name = "a"

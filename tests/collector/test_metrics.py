@@ -60,6 +60,8 @@ def one_timestamp(api: Api) -> None:
     for number in (1, 2, 2):
         assert api.post(asking, number, report_of(asking, number)).status_code == 202
     assert api.post(asking, 3, report_of(asking, 3), **{"Ldp-Mac": "0" * 32}).status_code == 401
+    assert api.client.post("/v1/admin/streams/a/pause").status_code == 401
+    assert api.client.post("/v1/streams/a/devices", json={}).status_code == 401
     api.pass_time(9_000)
     eventually(lambda: api.service.streams["a"].hub.last_t == 1)
 
@@ -76,6 +78,8 @@ def test_a_timestamp_is_counted(tmp_path: Path) -> None:
     assert value(seen, "reports_total", outcome="accepted", reason="") == 2
     assert value(seen, "reports_total", outcome="repeated", reason="") == 1
     assert value(seen, "reports_total", outcome="refused", reason="report-mac") == 1
+    assert value(seen, "reports_total", outcome="refused", reason="token") is None
+    assert value(seen, "requests_refused_total", reason="token") == 2
     assert value(seen, "ingest_seconds_count") == 4
     assert value(seen, "store_commit_seconds_count", operation="accept") == 3
     assert value(seen, "seconds_since_release") == 0.5

@@ -172,7 +172,8 @@ def test_a_stream_is_paused_and_resumed_by_an_administrator(place: Place) -> Non
         place.pass_timestamp()
     assert place.told()["last_release"] == asking.stored.t
     assert place.state() is State.PAUSED
-    place.client.post("/v1/admin/streams/a/resume", headers=ADMIN)
+    told = place.client.post("/v1/admin/streams/a/resume", headers=ADMIN).json()
+    assert (told["state"], told["behind_seconds"]) == ("thin", 0), "a pause is no lateness"
     place.pass_timestamp(devices=3)
     hub = place.service.streams["a"].hub
     assert hub.last_t == asking.stored.t + 4

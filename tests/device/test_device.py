@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 import sqlite3
 import stat
 from typing import Any
@@ -19,7 +20,7 @@ from ldpstream.device import (
 from ldpstream.device.exchange import Response
 from ldpstream.device.rules import Silence
 from ldpstream.device.store import Store
-from ldpstream.errors import Mistake
+from ldpstream.errors import Mistake, Problem
 from ldpstream.numeric import Range
 from ldpstream.privacy.epsilon import Epsilon
 from tests.device.collectors import (
@@ -354,6 +355,16 @@ def test_a_refused_question_is_asked_from_the_beginning(
             device.poll()
     device.poll()
     assert f"after={after}&" in bench.collector.requests[-1].path
+
+
+def test_a_refusal_is_shown_with_what_to_do(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = {"stream": "regions", "given": "'carefull'", "known": "standard, careful"}
+    told = str(Mistake(Problem.LEVEL_UNKNOWN, **facts))
+    body = json.dumps({"type": "urn:ldpstream:level-unknown", "detail": told}).encode()
+    monkeypatch.setattr(bench.collector, "send", lambda url, request: Response(400, {}, body))
+    with pytest.raises(Refused) as refused:
+        bench.enrolled()
+    assert str(refused.value).endswith(told)
 
 
 def test_a_file_without_a_device_says_so(bench: Bench) -> None:

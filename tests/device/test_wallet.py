@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ import pytest
 from ldpstream.device import Acceptance, AsyncDevice, Device, Limit, Policy, read_status
 from ldpstream.device.checking import check_ledger
 from ldpstream.device.command_line import run
+from ldpstream.device.display import limit_remarks, status_lines
 from ldpstream.device.exchange import Request, Response, Unreachable
 from ldpstream.device.rounds import Refused
+from ldpstream.device.status_page import status_page
 from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import SubmitReport
@@ -633,11 +636,33 @@ def test_status_and_audit_show_the_limit_and_each_stream(
         [NANO, 0],
     )
     assert run(["status", str(town.path)]) == 0
-    assert "limit: 2000000000 nano-epsilon in any 1d, 1000000000 used" in capsys.readouterr().out
+    assert "limit: epsilon 2 in any 1 day, 1 used\n" in (said := capsys.readouterr().out)
+    assert "\nepsilon: 1\n" in said
+    assert "nano" not in said
     assert run(["audit", str(town.path)]) == 0
     assert "fullest 1d over all streams: 1000000000 of 2000000000" in capsys.readouterr().out
     assert run(["leave", str(town.path)]) == 2
     assert "name one" in capsys.readouterr().err
+
+
+def test_status_says_that_an_earlier_limit_binds_and_that_the_device_is_silent(town: Town) -> None:
+    device = town.create()
+    enrolled(town, device, town.build("a", **SLOTS))
+    device.set_limit(Limit("0.1", "24h"))
+    (remark,) = limit_remarks(read_status(town.path, town.clock))
+    assert remark.endswith("in a: the device is silent there until the limit is raised")
+    device.set_limit(DAY)
+    found = read_status(town.path, town.clock)
+    until = datetime.fromtimestamp(town.clock.wall_ms() / 1000, UTC) + timedelta(days=1)
+    (remark,) = limit_remarks(found)
+    assert remark == (
+        f"an earlier limit of epsilon 0.1 in any 1 day binds until {until:%Y-%m-%dT%H:%M:%S}+00:00:"
+        " until then the device is silent in a"
+    )
+    assert remark in [*status_lines(found)]
+    assert remark[1:] in status_page(found)
+    town.clock.pass_timestamps(24 * 60 + 1)
+    assert not [*limit_remarks(read_status(town.path, town.clock))]
 
 
 # Arguments that are none

@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 from ldpstream.arrays import Floats
+from ldpstream.mechanisms.messages import Tally
+from ldpstream.mechanisms.noise import NoiseModel, VarianceRule
+from ldpstream.mechanisms.revision import Heard, Record, revision
+from ldpstream.oracles import Oracle
+from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine import chain, disturbances
 from ldpstream.refine.bank import Bank, Stretch
 from ldpstream.refine.cohorts import Fleet
+from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.hindsight import Member, curve, level, members
 from ldpstream.refine.linear import Model, season, trend
 from ldpstream.refine.smoother import History, Revised, revise
@@ -190,3 +196,31 @@ def test_members_have_priors_that_can_be_shared_out() -> None:
     found = members(24.0, 168.0)
     assert all(member.prior > 0 for member in found)
     assert sum(member.is_season for member in found) == 11
+
+
+def test_silence_at_an_end_holds_the_level_and_widens_the_interval() -> None:
+    """A ramp was seen for 45 timestamps, after 10 and before 120 without any report."""
+    share = np.full(175, np.nan)
+    share[10:55] = 0.1 + np.arange(45) / 300
+    revised = revise(drawn(share))
+    assert revised.values[50, 1] - revised.values[15, 1] > 0.08
+    widths = revised.high[:, 1] - revised.low[:, 1]
+    for silent, seen in ((slice(55, None), 54), (slice(9, None, -1), 10)):
+        assert revised.values[silent, 1] == pytest.approx(revised.values[seen, 1])
+        assert np.all(np.diff(widths[silent]) > 0)
+    assert widths[-1] > 5 * widths[54]
+
+
+def test_silence_at_the_end_moves_no_consistent_figure() -> None:
+    """Of 40 labels 45 tallies were heard, then nothing: a wide interval is no reason to cut."""
+    rng = np.random.default_rng(3)
+    shares = rng.dirichlet(np.full(40, 0.3))
+    record = Record(NoiseModel(Oracle.GRR, 40, 10_000, VarianceRule.CORRECTED))
+    for _ in range(45):
+        tally = Tally(shares + rng.normal(0, 0.02, 40), np.full(40, 4e-4), 400)
+        record.add(shares, [Heard(Epsilon.of(1), tally)])
+    for _ in range(100):
+        record.add(shares, [])
+    for consistency in Consistency:
+        done = revision(record, Fleet(), consistency).releases
+        assert done[-1].values == pytest.approx(done[44].values)

@@ -9,10 +9,12 @@ from typing import Any
 from ldpstream.device.exchange import Response
 from ldpstream.device.rounds import Refused
 from ldpstream.errors import Problem
-from ldpstream.protocol.names import shown
+from ldpstream.protocol.names import printable, shown
 from ldpstream.protocol.notice import Notice
 
 LONGEST_RETRY_SECONDS = 3600.0
+LONGEST_DETAIL = 300
+"""The most characters of a refusal that are shown: it says what to do at its end."""
 LARGEST_SHORT = 1 << 17
 """The most bytes of any answer except that of an enrolment: 64 rounds fit."""
 
@@ -69,7 +71,7 @@ def refusal_in(response: Response, what: str) -> Refused:
         what=what,
         status=response.status,
         code=shown(code).strip("'"),
-        detail=shown(detail).strip("'") or "see the collector's log",
+        detail=printable(detail, LONGEST_DETAIL) or "see the collector's log",
         retry_after=retry_after(response),
     )
 

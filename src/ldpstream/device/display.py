@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ldpstream.device.checking import BookCheck, Check
-from ldpstream.device.status import Status, StreamStatus
+from ldpstream.device.status import LimitStatus, Status, StreamStatus
 from ldpstream.durations import spelled
+from ldpstream.protocol.promise import lasting, plain
 
 LAST_REPORTS = 10
 BAR = 30
@@ -22,12 +23,10 @@ def status_object(found: Status) -> Row:
     names = {one.id: one.terms.stream for one in found.streams}
     return {
         "streams": [_stream_object(one) for one in found.streams],
-        "limit": found.limit
-        and {
-            "epsilon_nano": found.limit.epsilon_nano,
-            "span": spelled(found.limit.span_ms),
-            "used_nano": found.limit.used_nano,
-        },
+        "limit": found.limit and _limit_object(found.limit),
+        "earlier_limits": [
+            _limit_object(one) | {"until": _time(one.until_ms or 0)} for one in found.earlier_limits
+        ],
         "entries": [
             {
                 "stream": names.get(entry.first_id, "-"),
@@ -48,6 +47,15 @@ def status_object(found: Status) -> Row:
             }
             for one in found.refusals
         ],
+    }
+
+
+def _limit_object(found: LimitStatus) -> Row:
+    return {
+        "epsilon_nano": found.epsilon_nano,
+        "span": spelled(found.span_ms),
+        "used_nano": found.used_nano,
+        "silences": list(found.silences),
     }
 
 
@@ -73,23 +81,52 @@ def _stream_object(found: StreamStatus) -> Row:
 
 def status_lines(found: Status) -> Iterator[str]:
     """Yield the status as lines: the limit, each stream, the last reports, and what was refused."""
-    overview = status_object(found)
-    limit = overview["limit"]
+    overview, limit = status_object(found), found.limit
     if limit is not None:
-        yield (
-            f"limit: {limit['epsilon_nano']} nano-epsilon in any {limit['span']},"
-            f" {limit['used_nano']} used"
-        )
+        yield f"limit: {_size(limit)}, {_epsilon(limit.used_nano)} used"
+    yield from limit_remarks(found)
     if not overview["streams"]:
         yield "not enrolled in any stream"
     for stream in overview["streams"]:
         yield ""
-        for name, value in stream.items():
+        for name, value in _in_epsilon(stream).items():
             yield f"{name}: {_cell(value)}"
     for rows in (overview["entries"][-LAST_REPORTS:], overview["refusals"]):
         if rows:
             yield ""
-            yield from table(rows)
+            yield from table([_in_epsilon(row) for row in rows])
+
+
+def limit_remarks(found: Status) -> Iterator[str]:
+    """Yield a sentence for each limit that binds beside the one in force, or silences a stream."""
+    limit = found.limit
+    if limit is not None and limit.silences:
+        yield (
+            f"a report costs more than the limit in {', '.join(limit.silences)}: "
+            "the device is silent there until the limit is raised"
+        )
+    for one in found.earlier_limits:
+        told = f"an earlier limit of {_size(one)} binds until {_time(one.until_ms or 0)}"
+        silent = f": until then the device is silent in {', '.join(one.silences)}"
+        yield told + (silent if one.silences else "")
+
+
+def _in_epsilon(row: Row) -> Row:
+    """Return a row for people: epsilon in place of nano-epsilon."""
+    return {
+        name.removesuffix("_nano"): _epsilon(value)
+        if name.endswith("_nano") and value is not None
+        else value
+        for name, value in row.items()
+    }
+
+
+def _size(limit: LimitStatus) -> str:
+    return f"epsilon {_epsilon(limit.epsilon_nano)} in any {lasting(limit.span_ms)}"
+
+
+def _epsilon(nano: int) -> str:
+    return plain(nano / 10**9)
 
 
 def check_object(check: Check) -> Row:

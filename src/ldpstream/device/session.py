@@ -148,7 +148,7 @@ class Session:
         for wanted in (answer.get("pin"), pin):
             if wanted is not None and wanted != terms.pin:
                 raise TermsRefused(
-                    Problem.TERMS_DIFFER, given=terms.pin, expected=shown(wanted).strip("'")
+                    Problem.PIN_DIFFERS, given=terms.pin, expected=shown(wanted).strip("'")
                 )
         if terms.stream != stream:
             what = f"they are of the stream {terms.stream}"

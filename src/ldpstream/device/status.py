@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ldpstream.device.clock import Look
-from ldpstream.device.memory import Enrolment, Entry, Memory, RefusalCount
+from ldpstream.device.memory import LIMIT, Enrolment, Entry, Made, Memory, RefusalCount
 from ldpstream.device.store import Store
 from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import MachineClock, SystemClock
 from ldpstream.privacy.ledger import Budget
-from ldpstream.protocol.terms import Terms
+from ldpstream.protocol.terms import Selection, Terms
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,16 @@ class StreamStatus:
 
 @dataclass(frozen=True)
 class LimitStatus:
-    """The state of the limit over all streams now."""
+    """The state of a limit over all streams now."""
 
     epsilon_nano: int
     span_ms: int
     used_nano: int
     """What all streams have spent in its span, those that were left too."""
+    until_ms: int | None
+    """When it ends to bind, by the wall clock, if a looser one has replaced it."""
+    silences: tuple[str, ...]
+    """The streams in which a report costs more than all of it."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class Status:
 
     streams: tuple[StreamStatus, ...]
     limit: LimitStatus | None
+    earlier_limits: tuple[LimitStatus, ...]
+    """Limits that were replaced or removed, and bind until their span has passed."""
     entries: tuple[Entry, ...]
     refusals: tuple[RefusalCount, ...]
 
@@ -89,7 +96,14 @@ def read_status(path: Path, clock: MachineClock | None = None) -> Status:
     memory, now = Store(path).load(), Look.at(clock or SystemClock())
     own_ms = memory.own.resumed(now).own_ms
     streams = tuple(_stream(memory, one, own_ms, now.wall_ms) for one in memory.enrolments)
-    return Status(streams, _limit(memory, own_ms), memory.entries, memory.refusals)
+    limits = [_limit(memory, streams, one, own_ms, now.wall_ms) for one in _limits(memory, own_ms)]
+    return Status(
+        streams,
+        next((one for one in limits if one.until_ms is None), None),
+        tuple(one for one in limits if one.until_ms is not None),
+        memory.entries,
+        memory.refusals,
+    )
 
 
 def _stream(memory: Memory, enrolment: Enrolment, own_ms: int, wall_ms: int) -> StreamStatus:
@@ -113,12 +127,27 @@ def _stream(memory: Memory, enrolment: Enrolment, own_ms: int, wall_ms: int) -> 
     )
 
 
-def _limit(memory: Memory, own_ms: int) -> LimitStatus | None:
-    limit = memory.limit
-    if limit is None:
-        return None
+def _limits(memory: Memory, own_ms: int) -> Iterator[Made]:
+    """Yield the limits over all streams that bind now."""
+    return (one for one in memory.promises if one.scope == LIMIT and one.binds(own_ms))
+
+
+def _limit(
+    memory: Memory, streams: Sequence[StreamStatus], limit: Made, own_ms: int, wall_ms: int
+) -> LimitStatus:
     debits = tuple((one.own_ms, one.nano) for one in memory.entries)
-    return LimitStatus(limit.epsilon_nano, limit.span, _spent(debits, own_ms - limit.span))
+    return LimitStatus(
+        limit.epsilon_nano,
+        limit.span,
+        _spent(debits, own_ms - limit.span),
+        None if limit.until is None else wall_ms + limit.until - own_ms,
+        tuple(one.terms.stream for one in streams if _costs(one.terms) > limit.epsilon_nano),
+    )
+
+
+def _costs(terms: Terms) -> int:
+    """Return the least that a report costs: with slots each costs all of epsilon."""
+    return terms.epsilon_nano if terms.selection is Selection.SLOTS else 1
 
 
 def _spent(debits: tuple[tuple[int, int], ...], begin_ms: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from ldpstream.device.display import LAST_REPORTS, Row, status_object
+from ldpstream.device.display import LAST_REPORTS, Row, limit_remarks, status_object
 from ldpstream.device.status import Status, StreamStatus
 from ldpstream.protocol.promise import Promise, lasting, plain
 
@@ -47,12 +47,15 @@ def _body(found: Status) -> Iterator[str]:
         yield "<p>It takes part in no stream.</p>"
     for stream in found.streams:
         yield from _stream(stream)
-    limit = found.limit
-    if limit is not None:
+    limit, remarks = found.limit, [*limit_remarks(found)]
+    if limit is not None or remarks:
         yield "<h2>All streams together</h2>"
+    if limit is not None:
         span = lasting(limit.span_ms)
         left = limit.epsilon_nano - limit.used_nano
         yield from _budget(f"left of the limit for any {span}", left, limit.epsilon_nano)
+    for remark in remarks:
+        yield f"<p>{escape(remark[0].upper() + remark[1:])}.</p>"
     overview = status_object(found)
     yield from _table("Last reports", overview["entries"][-LAST_REPORTS:])
     yield from _table("What it refused", overview["refusals"])

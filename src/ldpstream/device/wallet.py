@@ -42,7 +42,7 @@ MARKS_PER_SPAN = 8
 """How often per window own time is saved after a report: a reboot loses at most one such part."""
 LAST_T = 1 << 53
 """No timestamp is as late as this one."""
-LONGEST_DETAIL = 200
+LONGEST_REFUSAL = 400
 """The most characters of a refusal that are stored: a collector can influence its text."""
 
 Amount = Epsilon | str | int | float | Decimal | Fraction
@@ -385,7 +385,7 @@ class Wallet:
         """Count a refusal of a stream."""
         code, before = fault.problem.code, self._refusals.get((place, fault.problem.code))
         times = 1 if before is None else before.times + 1
-        detail = str(fault)[:LONGEST_DETAIL]
+        detail = str(fault)[:LONGEST_REFUSAL]
         counted = RefusalCount(code, times, self.clock.wall_ms(), detail, place)
         self._refusals[place, code] = counted
 

@@ -15,7 +15,7 @@ from ldpstream.refine.change_points import ChangePoint
 from ldpstream.refine.cohorts import Fleet
 from ldpstream.refine.consistency import Consistency, consistent
 from ldpstream.refine.intervals import Interval, normal_interval, normal_variance
-from ldpstream.refine.smoother import History, revise
+from ldpstream.refine.smoother import History, held_at, revise
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,13 @@ def revision(
 
     The stream had `since` timestamps before those of the record.
     """
-    revised = revise(record.history, fleet, lag, since)
+    history = record.history
+    revised = revise(history, fleet, lag, since)
     low, high = _widened((revised.low, revised.high), record.lasting)
     variance = normal_variance(low, high)
     low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-    values = consistent(revised.values, variance, consistency)
+    held = held_at(np.isfinite(history.measured[:, 0]))  # silence widens, and moves no figure
+    values = consistent(revised.values, variance[held], consistency)
     rows = zip(values, variance, low, high, strict=True)
     releases = [
         Release(t, one, spread, fresh=True, bounds=(bottom, top)).showing(one)

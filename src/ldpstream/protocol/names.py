@@ -46,8 +46,20 @@ def shown_secret(digits: object) -> bytes:
 
 def shown(value: object) -> str:
     """Return untrusted input in a short and printable form, for a message."""
-    text = ascii(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return _cut(ascii(value), 60)
+
+
+def printable(text: str, most: int) -> str:
+    r"""Return untrusted text as it is read, in at most so many printable characters.
+
+    >>> printable("no level 'bold'", 60), printable("a\nb", 60), printable("too long", 6)
+    ("no level 'bold'", 'a\\nb', 'too...')
+    """
+    return _cut(ascii(text)[1:-1], most)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def whole(value: object, least: int, most: int) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ldpstream.arrays import Floats
+from ldpstream.arrays import Flags, Floats
 from ldpstream.refine.bank import Bank, Done, Stretch, in_threads
 from ldpstream.refine.chain import central, two_sided
 from ldpstream.refine.change_points import ChangePoint, Search
@@ -75,6 +76,16 @@ def revise(
         done = _smoothed(history.part(first, last), fleet or Fleet(), since + first)
         parts.append(_cut(done, begin - first, end - first, first))
     return _joined(parts, axis=0)
+
+
+def held_at(heard: Flags) -> NDArray[np.int64]:
+    """Return the row that holds at each row: the nearest one between the first and the last heard.
+
+    >>> held_at(np.array([False, True, False, True, False])).tolist()
+    [1, 1, 2, 3, 3]
+    """
+    known = np.flatnonzero(heard) if heard.any() else np.arange(len(heard))
+    return np.clip(np.arange(len(heard)), known[0], known[-1])
 
 
 def _joined(parts: list[Revised], axis: int) -> Revised:
@@ -230,7 +241,11 @@ class _Fit:
         return Revised(values, low, high, changes)
 
     def _truth(self, label: int) -> tuple[Floats, Floats, Floats]:
-        """Return the mean of the truth at each timestamp, and the ends of its interval."""
+        """Return the mean of the truth at each timestamp, and the ends of its interval.
+
+        Before the first tally and after the last one the level is held, and its interval widens: a
+        slope that was seen elsewhere is no knowledge of what was there.
+        """
         seen, weights, heard = self._seen[label], self._weights[label], self._stretch.heard
         measured = self._stretch.measured[:, label, None]
         noise = self._stretch.variance[:, label, None]
@@ -238,4 +253,6 @@ class _Fit:
         pull = np.where(heard[:, None], spread / (spread + noise), 0.0)
         means = seen.means + pull * (measured - seen.means)
         tails = np.ones((len(heard), 1))
+        nearest = held_at(heard)
+        weights, means = weights[nearest], means[nearest]
         return central(weights, means, self._bank.errors * (1 - pull) * spread, tails, np.zeros(1))

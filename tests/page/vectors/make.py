@@ -75,6 +75,7 @@ CAREFUL = {"name": "careful", "epsilon_nano": 5 * 10**8, "window": 8, "oracle": 
 LEVELS = SLOTS | {"version": 3, "levels": [CAREFUL]}
 DEVICE_PROBLEMS = (
     Problem.TERMS_MALFORMED,
+    Problem.PIN_DIFFERS,
     Problem.TERMS_DIFFER,
     Problem.LEVEL_UNKNOWN,
     Problem.SUCCESSOR_REFUSED,

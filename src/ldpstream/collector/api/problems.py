@@ -102,7 +102,8 @@ async def on_error(request: Request, error: Exception) -> Response:
     service = request.app.state.service.streams.get(request.path_params.get("stream"))
     # A private stream that is refused as unknown is counted like an unknown one: nowhere.
     if service is not None and error.problem is not Problem.STREAM_UNKNOWN:
-        service.refused[error.problem] += 1
+        reports = "round" in request.path_params
+        (service.refused if reports else service.refused_requests)[error.problem] += 1
     return refusal_of(request, error)
 
 

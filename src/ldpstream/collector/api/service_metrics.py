@@ -64,6 +64,7 @@ class ServiceState(Collector):
         yield from self._gauges(conditions)
         yield self._states(conditions)
         yield self._reports()
+        yield self._requests_refused()
         yield self._keys_renewed()
         yield self._alerts()
         yield from self._kinds_of_alerts()
@@ -141,7 +142,7 @@ class ServiceState(Collector):
     def _reports(self) -> Metric:
         family = CounterMetricFamily(
             "ldpstream_reports",
-            "Reports and requests by what became of them; refused ones have a reason.",
+            "Reports by what became of them; refused ones have a reason.",
             labels=("stream", "outcome", "reason"),
         )
         for name, stream in self._service.streams.items():
@@ -154,6 +155,17 @@ class ServiceState(Collector):
                     refused[verdict.refusal] += number
             for problem, number in refused.items():
                 family.add_metric((name, "refused", problem.code), number)
+        return family
+
+    def _requests_refused(self) -> Metric:
+        family = CounterMetricFamily(
+            "ldpstream_requests_refused",
+            "Enrolments and other requests without reports that were refused, by reason.",
+            labels=("stream", "reason"),
+        )
+        for name, stream in self._service.streams.items():
+            for problem, number in stream.refused_requests.copy().items():
+                family.add_metric((name, problem.code), number)
         return family
 
     def _keys_renewed(self) -> Metric:

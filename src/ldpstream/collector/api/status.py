@@ -15,6 +15,7 @@ from ldpstream.collector.api.lookup import may_read, readable_stream
 from ldpstream.collector.service.condition import Condition, State
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
+from ldpstream.errors import Problem
 from ldpstream.protocol.messages import PREFIX
 from ldpstream.protocol.promise import promises
 from ldpstream.protocol.strata import STANDARD
@@ -64,7 +65,10 @@ def status(service: Service) -> APIRouter:
 
     @router.get("/streams/{stream}/status")
     def stream_status(stream: str, request: Request) -> dict[str, Any]:
-        """What the stream is doing, what it waits for, and what it has refused, by reason."""
+        """What the stream is doing, what it waits for, and what it has refused, by reason.
+
+        `refused` counts reports, `refused_requests` enrolments and all other requests.
+        """
         return _status(service, readable_stream(request, stream))
 
     @router.get("/admin/status", tags=["admin"])
@@ -146,7 +150,6 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
     condition = service.condition(stream.config.name)
     doing = _doing(stream, rounds, now, condition)
     seen = summary(stream.intake.outcomes)
-    turned_away = Counter({problem.code: number for problem, number in stream.refused.items()})
     return {
         "stream": stream.config.name,
         **condition.to_json(),
@@ -160,8 +163,13 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
         "rounds": rounds,
         "suspect": [] if hub.latest is None else hub.latest.content.get("suspect", []),
         **seen,
-        "refused": turned_away + Counter(seen["refused"]),
+        "refused": _by_code(stream.refused) + Counter(seen["refused"]),
+        "refused_requests": _by_code(stream.refused_requests),
     }
+
+
+def _by_code(problems: Counter[Problem]) -> Counter[str]:
+    return Counter({problem.code: number for problem, number in problems.items()})
 
 
 def _doing(

@@ -30,10 +30,11 @@ from ldpstream.collector.rounds.group import RoundGroup, grouped
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.loading import selection_of, terms_of
 from ldpstream.collector.rounds.open_rounds import OpenRounds
+from ldpstream.collector.rounds.planned import reports_planned
 from ldpstream.collector.rounds.running_mechanism import RunningMechanism
-from ldpstream.collector.rounds.selection import Asked, remember_all
+from ldpstream.collector.rounds.selection import remember_all
 from ldpstream.collector.rounds.suspicion import Suspects
-from ldpstream.collector.store.contract import NewRound, Release, Store
+from ldpstream.collector.store.contract import Release, Store
 from ldpstream.mechanisms.mechanism import Step
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.messages import Release as Released
@@ -280,7 +281,7 @@ class Coordinator:
             group = self._round_for(ask, now)
             now.rounds += [one.name for one in group.rounds]
             now.asks += 1
-            now.asked += _number_asked(group.first, self.config.selection)
+            now.asked += reports_planned(group, self.config.selection)
             if group.is_open:
                 self._open.take_reports(group, self.history)
                 self._counting = group
@@ -326,7 +327,8 @@ class Coordinator:
 
     def _ask(self, ask: Ask, t: int, name: str) -> RoundGroup:
         deadline_ms = self._deadline(t, ask.purpose)
-        return self._open.ask(ask, t, name, deadline_ms, self.history)
+        planned = self._fleet.planned(ask, t, self.config.population, self.history)
+        return self._open.ask(ask, t, name, deadline_ms, self.history, planned)
 
     def _deadline(self, t: int, purpose: Purpose) -> int:
         if self._slots:
@@ -415,7 +417,3 @@ class Coordinator:
 
     def _announce(self) -> None:
         self._open.announce(self.last_t, self.history)
-
-
-def _number_asked(stored: NewRound, kind: Kind) -> int:
-    return len(Asked.of(stored)) if kind is Kind.ROSTER else stored.users

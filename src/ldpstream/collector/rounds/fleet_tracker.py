@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ldpstream.collector.config import Selection, StreamConfig
 from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.collector.rounds.headcount import Estimate, Headcount
 from ldpstream.collector.rounds.participation import Participation
+from ldpstream.collector.rounds.planned import turns_of
 from ldpstream.collector.store.contract import Release, Store
+from ldpstream.mechanisms.messages import Ask
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.strata import STANDARD
 from ldpstream.protocol.terms import Terms
@@ -29,6 +32,8 @@ class FleetTracker:
         slots = config.selection is Selection.SLOTS
         self._headcount = Headcount(terms.epsilon, terms.window, slots=slots)
         self._participation = Participation()
+        self._shares: Mapping[str, float] = {}
+        """The share of the fleet at each level of privacy, as far as reports have shown it."""
         self._counted: Estimate | None = None
         """How many devices there are, by the last reports, if that is followed."""
         self._heard_t: int | None = last.content.get(HEARD_T) if last else 0
@@ -44,11 +49,24 @@ class FleetTracker:
         self._headcount.add(group)
         if group.reports:
             self._heard_t = max(self._heard_t or 0, group.t)
+            if self._terms.levels:  # silence says nothing about who has chosen which
+                self._shares = self._headcount.shares(group.t) or self._shares
         strata = group.strata(history)
         for one in group.rounds:
             assert one.support is not None
             terms = strata[one.name]
             self._participation.add(one, one.support.reports, terms.epsilon_nano, terms.window)
+
+    def planned(self, ask: Ask, t: int, population: int, history: TermsHistory) -> dict[str, int]:
+        """Return how many reports the round of each stratum is to get, by its suffix.
+
+        A mechanism knows of no levels: where there are any, turns are counted in place of its ask.
+        """
+        levels = bool(history.at(t).levels)
+        return {
+            one.suffix: turns_of(one, population, self._shares, t) if levels else ask.users
+            for one in history.strata_at(t)
+        }
 
     def other_population(self, t: int, expected: int) -> int | None:
         """Return how many devices to expect from t on, if `expected` is too far from it."""

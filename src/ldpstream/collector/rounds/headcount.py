@@ -104,19 +104,29 @@ class Headcount:
 
     def estimate(self, t: int) -> Estimate | None:
         """Return how many devices there are at t; None if nobody was heard in the last windows."""
-        self._answers = {
-            key: one for key, one in self._answers.items() if one.t > t - WINDOWS * one.window
-        }
-        if not any(one.reports for one in self._answers.values()):
+        parts = self._levels(t).values()
+        if not any(devices for devices, _ in parts):
             return None
-        levels = {one.level for one in self._answers.values()}
-        parts = [
-            _of_level(one for one in self._answers.values() if one.level == level)
-            for level in levels
-        ]
         devices, variance = sum(one for one, _ in parts), sum(one for _, one in parts)
         off = SURENESS * sqrt(variance)
         return Estimate(round(devices), max(0, int(devices - off)), ceil(devices + off))
+
+    def shares(self, t: int) -> dict[str, float]:
+        """Return the share of the fleet at each level; none if nobody was heard."""
+        sizes = {level: devices for level, (devices, _) in self._levels(t).items()}
+        total = sum(sizes.values())
+        return {level: size / total for level, size in sizes.items()} if total else {}
+
+    def _levels(self, t: int) -> dict[str, tuple[float, float]]:
+        """Return the devices of each level at t, and the variance of that number."""
+        self._answers = {
+            key: one for key, one in self._answers.items() if one.t > t - WINDOWS * one.window
+        }
+        answers = self._answers.values()
+        return {
+            level: _of_level(one for one in answers if one.level == level)
+            for level in sorted({one.level for one in answers})
+        }
 
 
 def _of_level(answers: Iterable[_Answered]) -> tuple[float, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ldpstream.collector.clock import Clock
 from ldpstream.collector.config import Selection as Kind
 from ldpstream.collector.config import StreamConfig
@@ -67,9 +69,18 @@ class OpenRounds:
         return self._store.received(self._config.name, asking.name) >= len(asking.asked)
 
     def ask(
-        self, ask: Ask, t: int, name: str, deadline_ms: int, history: TermsHistory
+        self,
+        ask: Ask,
+        t: int,
+        name: str,
+        deadline_ms: int,
+        history: TermsHistory,
+        planned: Mapping[str, int],
     ) -> RoundGroup:
-        """Store the rounds of an ask, and whom it asks. They take no reports yet."""
+        """Store the rounds of an ask, and whom it asks. They take no reports yet.
+
+        `planned` has the reports that the round of each stratum is to get, by its suffix.
+        """
         choice = self._selection.choose(t, ask)
         opened_ms = self._clock.now_ms()
         new = []
@@ -81,7 +92,7 @@ class OpenRounds:
                 name=name + stratum.suffix,
                 purpose=ask.purpose,
                 epsilon_nano=epsilon.nano,
-                users=ask.users,
+                users=planned[stratum.suffix],
                 rate=(1, stratum.window) if self._slots else choice.rate,
                 report_bytes=half_of(stratum, epsilon).device.report_bytes,
                 opened_ms=opened_ms,

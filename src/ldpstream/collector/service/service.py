@@ -201,6 +201,8 @@ class Service:
     def _change(self, stream: StreamConfig) -> None:
         """Serve a stream with other settings: what devices hear at once, the rest when at rest."""
         found, wanted = self.streams[stream.name], self._wanted(stream)
+        if found.config.halt is not None and wanted.halt is None:
+            found.begun_ms = self.clock.now_ms()  # what was not released in a pause is not late
         population = found.config.population if wanted.follows_fleet else wanted.population
         found.config = settled(replace(wanted, population=population), found.history.latest)
         self.scheduler.replace(stream.name, self._maker(stream))

@@ -44,7 +44,9 @@ class StreamService:
     engine: EngineProgress | None = None
     """How far an engine has come that counts its reports, if there is one."""
     refused: Counter[Problem] = field(default_factory=Counter)
-    """Requests that were turned away as a whole."""
+    """Requests with reports that were turned away as a whole."""
+    refused_requests: Counter[Problem] = field(default_factory=Counter)
+    """All others that were turned away: enrolments, readers, calls of administrators."""
     renewed: int = 0
     """Keys that were renewed."""
 

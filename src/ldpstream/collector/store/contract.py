@@ -65,7 +65,7 @@ class NewRound:
     purpose: str
     epsilon_nano: int
     users: int
-    """How many users the mechanism asked for."""
+    """How many users the mechanism asked for; with levels of privacy, how many of this one."""
     rate: tuple[int, int]
     report_bytes: int
     opened_ms: int

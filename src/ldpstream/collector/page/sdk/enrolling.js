@@ -108,7 +108,7 @@ async function readOffer(answer, stream, pin) {
   const terms = await Terms.read(answer.terms);
   for (const wanted of [answer.pin, pin]) {
     if (wanted != null && wanted !== terms.pin) {
-      throw new TermsRefused("terms-differ", { given: terms.pin, expected: shown(wanted) });
+      throw new TermsRefused("pin-differs", { given: terms.pin, expected: shown(wanted) });
     }
   }
   if (terms.stream !== stream) {

@@ -10,6 +10,8 @@ export const LARGEST_ANSWER = 8 << 20;
 /** Of any answer but an enrolment's that is read as JSON: parsed, it is many times larger. */
 const LARGEST_SHORT = 1 << 17;
 const LONGEST_RETRY_SECONDS = 3600;
+/** The most characters of a refusal that are shown: it says what to do at its end. */
+const LONGEST_DETAIL = 300;
 /** Timers that are set for longer go off at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -177,10 +179,10 @@ export function refusalIn({ status, retryAfterMs, text }, what) {
     what,
     status,
     code: unquoted(code),
-    detail: unquoted(detail) || "see the collector's log",
+    detail: unquoted(detail, LONGEST_DETAIL) || "see the collector's log",
     retryAfterMs,
   });
 }
 
-/** @param {string} text */
-const unquoted = (text) => shown(text).replace(/^"|"$/g, "");
+/** @param {string} text @param {number} [most] */
+const unquoted = (text, most) => shown(text, most).replace(/^"|"$/g, "");

@@ -6,6 +6,11 @@ export const PROBLEMS = Object.freeze({
     "the collector's terms cannot be accepted: {what}",
     "correct the stream's configuration, or update the program on this device",
   ],
+  "pin-differs": [
+    "the collector offers terms with the pin {given}, and the pin to expect is {expected}",
+    "nothing was agreed to; read the pin on the collector's page again, and give that one if you" +
+      " accept its terms",
+  ],
   "terms-differ": [
     "the terms offered have the pin {given}, and those agreed to have {expected}",
     "nothing was sent; if the change is meant, enrol with a new ledger file",
@@ -116,13 +121,13 @@ export class LedgerUnusable extends DeviceError {}
 /** No answer. Whether the request arrived is not known. */
 export class Unreachable extends DeviceError {}
 
-/** @param {unknown} value @returns {string} what a stranger sent, short, for a message */
-export function shown(value) {
+/** @param {unknown} value @param {number} [most] @returns {string} what a stranger sent, short, for a message */
+export function shown(value, most = 60) {
   let text;
   try {
     text = JSON.stringify(value) ?? String(value);
   } catch {
     text = "something that cannot be shown";
   }
-  return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
+  return text.length <= most ? text : `${text.slice(0, most - 3)}...`;
 }
