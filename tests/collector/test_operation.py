@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -326,6 +329,75 @@ def test_deadlines_thresholds_limits_and_alerts_are_changed(place: Place) -> Non
         for n in range(3)
     ]
     assert codes == [201, 429, 429]
+
+
+def test_a_feed_ends_when_its_stream_is_made_private(place: Place) -> None:
+    with _asking(place, "/v1/streams/a/feed") as asking:
+        asking.begun.wait(10)
+        place.reload(A + "public = false\n")
+        place.pass_timestamp()
+        asking.answered.result(10)
+    assert asking.body == b"retry: 1000\n\n"
+
+
+def test_a_long_poll_hears_nothing_of_a_stream_that_is_made_private(place: Place) -> None:
+    eventually(lambda: bool(place.service.streams["a"].hub.open))
+    hub = place.service.streams["a"].hub
+    query = f"after={hub.announcement.serial}&wait=30"
+    with _asking(place, "/v1/streams/a/rounds", query) as asking:
+        eventually(lambda: hub.waiting == 1)
+        place.reload(A + "public = false\n")
+        place.pass_timestamp()
+        asking.answered.result(10)
+    assert b"stream-unknown" in asking.body
+
+
+@dataclass
+class Asking:
+    """A request of nobody in particular, which may have no end."""
+
+    begun: threading.Event
+    answered: Future[None]
+    parts: list[bytes]
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.parts)
+
+
+@contextmanager
+def _asking(place: Place, path: str, query: str = "") -> Iterator[Asking]:
+    begun, parts = threading.Event(), list[bytes]()
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "path": path,
+        "raw_path": path.encode(), "root_path": "", "query_string": query.encode(),
+        "headers": [(b"host", b"testserver")], "client": ("test", 1), "server": ("testserver", 80),
+    }  # fmt: skip
+
+    async def receive() -> Any:
+        return await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            parts.append(message["body"])
+            begun.set()
+
+    assert place.client.portal is not None
+    answered = place.client.portal.start_task_soon(place.client.app, scope, receive, send)
+    try:
+        yield Asking(begun, answered, parts)
+    finally:
+        answered.cancel()
+
+
+def test_a_reload_beside_a_rotation_is_no_deadlock(place: Place) -> None:
+    administration = place.service.administration
+    with ThreadPoolExecutor() as pool:
+        with place.service._changing:  # as a reload holds it, which then records what it did
+            rotating = pool.submit(administration.rotate, "x", at_once=True)
+            eventually(lambda: administration.log(0, 9) != [])
+            pool.submit(administration.prepare, "x").result(10)
+        assert rotating.result(10)["earlier_is_good"] is False
 
 
 def test_what_takes_a_restart_is_told(place: Place) -> None:
