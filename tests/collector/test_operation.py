@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.service.condition import State
 from ldpstream.collector.service.service import Service
+from ldpstream.errors import Mistake, Problem
 from tests.collector.api import ADMIN, ENROL, assert_problem, eventually
 from tests.collector.helpers import SECRETS, START_MS, Signer, enrolment, report_of
 
@@ -390,14 +392,35 @@ def _asking(place: Place, path: str, query: str = "") -> Iterator[Asking]:
         answered.cancel()
 
 
-def test_a_reload_beside_a_rotation_is_no_deadlock(place: Place) -> None:
-    administration = place.service.administration
-    with ThreadPoolExecutor() as pool:
-        with place.service._changing:  # as a reload holds it, which then records what it did
-            rotating = pool.submit(administration.rotate, "x", at_once=True)
-            eventually(lambda: administration.log(0, 9) != [])
-            pool.submit(administration.prepare, "x").result(10)
-        assert rotating.result(10)["earlier_is_good"] is False
+def test_a_stream_whose_releases_are_damaged_is_not_begun(tmp_path: Path) -> None:
+    with operating(tmp_path, A + B) as place:
+        place.pass_timestamp(stream="b")
+    with closing(sqlite3.connect(tmp_path / "c.sqlite")) as disk, disk:
+        disk.execute("UPDATE stream SET last_t = 9 WHERE name = 'b'")
+    with operating(tmp_path, A) as place:
+        (why,) = place.reload(A.replace("40", "41") + B)["refused"]
+        assert "stream b is not as it was released" in why
+        assert place.service.streams["a"].config.population == 40  # all of it or nothing
+        assert place.reload(A.replace("40", "42"))["changes"] == ["a: population = 40 -> 42"]
+        assert list(place.service.streams) == ["a"]
+
+
+def test_a_stream_that_cannot_begin_changes_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(evaluator: object) -> None:
+        raise Mistake(Problem.UNAVAILABLE, seconds=1)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(place.service.alerts, "add", fail)
+        told = place.reload(A.replace("40", "41") + B)
+    assert (told["changed"], len(told["refused"])) == (False, 1)
+    assert list(place.service.streams) == list(place.service.scheduler.drivers) == ["a"]
+    assert place.service.streams["a"].config.population == 40
+    assert place.client.get("/v1/admin/log", headers=ADMIN).json()["entries"] == []
+    told = place.reload(A.replace("40", "41") + B)
+    assert told["changes"] == ["a: population = 40 -> 41", "b: goes on"]
+    place.pass_timestamp(devices=3, stream="b")
 
 
 def test_what_takes_a_restart_is_told(place: Place) -> None:

@@ -71,6 +71,11 @@ class AlertRunner:
         self._evaluators = [*self._evaluators, evaluator]
         self._turns = cycle(self._evaluators)
 
+    def remove(self, stream: str) -> None:
+        """Evaluate the alerts of a stream no longer."""
+        self._evaluators = [one for one in self._evaluators if one.stream != stream]
+        self._turns = cycle(self._evaluators)
+
     def wake(self, stream: str | None = None) -> None:
         """Evaluate a stream soon: it has a new release, or a new rule; None: evaluate all."""
         every = (one.stream for one in self._evaluators)

@@ -48,7 +48,7 @@ from ldpstream.collector.service.watch import ConditionWatch
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.names import StoredNames
-from ldpstream.errors import Mistake, Problem
+from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 LEASES_OF_SILENCE = 3
 """After so many a collector that hears nothing from a shared store is not ready."""
@@ -160,28 +160,52 @@ class Service:
     def reload(self, who: str) -> Reload:
         """Read the configuration file again, and use what can be changed; all of it or nothing.
 
-        What is told is also in the log of administrators.
+        What is told is also in the log of administrators. New streams begin first, since that may
+        fail.
         """
         with self._changing:
             new = load(self.config.file)
             planned = plan(self.config, new, self.store, self.clock.now_ms())
-            if not planned.refused:
-                self._use(applied(self.config, new))
-                self.administration.record(who, "reload", planned.to_json())
+            if planned.refused:
+                return planned
+            try:
+                self._begin_all([one for one in new.streams if one.name not in self.streams])
+            except LdpStreamError as error:
+                return replace(planned, refused=(str(error),))
+            self._use(applied(self.config, new))
+            self.administration.record(who, "reload", planned.to_json())
         return planned
+
+    def _begin_all(self, fresh: list[StreamConfig]) -> None:
+        """Serve streams that the file had not before; all of them or none."""
+        if fresh:
+            warm_up(fresh)
+        begun = []
+        try:
+            for one in fresh:
+                begun.append(one.name)
+                self._begin(one)
+        except BaseException:
+            for name in begun:
+                self._forget(name)
+            raise
+
+    def _forget(self, stream: str) -> None:
+        """Serve a stream no longer; what the store has of it stays."""
+        self.alerts.remove(stream)
+        self.scheduler.remove(stream)
+        self.streams = {name: one for name, one in self.streams.items() if name != stream}
+        for known in (self._intakes, self._listeners):
+            known.pop(stream, None)
+        self._paused.discard(stream)
 
     def _use(self, new: Config) -> None:
         old = {one.name: one for one in self.config.streams}
-        fresh = [one for one in new.streams if one.name not in old]
-        if fresh:
-            warm_up(fresh)
         self.config = new
         for use in (self._use_limits, *self.uses_limits):
             use(new.limits)
         for one in new.streams:
-            if one.name not in old:
-                self._begin(one)
-            elif one != old[one.name]:
+            if one != old.get(one.name, one):
                 self._change(one)
                 self.rulebooks[one.name].use(one.alerts, one.alert_rule)
 
@@ -190,7 +214,6 @@ class Service:
 
     def _begin(self, stream: StreamConfig) -> None:
         """Serve a stream that the file had not before."""
-        check_releases(self.store, [stream.name])
         self._paused |= self._paused_of([stream])
         self._listeners[stream.name] = self._listener(stream)
         self.scheduler.add(stream.name, self._maker(stream))
