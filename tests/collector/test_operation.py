@@ -274,6 +274,28 @@ def test_a_population_is_changed_under_a_running_mechanism(tmp_path: Path) -> No
         assert place.service.streams["a"].hub.latest.asked == 90 // 4  # type: ignore[union-attr]
 
 
+def test_a_population_that_was_given_is_followed_from_there(place: Place) -> None:
+    place.pass_timestamp()
+    told = place.reload(A.replace("population = 40", 'population = "auto"'))
+    assert told["changes"] == ["a: population = 40 -> auto"]
+    for _ in range(3):
+        place.pass_timestamp()
+    latest = place.service.streams["a"].hub.latest
+    assert latest is not None
+    assert latest.content["devices"]["expected"] == 40
+
+
+def test_revised_figures_follow_a_reload(place: Place) -> None:
+    for _ in range(6):
+        place.pass_timestamp(devices=5)
+    place.reload(A.replace('"lbu"', '"lpf"') + "suspicion = { discard = true }\n")
+    for _ in range(2):
+        place.pass_timestamp()
+    found = place.service.streams["a"]
+    assert found.config.mechanism == "lpf"
+    assert found.revised._config == found.config
+
+
 @pytest.mark.parametrize("when", ["between timestamps", "in the midst of one"])
 def test_a_mechanism_is_changed_while_it_runs(place: Place, when: str) -> None:
     for _ in range(2):

@@ -223,9 +223,10 @@ class Service:
 
     def _change(self, stream: StreamConfig) -> None:
         """Serve a stream with other settings: what devices hear at once, the rest when at rest."""
-        found, wanted = self.streams[stream.name], self._wanted(stream)
-        population = found.config.population if wanted.follows_fleet else wanted.population
-        found.config = settled(replace(wanted, population=population), found.history.latest)
+        found = self.streams[stream.name]
+        if stream.follows_fleet:  # from the population that is known
+            stream = replace(stream, population=found.config.population)
+        found.config = settled(self._wanted(stream), found.history.latest)
         self.scheduler.replace(stream.name, self._maker(stream))
 
     def pause(self, who: str, stream: str, *, paused: bool) -> None:
@@ -307,13 +308,13 @@ class Service:
         config, name, hub = role.config, role.config.name, listener.hub
         hub.history = role.history
         latest = self.store.releases(name, role.last_t, 1)
+        revised = RevisedHistory(config, self.store)
         if name not in self.streams:
             keys = StreamKeys(self.ring, name)
             denied = partial(self.administration.denied, name)
             intake = StreamIntake(keys, role.selection, Counter(), denied)
             delay = 3 * POLL_MS / 1000 if self.store.shared else 0.0
             names = StoredNames(self.store, name)
-            revised = RevisedHistory(config, self.store)
             self._intakes[name] = intake
             first_t = max(1, role.last_t + 1 - min(config.window, MOST_RECENT))
             few = at_once(len(config.labels), MOST_RECENT)
@@ -330,7 +331,7 @@ class Service:
         elif role.last_t > hub.last_t:  # another collector has released before it was followed
             listener.released(latest[0])
         found = self.streams[name]
-        found.intake.selection = role.selection
+        found.intake.selection, found.revised = role.selection, revised
         found.config, found.begun_ms = config, self.clock.now_ms()
         return role
 
