@@ -113,8 +113,9 @@ class AlertRunner:
             yield from islice(self._turns, min(FOLLOWED_AT_ONCE, len(self._evaluators)))
 
     def _evaluate(self, evaluator: AlertEvaluator) -> None:
+        leads = self._leads(evaluator)  # first: new rules are used as a leader, or as a follower
         self._refresh(evaluator.stream)
-        if not self._leads(evaluator):
+        if not leads:
             evaluator.follow()
             return
         for change in evaluator.catch_up():

@@ -504,6 +504,7 @@ class Coordinator:
             self._counted = self._headcount.estimate(now.t)
         if self._counted is None:
             return
+        self._counted = self._counted.at_least(self._participation.at(now.t))
         wanted = max(self._counted.devices, self.config.least_population)
         if abs(wanted - self.config.population) > FOLLOWED * self.config.population:
             self._expect(wanted)
