@@ -45,6 +45,13 @@ def test_it_answers_a_round_with_one_report(bench: Bench) -> None:
     assert bench.ask(device, a_round(1, "1-again")) == []  # nothing is left
 
 
+def test_its_repr_names_the_file_and_the_streams(bench: Bench) -> None:
+    device = bench.enrolled()
+    assert device.terms is not None
+    file = device.sessions.wallet.store.path.name
+    assert repr(device) == f"{type(device).__name__}({file}: {device.terms.stream} at {URL})"
+
+
 def test_a_reading_is_asked_for_when_a_report_is_drawn(bench: Bench) -> None:
     device, asked = bench.enrolled(), list[int]()
 
@@ -366,5 +373,5 @@ def test_what_leaves_the_window_leaves_the_memory(bench: Bench) -> None:
     assert len(bench.collector.sent) == 12
     account = device.session.account
     on_disk = Store(bench.path, bench.witness).load().entries
-    assert account._ledger.debits == tuple((one.own_ms, one.nano) for one in on_disk)
+    assert account._known.ledger.debits == tuple((one.own_ms, one.nano) for one in on_disk)
     assert [one.t for one in on_disk] == [9, 10, 11, 12]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldpstream.arguments import one_of
 from ldpstream.lab.frames import pandas_frame, polars_frame
 from ldpstream.lab.metrics import Metrics, or_none
 from ldpstream.lab.paired import Paired, paired
@@ -44,6 +45,10 @@ class Results:
 
     `roc` is the list of true-positive rates at false-positive rates 0, .01 .. 1, pooled over
     labels, and `roc_per_label` the mean of those of all labels; None where the stream has no event.
+
+    >>> from ldpstream import Experiment, sin
+    >>> Experiment([sin(users=2_000, timestamps=20)], ["lpu"], windows=[5], repeats=2).run()
+    Results(2 runs in 1 settings: lpu)
     """
 
     rows: list[Row]
@@ -79,6 +84,8 @@ class Results:
             metric: a column of METRICS.
             to: the mechanism that all others are compared with.
         """
+        one_of("metric", metric, METRICS)
+        one_of("to", to, dict.fromkeys(row["mechanism"] for row in self.rows))
         found: dict[tuple[Any, ...], dict[str, dict[tuple[int, int], float]]] = {}
         for row in self.rows:
             runs = found.setdefault(tuple(row[name] for name in COMPARED), {})

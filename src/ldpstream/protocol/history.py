@@ -31,6 +31,11 @@ class TermsHistory:
         """The newest terms, which may not be in force yet."""
         return self.versions[-1]
 
+    @property
+    def longest_window(self) -> int:
+        """The longest window of any version and level: how far back rounds matter."""
+        return max(one.window for terms in self.versions for one in terms.strata)
+
     def version(self, number: int) -> Terms | None:
         return self.versions[number - 1] if 1 <= number <= len(self.versions) else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ MOST_DIGITS = 15
 
 @checked
 def read_counts(path: Path | str, *, tell: Tell = warn) -> CountsStream:
-    """Read histograms from a text file; each row must sum to the same number of users.
+    r"""Read histograms from a text file; each row must sum to the same number of users.
 
     Cells are separated by commas, tabs or semicolons. The first row names the labels; if it is a
     row of counts like all others, they are numbered from 0. A blank cell is what its row lacks.
@@ -32,6 +33,13 @@ def read_counts(path: Path | str, *, tell: Tell = warn) -> CountsStream:
         path: the file, with a row for each timestamp and a column for each label.
         tell: called with a line about whatever was guessed or filled in; by default it is a
             `DataWarning`.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("home,work\n3,1\n2,2\n")
+    ...     file.flush()
+    ...     read_counts(file.name).table.tolist()
+    [[3, 1], [2, 2]]
     """
     file = Path(path)
     try:
@@ -107,8 +115,15 @@ class CountsTable:
         for label, cell in zip(self.labels, row, strict=True):
             if not _is_blank(cell) and _count(cell) is None:
                 what = f"row {line}, column {label!r}: {cell!r} is not a count"
-                raise bad_file(self.file, what, "give whole numbers, 0 or more")
+                raise bad_file(self.file, what, "give whole numbers, 0 or more; no column of times")
         return [_count(cell) for cell in row]
+
+    def _time_column(self, rows: Sequence[Sequence[int | None]]) -> str:
+        """Return a hint if the first column grows from row to row, as a column of times does."""
+        times = [row[0] for row in rows if row[0] is not None]
+        if all(one < later for one, later in pairwise(times)):
+            return f"; if column {self.labels[0]!r} is a time, leave it out"
+        return ""
 
     def _users(self, rows: Sequence[Sequence[int | None]]) -> int:
         """Return the sum of the rows without a blank, which must be the same for all."""
@@ -123,7 +138,8 @@ class CountsTable:
         for line, total in sums.items():
             if total != users:
                 what = f"row {line} sums to {total}, row {start} to {users}"
-                raise bad_file(self.file, what, "give every timestamp the same number of users")
+                fix = "give every timestamp the same number of users"
+                raise bad_file(self.file, what, fix + self._time_column(rows))
         if users < 1:
             raise bad_file(self.file, "the counts are all zero", "give at least one user")
         return users

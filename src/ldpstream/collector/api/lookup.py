@@ -45,7 +45,7 @@ _NO_PIN = "0" * 64
 
 
 def find_stream(service: Service, name: str) -> StreamService:
-    """Return the stream of that name, to who may know of every stream of this collector."""
+    """Return the stream of that name to a caller who may know of all streams of this collector."""
     found = service.streams.get(name)
     if found is None:
         raise _unknown(service, name)

@@ -18,10 +18,12 @@ from ldpstream.protocol.history import TermsHistory
 class Role(Protocol):
     """A coordinator, which leads a stream, or a follower."""
 
-    config: StreamConfig
-    """The stream as the file and its stored terms describe it."""
     history: TermsHistory
     last_t: int
+
+    @property
+    def config(self) -> StreamConfig:
+        """The stream as the file and its stored terms describe it."""
 
     @property
     def selection(self) -> Selection: ...

@@ -1,4 +1,4 @@
-"""A file against a store: what `serve` would do with it, said before anything is done."""
+"""`serve --check FILE --against STORE`: what `serve` would do, told before anything is done."""
 
 from __future__ import annotations
 

@@ -121,9 +121,9 @@ class StrataTally:
     ) -> list[Part]:
         """Return the reports of a level, those of the terms in force first."""
         found = []
+        strata = group.strata(history)
         for one in group.rounds:
-            terms = history.stratum(one.name)
-            assert terms is not None
+            terms = strata[one.name]
             if terms.level == level.level and supports[one.name].reports:
                 to = None if terms.version == level.version else history.places(terms, level)
                 every = terms.window if level.selection is Selection.SLOTS else window

@@ -1,4 +1,4 @@
-"""How many devices there are, from the reports that came: nobody has to say it.
+"""An estimate of how many devices there are, from the reports that came.
 
 In a round each device that has the budget left reports with a known probability, the rate. So n
 reports at a rate r come from about n / r devices, besides those that have spent theirs.

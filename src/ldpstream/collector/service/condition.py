@@ -18,7 +18,7 @@ GRACE_MS = 2000
 MOST_GRACE_MS = 60_000
 """... this, if the interval is longer."""
 SURELY_HEARD = 20
-"""If so many reports were planned and none came, the fleet is silent: chance is out of the game."""
+"""Reports that must be planned for none at all to mean that the fleet is silent, not chance."""
 LEAST_SILENT = 2
 """Timestamps without a report, at least, before a fleet counts as silent."""
 FEW = 0.5

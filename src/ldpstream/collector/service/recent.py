@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from ldpstream.collector.rounds.coordinator import HEARD_T
+from ldpstream.collector.rounds.fleet_tracker import HEARD_T
 from ldpstream.collector.service.condition import Answered
 from ldpstream.collector.store.contract import Release
 

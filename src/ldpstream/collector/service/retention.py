@@ -46,7 +46,7 @@ class Pruner:
         oldest, stored = self.store.releases(self.stream, 0, 1), self.store.stream(self.stream)
         if not oldest or stored is None:
             return False
-        first_t, last_t = oldest[0].t, stored.last_t - self._window
+        first_t, last_t = oldest[0].t, stored.last_t - self.history.longest_window
         until_t = self.retention.hour_to_prune(self.history.first, first_t, last_t, now_ms)
         if until_t is None:
             return False
@@ -72,11 +72,6 @@ class Pruner:
             found = self.store.releases(self.stream, first_t, page)
             yield from (one for one in found if one.t <= until_t)
             first_t = found[-1].t + 1 if found else until_t + 1
-
-    @property
-    def _window(self) -> int:
-        """How far back rounds matter, under any terms."""
-        return max(one.window for terms in self.history.versions for one in terms.strata)
 
     def _tell(self, what: str, **facts: int) -> None:
         _log.info(what, extra={"stream": self.stream, **facts})

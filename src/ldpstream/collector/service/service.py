@@ -51,7 +51,7 @@ from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 LEASES_OF_SILENCE = 3
-"""After so many a collector that hears nothing from a shared store is not ready."""
+"""Durations of a lease after which a collector that hears nothing from its store is not ready."""
 OPERATION = "operation"
 """The name of the note that says whether an administrator has paused a stream."""
 

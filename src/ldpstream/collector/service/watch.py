@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConditionWatch:
-    """Logs what becomes of streams: nothing else notices that nothing happens."""
+    """Logs changes of condition: no event would ever tell that a stream fell silent."""
 
     def __init__(
         self,

@@ -419,7 +419,7 @@ class Store(ABC):
         added: Sequence[Summary] = (),
         gone: Sequence[int] = (),
     ) -> None:
-        """Remove the releases of before `before_t`, but never the last; the chain still holds.
+        """Remove the releases before `before_t`, but never the last; the chain still holds.
 
         With them go their rounds, so that `before_t` must lie a window before the last release.
         Summaries may be added in their place, and those that begin with the t of `gone` removed.

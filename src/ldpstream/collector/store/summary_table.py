@@ -13,8 +13,6 @@ from ldpstream.collector.store.admin_tables import Execute
 from ldpstream.collector.store.chain import Chain, Damage, Ends, SummaryRow, stored_text
 from ldpstream.collector.store.contract import Summary
 
-FORGET_ROUNDS = "DELETE FROM round WHERE stream = %s AND t <= %s AND state = 'tallied'"
-
 _COLUMNS = "first_t, last_t, start_ms, period_ms, CAST(content AS text)"
 
 

@@ -32,8 +32,9 @@ const shares = (labels) => ({
 /** @param {number} low @param {number} high @returns {Unit} */
 function numbers(low, high) {
   const digits = Math.max(0, 3 - Math.floor(Math.log10(high - low)));
-  const show = (/** @type {number} */ value) =>
-    value.toLocaleString("en", { maximumFractionDigits: digits });
+  const show = orDash((/** @type {number} */ value) =>
+    value.toLocaleString("en", { maximumFractionDigits: digits }),
+  );
   return {
     title: "Mean",
     about: `mean, ${show(low)} to ${show(high)}`,

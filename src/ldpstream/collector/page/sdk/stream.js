@@ -1,4 +1,4 @@
-/** What a device says to the collector of one stream, as `device/session.py`: report, try again, leave. */
+/** When a device turns to the collector of one stream, as `device/session.py`: its turn, news, a farewell. */
 
 import { devicesPath, roundsPath } from "./authentication.js";
 import { toHex } from "./bytes.js";
@@ -6,47 +6,27 @@ import { Errands } from "./errands.js";
 import { readReserve } from "./enrolling.js";
 import { exchange, noticeIn, readObject, refusalIn } from "./exchange.js";
 import { Halting } from "./halting.js";
-import { PATIENCE_MS, insist, pauseMs, retryAfterMs } from "./insist.js";
+import { PATIENCE_MS, UNAUTHORIZED, insist, pauseMs, retryAfterMs } from "./insist.js";
+import { LONGEST_SLEEP_MS, pausing } from "./pausing.js";
 import { DeviceError } from "./problems.js";
+import { Reporter } from "./reporter.js";
 import { readAnnouncement } from "./rounds.js";
-import { Silence } from "./rules.js";
+import { statusOf } from "./status.js";
 import { unheeded } from "./values.js";
 
 /** @typedef {import("./account.js").Account} Account */
-/** @typedef {import("./account.js").Submission} Submission */
 /** @typedef {import("./insist.js").Io} Io */
-/** @typedef {import("./problems.js").Refused} Refused */
-/** @typedef {import("./rounds.js").Round} Round */
+/** @typedef {import("./reporter.js").Heard} Heard */
+/** @typedef {import("./reporter.js").Manner} Manner */
 /** @typedef {import("./turns.js").Turn} Turn */
 /** @typedef {import("./values.js").HeldValue} HeldValue */
-/**
- * What came of one announcement, or of one turn.
- * @typedef {object} Heard
- * @property {string} stream
- * @property {number} serial of the announcement; 0 with slots
- * @property {{round: Round, report: Uint8Array}[]} delivered
- * @property {DeviceError[]} undelivered of reports not known to have arrived; their debit stands
- * @property {Refused[]} refusals
- * @property {{round: Round, why: string}[]} silences
- */
-
-/**
- * For whom rounds are answered, and for how long.
- * @typedef {object} Manner
- * @property {string} number that was asked: nobody answers for another
- * @property {AbortSignal | undefined} signal no report is drawn, and none is sent again, once it says stop
- * @property {number} mostMs that are waited for budget
- */
-
 const LONGEST_WAIT = 25;
-/** Without a look at the clocks: a wall clock that is moved must be noticed before the page closes. */
-const LONGEST_SLEEP_MS = 60_000;
 const FIRST_PAUSE_MS = 1000;
 const LEAST_PAUSE_MS = 50;
 /** If a collector asks for a longer pause, a farewell is given up. */
 const LONGEST_FAREWELL_PAUSE_MS = 60_000;
-/** The next turn is no more than two windows away, but for a budget that is not free. */
-const MOST_SPANS = 3;
+/** The next turn is no more than two windows away, once the budget is free. */
+const MOST_SPANS = 2;
 const FAREWELL_TRIES = 3;
 /** Errands are run if the next turn is further away than they can take, or than half a window. */
 const ERRANDS_MS = 15_000;
@@ -62,6 +42,8 @@ export class Stream {
   #early = null;
   /** The number under which it has heard and said all of this. */
   #number = "";
+  /** @type {import("./pausing.js").Pause} */ #pause;
+  /** @type {Reporter} */ #reporter;
 
   /** @param {Account} account @param {HeldValue} value @param {Io} io */
   constructor(account, value, io) {
@@ -70,6 +52,8 @@ export class Stream {
     this.io = io;
     this.errands = new Errands(account, io);
     this.halting = new Halting(account);
+    this.#pause = pausing(io, account.wallet);
+    this.#reporter = new Reporter(account, value, io, this.#pause, (notice) => this.#heed(notice));
   }
 
   /** What the device has agreed to, as it binds it now, at its level; null before an enrolment. */
@@ -100,27 +84,7 @@ export class Stream {
 
   /** What the owner may see: it spends nothing. */
   status() {
-    const { account } = this;
-    const { wallet, enrolment } = account;
-    const terms = account.termsNow;
-    const [ownMs, budget] = [wallet.ownMs(), account.budget(terms)];
-    const fullMs = budget.freeFrom(terms.epsilonNano) ?? Infinity;
-    return {
-      stream: terms.stream,
-      /** The level of privacy; "": the stream's own. */
-      level: terms.level,
-      number: toHex(enrolment.number),
-      t: terms.timestampAt(account.label.nowMs()),
-      leftNano: budget.left(ownMs),
-      /** Own time until the whole epsilon can be spent; Infinity if the limit never allows it. */
-      fullInMs: Math.max(0, fullMs - ownMs),
-      /** How much of the limit is kept free for this stream. */
-      reserveNano: enrolment.reserveNano,
-      /** The pin of terms that the device has accepted, and that have not begun. */
-      successor: terms === account.enrolled ? (wallet.successorOf(enrolment)?.pin ?? null) : null,
-      entries: wallet.entriesOf(enrolment),
-      refusals: account.refusals,
-    };
+    return statusOf(this.account);
   }
 
   /** @param {number} epsilon of the limit over all streams that others leave to this one */
@@ -146,7 +110,7 @@ export class Stream {
         { url, path: devicesPath(stream), method: "DELETE", headers },
         {
           giveUp: (failures, ms) => failures >= FAREWELL_TRIES || ms > LONGEST_FAREWELL_PAUSE_MS,
-          pause: (ms, signal) => this.#pause(ms, signal),
+          pause: this.#pause,
           signal,
         },
       );
@@ -197,8 +161,8 @@ export class Stream {
   async #turn() {
     const { account } = this;
     const turn = await account.turn(this.#taken);
-    const longestMs = MOST_SPANS * account.wallet.longestSpanOf(account.enrolment);
-    if (this.#until(turn) <= longestMs) return turn;
+    const plausibleMs = account.freeInMs(turn.round) + MOST_SPANS * account.wallet.longestSpanOf(account.enrolment);
+    if (this.#until(turn) <= plausibleMs) return turn;
     account.label.restart();
     return account.turn(this.#taken);
   }
@@ -266,7 +230,7 @@ export class Stream {
       }
     }
     const { pin } = this.account.termsAt(round.t);
-    const isDone = await this.#answer(heard, pin, [round], manner);
+    const isDone = await this.#reporter.answer(heard, pin, [round], manner);
     if (!isDone) return;
     // What came too early is sent again, in the same bytes, when its time has come; but only once, since
     // a collector may say so for ever.
@@ -303,6 +267,7 @@ export class Stream {
       if (status >= 400 && status < 500 && status !== 429) {
         this.#serial = 0; // it may be what the collector does not take
       }
+      if (status === UNAUTHORIZED) await account.doubtKey();
       throw refusalIn(response, "to list rounds");
     }
     const announcement = readAnnouncement(readObject(response, "rounds"));
@@ -323,66 +288,13 @@ export class Stream {
     const { announcement, notice } = told;
     const { serial, pin, rounds } = announcement;
     heard.serial = serial;
-    const isDone = await this.#answer(heard, pin, rounds, { number, signal, mostMs });
+    const isDone = await this.#reporter.answer(heard, pin, rounds, { number, signal, mostMs });
     if (this.#number !== number) return;
     // Not before: what a fault of the disk left unanswered must be announced again. So must what
     // was put off, or open when the signal said stop, to whoever starts again.
     if (isDone) this.#serial = serial;
     if (notice.successor !== null || notice.renew) this.errands.hear(notice);
     await this.errands.run(signal);
-  }
-
-  /**
-   * Answer rounds, as far as the rules allow.
-   * @param {Heard} heard @param {string} pin @param {(Round | Refused)[]} rounds @param {Manner} manner
-   * @returns {Promise<boolean>} whether none was put off
-   */
-  async #answer(heard, pin, rounds, manner) {
-    try {
-      return await this.#answerAll(heard, pin, rounds, manner);
-    } finally {
-      this.value.tell(); // after all have left: when they leave must not tell of a value
-    }
-  }
-
-  /**
-   * A round for which it is too early comes after the others. After `mostMs`, or what a request may take,
-   * they are put off: no collector can hold a device.
-   * @param {Heard} heard @param {string} pin @param {(Round | Refused)[]} rounds @param {Manner} manner
-   */
-  async #answerAll(heard, pin, rounds, { number, signal, mostMs }) {
-    const { account } = this;
-    const nowMs = () => account.clock.steadyMs();
-    const [waitUntilMs, endMs] = [mostMs, Math.max(mostMs, PATIENCE_MS)].map((ms) => nowMs() + ms);
-    const reading = (/** @type {Parameters<import("./account.js").Reading>} */ ...given) => this.value.place(...given);
-    let isDone = true;
-    let pending = rounds;
-    while (pending.length) {
-      /** @type {{asked: Round, waitMs: number}[]} */
-      const early = [];
-      for (const one of pending) {
-        if (signal?.aborted || nowMs() >= endMs) return false;
-        const asked = /** @type {Round} */ (one);
-        const outcome = await account.consider(pin, one, reading, number);
-        if ("send" in outcome) isDone = (await this.#deliver(outcome.send, heard, endMs, signal)) && isDone;
-        else if ("waitMs" in outcome) {
-          const { waitMs } = outcome;
-          if (nowMs() + waitMs <= waitUntilMs) early.push({ asked, waitMs });
-          else {
-            heard.silences.push({ round: asked, why: Silence.TOO_EARLY });
-            isDone = false;
-          }
-        }
-        else if ("refusal" in outcome) heard.refusals.push(outcome.refusal);
-        else heard.silences.push({ round: asked, why: outcome.silence });
-      }
-      if (early.length) {
-        const waits = early.map(({ waitMs }) => waitMs);
-        await this.#pause(Math.ceil(Math.min(...waits, LONGEST_SLEEP_MS)), signal);
-      }
-      pending = early.map(({ asked }) => asked);
-    }
-    return isDone && !signal?.aborted;
   }
 
   /**
@@ -473,67 +385,12 @@ export class Stream {
     return failures + 1;
   }
 
-  /**
-   * Send a report until it arrives, is refused, or its round or its timestamp is over.
-   * @param {Submission} submission @param {Heard} heard
-   * @param {number} endMs of the steady clock, at which it is put off @param {AbortSignal} [signal]
-   * @returns {Promise<boolean>} whether it was not put off
-   */
-  async #deliver({ round, url, path, report, headers }, heard, endMs, signal) {
-    const { account } = this;
-    const { intervalMs } = account.enrolled;
-    const overMs = Math.min(round.deadlineMs, account.enrolled.endOf(round.t));
-    const leftMs = () => overMs - account.label.nowMs();
-    const overAtMs = account.clock.steadyMs() + intervalMs; // however often time is corrected
-    const giveUpMs = Math.min(overAtMs, endMs);
-    let isFinal = false;
-    try {
-      const response = await insist(
-        this.io,
-        {
-          url,
-          path,
-          method: "POST",
-          headers: { "Content-Type": "application/octet-stream", ...headers },
-          body: /** @type {Uint8Array<ArrayBuffer>} */ (report),
-        },
-        {
-          patienceMs: Math.min(PATIENCE_MS, Math.max(leftMs(), FIRST_PAUSE_MS)),
-          intervalMs,
-          giveUp: (_, ms) => account.clock.steadyMs() + ms >= giveUpMs || ms >= leftMs(),
-          heed: (notice) => this.#heed(notice),
-          pause: (ms, signal) => this.#pause(ms, signal),
-          signal,
-        },
-      );
-      isFinal = true;
-      if (response.status !== 200 && response.status !== 202) {
-        throw refusalIn(response, `the report of round ${round.name}`);
-      }
-    } catch (fault) {
-      if (!(fault instanceof DeviceError)) throw fault;
-      heard.undelivered.push(await account.note(fault));
-      return isFinal || giveUpMs < endMs;
-    }
-    heard.delivered.push({ round, report });
-    account.arrived(round);
-    return true;
-  }
-
   /** Correct label time by a notice, and remember what it asks for. */
   /** @param {import("./notice.js").Notice} notice */
   #heed(notice) {
     if (notice.nowMs !== null) this.account.label.correct(notice.nowMs);
     this.errands.hear(notice);
     this.halting.hear(notice);
-  }
-
-  /** Wait, and look at the clocks meanwhile. @param {number} ms @param {AbortSignal} [signal] */
-  async #pause(ms, signal) {
-    for (let leftMs = ms; leftMs > 0 && !signal?.aborted; leftMs -= LONGEST_SLEEP_MS) {
-      await this.io.sleep(Math.min(leftMs, LONGEST_SLEEP_MS), signal);
-      await this.account.wallet.markTime();
-    }
   }
 
 }

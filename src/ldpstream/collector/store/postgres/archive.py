@@ -16,7 +16,6 @@ from ldpstream.collector.store.contract import EVER, Archive, Release, Round, St
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import chained
 from ldpstream.collector.store.postgres.connections import connect, in_a_line
-from ldpstream.collector.store.postgres.migrations import CHAINED, LOGGED
 from ldpstream.collector.store.postgres.reading import (
     select_note,
     select_releases,
@@ -25,6 +24,7 @@ from ldpstream.collector.store.postgres.reading import (
     select_versions,
 )
 from ldpstream.collector.store.postgres.running import executing
+from ldpstream.collector.store.versions import CHAINED, LOGGED
 from ldpstream.errors import Mistake, Problem
 
 

@@ -25,15 +25,6 @@ STEPS = tuple(
     )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
-CHAINED = 4
-"""The first version in which releases are chained."""
-LOGGED = 7
-"""The first version with an admin log."""
-SUCCEEDED = 6
-"""The first version in which terms may have successors."""
-SUMMARISED = 9
-"""The first version with summaries of what was pruned."""
-
 _LOCK = 0x6C64707374726561
 """The advisory lock ("ldpstrea") of a migration: collectors may start at the same time."""
 

@@ -16,6 +16,7 @@ from ldpstream.collector.reports.verdicts import Verdicts
 from ldpstream.collector.store import summary_table
 from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
+from ldpstream.collector.store.chain_tables import write_ends
 from ldpstream.collector.store.contract import (
     EVER,
     NO_RESTS,
@@ -44,7 +45,6 @@ from ldpstream.collector.store.postgres.connections import (
 )
 from ldpstream.collector.store.postgres.migrations import take_turns
 from ldpstream.collector.store.postgres.reading import (
-    NEW_ROUND_COLUMNS,
     select_note,
     select_releases,
     select_reports,
@@ -53,6 +53,7 @@ from ldpstream.collector.store.postgres.reading import (
     select_versions,
 )
 from ldpstream.collector.store.postgres.running import PostgresTables, executing
+from ldpstream.collector.store.round_rows import NEW_ROUND_COLUMNS
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
@@ -156,7 +157,7 @@ class PostgresStore(Store):
             chained.check(connection, self._chain, EVERY, ignore).refuse_damage()
             connection.execute("INSERT INTO stream (name, terms) VALUES (%s, %s)", (name, text))
             ends = self._chain.begun(name, text.encode())
-            chained.write_ends(connection, _stream_id(connection, name), ends)
+            write_ends(executing(connection), _stream_id(connection, name), ends)
             chained.accept(connection, self._chain, EVERY)
 
         self._connections.do(CREATE_STREAM, work)
@@ -174,7 +175,7 @@ class PostgresStore(Store):
                 (key, terms["succeeds"]["version"], text),
             )
             after = self._chain.succeeded(stream, ends, text.encode())
-            chained.write_ends(connection, key, after)
+            write_ends(executing(connection), key, after)
             return _next_serial(connection, key)
 
         return self._connections.do(SUCCEED, work)
@@ -365,7 +366,7 @@ class PostgresStore(Store):
                     )
                 ],
             )
-            chained.write_ends(connection, key, after)
+            write_ends(executing(connection), key, after)
             connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._as_leader(RELEASE, stream, work)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from ldpstream.collector.store import summary_table
+from ldpstream.collector.store import chain_tables, summary_table
 from ldpstream.collector.store.chain import (
     EVERY,
     PAGE,
@@ -18,11 +18,11 @@ from ldpstream.collector.store.chain import (
     Progress,
     Row,
 )
-from ldpstream.collector.store.chain_key import STREAMS, draw_chain, find_chain, key_missing
+from ldpstream.collector.store.chain_key import STREAMS, find_chain, key_missing
+from ldpstream.collector.store.chain_tables import names, read_property
 from ldpstream.collector.store.contract import Summary
-from ldpstream.collector.store.sqlite.migrations import SUCCEEDED, SUMMARISED
 from ldpstream.collector.store.sqlite.running import executing
-from ldpstream.collector.store.summary_table import FORGET_ROUNDS
+from ldpstream.collector.store.versions import SUCCEEDED, SUMMARISED
 
 _COLUMNS = "t, at_ms, CAST(content AS BLOB), asked, received, missed"
 
@@ -31,25 +31,17 @@ _ENDS = (
     " head, seal"
 )
 
-_log = logging.getLogger(__name__)
-
 
 def begin_chain(connection: sqlite3.Connection, master: bytes) -> None:
     """Chain what is in a store that never had a chain, within a transaction."""
-
-    def put(name: str, value: str) -> None:
-        connection.execute("INSERT INTO property VALUES (?, ?)", (name, value))
-
-    drawn = draw_chain(lambda name: _property(connection, name), put, master)
-    for name in _names(connection):
-        _log.warning("the releases of stream %s are chained as they are now", name)
-        accept(connection, drawn, name)
-    accept(connection, drawn, EVERY)
+    chain_tables.chain_all(
+        executing(connection), master, lambda chain, name: accept(connection, chain, name)
+    )
 
 
 def read_chain(connection: sqlite3.Connection, master: bytes, where: object) -> Chain:
     """Return the chain of a store: the key comes with the tables, so without it one is damaged."""
-    known = find_chain(lambda name: _property(connection, name), master, where)
+    known = find_chain(partial(read_property, executing(connection)), master, where)
     if known is None:
         raise key_missing(where)
     return known
@@ -75,45 +67,21 @@ def successors(connection: sqlite3.Connection, key: int) -> list[bytes]:
     return [terms for (terms,) in rows]
 
 
-def write_ends(connection: sqlite3.Connection, key: int, ends: Ends) -> None:
-    """Put the ends of a chain, and the state after the last release, into the stream's row."""
-    state = None if ends.mechanism is None else ends.mechanism.decode()
-    connection.execute(
-        "UPDATE stream SET mechanism = ?, checkpoint_t = ?, checkpoint = ?, last_t = ?, head = ?,"
-        " seal = ?, summaries = ? WHERE id = ?",
-        (
-            state,
-            ends.checkpoint_t,
-            ends.checkpoint,
-            ends.last_t,
-            ends.head,
-            ends.seal,
-            ends.summaries,
-            key,
-        ),
-    )
-
-
 def check(connection: sqlite3.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
     """Follow the chain of a stream, in the transaction of the connection."""
-    if stream == EVERY:
-        return chain.check_names(_names(connection), _property(connection, STREAMS))
-    known = read_ends(connection, stream)
-    if known is None:
-        return Checked(stream)
-    key, ends = known
-    found = chain.check(stream, ends, _linked(connection, key), progress)
-    if _version(connection) < SUMMARISED:
-        return found
     run = executing(connection)
-    damage = found.damage or summary_table.find_damage(run, chain, stream, key, ends)
-    return replace(found, damage=damage, summaries=summary_table.count(run, key))
+    if stream == EVERY:
+        return chain_tables.check_names(run, chain)
+    known, linked = read_ends(connection, stream), partial(_linked, connection)
+    version = _version(connection)
+    return chain_tables.check_stream(run, chain, stream, known, linked, version, progress)
 
 
 def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
     """Chain the releases of a stream as they are, within a transaction."""
+    run = executing(connection)
     if stream == EVERY:
-        seal = chain.seal_names(_names(connection))
+        seal = chain.seal_names(names(run))
         connection.execute("INSERT OR REPLACE INTO property VALUES (?, ?)", (STREAMS, seal))
         return
     found = read_ends(connection, stream)
@@ -134,9 +102,9 @@ def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
             [(*one, key) for one in links],
         )
 
-    summaries = summary_table.accept(executing(connection), chain, stream, key)
+    summaries = summary_table.accept(run, chain, stream, key)
     ends = replace(ends, summaries=summaries)
-    write_ends(connection, key, chain.accepted(stream, ends, page_after, write))
+    chain_tables.write_ends(run, key, chain.accepted(stream, ends, page_after, write))
 
 
 def prune(
@@ -148,23 +116,8 @@ def prune(
     gone: Sequence[int],
 ) -> None:
     """Remove old releases and their rounds, within a transaction; the last release stays."""
-    found = read_ends(connection, stream)
-    assert found is not None
-    key, ends = found
-    last = connection.execute(
-        "SELECT t, link FROM release WHERE stream = ? AND t < ? ORDER BY t DESC LIMIT 1",
-        (key, min(before_t, ends.last_t)),
-    ).fetchone()
-    if last is not None:
-        ends = chain.pruned(stream, ends, *last)
-    if added or gone:
-        run = executing(connection)
-        summaries = summary_table.change(run, chain, stream, key, added, gone)
-        ends = chain.summarised(stream, ends, summaries)
-    write_ends(connection, key, ends)
-    if last is not None:
-        connection.execute("DELETE FROM release WHERE stream = ? AND t <= ?", (key, last[0]))
-        connection.execute(FORGET_ROUNDS.replace("%s", "?"), (key, last[0]))
+    known = read_ends(connection, stream)
+    chain_tables.prune(executing(connection), chain, stream, known, before_t, added, gone)
 
 
 def _linked(connection: sqlite3.Connection, key: int) -> Iterator[LinkedRow]:
@@ -176,12 +129,3 @@ def _linked(connection: sqlite3.Connection, key: int) -> Iterator[LinkedRow]:
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _names(connection: sqlite3.Connection) -> list[str]:
-    return [name for (name,) in connection.execute("SELECT name FROM stream").fetchall()]
-
-
-def _property(connection: sqlite3.Connection, name: str) -> str | None:
-    row = connection.execute("SELECT value FROM property WHERE name = ?", (name,)).fetchone()
-    return None if row is None else str(row[0])

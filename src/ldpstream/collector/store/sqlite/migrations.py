@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from importlib.resources import files
 
+from ldpstream.collector.store.versions import CHAINED
 from ldpstream.errors import Mistake, Problem
 
 STEPS = tuple(
@@ -25,14 +26,6 @@ STEPS = tuple(
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
 NOTED = 2
 """The first version in which there are notes."""
-CHAINED = 4
-"""The first version in which releases are chained."""
-LOGGED = 7
-"""The first version with an admin log."""
-SUCCEEDED = 6
-"""The first version in which terms may have successors."""
-SUMMARISED = 9
-"""The first version with summaries of what was pruned."""
 
 
 def version_of(connection: sqlite3.Connection, file: object) -> int:

@@ -22,6 +22,7 @@ from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
 from ldpstream.collector.store import summary_table
 from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
+from ldpstream.collector.store.chain_tables import write_ends
 from ldpstream.collector.store.contract import (
     EVER,
     NO_RESTS,
@@ -37,12 +38,12 @@ from ldpstream.collector.store.contract import (
     observed,
 )
 from ldpstream.collector.store.damage import reading_store
+from ldpstream.collector.store.round_rows import NEW_ROUND_COLUMNS
 from ldpstream.collector.store.sqlite import chained
 from ldpstream.collector.store.sqlite.identity import Lengths, OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import (
-    NEW_ROUND_COLUMNS,
     select_note,
     select_releases,
     select_rounds,
@@ -142,9 +143,8 @@ class SqliteStore(Store):
             done = connection.execute(
                 "INSERT INTO stream (name, terms) VALUES (?, ?)", (name, text)
             )
-            chained.write_ends(
-                connection, done.lastrowid or 0, self._chain.begun(name, text.encode())
-            )
+            ends = self._chain.begun(name, text.encode())
+            write_ends(executing(connection), done.lastrowid or 0, ends)
             chained.accept(connection, self._chain, EVERY)
 
         self._writer.do(work)
@@ -161,7 +161,7 @@ class SqliteStore(Store):
                 "INSERT INTO successor VALUES (?, ?, ?)", (key, terms["succeeds"]["version"], text)
             )
             after = self._chain.succeeded(stream, ends, text.encode())
-            chained.write_ends(connection, key, after)
+            write_ends(executing(connection), key, after)
             return _next_serial(connection, key)
 
         return self._writer.do(work)
@@ -348,7 +348,7 @@ class SqliteStore(Store):
                     )
                 ],
             )
-            chained.write_ends(connection, key, after)
+            write_ends(executing(connection), key, after)
             connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._writer.do(work, erases=True)
