@@ -132,6 +132,11 @@ class Problem(Enum):
         "start a collector of this release on it first",
     )
     BACKUP_FILE = ("{file} is no good backup: {what}", "give one that ldpstream backup has written")
+    BACKUP_NEEDS_MASTER = (
+        "the backup has no secrets, and its master secret is not in {file}"
+        " or LDPSTREAM_MASTER_SECRET",
+        "put the secret there first, or give a backup that was made with --secrets",
+    )
     RESTORE_OCCUPIED = (
         "{where} has a store already",
         "move it away, or name another place in the configuration",

@@ -82,7 +82,7 @@ async def _read_feed(api: Api, last: int, number: int) -> list[bytes]:
     """The first events after `last`."""
     events = _events(api.service, api.service.streams["a"], last, ReaderPool(), "")
     found = [await anext(events) for _ in range(number + 1)]
-    await events.aclose()  # type: ignore[attr-defined]
+    await events.aclose()
     return found[1:]
 
 

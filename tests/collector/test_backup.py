@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile
@@ -231,8 +231,57 @@ def test_a_backup_without_secrets_needs_the_right_one(
     (new.folder / "master.secret").unlink()
     with pytest.raises(Mistake) as refused:
         restore(file, new)
-    assert refused.value.problem is Problem.MASTER_MISSING
+    assert refused.value.problem is Problem.BACKUP_NEEDS_MASTER
     assert [one.name for one in new.folder.iterdir()] == []
+
+
+def test_a_backup_replaces_no_file(place: Callable[[str, str], Config], tmp_path: Path) -> None:
+    old = place("old", "sqlite")
+    with closing(open_store(old, SECRETS)) as store:
+        fill(store)
+    secret = old.folder / "master.secret"
+    for file in (old.store, secret):
+        before = file.read_bytes()
+        with pytest.raises(Mistake, match="it is there already"):
+            back_up(old, file, with_secrets=False)
+        assert file.read_bytes() == before
+
+
+def test_any_changed_byte_of_a_backup_is_refused_in_a_line(
+    place: Callable[[str, str], Config], tmp_path: Path
+) -> None:
+    old, new, file = place("old", "sqlite"), place("new", "sqlite"), tmp_path / "backup"
+    with closing(open_store(old, SECRETS)) as store:
+        fill(store)
+    back_up(old, file, with_secrets=True)
+    whole = file.read_bytes()
+    with ZipFile(file) as packed:
+        directory, begin = packed.start_dir, packed.getinfo(STORE).header_offset
+    places = [begin + 6, begin + 8, begin + 50, directory + 8, directory + 10, len(whole) // 2]
+    for number in places:  # flags, methods of packing, and packed content
+        for flipped in (0x01, 0x0E, 0xFF):
+            damaged = bytearray(whole)
+            damaged[number] ^= flipped
+            file.write_bytes(damaged)
+            with suppress(Mistake):  # what is not read may be damaged
+                restore(file, new)
+            for one in new.folder.iterdir():
+                one.unlink()
+
+
+def test_a_log_that_an_earlier_store_left_is_named(
+    place: Callable[[str, str], Config], tmp_path: Path
+) -> None:
+    old, new, file = place("old", "sqlite"), place("new", "sqlite"), tmp_path / "backup"
+    with closing(open_store(old, SECRETS)) as store:
+        fill(store)
+    back_up(old, file, with_secrets=True)
+    log = new.store.with_name(f"{new.store.name}-wal")
+    log.write_bytes(b"x")
+    with pytest.raises(Mistake, match=f"{log.name}: it is the write-ahead log"):
+        restore(file, new)
+    log.unlink()
+    restore(file, new)
 
 
 def test_a_damaged_store_is_not_backed_up(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sqlite3
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +23,7 @@ from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.service.condition import State
 from ldpstream.collector.service.service import Service
+from ldpstream.errors import Mistake, Problem
 from tests.collector.api import ADMIN, ENROL, assert_problem, eventually
 from tests.collector.helpers import SECRETS, START_MS, Signer, enrolment, report_of
 
@@ -270,6 +275,28 @@ def test_a_population_is_changed_under_a_running_mechanism(tmp_path: Path) -> No
         assert place.service.streams["a"].hub.latest.asked == 90 // 4  # type: ignore[union-attr]
 
 
+def test_a_population_that_was_given_is_followed_from_there(place: Place) -> None:
+    place.pass_timestamp()
+    told = place.reload(A.replace("population = 40", 'population = "auto"'))
+    assert told["changes"] == ["a: population = 40 -> auto"]
+    for _ in range(3):
+        place.pass_timestamp()
+    latest = place.service.streams["a"].hub.latest
+    assert latest is not None
+    assert latest.content["devices"]["expected"] == 40
+
+
+def test_revised_figures_follow_a_reload(place: Place) -> None:
+    for _ in range(6):
+        place.pass_timestamp(devices=5)
+    place.reload(A.replace('"lbu"', '"lpf"') + "suspicion = { discard = true }\n")
+    for _ in range(2):
+        place.pass_timestamp()
+    found = place.service.streams["a"]
+    assert found.config.mechanism == "lpf"
+    assert found.revised._config == found.config
+
+
 @pytest.mark.parametrize("when", ["between timestamps", "in the midst of one"])
 def test_a_mechanism_is_changed_while_it_runs(place: Place, when: str) -> None:
     for _ in range(2):
@@ -327,6 +354,96 @@ def test_deadlines_thresholds_limits_and_alerts_are_changed(place: Place) -> Non
         for n in range(3)
     ]
     assert codes == [201, 429, 429]
+
+
+def test_a_feed_ends_when_its_stream_is_made_private(place: Place) -> None:
+    with _asking(place, "/v1/streams/a/feed") as asking:
+        asking.begun.wait(10)
+        place.reload(A + "public = false\n")
+        place.pass_timestamp()
+        asking.answered.result(10)
+    assert asking.body == b"retry: 1000\n\n"
+
+
+def test_a_long_poll_hears_nothing_of_a_stream_that_is_made_private(place: Place) -> None:
+    eventually(lambda: bool(place.service.streams["a"].hub.open))
+    hub = place.service.streams["a"].hub
+    query = f"after={hub.announcement.serial}&wait=30"
+    with _asking(place, "/v1/streams/a/rounds", query) as asking:
+        eventually(lambda: hub.waiting == 1)
+        place.reload(A + "public = false\n")
+        place.pass_timestamp()
+        asking.answered.result(10)
+    assert b"stream-unknown" in asking.body
+
+
+@dataclass
+class Asking:
+    """A request of nobody in particular, which may have no end."""
+
+    begun: threading.Event
+    answered: Future[None]
+    parts: list[bytes]
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.parts)
+
+
+@contextmanager
+def _asking(place: Place, path: str, query: str = "") -> Iterator[Asking]:
+    begun, parts = threading.Event(), list[bytes]()
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "path": path,
+        "raw_path": path.encode(), "root_path": "", "query_string": query.encode(),
+        "headers": [(b"host", b"testserver")], "client": ("test", 1), "server": ("testserver", 80),
+    }  # fmt: skip
+
+    async def receive() -> Any:
+        return await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            parts.append(message["body"])
+            begun.set()
+
+    assert place.client.portal is not None
+    answered = place.client.portal.start_task_soon(place.client.app, scope, receive, send)
+    try:
+        yield Asking(begun, answered, parts)
+    finally:
+        answered.cancel()
+
+
+def test_a_stream_whose_releases_are_damaged_is_not_begun(tmp_path: Path) -> None:
+    with operating(tmp_path, A + B) as place:
+        place.pass_timestamp(stream="b")
+    with closing(sqlite3.connect(tmp_path / "c.sqlite")) as disk, disk:
+        disk.execute("UPDATE stream SET last_t = 9 WHERE name = 'b'")
+    with operating(tmp_path, A) as place:
+        (why,) = place.reload(A.replace("40", "41") + B)["refused"]
+        assert "stream b is not as it was released" in why
+        assert place.service.streams["a"].config.population == 40  # all of it or nothing
+        assert place.reload(A.replace("40", "42"))["changes"] == ["a: population = 40 -> 42"]
+        assert list(place.service.streams) == ["a"]
+
+
+def test_a_stream_that_cannot_begin_changes_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(evaluator: object) -> None:
+        raise Mistake(Problem.UNAVAILABLE, seconds=1)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(place.service.alerts, "add", fail)
+        told = place.reload(A.replace("40", "41") + B)
+    assert (told["changed"], len(told["refused"])) == (False, 1)
+    assert list(place.service.streams) == list(place.service.scheduler.drivers) == ["a"]
+    assert place.service.streams["a"].config.population == 40
+    assert place.client.get("/v1/admin/log", headers=ADMIN).json()["entries"] == []
+    told = place.reload(A.replace("40", "41") + B)
+    assert told["changes"] == ["a: population = 40 -> 41", "b: goes on"]
+    place.pass_timestamp(devices=3, stream="b")
 
 
 def test_what_takes_a_restart_is_told(place: Place) -> None:

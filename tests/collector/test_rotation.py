@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -117,6 +118,16 @@ def api(settings: Config) -> Iterator[Rotating]:
 
 def renewal(answer: Any) -> bool:
     return Notice.read(answer.json()).renew
+
+
+def test_a_reload_beside_a_rotation_is_no_deadlock(api: Rotating) -> None:
+    administration = api.service.administration
+    with ThreadPoolExecutor() as pool:
+        with api.service._changing:  # as a reload holds it, which then records what it did
+            rotating = pool.submit(administration.rotate, "x", at_once=True)
+            eventually(lambda: administration.log(0, 9) != [])
+            pool.submit(administration.prepare, "x").result(10)
+        assert rotating.result(10)["earlier_is_good"] is False
 
 
 def test_a_device_reports_with_either_key_and_renews_the_old_one(api: Rotating) -> None:

@@ -71,6 +71,11 @@ class AlertRunner:
         self._evaluators = [*self._evaluators, evaluator]
         self._turns = cycle(self._evaluators)
 
+    def remove(self, stream: str) -> None:
+        """Evaluate the alerts of a stream no longer."""
+        self._evaluators = [one for one in self._evaluators if one.stream != stream]
+        self._turns = cycle(self._evaluators)
+
     def wake(self, stream: str | None = None) -> None:
         """Evaluate a stream soon: it has a new release, or a new rule; None: evaluate all."""
         every = (one.stream for one in self._evaluators)
@@ -108,8 +113,9 @@ class AlertRunner:
             yield from islice(self._turns, min(FOLLOWED_AT_ONCE, len(self._evaluators)))
 
     def _evaluate(self, evaluator: AlertEvaluator) -> None:
+        leads = self._leads(evaluator)  # first: new rules are used as a leader, or as a follower
         self._refresh(evaluator.stream)
-        if not self._leads(evaluator):
+        if not leads:
             evaluator.follow()
             return
         for change in evaluator.catch_up():

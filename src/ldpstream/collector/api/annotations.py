@@ -89,12 +89,12 @@ def _of_change(change: LevelChange, terms: Terms) -> Annotation:
 
 
 def _of_alerts(evaluator: AlertEvaluator, begin: int, end: int) -> Iterator[Annotation]:
-    """Yield the alerts that fired within a span, each with its end if it was resolved."""
+    """Yield the alerts that were firing within a span, each with its end if it was resolved."""
     ended: dict[str, int] = {}
     for change in reversed(evaluator.history):
         if change["state"] == State.RESOLVED:
             ended[change["id"]] = change["at_ms"]
-        elif begin <= change["at_ms"] <= end:
+        elif change["at_ms"] <= end and begin <= ended.get(change["id"], begin):
             over = ended.get(change["id"])
             text = "still firing" if over is None else "resolved at the end of the range"
             label = "" if change["label"] is None else f" ({change['label']})"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import asdict
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ldpstream.collector.api.alerts import shown
 from ldpstream.collector.api.limits import ReaderPool, is_number, sender_of
-from ldpstream.collector.api.lookup import readable_stream
+from ldpstream.collector.api.lookup import may_read, readable_stream
 from ldpstream.collector.releases.formats import MEDIA_TYPES, write
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.service.service import Service
@@ -121,15 +122,17 @@ def releases(service: Service) -> APIRouter:
     ) -> StreamingResponse:
         """Releases as server-sent events, id = t; Last-Event-ID goes on where it broke off.
 
-        Events `alerts` come between them, without an id, with what GET .../alerts answers.
+        Events `alerts` come between them, without an id, with what GET .../alerts answers. It ends
+        if the stream is made private to this reader.
         """
         found = readable_stream(request, stream)
         if last_event_id is not None and is_number(last_event_id, LATEST_T):
             last = int(last_event_id)
         else:
             last = since - 1 if since else found.hub.last_t
+        events = _events(service, found, last, pool, sender_of(request.scope))
         return StreamingResponse(
-            _events(service, found, last, pool, sender_of(request.scope)),
+            _while_readable(request, stream, events),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
@@ -137,9 +140,20 @@ def releases(service: Service) -> APIRouter:
     return router
 
 
+async def _while_readable(
+    request: Request, stream: str, events: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    """Yield events as long as the request may read the stream, which a reload can make private."""
+    async with aclosing(events):
+        async for event in events:
+            if not may_read(request, stream):
+                return
+            yield event
+
+
 async def _events(
     service: Service, stream: StreamService, last: int, pool: ReaderPool, reader: str
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """Releases, each with its id; and all alerts, whenever there is something new about them."""
     hub, evaluator = stream.hub, service.evaluators[stream.config.name]
     page = at_once(stream.most_labels, FEED_PAGE)

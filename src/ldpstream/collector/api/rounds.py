@@ -212,6 +212,7 @@ class CurrentRounds:
     async def answer(self, request: Request) -> Response:
         given = request.query_params.get("after", "0")
         stream = joined_stream(request, request.path_params["stream"], given)
+        was_public = stream.config.public
         after = _number(request, "after", 0, LARGEST_SERIAL)
         wait = _number(request, "wait", 0, LONGEST_WAIT)
         version = _number(request, "version", 1, len(stream.history.versions), least=1)
@@ -221,6 +222,8 @@ class CurrentRounds:
             found = stream.roster.numbers_of(np.frombuffer(device, np.uint8).reshape(1, 16))
             place = int(found[0])
         announcement = await stream.hub.after(after, wait)
+        if was_public and not stream.config.public:  # a reload has made it private meanwhile
+            joined_stream(request, stream.config.name, given)
         body = announcement.body(self._service.clock.now_ms(), place, version)
         return Response(body, media_type="application/json")
 

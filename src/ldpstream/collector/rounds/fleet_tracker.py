@@ -73,6 +73,7 @@ class FleetTracker:
         self._counted = self._count(t)
         if self._counted is None:
             return None
+        self._counted = self._counted.at_least(self._participation.at(t))
         wanted = max(self._counted.devices, self._config.least_population)
         return wanted if abs(wanted - expected) > FOLLOWED * expected else None
 

@@ -33,6 +33,14 @@ class Estimate:
     def exactly(cls, devices: int) -> Estimate:
         return cls(devices, devices, devices)
 
+    def at_least(self, heard: int) -> Estimate:
+        """Return the estimate where so many were certainly heard.
+
+        >>> Estimate(52, 51, 53).at_least(60)
+        Estimate(devices=60, low=60, high=60)
+        """
+        return Estimate(*(max(heard, one) for one in (self.devices, self.low, self.high)))
+
     def to_json(self) -> dict[str, int]:
         return {"expected": self.devices, "expected_low": self.low, "expected_high": self.high}
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ldpstream.collector.alerts.rules import Rule
@@ -20,7 +21,7 @@ from ldpstream.collector.credentials.enrolment_tokens import (
     digest_of,
     draw_token,
 )
-from ldpstream.collector.credentials.masters import KeyRing, Masters
+from ldpstream.collector.credentials.masters import KeyRing
 from ldpstream.collector.credentials.sealing import check_of
 from ldpstream.collector.credentials.secrets import MasterSource, Secrets
 from ldpstream.collector.intake.queue import RETRY_SECONDS
@@ -81,18 +82,39 @@ class Administration:
     def refresh(self) -> None:
         """Read from the store what has changed; look for a master secret that is missing."""
         with self._lock:
-            serial = self._tables.serial()
-            if serial != self._serial:
-                self._denied = {
-                    stream: DenyList(devices) for stream, devices in self._tables.denied().items()
-                }
-                self._silences = self._tables.silences()
-                self._tokens = {one.digest: one for one in self._tables.tokens()}
-            if serial != self._serial or self.ring.is_behind:
-                self._find_masters()
-            changed, self._serial = serial != self._serial, serial
+            changed = self._read()
         if changed:
             self.changed()
+
+    def _read(self) -> bool:
+        """Read what has changed, and return whether anything has; the lock is held."""
+        serial = self._tables.serial()
+        if serial != self._serial:
+            self._denied = {
+                stream: DenyList(devices) for stream, devices in self._tables.denied().items()
+            }
+            self._silences = self._tables.silences()
+            self._tokens = {one.digest: one for one in self._tables.tokens()}
+        if serial != self._serial or self.ring.is_behind:
+            self._find_masters()
+        changed, self._serial = serial != self._serial, serial
+        return changed
+
+    @contextmanager
+    def _deciding(self) -> Iterator[None]:
+        """Hold the lock for a decision, with all that is in the store before and after it.
+
+        `changed` is called without the lock: it takes locks under which others call `refresh`.
+        """
+        changed = False
+        try:
+            with self._lock:
+                changed = self._read()
+                yield
+                changed |= self._read()
+        finally:
+            if changed:
+                self.changed()
 
     def _find_masters(self) -> None:
         known = (self.ring.masters.current, *self._source.known)
@@ -145,8 +167,7 @@ class Administration:
         The new one is on disk before the store is changed, in one transaction. A rotation that was
         cut short is finished by the next start, or by calling this again.
         """
-        with self._lock:
-            self.refresh()
+        with self._deciding():
             masters = self.ring.masters
             if self.ring.is_behind:
                 raise Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS)
@@ -159,23 +180,19 @@ class Administration:
             rotated = masters.rotated(new, self._clock.now_ms() + wait_ms)
             rotated = rotated.dropped() if at_once else rotated
             names = {"from": _name(masters.current), "to": _name(new), "at_once": at_once}
-            self._replace(masters, rotated, self._entry(who, "rotate-master", names))
+            self._tables.replace_masters(masters, rotated, self._entry(who, "rotate-master", names))
         return self.keys()
 
     def drop(self, who: str) -> dict[str, Any]:
         """End the keys of the earlier master secret."""
-        with self._lock:
-            self.refresh()
+        with self._deciding():
             masters = self.ring.masters
             if not masters.valid or masters.earlier is None:
                 raise Mistake(Problem.NOTHING_TO_DROP)
             names = {"earlier": _name(masters.earlier)}
-            self._replace(masters, masters.dropped(), self._entry(who, "drop-master", names))
+            entry = self._entry(who, "drop-master", names)
+            self._tables.replace_masters(masters, masters.dropped(), entry)
         return self.keys()
-
-    def _replace(self, old: Masters, new: Masters, entry: Entry) -> None:
-        self._tables.replace_masters(old, new, entry)
-        self.refresh()
 
     # Enrolment tokens
 

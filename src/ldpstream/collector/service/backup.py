@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import shutil
+import struct
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +21,7 @@ from ldpstream.collector.credentials.secrets import ENVIRONMENT, file_of, find_s
 from ldpstream.collector.service.opening import find_master, needing_extras, open_archive
 from ldpstream.collector.store.chain import EVERY
 from ldpstream.collector.store.sqlite.portable import copy_file
-from ldpstream.collector.store.sqlite.soundness import find_main_file, is_begun
+from ldpstream.collector.store.sqlite.soundness import find_main_file, is_begun, log_of
 from ldpstream.collector.store.sqlite.store import SqliteStore, make_private
 from ldpstream.errors import Mistake, Problem
 from ldpstream.machine_clock import SystemClock
@@ -26,6 +29,12 @@ from ldpstream.whole_files import write_whole
 
 FORMAT = 1
 MANIFEST, STORE, SECRETS = "manifest.json", "store.sqlite", "secrets/"
+
+_DAMAGED = (
+    *(BadZipFile, KeyError, ValueError, TypeError, EOFError, RuntimeError, OverflowError),
+    *(struct.error, zlib.error, lzma.LZMAError),
+)
+"""What reading a ZIP with changed bytes raises: it may seem encrypted, or packed otherwise."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +49,9 @@ class Content:
 def back_up(config: Config, file: Path, *, with_secrets: bool) -> Content:
     """Write a backup of a configuration's store; it has its name once it was restored and checked.
 
-    Collectors may be running.
+    Collectors may be running. A file that is there already is never replaced.
     """
+    _refuse_existing(file)
     master = _master(config)
     secrets = _known_secrets(config) if with_secrets else {}
     with _folder_beside(file) as folder:
@@ -58,20 +68,23 @@ def back_up(config: Config, file: Path, *, with_secrets: bool) -> Content:
         again.mkdir()
         if _unpack(packed, again) != made or check(again / STORE, master) != made.streams:
             raise Mistake(Problem.BACKUP_FILE, file=file, what="it differs from what was written")
+        _refuse_existing(file)
         os.replace(packed, file)
     return made
 
 
 def restore(file: Path, config: Config) -> Content:
     """Make the store of a configuration from a backup; there must be none, and no collector."""
-    if config.database is None and is_begun(find_main_file(config.store)):
-        raise Mistake(Problem.RESTORE_OCCUPIED, where=config.store)
+    if config.database is None:
+        _refuse_store(config.store)
     config.folder.mkdir(parents=True, exist_ok=True)
     with _folder_beside(config.store) as folder:
         content = _unpack(file, folder)
         secrets = {name: (folder / SECRETS / name).read_bytes() for name in content.secrets}
         _refuse_other_secrets(config, secrets)
-        master = secrets.get("master") or _master(config)
+        master = secrets.get("master") or find_master(config)
+        if master is None:
+            raise Mistake(Problem.BACKUP_NEEDS_MASTER, file=file_of("master", config.folder))
         if check(folder / STORE, master) != content.streams:
             raise Mistake(Problem.BACKUP_FILE, file=file, what="its list of streams is wrong")
         SqliteStore(folder / STORE, master).close()  # brings it to the newest version
@@ -88,6 +101,17 @@ def restore(file: Path, config: Config) -> Content:
     return content
 
 
+def _refuse_store(given: Path) -> None:
+    """Refuse a place where there is a store, or what a store has left."""
+    file = Path(os.path.realpath(given))
+    log = log_of(file)
+    if not is_begun(file) and is_begun(log):
+        what = "it is the write-ahead log of an earlier store, whose file is gone"
+        raise Mistake(Problem.DATA_FILE, file=log, what=what, fix="move it away")
+    if is_begun(find_main_file(given)):
+        raise Mistake(Problem.RESTORE_OCCUPIED, where=given)
+
+
 def check(store: Path | str, master: bytes) -> dict[str, int]:
     """Follow all chains of a store; return the last timestamp of each stream."""
     with open_archive(str(store)) as archive:
@@ -102,6 +126,12 @@ def check(store: Path | str, master: bytes) -> dict[str, int]:
                 archive.check_releases(chain, name).refuse_damage()
             archive.check_log(chain).refuse_damage()
     return streams
+
+
+def _refuse_existing(file: Path) -> None:
+    if os.path.lexists(file):
+        what, fix = "it is there already", "name a new file: a backup replaces none"
+        raise Mistake(Problem.DATA_FILE, file=file, what=what, fix=fix)
 
 
 def _pack(file: Path, store: Path, made: Content, secrets: dict[str, bytes]) -> None:
@@ -135,10 +165,10 @@ def _unpack(file: Path, folder: Path) -> Content:
             for name in (STORE, *(SECRETS + one for one in secrets)):
                 with packed.open(name) as source, make_private(folder / name).open("wb") as target:
                     shutil.copyfileobj(source, target)
-    except (BadZipFile, KeyError, ValueError, TypeError, EOFError) as error:
+    except _DAMAGED as error:
         raise Mistake(Problem.BACKUP_FILE, file=file, what=error) from None
     except OSError as error:
-        raise Mistake(Problem.BACKUP_FILE, file=file, what=error.strerror) from None
+        raise Mistake(Problem.BACKUP_FILE, file=file, what=error.strerror or error) from None
     return content
 
 

@@ -11,7 +11,9 @@ from ldpstream.collector.config import Config, StreamConfig, Suspicion
 from ldpstream.collector.config.stream import AUTO
 from ldpstream.collector.rounds.against import compare
 from ldpstream.collector.rounds.changes import KEYS, Verdict
+from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.store.contract import Store
+from ldpstream.errors import Mistake
 
 FIXED = {
     "host": "listen",
@@ -63,6 +65,10 @@ def plan(old: Config, new: Config, store: Store, now_ms: int) -> Reload:
         if stream.name not in running:
             known = "goes on" if compared.latest is not None else "begins"
             changes.append(f"{stream.name}: {known}")
+            try:
+                check_releases(store, [stream.name])
+            except Mistake as damage:
+                refused.append(str(damage))
             continue
         told = {
             one.key: f"{one.key} = {one.stored} -> {one.given}"
@@ -72,7 +78,10 @@ def plan(old: Config, new: Config, store: Store, now_ms: int) -> Reload:
         }
         if compared.successor is not None and (follows := compared.successor.succeeds) is not None:
             told[""] = f"version {follows.version} of its terms, in force from t={follows.from_t}"
-        lines = {**dict(_of_stream(running[stream.name], stream)), **told}
+        own = dict(_of_stream(running[stream.name], stream))
+        if not running[stream.name].follows_fleet:  # a given number is known better than the store
+            told |= {key: line for key, line in own.items() if key == "population"}
+        lines = {**own, **told}
         changes += [f"{stream.name}: {line}" for line in lines.values()]
     gone = running.keys() - {stream.name for stream in new.streams}
     goes_on = "not in the file, and goes on; to end it, write it: retired = true"

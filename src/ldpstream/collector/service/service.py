@@ -48,7 +48,7 @@ from ldpstream.collector.service.watch import ConditionWatch
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.names import StoredNames
-from ldpstream.errors import Mistake, Problem
+from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 LEASES_OF_SILENCE = 3
 """Durations of a lease after which a collector that hears nothing from its store is not ready."""
@@ -160,28 +160,52 @@ class Service:
     def reload(self, who: str) -> Reload:
         """Read the configuration file again, and use what can be changed; all of it or nothing.
 
-        What is told is also in the log of administrators.
+        What is told is also in the log of administrators. New streams begin first, since that may
+        fail.
         """
         with self._changing:
             new = load(self.config.file)
             planned = plan(self.config, new, self.store, self.clock.now_ms())
-            if not planned.refused:
-                self._use(applied(self.config, new))
-                self.administration.record(who, "reload", planned.to_json())
+            if planned.refused:
+                return planned
+            try:
+                self._begin_all([one for one in new.streams if one.name not in self.streams])
+            except LdpStreamError as error:
+                return replace(planned, refused=(str(error),))
+            self._use(applied(self.config, new))
+            self.administration.record(who, "reload", planned.to_json())
         return planned
+
+    def _begin_all(self, fresh: list[StreamConfig]) -> None:
+        """Serve streams that the file had not before; all of them or none."""
+        if fresh:
+            warm_up(fresh)
+        begun = []
+        try:
+            for one in fresh:
+                begun.append(one.name)
+                self._begin(one)
+        except BaseException:
+            for name in begun:
+                self._forget(name)
+            raise
+
+    def _forget(self, stream: str) -> None:
+        """Serve a stream no longer; what the store has of it stays."""
+        self.alerts.remove(stream)
+        self.scheduler.remove(stream)
+        self.streams = {name: one for name, one in self.streams.items() if name != stream}
+        for known in (self._intakes, self._listeners):
+            known.pop(stream, None)
+        self._paused.discard(stream)
 
     def _use(self, new: Config) -> None:
         old = {one.name: one for one in self.config.streams}
-        fresh = [one for one in new.streams if one.name not in old]
-        if fresh:
-            warm_up(fresh)
         self.config = new
         for use in (self._use_limits, *self.uses_limits):
             use(new.limits)
         for one in new.streams:
-            if one.name not in old:
-                self._begin(one)
-            elif one != old[one.name]:
+            if one != old.get(one.name, one):
                 self._change(one)
                 self.rulebooks[one.name].use(one.alerts, one.alert_rule)
 
@@ -190,7 +214,6 @@ class Service:
 
     def _begin(self, stream: StreamConfig) -> None:
         """Serve a stream that the file had not before."""
-        check_releases(self.store, [stream.name])
         self._paused |= self._paused_of([stream])
         self._listeners[stream.name] = self._listener(stream)
         self.scheduler.add(stream.name, self._maker(stream))
@@ -200,11 +223,13 @@ class Service:
 
     def _change(self, stream: StreamConfig) -> None:
         """Serve a stream with other settings: what devices hear at once, the rest when at rest."""
-        found, wanted = self.streams[stream.name], self._wanted(stream)
+        found = self.streams[stream.name]
+        if stream.follows_fleet:  # from the population that is known
+            stream = replace(stream, population=found.config.population)
+        wanted = self._wanted(stream)
         if found.config.halt is not None and wanted.halt is None:
             found.begun_ms = self.clock.now_ms()  # what was not released in a pause is not late
-        population = found.config.population if wanted.follows_fleet else wanted.population
-        found.config = settled(replace(wanted, population=population), found.history.latest)
+        found.config = settled(wanted, found.history.latest)
         self.scheduler.replace(stream.name, self._maker(stream))
 
     def pause(self, who: str, stream: str, *, paused: bool) -> None:
@@ -286,13 +311,13 @@ class Service:
         config, name, hub = role.config, role.config.name, listener.hub
         hub.history = role.history
         latest = self.store.releases(name, role.last_t, 1)
+        revised = RevisedHistory(config, self.store)
         if name not in self.streams:
             keys = StreamKeys(self.ring, name)
             denied = partial(self.administration.denied, name)
             intake = StreamIntake(keys, role.selection, Counter(), denied)
             delay = 3 * POLL_MS / 1000 if self.store.shared else 0.0
             names = StoredNames(self.store, name)
-            revised = RevisedHistory(config, self.store)
             self._intakes[name] = intake
             first_t = max(1, role.last_t + 1 - min(config.window, MOST_RECENT))
             few = at_once(len(config.labels), MOST_RECENT)
@@ -309,7 +334,7 @@ class Service:
         elif role.last_t > hub.last_t:  # another collector has released before it was followed
             listener.released(latest[0])
         found = self.streams[name]
-        found.intake.selection = role.selection
+        found.intake.selection, found.revised = role.selection, revised
         found.config, found.begun_ms = config, self.clock.now_ms()
         return role
 
