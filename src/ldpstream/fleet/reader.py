@@ -12,7 +12,7 @@ from ldpstream.arrays import Floats
 from ldpstream.device.answers import refusal_in
 from ldpstream.device.exchange import AsyncTransport, Request
 from ldpstream.fleet.users import Users
-from ldpstream.lab.metrics import Metrics, measure
+from ldpstream.lab.metrics import Metrics, measure_answers
 from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.protocol.messages import TokenProof, releases_path
 from ldpstream.refine.intervals import normal_interval
@@ -88,14 +88,14 @@ class Reader:
             np.array([getattr(one, name) for one in self.judged])
             for name in ("truth", "values", "variance")
         )
-        return measure(
+        return measure_answers(
+            self.query,
             truth,
             values,
             normal_interval(values, variance),
             users=devices,
             reports=sum(one.received for one in self.judged),
             publications=sum(one.fresh for one in self.judged),
-            unit=self.query.unit,
         )
 
 
