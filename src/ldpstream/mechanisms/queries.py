@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ldpstream.arrays import Counts, Floats
+from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.distribution_noise import DistributionNoise, merged
 from ldpstream.mechanisms.mean_noise import MeanNoise
@@ -270,3 +271,10 @@ class DistributionQuery:
 
 
 HISTOGRAM = HistogramQuery()
+
+
+def query_of(values: Domain | Range) -> Query:
+    """Return the query of a stream whose devices hold these values."""
+    if isinstance(values, BinnedRange):
+        return DistributionQuery(values.low, values.high, values.bins)
+    return MeanQuery(values.low, values.high) if isinstance(values, Range) else HISTOGRAM
