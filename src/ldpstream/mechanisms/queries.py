@@ -266,8 +266,9 @@ class DistributionQuery:
 
     def _numbers(self, fractions: Floats, levels: int) -> Floats:
         """Return the numbers at fractions of all levels, each of which is as long as a step."""
-        ends = Range(self.low, self.high, levels - 1)
-        return np.asarray(ends.value(np.clip(fractions * levels - 0.5, 0, levels - 1)))
+        steps = levels - 1
+        units = np.clip(fractions * levels - 0.5, 0, steps) / steps
+        return np.asarray(self.low + (self.high - self.low) * units)
 
 
 HISTOGRAM = HistogramQuery()

@@ -17,7 +17,7 @@ import numpy as np
 from ldpstream.arrays import Floats
 from ldpstream.refine.intervals import LEVEL, mixture_interval, normal
 
-SMOOTHNESS = 10.0 ** -np.arange(1, 6)
+SMOOTHNESS: Floats = np.array([1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
 """The precisions of the second derivative that are tried, the range being 1 long."""
 PILOT = SMOOTHNESS[::2]
 """Those of a first fit, which shows where the density is low."""

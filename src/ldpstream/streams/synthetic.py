@@ -17,7 +17,7 @@ from ldpstream.streams.stream import MOST_USERS, CountsStream
 USERS = 200_000
 TIMESTAMPS = 800
 
-LEAST = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0, "day": 1}
+LEAST: dict[str, float] = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0, "day": 1}
 LEAST |= {"median": 0.001, "spread": 0.01, "shift": 0.01}
 """The least value of the parameters that have one."""
 MOST = {"users": MOST_USERS, "timestamps": 10**7, "labels": MOST_LABELS, "steps": MOST_LABELS - 1}

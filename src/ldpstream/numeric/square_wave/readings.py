@@ -58,7 +58,8 @@ class Readings:
         both = cosines[:, None] * cosines
         in_band = _band_sums(both.reshape(-1, self.device.outputs), self.device)
         p, q = float(self.device.p), float(self.device.q)
-        return (p - q) * in_band.reshape(*both.shape[:2], -1) + q * both.sum(axis=2)[:, :, None]
+        anywhere = q * both.sum(axis=2)[:, :, None]
+        return np.asarray((p - q) * in_band.reshape(*both.shape[:2], -1) + anywhere)
 
     @cached_property
     def even_variance(self) -> float:
