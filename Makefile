@@ -4,7 +4,7 @@ RUN := $(VENV)/bin/python -m
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test verify lint format lock audit-dependencies dist release-check bench bench-rivals clean
+.PHONY: help setup demo test verify lint format lock audit-dependencies dist release-check docs bench bench-rivals clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,7 +20,7 @@ test: lint audit-dependencies ## Run every check: lint, types, tests and doctest
 	@tools/system.sh
 	$(RUN) pytest -n auto --dist worksteal $(ARGS)
 
-verify: setup ## Run the slow checks: the wheel in fresh environments
+verify: setup ## Run the slow checks: the wheel in fresh environments, the documentation
 	$(RUN) pytest tests/verify $(ARGS)
 
 lint: setup ## Check style and types
@@ -45,6 +45,9 @@ dist: setup ## Build what a release publishes, from the last commit, into dist/
 release-check: setup ## Go through the checklist of a release (ARGS=--quick leaves out what takes long)
 	@$(VENV)/bin/python tools/release_check.py $(ARGS)
 
+docs: setup ## Build the documentation into site/, with warnings as errors, and check its links
+	@$(VENV)/bin/python tools/docs.py
+
 bench: setup ## Run the benchmarks that take a minute; the pages in docs/ name the commands of the others
 	@for name in import_time simulation "ingest --quick"; do \
 	  echo "== $$name"; set -- $$name; $(VENV)/bin/python benchmarks/$$1.py $$2 || exit 1; done
@@ -54,5 +57,5 @@ bench-rivals: ## Measure the oracles against other libraries, in .venv-rivals
 	.venv-rivals/bin/python benchmarks/oracles.py $(ARGS)
 
 clean: ## Remove everything that was built, including .venv
-	rm -rf .venv .venv-rivals .uv .system tests/page/js/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-output
+	rm -rf .venv .venv-rivals .uv .system tests/page/js/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis dist site docs/generated demo-output
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

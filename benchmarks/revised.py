@@ -84,7 +84,7 @@ def by_share(streams: int) -> Iterator[list[object]]:
         found = [revise(history) for _, history in drawn]
         hindsight.SMOOTH = usual
         inside = [
-            np.mean((one.low <= truth) & (truth <= one.high))
+            float(np.mean((one.low <= truth) & (truth <= one.high)))
             for one, (truth, _) in zip(found, drawn, strict=True)
         ]
         yield _spread(f"{share:g}", inside)

@@ -27,13 +27,16 @@ class NatsServer:
     folder: Path
     port: int
     process: subprocess.Popen[bytes] | None = field(default=None)
+    keeps: bool = True
+    """Whether it has JetStream."""
 
     @property
     def settings(self) -> LogSettings:
         return LogSettings(f"nats://127.0.0.1:{self.port}", retention_hours=1)
 
     def start(self) -> None:
-        files = ["-js", "-sd", str(self.folder), "-l", str(self.folder / "server.log")]
+        files = ["-js", "-sd", str(self.folder)] if self.keeps else []
+        files += ["-l", str(self.folder / "server.log")]
         address = ["-a", "127.0.0.1", "-p", str(self.port)]
         self.process = subprocess.Popen([program("nats-server"), *files, *address])
         end = time.monotonic() + SECONDS
@@ -54,11 +57,11 @@ class NatsServer:
 
 
 @contextmanager
-def running_nats(*, in_memory: bool = True) -> Iterator[NatsServer]:
+def running_nats(*, in_memory: bool = True, keeps: bool = True) -> Iterator[NatsServer]:
     port = free_port()
     place = memory_folder() if in_memory else None
     with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
-        server = NatsServer(Path(folder), port)
+        server = NatsServer(Path(folder), port, keeps=keeps)
         server.start()
         try:
             yield server

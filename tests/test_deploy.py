@@ -115,7 +115,7 @@ def test_probes_and_health_checks_are_answered(tmp_path: Path) -> None:
         for probe in ("livenessProbe", "readinessProbe", "startupProbe")
     }
     check = compose()["services"]["collector"]["healthcheck"]["test"][-1]
-    paths |= set(re.findall(r"8080(/[a-z0-9/]+)", check))
+    paths |= set(re.findall(r"8080(/[a-z0-9/?=]+)", check))
     paths |= set(re.findall(r"health_uri (\S+)", (DEPLOY / "Caddyfile").read_text()))
     scraped = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
     paths |= {one["metrics_path"] for one in scraped}

@@ -48,6 +48,16 @@ def compiled(fallback: Callable[..., Any] | None = None) -> Callable[[Kernel], K
     return decorate
 
 
+def inlined(part: Kernel) -> Kernel:
+    """Make a function part of each kernel that calls it.
+
+    A call inside of a loop costs more than a short loop itself if many arrays are handed over.
+    """
+    if njit is None:
+        return part
+    return cast("Kernel", njit(inline="always")(part))
+
+
 def _machine_code(kernel: Callable[..., Any]) -> Any:
     try:
         dispatcher: Any = njit(cache=True, nogil=True, boundscheck=False)(kernel)

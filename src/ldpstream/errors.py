@@ -30,6 +30,18 @@ class Problem(Enum):
         "stream {given!r} is unknown, or private and needs a token",
         "send its read token, or use one of: {known}",
     )
+    STREAM_PAUSED = (
+        "stream {stream} is paused, and takes no reports",
+        "nothing to do: ask whether it goes on before the next report",
+    )
+    STREAM_RETIRED = (
+        "stream {stream} has ended, and takes no reports any more",
+        "leave it; what it has released can still be read",
+    )
+    PAUSED_BY_FILE = (
+        "stream {stream} is paused or retired by the configuration file",
+        "change it there, and reload: ldpstream reload FILE",
+    )
     STREAM_PARAMETER = ("{stream} stream: {name} is {given}", "give {expected}")
     TOO_FEW_USERS = (
         "{users} users are too few for a window of {window}: a timestamp would be left without any",
@@ -114,6 +126,15 @@ class Problem(Enum):
     STORE_VERSION = (
         "{file} was written by a newer release (schema {found}, this one knows {known})",
         "upgrade ldpstream, or use a store that this release can read",
+    )
+    STORE_OLD = (
+        "{file} is of an earlier release (schema {found}, this one has {known})",
+        "start a collector of this release on it first",
+    )
+    BACKUP_FILE = ("{file} is no good backup: {what}", "give one that ldpstream backup has written")
+    RESTORE_OCCUPIED = (
+        "{where} has a store already",
+        "move it away, or name another place in the configuration",
     )
     STORE_DAMAGED = (
         "{file} cannot be read as a store: {what}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -219,3 +220,74 @@ def test_a_mistake_is_one_line(world: World, capsys: pytest.CaptureFixture[str])
     for command in (["--check", "--against", missing], ["--against", missing]):
         assert run(["serve", str(world.file), *command]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+# `serve --check` by itself
+
+
+def checked(world: World, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
+    capsys.readouterr()
+    status = run(["serve", "--check", str(world.file), "--json"])
+    told: list[str] = json.loads(capsys.readouterr().out)["refused"]
+    assert (status == 2) == bool(told)
+    assert run(["serve", "--check", str(world.file)]) == status
+    return status, told
+
+
+@pytest.fixture
+def secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDPSTREAM_MASTER_SECRET", SECRETS.master.decode())
+
+
+@pytest.mark.usefixtures("secret")
+def test_a_check_compares_the_file_with_its_own_store(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.begin()
+    assert checked(world, capsys) == (0, [])
+    world.file.write_text(STREAM.replace('"z"]', '"z", "new"]'))
+    status, (why,) = checked(world, capsys)
+    assert status == 2
+    refused = world.serve()
+    assert refused is not None
+    assert why == str(refused)
+    assert "Domain(" not in why
+
+
+@pytest.mark.usefixtures("secret")
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('listen = "192.0.2.1:80"', "cannot listen on 192.0.2.1"),
+        ('admin_file = "nowhere.secret"', "name a readable file"),
+    ],
+)
+def test_a_check_finds_what_the_file_alone_does_not_show(
+    world: World, capsys: pytest.CaptureFixture[str], line: str, told: str
+) -> None:
+    world.file.write_text(STREAM.replace("[collector]", f"[collector]\n{line}"))
+    _, (why,) = checked(world, capsys)
+    assert told in why
+    assert not world.store.exists()  # nothing is begun
+
+
+def test_a_check_finds_a_store_without_its_master_secret(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.begin()
+    _, (why,) = checked(world, capsys)
+    assert "its master secret is not" in why
+
+
+@pytest.mark.usefixtures("secret")
+def test_a_check_finds_releases_that_were_changed(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.begin()
+    find = "SELECT sql FROM sqlite_master WHERE name = 'a_release_never_changes'"
+    with closing(sqlite3.connect(world.store)) as store:
+        (trigger,) = store.execute(find).fetchone()
+        change = "UPDATE release SET received = received + 1 WHERE t = 1"
+        store.executescript(f"DROP TRIGGER a_release_never_changes; {change}; {trigger}")
+    _, (why,) = checked(world, capsys)
+    assert "stream a is not as it was released" in why

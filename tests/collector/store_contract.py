@@ -15,7 +15,7 @@ from ldpstream.collector.credentials.sealing import check_of, seal, unseal
 from ldpstream.collector.reports.verdicts import Verdict
 from ldpstream.collector.store.chain import Checked
 from ldpstream.collector.store.chain_key import CHAIN_KEY
-from ldpstream.collector.store.contract import Release, RoundState, Store
+from ldpstream.collector.store.contract import Release, RoundState, Store, Summary
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 from tests.collector.helpers import SECRETS, device_of, new_round, unsigned
@@ -51,6 +51,11 @@ def release_of(t: int, **given: object) -> Release:
         "missed": False,
     }
     return Release(**usual | given)  # type: ignore[arg-type]
+
+
+def summary_of(first_t: int, last_t: int | None = None) -> Summary:
+    content = {"releases": 1, "values": [0.1, 1e-17]}
+    return Summary(first_t, last_t or first_t, 1000 * first_t, 3_600_000, content)
 
 
 def as_leader(store: Store) -> Store:
@@ -415,7 +420,8 @@ class StoreContract:
     def test_a_prefix_is_pruned_and_the_rest_still_holds(self, released: Store) -> None:
         released.prune("a", 4)
         store = self.reopened()
-        assert store.check_releases("a") == Checked("a", releases=3, first_t=4, last_t=7)
+        expected = Checked("a", releases=3, first_t=4, last_t=7, pruned_t=3)
+        assert store.check_releases("a") == expected
         store.prune("a", 2)  # they are gone already
         store.release("a", [release_of(8)], {"t": 8}, 0)
         store.prune("a", 99)
@@ -426,6 +432,53 @@ class StoreContract:
         found = self.reopened().check_releases("a").damage
         assert found is not None
         assert found.t == 9
+
+    def test_summaries_stand_in_the_place_of_what_was_pruned(self, released: Store) -> None:
+        released.prune("a", 3, added=[summary_of(1), summary_of(2)])
+        released.prune("a", 5, added=[summary_of(3, last_t=4)])
+        store = self.reopened()
+        assert store.summaries("a") == [summary_of(1), summary_of(2), summary_of(3, last_t=4)]
+        assert [one.first_t for one in store.summaries("a", 2000, 1)] == [2]
+        found = store.check_releases("a")
+        assert (found.damage, found.pruned_t, found.summaries, found.releases) == (None, 4, 3, 2)
+        store.prune("a", 0, added=[summary_of(1, last_t=2)], gone=[1, 2])
+        store.release("a", [release_of(8)], {"t": 8}, 0)
+        store.prune("a", 0, gone=[1])
+        assert self.reopened().summaries("a") == [summary_of(3, last_t=4)]
+        assert self.current.check_releases("a").damage is None
+        self.current.prune("a", 0, gone=[3])
+        assert self.reopened().check_releases("a").damage is None
+
+    @pytest.mark.parametrize(
+        ("t", "change"),
+        [
+            (2, "UPDATE summary SET content = '{}' WHERE first_t = 2"),
+            (2, "UPDATE summary SET last_t = 3 WHERE first_t = 2"),
+            (2, "UPDATE summary SET start_ms = 7 WHERE first_t = 2"),
+            (3, "DELETE FROM summary WHERE first_t = 1"),
+            (3, "DELETE FROM summary WHERE first_t = 3"),
+            (3, "DELETE FROM summary"),
+            (7, "DELETE FROM summary; UPDATE stream SET summaries = substr(seal, 1, 0)"),
+        ],
+    )
+    def test_summaries_that_were_changed_are_found(
+        self, released: Store, t: int, change: str
+    ) -> None:
+        released.prune("a", 4, added=[summary_of(1), summary_of(2), summary_of(3)])
+        self.tamper(change)
+        found = self.reopened().check_releases("a").damage
+        assert found is not None
+        assert found.t == t
+        self.current.accept_releases("a")
+        assert self.reopened().check_releases("a").damage is None
+
+    def test_rounds_go_with_their_releases(self, released: Store) -> None:
+        released.open_round("a", new_round(2))
+        released.close_round("a", "2-publication", 9)
+        released.tally("a", {"2-publication": SUPPORT})
+        released.open_round("a", new_round(6))
+        released.prune("a", 4)
+        assert [one.t for one in released.rounds("a", 0)] == [6]
 
     def test_a_chain_is_of_one_stream(self, released: Store) -> None:
         released.create_stream("b", TERMS)

@@ -93,7 +93,7 @@ def test_what_a_file_gives() -> None:
         ('name = "a"', 'name = "A b"', 8, "a-z"),
         ('name = "a"', 'name = "b"', 16, "used twice"),
         ('name = "a"', 'name = "a"\ncolour = "red"', 9, "no key 'colour'"),
-        ('name = "a"', 'name = "a"\ncolour = "red"', 9, "oracle, other, population"),
+        ('name = "a"', 'name = "a"\ncolour = "red"', 9, "oracle, other, paused, population"),
         (LABELS, 'labels = ["x"]\nepsilon = 0.5', 9, "1 labels"),
         (LABELS, 'labels = ["x", "x"]\nepsilon = 0.5', 9, "twice"),
         (LABELS, f'labels = ["x", "{1001 * "y"}"]\nepsilon = 0.5', 9, "1001 characters"),

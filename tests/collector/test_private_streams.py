@@ -71,11 +71,15 @@ ROUTES = [
     for end in (
         "", "/devices", "/rounds", "/rounds/{round}/reports", "/rounds/{round}/batch", "/releases",
         "/changes", "/feed", "/status", "/alerts", "/alerts/rules", "/alerts/rules/{rule_id}",
-        "/share", "/terms/{pin}",
+        "/share", "/summaries", "/terms/{pin}", "/annotations",
     )
 ] + [
-    "/v1/admin/denied/{stream}", "/v1/admin/denied/{stream}/{device}", "/privacy/{stream}",
-]  # fmt: skip
+    "/v1/admin" + end
+    for end in (
+        "/denied/{stream}", "/denied/{stream}/{device}", "/streams/{stream}/pause",
+        "/streams/{stream}/resume", "/silences/{stream}", "/silences/{stream}/{rule_id}",
+    )
+] + ["/privacy/{stream}"]  # fmt: skip
 
 
 def bearer(token: str) -> dict[str, str]:

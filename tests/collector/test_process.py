@@ -157,11 +157,15 @@ def test_words_say_where_it_listens_and_that_it_stopped(tmp_path: Path) -> None:
     file = CollectorProcess.of(tmp_path, CONFIG).file
     with subprocess.Popen([*SERVE, str(file)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        stream, pin, address = (process.stdout.readline() for _ in range(3))
+        lines = [process.stdout.readline() for _ in range(6)]
+        stream, pin, page, admin, enrolment, address = lines
         process.terminate()
         assert process.stdout.read() == "stopped\n"
     assert stream.startswith("a: lbu with grr, epsilon 1 in 4 timestamps")
     assert pin.startswith("  pin ")
+    assert re.fullmatch(r"page: http://127\.0\.0\.1:\d+/\n", page)
+    assert admin == f"admin token: in {tmp_path / 'data' / 'admin.secret'}\n"
+    assert enrolment == f"enrolment token: in {tmp_path / 'data' / 'enrolment.secret'}\n"
     assert re.fullmatch(r"listening on http://127\.0\.0\.1:\d+\n", address)
 
 

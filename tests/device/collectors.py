@@ -149,6 +149,8 @@ class MemoryCollector:
     sent: list[Sent] = field(default_factory=list)
     path: Path | None = None
     """Of the device's file: when given, each report is looked up in it as it arrives."""
+    halt: str | None = None
+    """What the notices say of a pause, or of the stream's end."""
     now_ms: Callable[[], int] | None = None
     """What the collector says that the time is, in announcements; None: it does not say."""
 
@@ -174,7 +176,8 @@ class MemoryCollector:
             self.serial += 1
             pin = self.terms.pin if self.pin is None else self.pin
             told = {"serial": self.serial, "pin": pin, "rounds": self.rounds}
-            return _json(200, told | ({"now_ms": self.now_ms()} if self.now_ms else {}))
+            told |= {"now_ms": self.now_ms()} if self.now_ms else {}
+            return _json(200, told | self._notice)
         return self._take(request)
 
     def _admit(self, request: Request) -> Response:
@@ -209,7 +212,12 @@ class MemoryCollector:
         on_disk = self.path is None or on_disk_now(self.path, asked["t"], name) == request.body
         self.sent.append(Sent(asked["t"], name, asked["epsilon_nano"], request.body, on_disk))
         problem = {"type": "https://ldpstream.invalid/problems/round-closed", "detail": "late"}
-        return Response(self.status, self.headers, json.dumps(problem).encode())
+        status = self.status if self.halt is None else 410
+        return Response(status, self.headers, json.dumps(problem | self._notice).encode())
+
+    @property
+    def _notice(self) -> dict[str, str]:
+        return {} if self.halt is None else {"halt": self.halt}
 
 
 def _json(status: int, answer: object) -> Response:

@@ -413,5 +413,5 @@ def test_what_leaves_the_window_leaves_the_memory(bench: Bench) -> None:
     assert len(bench.collector.sent) == 12
     account = device.session.account
     on_disk = Store(bench.path, bench.witness).load().entries
-    assert account._ledger.debits == tuple((one.own_ms, one.nano) for one in on_disk)
+    assert account._known.ledger.debits == tuple((one.own_ms, one.nano) for one in on_disk)
     assert [one.t for one in on_disk] == [9, 10, 11, 12]

@@ -150,7 +150,7 @@ def test_without_a_connection_nothing_is_debited(bench: Bench, device: Device) -
     bench.clock.pass_ms(round(1000 * device.due_in()))
     with pytest.raises(Unreachable):
         device.poll()
-    assert device.session.account._ledger.debits == ()
+    assert device.session.account._known.ledger.debits == ()
     bench.collector.loses = lambda request: False
     assert len(device.poll().delivered) == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -87,3 +88,13 @@ def test_no_server_is_told_in_one_line() -> None:
     with pytest.raises(Mistake, match="nats-server runs with JetStream") as told:
         JetStreamLog(LogSettings("nats://me:secret@127.0.0.1:1", patience_seconds=0.5))
     assert "secret" not in str(told.value)
+
+
+def test_a_server_without_jetstream_is_told_in_one_line() -> None:
+    with running_nats(keeps=False) as server:
+        settings = replace(server.settings, patience_seconds=1)
+        with pytest.raises(Mistake) as caught:
+            JetStreamLog(settings)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "nats-server runs with JetStream (-js)" in message

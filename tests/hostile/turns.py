@@ -6,8 +6,9 @@ import numpy as np
 
 from ldpstream.collector.rounds.selection import OpenSelection
 from ldpstream.collector.store.contract import NewRound
-from ldpstream.lab.poisoning.turns import AskedTurns, SlotTurns, Turns
+from ldpstream.lab.poisoning.turns import AskedTurns, Turns
 from ldpstream.lab.roster import Roster
+from ldpstream.lab.selection import SlotSelector
 from ldpstream.mechanisms.division import Division
 from ldpstream.mechanisms.messages import Ask
 from ldpstream.protocol.terms import Selection
@@ -39,6 +40,17 @@ class OpenTurns:
 
     def _volunteers(self, free: Roster, t: int, rate: float) -> int:
         return len(free.sample(t, int(self._rng.binomial(free.free(t), rate))))
+
+
+class SlotTurns:
+    """A report is taken in a turn of its device only, so that to be greedy is of no use."""
+
+    def __init__(self, users: int, fakes: int, window: int, rng: np.random.Generator) -> None:
+        self._honest = SlotSelector(users - fakes, window, rng)
+        self._fakes = SlotSelector(fakes, window, rng)
+
+    def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
+        return len(self._honest.select(t, ask)), len(self._fakes.select(t, ask))
 
 
 def turns_of(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import exp
+from math import exp, inf, log, log1p, sqrt
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ldpstream.lab.planning.shuffling import central_epsilon, closed_form, shown_epsilon
+from ldpstream.lab.planning.shuffling import DELTA, central_epsilon, shown_epsilon
 
 
 def exact_delta(local: float, reports: int, epsilon: float) -> float:
@@ -22,6 +22,16 @@ def exact_delta(local: float, reports: int, epsilon: float) -> float:
         one, other = odds * more + (1 - odds) * same, (1 - odds) * more + odds * same
         delta += weight * np.maximum(one - exp(epsilon) * other, 0.0).sum()
     return float(delta)
+
+
+def closed_form(local: float, reports: int, delta: float = DELTA) -> float:
+    """The bound of theorem 3.1, from the paper that the tighter one is from."""
+    if local > log(reports / (16 * log(4 / delta))):
+        return inf
+    root = 8 * sqrt(exp(local) * log(4 / delta) / reports)
+    added = root + 8 * exp(local) / reports
+    blurred = log1p(added)
+    return log1p((1 - exp(-local)) / (1 + exp(-local - blurred)) * added)
 
 
 @pytest.mark.parametrize("local", [0.5, 1.0, 2.0])

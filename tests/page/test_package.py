@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -124,6 +125,23 @@ def test_node_and_browsers_get_their_own_entry_points(project: Path) -> None:
     assert said[1] == ",".join(sorted(declared)), "what is declared is what is there"
 
 
+EXAMPLE = re.compile(r"^ \* @example\n(.*?)^ \*/", re.DOTALL | re.MULTILINE)
+FILES = ["use.ts", "agree.ts", "examples.ts"]
+
+
+def examples() -> str:
+    """Return the examples of the declarations, each as a function, with what they take as given."""
+    text = "".join((PACKAGE / name).read_text() for name in ("index.d.ts", "node.d.ts"))
+    found = [one.replace("\n * ", "\n").removeprefix(" * ") for one in EXAMPLE.findall(text)]
+    assert len(found) >= 10
+    given = """
+        import { Device, FileStore, IndexedDbStore, MemoryStore } from "ldpstream/node";
+        declare const device: Device, region: HTMLSelectElement, url: string, token: string;
+        """
+    functions = (f"async () => {{ {one} }};" for one in found)
+    return given + "\n".join(functions)
+
+
 def test_the_declarations_are_true(project: Path) -> None:
     compiler = CHECKS / "node_modules" / "typescript" / "bin" / "tsc"
     if not compiler.is_file():
@@ -131,6 +149,7 @@ def test_the_declarations_are_true(project: Path) -> None:
     shutil.copytree(PACKAGE, project / "sdk")
     for name in ("use.ts", "agree.ts"):
         shutil.copy(CHECKS / name, project)
+    (project / "examples.ts").write_text(examples())
     options = {
         "strict": True,
         "noEmit": True,
@@ -142,7 +161,7 @@ def test_the_declarations_are_true(project: Path) -> None:
         "types": ["node"],
         "typeRoots": [str(CHECKS / "node_modules" / "@types")],
     }
-    files = {"compilerOptions": options, "files": ["use.ts", "agree.ts"], "include": ["sdk/**/*"]}
+    files = {"compilerOptions": options, "files": FILES, "include": ["sdk/**/*"]}
     (project / "tsconfig.json").write_text(json.dumps(files))
     run([NODE, compiler, "--project", "tsconfig.json"], project, 300)
 

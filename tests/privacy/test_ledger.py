@@ -92,7 +92,7 @@ def test_free_from_is_the_first_moment_that_is_allowed(
 def test_an_unknown_past_means_silence_for_the_longest_span(
     promises: tuple[Promise, ...], moment: int
 ) -> None:
-    ledger = Ledger(promises).exhausted(moment)
+    ledger = Ledger(promises, forgotten=moment)
     end = moment + ledger.longest_span
     assert all(ledger.left(one) == 0 for one in range(moment, end))
     assert ledger.left(end) == min(promise.epsilon_nano for promise in promises)

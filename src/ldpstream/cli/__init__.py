@@ -15,6 +15,7 @@ USUAL_EXTRAS = {
     "admin": "collector",
     "alerts": "collector",
     "audit": "collector",
+    "backup": "collector",
     "bridge": "lab,mqtt",
     "compare": "figures",
     "data": "data",
@@ -25,6 +26,7 @@ USUAL_EXTRAS = {
     "fleet": "collector",
     "keys": "collector",
     "reproduce": "figures",
+    "restore": "collector",
     "serve": "collector",
     "tokens": "collector",
 }

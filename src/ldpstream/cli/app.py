@@ -11,6 +11,7 @@ from ldpstream.cli import (
     administration,
     alerts,
     audit,
+    backup,
     bridge,
     compare,
     data,
@@ -19,6 +20,7 @@ from ldpstream.cli import (
     export,
     fleet,
     leaderboard,
+    operation,
     plan,
     reproduce,
     serve,
@@ -59,8 +61,14 @@ app.command("plan")(plan.command)
 app.command("reproduce")(reproduce.command)
 app.command("demo")(demo.command)
 app.command("serve")(serve.command)
+app.command("status")(operation.status)
+app.command("reload")(operation.reload)
+app.command("pause")(operation.pause)
+app.command("resume")(operation.resume)
 app.command("fleet")(fleet.command)
 app.command("export")(export.command)
+app.command("backup")(backup.back_up)
+app.command("restore")(backup.restore)
 
 
 @app.command("device")

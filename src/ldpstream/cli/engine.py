@@ -83,6 +83,7 @@ def spark_command(
         expected = "a folder that outlives the job"
         raise Mistake(Problem.OPTION, option="--checkpoint", given="missing", expected=expected)
     try:
+        from ldpstream.engines.pace import Heartbeat
         from ldpstream.engines.spark.job import Job, recount_on
         from ldpstream.engines.spark.session import session
         from ldpstream.engines.spark.source import Options
@@ -104,8 +105,9 @@ def spark_command(
             _on_signals(stop)
             query = Job(spark, options, place.log, place.counts).start(checkpoint)
             print(f"counting {', '.join(place.streams)}", flush=True)
+            heartbeat = Heartbeat(place.counts, place.streams)
             while query.isActive and not stop.wait(0.5):
-                pass
+                heartbeat.beat()
             if (failure := query.exception()) is not None:
                 what = str(failure).splitlines()[0]
                 raise LdpStreamError(Problem.ENGINE_ENDED, what=what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
     from ldpstream.collector.config import Config
     from ldpstream.collector.rounds.against import Comparison
-    from ldpstream.collector.service.service import StreamService
+    from ldpstream.collector.service.stream_service import StreamService
+
+UNSERVED = (
+    "stream %s is in the store and not in the file: nobody serves it, and its devices hear that it"
+    " is unknown; to end it so that they hear of it, write it with retired = true"
+)
 
 
 def command(
@@ -44,15 +50,10 @@ def command(
             raise Mistake(Problem.OPTION, option="--against", given=against, expected=expected)
         raise typer.Exit(_compare(config, file, against, as_json=as_json))
     if check:
-        names = [stream.name for stream in config.streams]
-        if as_json:
-            print(json.dumps({"file": str(file), "streams": names}))
-        else:
-            print(f"{file}: {len(names)} stream(s), nothing wrong")
-        return
+        raise typer.Exit(_check(config, file, as_json=as_json))
     from ldpstream.collector.api.server import listen, serve, url_of
     from ldpstream.collector.json_logging import LEVELS, set_up
-    from ldpstream.collector.service.opening import load_secrets
+    from ldpstream.collector.service.opening import load_secrets, token_places
     from ldpstream.collector.service.service import Service
     from ldpstream.collector.service.warm_up import warm_up
 
@@ -63,20 +64,41 @@ def command(
     listening = listen(config)
     warm_up(config.streams)  # before the service, which starts the clock of a new stream
     service = Service(config, secrets)
+    unserved = service.unserved
+    for name in unserved:
+        logging.getLogger(__name__).warning(UNSERVED, name, extra={"stream": name})
     if not as_json:
         print("\n".join(map(_in_words, service.streams.values())))
 
     def ready() -> None:
-        url = url_of(listening)
+        url, tokens = url_of(listening), token_places(config)
         if as_json:
             streams = [_facts(stream) for stream in service.streams.values()]
-            print(json.dumps({"url": url, "streams": streams}), flush=True)
+            told = {"url": url, "streams": streams, "page": f"{url}/", "tokens": tokens}
+            print(json.dumps(told | {"unserved": unserved}), flush=True)
         else:
+            print(f"page: {url}/")
+            print("\n".join(f"{kind} token: in {place}" for kind, place in tokens.items()))
             print(f"listening on {url}", flush=True)
 
     serve(service, listening, ready)
     if not as_json:
         print("stopped", flush=True)
+
+
+def _check(config: Config, file: Path, *, as_json: bool) -> int:
+    """Say what `serve` would refuse, of the file and of what it names; 0 if nothing, else 2."""
+    from ldpstream.collector.api.preflight import refusals
+
+    refused = list(refusals(config))
+    names = [stream.name for stream in config.streams]
+    if as_json:
+        print(json.dumps({"file": str(file), "streams": names, "refused": refused}))
+    elif refused:
+        print("\n".join(f"refused: {why}" for why in refused))
+    else:
+        print(f"{file}: {len(names)} stream(s), nothing wrong")
+    return 2 if refused else 0
 
 
 def _compare(config: Config, file: Path, store: str, *, as_json: bool) -> int:

@@ -101,6 +101,8 @@ def _row(found: Checked, checked: str) -> dict[str, Any]:
         "releases": found.releases,
         "from": found.first_t,
         "to": found.last_t,
+        "pruned": found.pruned_t,
+        "summaries": found.summaries,
         "checked": checked,
         "damage": None if found.damage is None else str(found.damage),
     }

@@ -123,10 +123,6 @@ class Account:
         return self._known.answered
 
     @property
-    def _ledger(self) -> Ledger:
-        return self._known.ledger
-
-    @property
     def _own(self) -> OwnTime:
         return self.wallet.memory.own
 

@@ -295,7 +295,17 @@ class Device(_Streams):
 
 
 class AsyncDevice(_Streams):
-    """A device on an event loop. Its commits block the loop for as long as the disk takes."""
+    """A device on an event loop. Its commits block the loop for as long as the disk takes.
+
+    >>> import asyncio, tempfile
+    >>> async def report(path):
+    ...     async with AsyncDevice.create(path, first_install=True) as device:
+    ...         await device.poll()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asyncio.run(report(f"{folder}/device.ldp"))
+    Traceback (most recent call last):
+    ldpstream.errors.Mistake: device.ldp is not enrolled; call enrol(url, stream, token) once
+    """
 
     def __init__(
         self,

@@ -96,7 +96,11 @@ class Pause:
 
 
 class Unreachable(LdpStreamError):
-    """A request got no answer. It is not known whether it arrived."""
+    """A request got no answer. It is not known whether it arrived.
+
+    >>> print(Unreachable(Problem.UNREACHABLE, url="https://stats.example", what="timed out"))
+    https://stats.example does not answer: timed out; check the address and the network
+    """
 
 
 T = TypeVar("T")

@@ -14,7 +14,11 @@ from ldpstream.protocol.terms import Terms
 
 
 class Refused(LdpStreamError):
-    """A device refused something that the collector asked for, and sent nothing."""
+    """A device refused something that the collector asked for, and sent nothing.
+
+    >>> print(Refused(Problem.ROUND_MALFORMED, field="rate", given="[3, 2]"))
+    a round's rate is [3, 2]; the collector must follow docs/protocol.md
+    """
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from ldpstream.device.exchange import (
     Unreachable,
     never,
 )
+from ldpstream.device.halting import Halting
 from ldpstream.device.memory import Enrolment
 from ldpstream.device.rounds import Announcement, Refused, Round
 from ldpstream.device.rules import Silence, TooEarly
@@ -64,7 +65,11 @@ TRY_AGAIN = (425, 429)
 
 @dataclass(frozen=True)
 class Heard:
-    """The outcome of one announcement or, with slots, of one turn."""
+    """The outcome of one announcement or, with slots, of one turn.
+
+    >>> Heard().delivered
+    []
+    """
 
     serial: int = 0
     delivered: list[Round] = field(default_factory=list)
@@ -92,6 +97,7 @@ class Session:
         self.value = HeldValue(warn)
         self.account = account
         self.errands = Errands(account)
+        self.halting = Halting(account)
 
     @classmethod
     def of(cls, store: Store, source: Source | None = None) -> Session:
@@ -157,6 +163,7 @@ class Session:
             wallet.enrol(offered, accept, reserve_nano, new_level=new_level, moved_from=before)
         )
         self._begin()
+        self.halting.hear(notice_in(response))
         return self.account.enrolled.terms_at(self.account.t)
 
     def _level(self, place: str, stream: str, before: str | None) -> str:
@@ -169,6 +176,7 @@ class Session:
         """Forget what was heard under another enrolment: a serial would link two numbers."""
         self._serial, self._named, self._taken = 0, False, None
         self.errands = Errands(self.account)
+        self.halting = Halting(self.account)
 
     def moved(self, other: Session) -> None:
         """Go on where another session has enrolled: the collector has another address now."""
@@ -205,12 +213,26 @@ class Session:
             self._begin()
         if self._speaks_unasked:
             turn = self._turn()
-            if turn is None or self._until(turn) > 1000 * wait:
+            if turn is None or self._wait_ms(turn) > 1000 * wait:
                 return Heard()
-            yield Pause(self._until(turn) / 1000, self._stop)
+            yield Pause(self._wait_ms(turn) / 1000, self._stop)
             heard = yield from self._take(turn, 1000 * wait)
             yield from self.errands.run(self._stop)
             return heard
+        if self.halting.rests_ms > 1000 * wait:
+            return Heard(self._serial)
+        announcement = yield from self._inquire(wait)
+        heard = yield from self.answer(announcement, most_ms)
+        # Only now: rounds that a fault of the disk left unanswered must be announced again. So must
+        # those that were put off, or open when the device was stopped.
+        if not (self._stop() or heard.put_off):
+            self._serial = announcement.serial
+        self.account.mark_time()
+        yield from self.errands.run(self._stop)
+        return heard
+
+    def _inquire(self, wait: int) -> Conversation[Announcement]:
+        """Ask for the rounds that are open; hear what else the collector has to say."""
         response = yield from self._list_rounds(wait)
         if response.status == 404 and not self._identifies:
             self._named = True  # the stream may be a private one
@@ -221,16 +243,11 @@ class Session:
             raise refusal_in(response, "to list rounds")
         announcement = Announcement.read(read_object(response, "rounds"))
         self.hear(announcement)
-        if (told := notice_in(response)).successor is not None or told.renew:
+        told = notice_in(response)
+        self.halting.hear(told)
+        if told.successor is not None or told.renew:
             self.errands.hear(told)
-        heard = yield from self.answer(announcement, most_ms)
-        # Only now: rounds that a fault of the disk left unanswered must be announced again. So must
-        # those that were put off, or open when the device was stopped.
-        if not (self._stop() or heard.put_off):
-            self._serial = announcement.serial
-        self.account.mark_time()
-        yield from self.errands.run(self._stop)
-        return heard
+        return announcement
 
     @property
     def _speaks_unasked(self) -> bool:
@@ -244,7 +261,7 @@ class Session:
         if not self._speaks_unasked:
             return 0.0
         turn = self._turn()
-        return math.inf if turn is None else self._until(turn) / 1000
+        return math.inf if turn is None else self._wait_ms(turn) / 1000
 
     def _turn(self) -> Turn | None:
         """Return the next turn; do without a collector's time that would put it off for long.
@@ -273,11 +290,21 @@ class Session:
     def _until(self, turn: Turn) -> int:
         return max(0, turn.at_ms - self.account.label.now_ms())
 
+    def _wait_ms(self, turn: Turn) -> int:
+        """Return how long to wait for a turn; for that of a retired stream, much longer."""
+        return max(self._until(turn), self.halting.rests_ms)
+
     def _take(self, turn: Turn, most_ms: float = math.inf) -> Conversation[Heard]:
         """Report, now that it is the device's turn: connect first, then read and send.
 
-        Without a connection nothing is drawn, and the turn can be taken later.
+        Without a connection nothing is drawn, and the turn can be taken later. Nor is anything
+        drawn for a stream that takes no reports: whether it does again is asked at each turn.
         """
+        if self.halting.halt is not None:
+            yield from self._inquire(0)
+            if self.halting.halt is not None:
+                self._taken = turn.round.t
+                return Heard()
         yield Connect(self._patience(turn.round), self._stop)
         terms = self.account.enrolled.terms_at(turn.round.t)
         heard = yield from self.answer(Announcement(0, terms.pin, (turn.round,)), most_ms)
@@ -383,7 +410,7 @@ class Session:
                 if self._surroundings != began:
                     return
                 turn = self._turn()
-                wait_ms = 1000 * LONGEST_NAP if turn is None else self._until(turn)
+                wait_ms = 1000 * LONGEST_NAP if turn is None else self._wait_ms(turn)
                 longest_ms = min(ERRANDS_MS, self.account.terms.promise.span // 2)
                 if self.errands.due and wait_ms > longest_ms:
                     yield from self.errands.run(self._stop)
@@ -417,6 +444,9 @@ class Session:
                 self.account.refresh()
                 if self._surroundings != began:
                     return
+                if rests_ms := self.halting.rests_ms:
+                    yield Pause(min(rests_ms / 1000, LONGEST_NAP), self._stop)
+                    continue
                 heard = yield from self.poll(wait)
             except (Unreachable, Refused, LedgerUnusable) as fault:
                 self.account.note(fault)
@@ -498,6 +528,7 @@ class Session:
             self.account.label.correct(notice.now_ms)
         if isinstance(request.message, SubmitReport):
             self.errands.hear(notice)
+            self.halting.hear(notice)
 
     def _pause(self, failures: int, at_least: float) -> Pause:
         """Return a pause, at first of at most a tenth of an interval, to leave time for retries."""

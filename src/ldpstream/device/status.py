@@ -50,7 +50,11 @@ class LimitStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a device now."""
+    """The state of a device now.
+
+    >>> Status(streams=(), limit=None, entries=(), refusals=()).left_nano is None
+    True
+    """
 
     streams: tuple[StreamStatus, ...]
     limit: LimitStatus | None
@@ -74,7 +78,12 @@ class Status:
 
 
 def read_status(path: Path, clock: MachineClock | None = None) -> Status:
-    """Return the status of the device in this file."""
+    """Return the status of the device in this file.
+
+    >>> read_status(Path("no-device.ldp"))
+    Traceback (most recent call last):
+    ldpstream.errors.Mistake: no-device.ldp: no such file; give a device's file
+    """
     if not path.is_file():
         raise Mistake(Problem.DATA_FILE, file=path, what="no such file", fix="give a device's file")
     memory, now = Store(path).load(), Look.at(clock or SystemClock())

@@ -44,7 +44,11 @@ OWNER_ONLY = 0o600
 
 
 class LedgerUnusable(LdpStreamError):
-    """The device's file cannot be read or written, so the device is silent."""
+    """The device's file cannot be read or written, so the device is silent.
+
+    >>> print(LedgerUnusable(Problem.LEDGER_FILE, file="device.ldp", what="disk full"))
+    device.ldp: disk full; the device is silent until its file can be written
+    """
 
 
 class Store:

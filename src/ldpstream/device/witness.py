@@ -16,6 +16,8 @@ class Witness(Protocol):
 
     A stamp is stored in the ledger with every commit. Before anything is sent, the witness is told
     of the committed stamp; when the ledger is opened, it is asked about the stamp found there.
+
+    >>> own: Witness = ChangeTime()  # give another one to Device.create and Device.open: witness=
     """
 
     def stamp(self, file: os.stat_result) -> str:
@@ -44,6 +46,10 @@ class ChangeTime:
     very file, moved away with its folder and back again; a whole file system or virtual machine
     rolled back; a machine whose administrator deceives it. Where there is no change time
     (Windows, FAT) it vouches for nothing.
+
+    >>> with open(__file__) as file:  # vouches for no stamp but its own
+    ...     ChangeTime().vouches(os.fstat(file.fileno()), "1 another")
+    False
     """
 
     SLOWEST_COMMIT_NS = 5 * 10**9
@@ -82,6 +88,13 @@ class CounterFile:
 
     It is the pattern for a platform's keystore or a hardware counter, which are better places. A
     counter that was lost continues from the ledger's: from 0, it would vouch for any older copy.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     counter = CounterFile(Path(folder) / "counter")
+    ...     counter.committed("7")
+    ...     [counter.vouches(os.stat(folder), stamp) for stamp in ("6", "7")]
+    [False, True]
     """
 
     def __init__(self, path: Path) -> None:

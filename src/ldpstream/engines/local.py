@@ -10,7 +10,7 @@ from ldpstream.collector.report_log.contract import ReportLog
 from ldpstream.collector.report_log.counts import LogCounts
 from ldpstream.engines.batch import BatchBuilder, ends_within
 from ldpstream.engines.counting import Aside, Part, ShardCount, scatter
-from ldpstream.engines.pace import batch_end
+from ldpstream.engines.pace import Heartbeat, batch_end
 from ldpstream.errors import Mistake
 
 IDLE_SECONDS = 0.1
@@ -23,8 +23,10 @@ Tables = dict[tuple[bytes, int], ShardCount]
 
 def run(log: ReportLog, counts: LogCounts, streams: Sequence[str], stop: threading.Event) -> None:
     """Count reports as they come, until stopped; while a server is unreachable, wait for it."""
+    heartbeat = Heartbeat(counts, streams)
     while not stop.is_set():
         try:
+            heartbeat.beat()
             progress = [advance(log, counts, stream) for stream in streams]
         except Mistake as mistake:
             _log.warning("%s", mistake)

@@ -9,14 +9,31 @@ of the round is left to count when it ends.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from time import monotonic
 
 from ldpstream.collector.report_log.contract import ReportLog
+from ldpstream.collector.report_log.counts import BEAT_SECONDS, LogCounts
 
 _log = logging.getLogger(__name__)
 
 GROWTH = 0.5
 MOST_BYTES = 1 << 30
 """The largest size of a batch: it bounds the work that an engine repeats after a fault."""
+
+
+class Heartbeat:
+    """Shows collectors now and then that an engine counts their streams."""
+
+    def __init__(self, counts: LogCounts, streams: Sequence[str]) -> None:
+        self._counts, self._streams = counts, streams
+        self._next = 0.0
+
+    def beat(self) -> None:
+        """Show it, if that was not done of late."""
+        if monotonic() >= self._next:
+            self._counts.show(self._streams)
+            self._next = monotonic() + BEAT_SECONDS
 
 
 def batch_end(log: ReportLog, stream: str, counted: int) -> int:

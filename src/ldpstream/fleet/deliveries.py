@@ -10,10 +10,16 @@ from functools import partial
 from ldpstream.device.answers import notice_in, read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
 from ldpstream.device.batches import pass_on
-from ldpstream.device.exchange import AsyncTransport, Response, drive_async, sleep_async
+from ldpstream.device.exchange import (
+    AsyncTransport,
+    Request,
+    Response,
+    drive_async,
+    sleep_async,
+)
 from ldpstream.errors import Problem
-from ldpstream.protocol.messages import Proof
-from ldpstream.protocol.notice import Notice
+from ldpstream.protocol.messages import ListRounds, Proof
+from ldpstream.protocol.notice import Halt, Notice
 
 
 @dataclass(eq=False)
@@ -26,8 +32,19 @@ class Deliveries:
     delivered: int = 0
     undelivered: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    halt: Halt | None = None
+    """Why the stream takes no reports, by the last answer."""
     heard: Callable[[Notice], None] = lambda notice: None
     """Called with the notice that the collector's answers carry."""
+
+    async def goes_on(self, proof: Proof | None, version: int) -> bool:
+        """Return whether the stream takes reports; if it did not when it was last heard of, ask."""
+        if self.halt is not None:
+            request = Request.of(ListRounds(self.stream, 0, 0, proof, version))
+            response = await self.transport.send(self.url, request)
+            if response.status == 200:
+                self.halt = notice_in(response).halt
+        return self.halt is None
 
     async def send(
         self,
@@ -50,6 +67,7 @@ class Deliveries:
     def _count(self, response: Response, number: int) -> bool:
         """Count an answer for so many records; return whether it judges each of them."""
         answer = read_object(response, "batch") if response.status == 200 else {}
+        self.halt = notice_in(response).halt
         accepted, repeated = answer.get("accepted"), answer.get("repeated")
         if not (isinstance(accepted, int) and isinstance(repeated, int)):
             self.undelivered += number

@@ -125,6 +125,8 @@ class Gateway(Deliveries):
         wait_ms = terms.start_of(t) - speaker.label.now_ms()
         await asyncio.sleep(max(0, wait_ms) / 1000)
         self._answered_t = t
+        if not await self.goes_on(speaker.proof(), terms.version):
+            return Announcement(0, terms.pin, (), speaker.label.now_ms())
         # All of its devices go by one clock: one that lags behind would take its turn for ahead.
         return Announcement(0, terms.pin, (Round.of_slot(terms, t),), speaker.label.now_ms())
 

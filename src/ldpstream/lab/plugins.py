@@ -22,6 +22,10 @@ def load_plugins(paths: Iterable[Path | str]) -> None:
 
     Args:
         paths: Python files that call `ldpstream.register`.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile(suffix=".py") as empty:
+    ...     load_plugins([empty.name])
     """
     for path in paths:
         file = Path(path).resolve()

@@ -44,6 +44,10 @@ class Results:
 
     `roc` is the list of true-positive rates at false-positive rates 0, .01 .. 1, pooled over
     labels, and `roc_per_label` the mean of those of all labels; None where the stream has no event.
+
+    >>> from ldpstream import Experiment, sin
+    >>> Experiment([sin(users=2_000, timestamps=20)], ["lpu"], windows=[5], repeats=2).run()
+    Results(2 runs in 1 settings: lpu)
     """
 
     rows: list[Row]

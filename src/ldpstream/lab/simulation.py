@@ -131,7 +131,12 @@ def _revised(
 
 @dataclass(frozen=True, repr=False)
 class Simulation:
-    """One mechanism on one stream: its repeats, and their mean figures."""
+    """One mechanism on one stream: its repeats, and their mean figures.
+
+    >>> from ldpstream import simulate, sin
+    >>> simulate(sin(users=2_000, timestamps=20), "lpu", epsilon=1, window=5).mean("cfpu")
+    0.2
+    """
 
     stream: str
     mechanism: str

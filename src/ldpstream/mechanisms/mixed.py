@@ -25,7 +25,7 @@ class Part:
     epsilon: Epsilon
     support: Support
     window: int
-    """Each report stands for so many devices."""
+    """The number of devices that each report stands for."""
     to: tuple[int, ...] | None
     """The bin of now for each of its own, if its labels are older ones."""
 

@@ -118,6 +118,9 @@ def register(
     """Make a mechanism known under `name`, to the simulator, the command line and the tests.
 
     With `filtered`, it releases what a filter makes of all its tallies, as LPF does.
+
+    >>> register("mine", Uniform, PopulationDivision, filtered=True)  # LPF by another name
+    >>> unregister("mine")
     """
     _RECIPES[name.lower()] = Recipe(allocation, division, filtered)
 

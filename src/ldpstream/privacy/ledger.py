@@ -145,14 +145,6 @@ class Ledger:
             )
         return self.with_debit(moment, nano)
 
-    def exhausted(self, moment: int) -> Self:
-        """Return the ledger with everything spent at this moment, since the past is unknown.
-
-        It is as if debits of this moment were forgotten: no promise allows any more for its span,
-        not even one that is made later.
-        """
-        return replace(self, forgotten=max(moment, self.forgotten or moment))
-
     def with_debit(self, moment: int, nano: int) -> Self:
         """Return the ledger with one more debit, whether or not a promise allows it."""
         return replace(self, debits=tuple(sorted((*self.debits, (moment, nano)))))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ldpstream.protocol.notice import Notice
+from ldpstream.protocol.notice import Halt, Notice
 from ldpstream.protocol.strata import stratum_in
 from ldpstream.protocol.terms import Terms
 
@@ -30,6 +30,11 @@ class TermsHistory:
     def latest(self) -> Terms:
         """The newest terms, which may not be in force yet."""
         return self.versions[-1]
+
+    @property
+    def longest_window(self) -> int:
+        """The longest window of any version and level: how far back rounds matter."""
+        return max(one.window for terms in self.versions for one in terms.strata)
 
     def version(self, number: int) -> Terms | None:
         return self.versions[number - 1] if 1 <= number <= len(self.versions) else None
@@ -93,10 +98,12 @@ class TermsHistory:
             names = tuple(called[name] for name in names)
         return tuple(new.domain.index(name) for name in names)
 
-    def notice(self, terms: Terms, now_ms: int, *, renew: bool = False) -> Notice:
+    def notice(
+        self, terms: Terms, now_ms: int, *, renew: bool = False, halt: Halt | None = None
+    ) -> Notice:
         """Return what a device under these terms is to know, whatever it has asked or sent."""
         successor = self.successor_of(terms)
-        return Notice(now_ms, None if successor is None else successor.pin, renew)
+        return Notice(now_ms, None if successor is None else successor.pin, renew, halt)
 
 
 def first_t(terms: Terms) -> int:

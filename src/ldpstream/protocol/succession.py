@@ -48,7 +48,11 @@ def objection(old: Terms, new: Terms) -> str | None:
 
 
 class Acceptance(StrEnum):
-    """How far an application lets its device go over to new terms by itself."""
+    """How far an application lets its device go over to new terms by itself.
+
+    >>> Acceptance("same-labels").name
+    'SAME_LABELS'
+    """
 
     NEVER = "never"
     SAME_LABELS = "same-labels"

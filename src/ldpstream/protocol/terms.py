@@ -55,7 +55,11 @@ class Selection(StrEnum):
 
 
 class TermsRefused(LdpStreamError):
-    """The terms are malformed, or not those that were agreed on."""
+    """The terms are malformed, or not those that were agreed on.
+
+    >>> TermsRefused(Problem.TERMS_DIFFER, given="ab", expected="cd").problem.code
+    'terms-differ'
+    """
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A change of labels: what was known of the labels of before is carried to those of now."""
+"""A change of labels: what was known of the old labels is carried over to the new ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldpstream.arrays import Flags, Floats
 
 @dataclass(frozen=True)
 class Relabelling:
-    """Which label of now each label of before is, by index; labels are along the last axis.
+    """The new label of each old one, by index; labels are along the last axis.
 
     A label that stays, or has another name, keeps what was known of it. Of labels that were merged
     the means are added, and so are the variances: errors of labels are taken as uncorrelated, and
@@ -27,7 +27,7 @@ class Relabelling:
     """
 
     targets: tuple[int | None, ...]
-    """The index now of each label of before; None: it was removed."""
+    """The new index of each old label; None: it was removed."""
     labels: int
     """The number of labels now."""
 

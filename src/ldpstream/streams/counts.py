@@ -23,7 +23,7 @@ MOST_DIGITS = 15
 
 @checked
 def read_counts(path: Path | str, *, tell: Tell = warn) -> CountsStream:
-    """Read histograms from a text file; each row must sum to the same number of users.
+    r"""Read histograms from a text file; each row must sum to the same number of users.
 
     Cells are separated by commas, tabs or semicolons. The first row names the labels; if it is a
     row of counts like all others, they are numbered from 0. A blank cell is what its row lacks.
@@ -32,6 +32,13 @@ def read_counts(path: Path | str, *, tell: Tell = warn) -> CountsStream:
         path: the file, with a row for each timestamp and a column for each label.
         tell: called with a line about whatever was guessed or filled in; by default it is a
             `DataWarning`.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("home,work\n3,1\n2,2\n")
+    ...     file.flush()
+    ...     read_counts(file.name).table.tolist()
+    [[3, 1], [2, 2]]
     """
     file = Path(path)
     try:

@@ -93,6 +93,10 @@ def read_events(
         bins: bins of a column of numbers: "0,10,20", "equal:10" or "quantile:10".
         watch: called with the progress of a long reading.
         tell: called with a line about rows that were left out; by default it is a `DataWarning`.
+
+    >>> read_events("trips.csv", user="taxi", time="at", value="zone", every="10min")
+    Traceback (most recent call last):
+    ldpstream.errors.Mistake: trips.csv: no such file; give a .csv or .parquet file
     """
     columns, file = Columns(user, time, value), Path(path)
     step, rule = Every.parse(every), label_rule(labels, bins)

@@ -44,7 +44,11 @@ def sin(
 def log(
     users: int = USERS, timestamps: int = TIMESTAMPS, a: float = 0.25, b: float = 0.01
 ) -> CountsStream:
-    """A logistic curve, p_t = A / (1 + e^(-bt))."""
+    """A logistic curve, p_t = A / (1 + e^(-bt)).
+
+    >>> log(users=1000, timestamps=3).table.tolist()
+    [[874, 126], [874, 126], [873, 127]]
+    """
     return _binary("log", users, a / (1 + np.exp(-b * _times(timestamps))))
 
 
@@ -58,6 +62,9 @@ def lns(
     """A random walk: p_t = p_{t-1} + N(0, sd^2), reflected at 0 and 1.
 
     Without the reflection about half of all paths would leave [0, 1] (paper-corrections.md, 11).
+
+    >>> lns(users=1000, timestamps=3).table.tolist()
+    [[950, 50], [950, 50], [948, 52]]
     """
     walk = p0 + np.cumsum(np.random.default_rng(seed).normal(0, sd, timestamps))
     folded = np.abs(walk) % 2
@@ -71,7 +78,11 @@ def step(
     high: float = 0.15,
     every: int = 100,
 ) -> CountsStream:
-    """A share that alternates between `low` and `high`, for `every` timestamps each."""
+    """A share that alternates between `low` and `high`, for `every` timestamps each.
+
+    >>> step(users=100, timestamps=4, every=2).table.tolist()
+    [[95, 5], [95, 5], [85, 15], [85, 15]]
+    """
     if every < 1:
         raise _wrong("step", "every", every, "a number of timestamps, 1 or more")
     upper = (_times(timestamps) - 1) // every % 2
@@ -79,7 +90,11 @@ def step(
 
 
 def constant(users: int = USERS, timestamps: int = TIMESTAMPS, p: float = 0.1) -> CountsStream:
-    """The same share at every timestamp."""
+    """The same share at every timestamp.
+
+    >>> constant(users=100, timestamps=2).table.tolist()
+    [[90, 10], [90, 10]]
+    """
     return _binary("constant", users, np.full(timestamps, p))
 
 
@@ -91,7 +106,11 @@ def zipf(
     drift: float = 0.02,
     seed: int = 0,
 ) -> CountsStream:
-    """Frequencies k^(-s) whose logarithms walk at random with sd `drift`; as large as Taobao."""
+    """Frequencies k^(-s) whose logarithms walk at random with sd `drift`; as large as Taobao.
+
+    >>> zipf(users=1000, timestamps=2, labels=3).table.tolist()
+    [[566, 263, 171], [568, 260, 172]]
+    """
     domain = Domain.numbered(labels)
     ranks = np.arange(1, labels + 1)
     steps = np.random.default_rng(seed).normal(0, drift, (timestamps, labels))
@@ -111,6 +130,9 @@ def meter(
 
     Two peaks in a day of `day` timestamps, on a level that wanders around 0.2 of the range with
     standard deviation `sd`. Households differ: at each timestamp they are beta-distributed.
+
+    >>> meter(users=1000, timestamps=2, steps=4).table.tolist()
+    [[855, 131, 13, 1, 0], [853, 132, 14, 1, 0]]
     """
     angle = 2 * np.pi * _times(timestamps) / max(day, 1)
     wave = 0.2 - 0.06 * np.cos(angle) - 0.05 * np.cos(2 * angle)

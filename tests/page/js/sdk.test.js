@@ -305,7 +305,7 @@ test("a ledger does not spend what it does not allow", () => {
   const ledger = new sdk.Ledger([{ epsilonNano: 10, span: 3 }]).spend(5, 6);
   assert.throws(() => ledger.spend(8, 5, 7), /does not allow/);
   assert.equal(ledger.spend(9, 5, 8).left(9), 5);
-  assert.equal(ledger.exhausted(6).left(8), 0);
+  assert.equal(new sdk.Ledger(ledger.promises, ledger.debits, 6).left(8), 0);
 });
 
 test("the rules decide the same", async () => {

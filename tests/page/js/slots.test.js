@@ -24,6 +24,8 @@ class World {
   reports = [];
   farewells = [];
   asked = 0;
+  /** @type {string | null} what notices say of a pause, or of the stream's end */ halt = null;
+  refused = 0;
   committed = [];
 
   pass(ms) {
@@ -49,12 +51,22 @@ class World {
       const device = toHex(await numberOf(fromHex(JSON.parse(request.body).secret)));
       return Response.json({ terms: this.sent, device, key: toHex(KEY), now_ms: this.nowMs });
     }
-    if (pathname.endsWith("/rounds")) return (this.asked += 1), Response.json({}, { status: 500 });
+    if (pathname.endsWith("/rounds")) {
+      this.asked += 1;
+      if (!this.halted) return Response.json({}, { status: 500 }); // else with slots nobody asks
+      const { pin } = await Terms.read(this.sent);
+      return Response.json({ serial: 1, pin, t: 1, rounds: [], now_ms: this.nowMs, halt: this.halt });
+    }
     return this.take(pathname.split("/").at(-2), request);
   }
 
   /** Take a report as the collector does: by its own clock, with its own time in the answer. */
   take(round, { body }) {
+    if (this.halt) {
+      this.refused += 1;
+      this.halted = true;
+      return Response.json({ type: "urn:ldpstream:problem:stream-x", halt: this.halt }, { status: 410 });
+    }
     this.committed.push(this.store.memory.entries.length);
     const t = Number.parseInt(round, 10);
     const now = Math.floor((this.nowMs - START) / INTERVAL) + 1;
@@ -102,6 +114,31 @@ class World {
 
 /** @type {World} */ let world;
 beforeEach(() => (world = new World()));
+
+test("a device of a paused stream asks at its turns, draws nothing, and goes on at once", async () => {
+  const device = await world.enrolled();
+  await world.run(device, 2);
+  world.halt = "paused";
+  await world.run(device, Infinity, 2 * SPAN);
+  assert.equal(world.refused, 1); // by which it was told
+  const asked = world.asked;
+  await world.run(device, Infinity, 10 * SPAN);
+  assert.equal(world.refused, 1);
+  assert.ok(Math.abs(world.asked - asked - 10) <= 1, `${world.asked - asked} questions`);
+  world.halt = null;
+  await world.run(device, 3, SPAN + INTERVAL);
+  assert.equal(world.reports.length, 3);
+});
+
+test("a device of a retired stream hardly ever asks again", async () => {
+  const device = await world.enrolled();
+  world.halt = "retired";
+  await world.run(device, Infinity, 2 * SPAN);
+  const asked = world.asked;
+  await world.run(device, Infinity, 50 * SPAN);
+  assert.deepEqual([world.refused, world.asked], [1, asked]);
+  assert.ok((await device.dueInMs()) > 5 * SPAN);
+});
 
 const into = () => momentMs(KEY, "regions", DEADLINE);
 

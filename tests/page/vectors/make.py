@@ -362,12 +362,14 @@ NOTICES: list[Any] = [
     {"now_ms": -1, "successor": "AB" * 32, "renew": 1},
     {"now_ms": (1 << 52) + 1, "successor": 7, "renew": "true"},
     {"now_ms": None, "successor": "ab" * 31, "renew": False},
+    *({"halt": halt} for halt in ("paused", "retired", "Paused", "", True, None)),
 ]
 
 
 def _notice(sent: Any) -> dict[str, Any]:
     notice = Notice.read(sent)
-    return {"nowMs": notice.now_ms, "successor": notice.successor, "renew": notice.renew}
+    known = {"nowMs": notice.now_ms, "successor": notice.successor, "renew": notice.renew}
+    return known | {"halt": notice.halt}
 
 
 def _malformed_terms() -> list[Any]:

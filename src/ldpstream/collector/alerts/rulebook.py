@@ -56,6 +56,12 @@ class RuleBook:
         added = [self._read(given, kept=True) for given in (note or {"rules": []})["rules"]]
         return {one.fingerprint: one for one in added if one.fingerprint not in self._fixed}
 
+    def use(self, fixed: tuple[Rule, ...], read: ReadRule) -> None:
+        """Use the rules and labels of a file that was read again."""
+        with self._lock:
+            self._fixed, self._read = {rule.fingerprint: rule for rule in fixed}, read
+            self._use(self._kept())
+
     def refresh(self) -> None:
         """Read the rules again, which another collector of the same store may have changed."""
         if not self._store.shared:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
 from typing import Any
 
 from ldpstream.collector.alerts.evaluator import AlertEvaluator
 from ldpstream.collector.alerts.webhook import Answer, Undelivered, post
+from ldpstream.collector.clock import ticks
 from ldpstream.collector.store.contract import Store
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 FOLLOW_SECONDS = 1.0
-"""How old the alerts may be that a follower shows."""
+"""How old the alerts may be that a follower shows, of so many streams:"""
+FOLLOWED_AT_ONCE = 50
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +48,11 @@ class AlertRunner:
         """Called before a stream is evaluated: its rules may have been changed elsewhere."""
         self._stopping = threading.Event()
         self._released = threading.Event()
+        self._waking = threading.Lock()
+        self._woken: set[str] = set()
+        """The streams that are to be evaluated."""
+        self._turns = cycle(evaluators)
+        self._followed = ticks()
         self._to_send = threading.Event()
         self._threads = [
             threading.Thread(target=work, name=f"ldpstream-{name}", daemon=True)
@@ -58,8 +66,16 @@ class AlertRunner:
             for thread in self._threads:
                 thread.start()
 
-    def wake(self) -> None:
-        """Evaluate soon: there is a new release, or a new rule."""
+    def add(self, evaluator: AlertEvaluator) -> None:
+        """Evaluate the alerts of one more stream from now on."""
+        self._evaluators = [*self._evaluators, evaluator]
+        self._turns = cycle(self._evaluators)
+
+    def wake(self, stream: str | None = None) -> None:
+        """Evaluate a stream soon: it has a new release, or a new rule; None: evaluate all."""
+        every = (one.stream for one in self._evaluators)
+        with self._waking:
+            self._woken.update(every if stream is None else (stream,))
         self._released.set()
 
     def stop(self) -> None:
@@ -75,12 +91,21 @@ class AlertRunner:
         while not self._stopping.is_set():
             self._released.wait(None if self._held is None else FOLLOW_SECONDS)
             self._released.clear()
-            for evaluator in self._evaluators:
+            for evaluator in self._due():
                 try:
                     self._evaluate(evaluator)
                 except Exception:
                     _log.exception("alerts of stream %s could not be evaluated", evaluator.stream)
             self._to_send.set()
+
+    def _due(self) -> Iterator[AlertEvaluator]:
+        """Yield what was woken and, in turns, what other collectors may have changed unheard."""
+        with self._waking:
+            woken, self._woken = self._woken, set()
+        yield from (one for one in self._evaluators if one.stream in woken)
+        if self._held is not None and ticks() - self._followed >= FOLLOW_SECONDS:
+            self._followed = ticks()
+            yield from islice(self._turns, min(FOLLOWED_AT_ONCE, len(self._evaluators)))
 
     def _evaluate(self, evaluator: AlertEvaluator) -> None:
         self._refresh(evaluator.stream)

@@ -1,4 +1,4 @@
-"""What administrators do by HTTP: keys, tokens, denials, silences of alerts; and the log of it."""
+"""What administrators do by HTTP: keys, tokens, denials, silences, pauses, reloads; and a log."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ TOKENS = f"{ADMIN}/tokens"
 DENIED = f"{ADMIN}/denied"
 SILENCES = f"{ADMIN}/silences"
 LOG = f"{ADMIN}/log"
+STREAMS = f"{ADMIN}/streams"
+RELOAD = f"{ADMIN}/reload"
 CLI_AGENT = "ldpstream-cli"
 """The User-Agent of our own commands, which the log tells from other users of the API."""
 MOST_DENIED = 400
@@ -38,7 +40,7 @@ def administration(service: Service) -> APIRouter:
         check_token(request, service.secrets.admin, "admin")
 
     router = APIRouter(prefix=PREFIX, tags=["admin"], dependencies=[Depends(authorised)])
-    for routes in (_keys, _tokens, _denied, _silences, _log):
+    for routes in (_keys, _tokens, _denied, _silences, _operation, _log):
         router.include_router(routes(service))
     return router
 
@@ -149,6 +151,36 @@ def _denied(service: Service) -> APIRouter:
         find_stream(service, stream)
         known.allow(_who(request), stream, [device_number(device)])
         return listed(stream)
+
+    return router
+
+
+def _operation(service: Service) -> APIRouter:
+    router = APIRouter()
+
+    @router.post(f"{STREAMS}/{{stream}}/pause", responses=problems(401, 404))
+    def pause(stream: str, request: Request) -> dict[str, Any]:
+        """Open no more rounds of a stream, until it is resumed; what is open is ended."""
+        return halted(stream, request, paused=True)
+
+    @router.post(f"{STREAMS}/{{stream}}/resume", responses=problems(401, 404, 409))
+    def resume(stream: str, request: Request) -> dict[str, Any]:
+        """Open rounds again. Refused if the configuration file pauses the stream."""
+        return halted(stream, request, paused=False)
+
+    def halted(stream: str, request: Request, *, paused: bool) -> dict[str, Any]:
+        name = find_stream(service, stream).config.name
+        service.pause(_who(request), name, paused=paused)
+        return {"stream": name, **service.condition(name).to_json()}
+
+    @router.post(RELOAD, responses=problems(400, 401))
+    def reload(request: Request) -> dict[str, Any]:
+        """Read the configuration file again, and use what can be changed: all of it or nothing.
+
+        `changes` says what has changed, `stays` what cannot while the collector runs, and `refused`
+        why nothing was changed, if so.
+        """
+        return service.reload(_who(request)).to_json()
 
     return router
 

@@ -16,7 +16,8 @@ from ldpstream.collector.api.limits import ReaderPool, sender_of
 from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.api.openapi import problems
 from ldpstream.collector.releases.paging import at_once
-from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.protocol.limits import LATEST_MS
 from ldpstream.protocol.messages import PREFIX
 from ldpstream.protocol.terms import Terms

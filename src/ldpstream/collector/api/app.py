@@ -85,8 +85,7 @@ def build_app(service: Service) -> FastAPI:
     app.add_exception_handler(sqlite3.OperationalError, on_store_failure)
     app.add_exception_handler(Exception, on_anything_else)
     describe(app)
-    if any(one.allowed_origins for one in service.config.streams):
-        app.add_middleware(CrossOrigin, service=service)
+    app.add_middleware(CrossOrigin, service=service)
     return app
 
 

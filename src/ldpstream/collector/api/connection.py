@@ -93,6 +93,12 @@ class ConnectionTable:
         self.unread = _Held(limits.unread_bytes)
         """Bytes of answers that wait to be read."""
 
+    def use(self, limits: Limits) -> None:
+        """Hold new connections to other limits; those that are there stay."""
+        self._limits = limits
+        self.receiving.most = limits.receiving_bytes
+        self.unread.most = limits.unread_bytes
+
     def admit(self, new: GuardedProtocol) -> bool:
         """Count a new connection; return whether there is room for it."""
         self.number += 1
@@ -140,14 +146,14 @@ class _Held:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self.total = 0
         self._bytes: dict[GuardedProtocol, int] = {}
         self._of_address: Counter[str] = Counter()
 
     def set(self, connection: GuardedProtocol, number: int) -> None:
         self._put(connection, number)
-        while self.total > self._most:
+        while self.total > self.most:
             held = (one for one in self._bytes if one.holds_on)
             most = max(held, key=lambda one: self._of_address[one.address], default=None)
             if most is None:

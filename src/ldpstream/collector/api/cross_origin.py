@@ -57,12 +57,7 @@ class CrossOrigin:
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
-        streams = {name: one.config for name, one in service.streams.items()}
-        self._own = {name: one.allowed_origins for name, one in streams.items()}
-        self._public = {name for name, one in streams.items() if one.public}
-        self._hidden = frozenset[str]().union(
-            *(self._own[name] for name in streams if name not in self._public)
-        )
+        self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         stream, origin = _asked(scope)
@@ -97,8 +92,13 @@ class CrossOrigin:
 
         Who has opened a private stream hears of that one; all others of none in particular.
         """
-        known = stream in self._public or (succeeded and stream in self._own)
-        allowed = self._own[stream] if known else self._hidden
+        streams = {name: one.config for name, one in self._service.streams.items()}
+        found = streams.get(stream)
+        if found is not None and (found.public or succeeded):
+            allowed = found.allowed_origins
+        else:
+            private = (one.allowed_origins for one in streams.values() if not one.public)
+            allowed = frozenset[str]().union(*private)
         if ANY_ORIGIN in allowed:
             return ANY_ORIGIN
         return origin if origin in allowed else None

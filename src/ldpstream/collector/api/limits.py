@@ -100,6 +100,11 @@ class TokenBucket:
         self._last_ms = clock.now_ms()
         self._lock = threading.Lock()
 
+    def use(self, number: int) -> None:
+        """Allow another number from now on."""
+        with self._lock:
+            self._number, self._most = number, number * self._period_ms
+
     def take(self) -> bool:
         with self._lock:
             now = self._clock.now_ms()
@@ -122,14 +127,21 @@ class AddressBuckets:
     """
 
     def __init__(self, number: int, clock: Clock, period_ms: int) -> None:
-        self._new = partial(TokenBucket, number, clock, period_ms)
+        self._new = partial(TokenBucket, clock=clock, period_ms=period_ms)
+        self._number = number
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
         self._lock = threading.Lock()
+
+    def use(self, number: int) -> None:
+        """Allow another number from now on, to each address."""
+        with self._lock:
+            self._number = number
+            self._buckets.clear()
 
     def take(self, address: str) -> bool:
         key = network_of(address)
         with self._lock:
-            bucket = self._buckets.pop(key, None) or self._new()
+            bucket = self._buckets.pop(key, None) or self._new(self._number)
             self._buckets[key] = bucket
             if len(self._buckets) > MOST_ADDRESSES:
                 self._buckets.popitem(last=False)

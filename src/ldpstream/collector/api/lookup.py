@@ -21,7 +21,8 @@ from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.intake.queue import RETRY_SECONDS
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.selection import SlotSelection
-from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.authentication import (
     leave_message,
@@ -44,7 +45,7 @@ _NO_PIN = "0" * 64
 
 
 def find_stream(service: Service, name: str) -> StreamService:
-    """Return the stream of that name, to who may know of every stream of this collector."""
+    """Return the stream of that name to a caller who may know of all streams of this collector."""
     found = service.streams.get(name)
     if found is None:
         raise _unknown(service, name)
@@ -219,6 +220,7 @@ async def find_round(service: Service, stream: StreamService, name: str) -> Open
     """
     if (found := stream.hub.open.get(name)) is not None:
         return found
+    stream.refuse_halted()
     if isinstance(stream.intake.selection, SlotSelection):
         return await _slot_round(service, stream, name)
     stratum = stream.history.stratum(name)

@@ -14,7 +14,8 @@ from starlette.responses import JSONResponse, Response
 
 from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.api.page import assets
-from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.mechanisms.registry import report_epsilon
 from ldpstream.numeric import Range
 from ldpstream.privacy.epsilon import Epsilon

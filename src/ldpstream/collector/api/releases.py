@@ -19,7 +19,8 @@ from ldpstream.collector.api.limits import ReaderPool, is_number, sender_of
 from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.releases.formats import MEDIA_TYPES, write
 from ldpstream.collector.releases.paging import at_once
-from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.collector.store.contract import Release
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.messages import PREFIX
@@ -66,6 +67,27 @@ def releases(service: Service) -> APIRouter:
 
         body = await pool.run(sender_of(request.scope), read)
         return Response(body, media_type=MEDIA_TYPES[kind])
+
+    @router.get("/streams/{stream}/summaries")
+    async def list_summaries(
+        stream: str,
+        request: Request,
+        since_ms: Annotated[int, Query(ge=0, le=LATEST_T, description="the first start")] = 0,
+        limit: Annotated[int, Query(ge=1, description="at most so many")] = 1000,
+    ) -> dict[str, object]:
+        """Summaries of releases that were pruned, of hours and of days, in order of time.
+
+        `values`, `low` and `high` are means of what was released, `least` and `most` its extremes.
+        """
+        found = readable_stream(request, stream)
+        most = at_once(found.most_labels, min(limit, service.config.limits.releases))
+
+        def read() -> list[dict[str, object]]:
+            rows = service.store.summaries(stream, since_ms, most)
+            names = [terms.names for terms in found.history.versions]
+            return [{"labels": names[one.terms_version - 1]} | one.to_json() for one in rows]
+
+        return {"stream": stream, "summaries": await pool.run(sender_of(request.scope), read)}
 
     @router.get("/streams/{stream}/changes")
     async def list_changes(

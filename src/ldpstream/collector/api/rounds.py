@@ -25,8 +25,10 @@ from ldpstream.collector.api.lookup import (
     renewed_stream,
 )
 from ldpstream.collector.api.openapi import problems
+from ldpstream.collector.config import Limits
 from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken
-from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL, LONGEST_WAIT, VERSION
@@ -76,6 +78,13 @@ def enrolment(service: Service) -> APIRouter:
 
     renewals = TokenBucket(limits.enrolments_per_second, clock)
     administration = service.administration
+
+    def use(limits: Limits) -> None:
+        for one in (bucket, renewals):
+            one.use(limits.enrolments_per_second)
+        visitors.use(limits.public_enrolments_per_minute)
+
+    service.uses_limits.append(use)
 
     def authorise(stream: str, request: Request) -> EnrolmentToken | None:
         """Let in who has a token; or a visitor, where the stream lets anyone take part.
@@ -142,6 +151,8 @@ def enrolment(service: Service) -> APIRouter:
         if not bucket.take():
             raise Mistake(Problem.RATE_LIMITED, what="enrolments", seconds=1)
         found = find_stream(service, stream)
+        if found.config.retired:
+            raise Mistake(Problem.STREAM_RETIRED, stream=stream)
         given = await read_json(request)
         version = given.get("version")
         if type(version) is not int or version != VERSION:

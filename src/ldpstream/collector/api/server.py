@@ -18,16 +18,18 @@ from starlette.routing import BaseRoute
 
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.api.connection import ConnectionTable, GuardedProtocol, Network
-from ldpstream.collector.config import Config
+from ldpstream.collector.config import Config, Limits
 from ldpstream.collector.json_logging import AFewAMinute
 from ldpstream.collector.service.service import Service
-from ldpstream.errors import Mistake, Problem
+from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.open_files import allow_connections
 
 GRACE_SECONDS = 5
 BACKLOG = 4096
 PROXIES = "FORWARDED_ALLOW_IPS"
 """Names the proxies whose X-Forwarded-For is believed, in the environment; none by default."""
+
+_log = logging.getLogger(__name__)
 
 
 class _Server(uvicorn.Server):
@@ -67,6 +69,22 @@ def url_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def _reload(service: Service) -> None:
+    """Read the file again, and log what came of it."""
+    try:
+        told = service.reload("SIGHUP")
+    except LdpStreamError as error:
+        _log.error("nothing was reloaded: %s", error)
+        return
+    except Exception:
+        _log.exception("the file could not be reloaded")
+        return
+    for why in told.refused:
+        _log.error("nothing was reloaded: %s", why)
+    for line in (*told.changes, *told.stays) if not told.refused else ():
+        _log.warning("reloaded: %s", line)
+
+
 def serve(
     service: Service,
     listening: socket.socket,
@@ -80,6 +98,11 @@ def serve(
     limits, proxies = service.config.limits, proxies_of(os.environ.get(PROXIES, ""))
     allowed = allow_connections(limits.connections)
     table = ConnectionTable(replace(limits, connections=allowed), proxies)
+
+    def use(limits: Limits) -> None:
+        table.use(replace(limits, connections=allow_connections(limits.connections)))
+
+    service.uses_limits.append(use)
     log = logging.getLogger("uvicorn.error")  # strangers must not fill it
     log.setLevel(logging.ERROR)
     log.addFilter(AFewAMinute())
@@ -110,6 +133,7 @@ def serve(
 
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(signal.SIGHUP, lambda: loop.run_in_executor(None, _reload, service))
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started and not serving.done():
             await asyncio.sleep(0.01)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -11,7 +11,10 @@ from ldpstream.collector.alerts.conditions import Kind
 from ldpstream.collector.alerts.state import State
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.reports.verdicts import Verdict
-from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.service.condition import Condition
+from ldpstream.collector.service.condition import State as StreamState
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.collector.store.contract import Release
 
 _GAUGES = {
@@ -19,7 +22,12 @@ _GAUGES = {
     "window": "The window, in timestamps.",
     "interval_seconds": "The length of a timestamp.",
     "population": "How many devices are expected.",
+    "population_low": "Lower end of the interval of a population that follows the fleet (0.9).",
+    "population_high": "Upper end of the interval of a population that follows the fleet (0.9).",
     "failing": "1 while the stream cannot go on.",
+    "behind_seconds": "How late the next release is, if an engine or the store is late; else 0.",
+    "engine_alive": "1 while an engine shows itself that counts the stream's reports.",
+    "engine_lag_messages": "Messages of rounds that are over, which no engine has counted yet.",
     "conducting": "1 while this collector leads the stream.",
     "clock_ahead_seconds": "How far the machine's clock is ahead of the time confirmed; usually 0.",
     "long_polls_waiting": "Requests that wait for the next round.",
@@ -33,6 +41,7 @@ _GAUGES = {
     "master secret; with slots each is another device.",
     "suspect_rounds": "Rounds of the last release that do not look like honest devices' work.",
 }
+_POPULATION = {"population_low": "expected_low", "population_high": "expected_high"}
 _FREQUENCIES = {
     "frequency": ("values", "Released frequency of the largest labels."),
     "frequency_low": ("low", "Lower end of the released interval (0.9)."),
@@ -51,7 +60,9 @@ class ServiceState(Collector):
         self._shown: dict[str, tuple[Release, list[int]]] = {}
 
     def collect(self) -> Iterator[Metric]:
-        yield from self._gauges()
+        conditions = dict(self._service.conditions())
+        yield from self._gauges(conditions)
+        yield self._states(conditions)
         yield self._reports()
         yield self._keys_renewed()
         yield self._alerts()
@@ -62,7 +73,18 @@ class ServiceState(Collector):
         """Nothing is collected before someone asks."""
         return ()
 
-    def _gauges(self) -> Iterator[Metric]:
+    def _states(self, conditions: Mapping[str, Condition]) -> Metric:
+        family = GaugeMetricFamily(
+            "ldpstream_stream_state",
+            "1 for the state that the stream is in, 0 for all others.",
+            labels=("stream", "state"),
+        )
+        for name, condition in conditions.items():
+            for state in StreamState:
+                family.add_metric((name, state.value), condition.state is state)
+        return family
+
+    def _gauges(self, conditions: Mapping[str, Condition]) -> Iterator[Metric]:
         families = {
             name: GaugeMetricFamily(f"ldpstream_{name}", about, labels=("stream",))
             for name, about in _GAUGES.items()
@@ -73,21 +95,22 @@ class ServiceState(Collector):
             labels=("stream", "mechanism", "oracle", "selection"),
         )
         for name, stream in self._service.streams.items():
-            for key, number in self._numbers(stream).items():
+            for key, number in self._numbers(stream, conditions[name]).items():
                 families[key].add_metric((name,), number)
             kinds = (stream.config.mechanism, stream.terms.oracle, stream.config.selection)
             info.add_metric((name, *map(str, kinds)), 1)
         yield from families.values()
         yield info
 
-    def _numbers(self, stream: StreamService) -> dict[str, float]:
+    def _numbers(self, stream: StreamService, condition: Condition) -> dict[str, float]:
         name, terms, doubt = stream.config.name, stream.terms, self._service.clock.doubt
         numbers: dict[str, float] = {
             "epsilon": terms.epsilon.nano / 1e9,
             "window": terms.window,
             "interval_seconds": terms.interval_ms / 1000,
-            "population": stream.config.population,
-            "failing": name in self._service.failures,
+            "population": stream.population,
+            "failing": condition.state is StreamState.FAILING,
+            "behind_seconds": condition.behind_ms / 1000,
             "conducting": self._service.held(name) is not None,
             "clock_ahead_seconds": 0 if doubt is None else doubt.ahead_ms / 1000,
             "long_polls_waiting": stream.hub.waiting,
@@ -99,13 +122,20 @@ class ServiceState(Collector):
                 stream.hub.last_t - terms.window
             ),
         }
+        if stream.engine is not None:
+            numbers["engine_alive"] = stream.engine.alive
+            numbers["engine_lag_messages"] = stream.engine.waiting
         latest = stream.hub.latest
         if latest is not None:
             past = self._service.clock.now_ms() - latest.at_ms
             numbers["seconds_since_release"] = max(past, 0) / 1000
             numbers["suspect_rounds"] = len(latest.content.get("suspect", ()))
             if "devices" in latest.content:
-                numbers["devices_heard"] = latest.content["devices"]["heard"]
+                devices = latest.content["devices"]
+                numbers["devices_heard"] = devices["heard"]
+                for key, end in _POPULATION.items():
+                    if end in devices:
+                        numbers[key] = devices[end]
         return numbers
 
     def _reports(self) -> Metric:

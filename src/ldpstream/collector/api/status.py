@@ -12,7 +12,9 @@ from starlette.responses import JSONResponse
 from ldpstream.collector.api.ingest import summary
 from ldpstream.collector.api.limits import check_token
 from ldpstream.collector.api.lookup import may_read, readable_stream
-from ldpstream.collector.service.service import Service, StreamService
+from ldpstream.collector.service.condition import Condition, State
+from ldpstream.collector.service.service import Service
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.protocol.messages import PREFIX
 from ldpstream.protocol.promise import promises
 from ldpstream.protocol.strata import STANDARD
@@ -31,26 +33,34 @@ def status(service: Service) -> APIRouter:
 
     @router.get("/ready")
     async def ready(request: Request) -> JSONResponse:
-        """All streams go on, and the clock is right; else 503, and why.
+        """No stream is failing or behind, and the clock is right; else 503, and why.
 
-        Reasons are given for the streams that whoever asks may read.
+        With `for=reports` a stream may be behind: reports are taken while an engine is late, so a
+        collector must not be taken out of service for that. Reasons are given for the streams that
+        whoever asks may read.
         """
-        failures, doubt, ready = service.failures, service.clock.doubt, service.ready
-        failures = {name: why for name, why in failures.items() if may_read(request, name)}
-        state = "ready" if ready else "not ready"
-        told = {"status": state, "failures": failures, "clock": doubt and doubt.sentence}
+        for_reports = request.query_params.get("for") == "reports"
+        ready = service.takes_reports if for_reports else service.ready
+        doubt = service.clock.doubt
+        known = {name: one for name, one in service.conditions() if may_read(request, name)}
+        told = {
+            "status": "ready" if ready else "not ready",
+            "failures": {name: one.why for name, one in known.items() if one.state.is_broken},
+            "states": {name: one.state.value for name, one in known.items()},
+            "clock": doubt and doubt.sentence,
+        }
         return JSONResponse(told, 200 if ready else 503)
 
     @router.get("/streams")
     def list_streams() -> dict[str, list[dict[str, Any]]]:
         """The public streams: their terms and pins."""
         public = [stream for stream in service.streams.values() if stream.config.public]
-        return {"streams": [_description(stream) for stream in public]}
+        return {"streams": [_description(service, stream) for stream in public]}
 
     @router.get("/streams/{stream}")
     def describe_stream(stream: str, request: Request) -> dict[str, Any]:
         """A stream's terms, their pin, and how devices are selected."""
-        return _description(readable_stream(request, stream))
+        return _description(service, readable_stream(request, stream))
 
     @router.get("/streams/{stream}/status")
     def stream_status(stream: str, request: Request) -> dict[str, Any]:
@@ -80,14 +90,21 @@ def status(service: Service) -> APIRouter:
     return router
 
 
-def _description(stream: StreamService) -> dict[str, Any]:
-    terms = stream.terms
+_ENDS = ("expected_low", "expected_high")
+
+
+def _description(service: Service, stream: StreamService) -> dict[str, Any]:
+    terms, latest = stream.terms, stream.hub.latest
+    devices = {} if latest is None else latest.content.get("devices", {})
     return {
+        **service.condition(stream.config.name).to_json(),
         "terms": terms.to_json(),
         "pin": terms.pin,
         "selection": stream.config.selection.value,
         "mechanism": stream.config.mechanism,
-        "population": stream.config.population,
+        "population": stream.population,
+        "population_follows": stream.config.follows_fleet,
+        "population_interval": [devices[end] for end in _ENDS if end in devices] or None,
         "thresholds": dict(stream.config.thresholds),
         "promises": [one.to_json() for one in promises(terms)],
         "enrolment": "public" if stream.config.public_enrolment else "token",
@@ -126,11 +143,14 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
         }
         for one in hub.announcement.rounds
     ]
-    doing = _doing(stream, rounds, now, service.failures.get(stream.config.name))
+    condition = service.condition(stream.config.name)
+    doing = _doing(stream, rounds, now, condition)
     seen = summary(stream.intake.outcomes)
     turned_away = Counter({problem.code: number for problem, number in stream.refused.items()})
     return {
         "stream": stream.config.name,
+        **condition.to_json(),
+        "engine": stream.engine and vars(stream.engine),
         "now_ms": now,
         "clock_ahead_ms": 0 if doubt is None else doubt.ahead_ms,
         "t": stream.terms.timestamp_at(now),
@@ -145,11 +165,13 @@ def _status(service: Service, stream: StreamService) -> dict[str, Any]:
 
 
 def _doing(
-    stream: StreamService, rounds: list[dict[str, Any]], now: int, failure: str | None
+    stream: StreamService, rounds: list[dict[str, Any]], now: int, condition: Condition
 ) -> str:
     """Why it is waiting, in a sentence."""
-    if failure is not None:
-        return f"unable to go on: {failure}"
+    if condition.state is State.FAILING:
+        return f"unable to go on: {condition.why}"
+    if condition.state in (State.BEHIND, State.PAUSED, State.RETIRED) and not rounds:
+        return f"{condition.state}: {condition.why}"
     if rounds:
         one = rounds[0]
         left = max(one["deadline_ms"] - now, 0) / 1000

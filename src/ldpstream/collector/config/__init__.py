@@ -1,4 +1,4 @@
-"""The one configuration file of a collector: read once, checked once, then frozen."""
+"""The one configuration file of a collector: checked as it is read, and frozen then."""
 
 from ldpstream.collector.config.file import Config, Limits, load, parse
 from ldpstream.collector.config.stream import StreamConfig, Suspicion

@@ -69,6 +69,8 @@ class Config:
     """The log that takes the reports, if the store does not."""
     lease_ms: int = 5000
     """How long a collector leads a stream without renewing its lease."""
+    file: Path = Path()
+    """Where all of this was read."""
 
     @property
     def folder(self) -> Path:
@@ -123,6 +125,7 @@ def parse(text: str, file: Path) -> Config:
         streams=tuple(read_stream(table) for table in root.tables("stream")),
         webhook=_webhook(collector.table("alerts")),
         external_url=collector.table("alerts").text("external_url", "").rstrip("/"),
+        file=file,
     )
     if not config.streams:
         root.refuse(None, "there is no stream", "add a [[stream]] table")

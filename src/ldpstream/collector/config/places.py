@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -20,6 +21,15 @@ def line_of(text: str, path: Path) -> int:
     >>> line_of('[[stream]]\nname = "a"\n\n[[stream]]\nname = "b"\n', ("stream", 1, "name"))
     5
     """
+    found = _places(text)
+    while path not in found:
+        path = path[:-1]
+    return found[path]
+
+
+@lru_cache(maxsize=1)  # of a file with many streams, all keys are looked up
+def _places(text: str) -> dict[Path, int]:
+    """Return the line of every table and key."""
     found: dict[Path, int] = {(): 1}
     table: Path = ()
     seen: dict[Path, int] = {}
@@ -32,9 +42,7 @@ def line_of(text: str, path: Path) -> int:
             found.setdefault((*table, key[1].strip("\"'")), number)
             for inline in re.findall(r"([A-Za-z0-9_\-]+)\s*=", line[key.end() :]):
                 found.setdefault((*table, key[1].strip("\"'"), inline), number)
-    while path not in found:
-        path = path[:-1]
-    return found[path]
+    return found
 
 
 def _table(header: re.Match[str], seen: dict[Path, int]) -> Path:

@@ -15,8 +15,10 @@ from ldpstream.collector.config.alert_rules import read_request, read_rules
 from ldpstream.collector.config.levels import LevelConfig, read_levels
 from ldpstream.collector.config.places import line_of
 from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
+from ldpstream.collector.config.retention import read_retention
 from ldpstream.collector.config.successor import SuccessorConfig, read_successor
 from ldpstream.collector.config.table import Table
+from ldpstream.collector.releases.retention import KEEP_ALL, Retention
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.mechanisms.queries import Query, query_of
@@ -28,10 +30,15 @@ from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import choose_robust
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.names import STREAM_NAME, is_stream_name
+from ldpstream.protocol.notice import Halt
 from ldpstream.protocol.terms import DISTRIBUTION, Selection, names_of
 
 BEST, ROBUST = "auto", "robust"
 """Instead of an oracle's name: the one with the least noise, or least open to poisoning."""
+AUTO = "auto"
+"""Instead of a population: follow the fleet."""
+FIRST_POPULATION = 1000
+"""The population that is expected before the first report, where nobody says how many there are."""
 LEAST_INTERVAL_MS = 100
 BINS = 32
 """The bins of a distribution, unless the file says how many."""
@@ -86,7 +93,8 @@ class StreamConfig:
     """None: the best one for these values and this epsilon."""
     selection: Selection
     population: int
-    """How many devices are expected; shares of users are shares of it."""
+    """How many devices are expected; shares of users are shares of it. If it follows the fleet,
+    what is expected at first."""
     deadlines: Mapping[Purpose, float]
     """When rounds close, as a share of the interval."""
     thresholds: Mapping[str, float]
@@ -106,9 +114,29 @@ class StreamConfig:
     """The levels of privacy that a person may choose in place of this epsilon and window."""
     successor: SuccessorConfig | None = None
     """How these terms follow those that the store has, if they differ."""
+    follows_fleet: bool = False
+    """Whether the population is counted from the reports, and not given."""
+    paused: bool = False
+    """Whether no rounds are opened until somebody says otherwise."""
+    retired: bool = False
+    """Whether no rounds are opened any more; what was released stays to be read."""
+    retention: Retention = KEEP_ALL
+    """How long releases and their summaries are kept."""
     notice: PrivacyNotice | None = None
     """What the operator tells the participants."""
     source: Source = field(default_factory=Source, compare=False)
+
+    @property
+    def halt(self) -> Halt | None:
+        """Why no rounds are opened; None: they are."""
+        if self.retired:
+            return Halt.RETIRED
+        return Halt.PAUSED if self.paused else None
+
+    @property
+    def least_population(self) -> int:
+        """The fewest devices that every mechanism can divide among its timestamps."""
+        return 2 * max([self.window, *(level.window for level in self.levels)])
 
     @property
     def slot_deadline_ms(self) -> int | None:
@@ -162,6 +190,7 @@ def read_stream(table: Table) -> StreamConfig:
     values = _values(table)
     labels = list(names_of(values))
     mechanism = table.text("mechanism", "lpf")
+    population = _population(table)
     stream = StreamConfig(
         name=name,
         values=values,
@@ -172,7 +201,10 @@ def read_stream(table: Table) -> StreamConfig:
         mechanism=mechanism,
         oracle=_oracle(table, values),
         selection=Selection.OPEN,
-        population=table.whole("population", least=1),
+        population=population or 0,
+        follows_fleet=population is None,
+        paused=table.flag("paused", False),
+        retired=table.flag("retired", False),
         deadlines=_deadlines(table.table("deadlines")),
         thresholds=_thresholds(table.table("thresholds"), labels),
         public=table.flag("public", True),
@@ -185,6 +217,7 @@ def read_stream(table: Table) -> StreamConfig:
         notice=read_notice(table),
         source=Source.of(table),
     )
+    stream = _with_population(stream)
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
     _check_distribution(table, stream)
     selection = _selection(table, mechanism)
@@ -194,10 +227,31 @@ def read_stream(table: Table) -> StreamConfig:
         levels=read_levels(table.tables("level"), selection, partial(_level_oracle, table, values)),
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )
+    stream = _with_population(stream)
+    windows = [stream.window, *(level.window for level in stream.levels)]
+    retention = read_retention(table.table("retention"), stream.interval_ms, max(windows))
+    stream = replace(stream, retention=retention)
     for level, given in zip(stream.levels, table.tables("level"), strict=True):
         longest = replace(stream.settings, window=level.window)
         given.attempt("window", partial(build, mechanism, longest))
     return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
+
+
+def _population(table: Table) -> int | None:
+    """Read `population`: how many devices are expected; None: the fleet is followed."""
+    if table.get("population", AUTO) == AUTO:
+        return None
+    if isinstance(table.get("population"), str):
+        given = table.text("population")
+        table.refuse("population", f"population is {given!r}", f'give a number, or "{AUTO}"')
+    return table.whole("population", least=1)
+
+
+def _with_population(stream: StreamConfig) -> StreamConfig:
+    """The stream with what is expected at first, if its population follows the fleet."""
+    if not stream.follows_fleet:
+        return stream
+    return replace(stream, population=max(FIRST_POPULATION, stream.least_population))
 
 
 def _values(table: Table) -> Domain | Range:

@@ -18,7 +18,7 @@ class SuccessorConfig:
 
     version: int
     rename: Mapping[str, str]
-    """What labels of before are called now; a label that is not named keeps its name."""
+    """The new names of earlier labels; a label that is not named keeps its name."""
     overlap_ms: int | None
     """How long reports under the last terms are counted; None: for some windows."""
     file: Path

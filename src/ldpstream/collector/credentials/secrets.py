@@ -118,6 +118,19 @@ def file_of(name: str, folder: Path) -> Path:
     return folder / f"{name}.secret"
 
 
+def place_of(
+    name: str,
+    files: Mapping[str, Path],
+    folder: Path,
+    environment: Mapping[str, str] = os.environ,
+) -> str:
+    """Return where a secret is, in words: a variable of the environment, or a file."""
+    variable = ENVIRONMENT[name]
+    if variable in environment:
+        return f"the environment: {variable}"
+    return str(files.get(name, file_of(name, folder)))
+
+
 def find_secret(
     name: str,
     files: Mapping[str, Path],

@@ -24,7 +24,7 @@ from ldpstream.collector.reports.verdicts import Judged, Verdict, count
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.selection import Selection
 from ldpstream.collector.store.contract import Store
-from ldpstream.errors import MalformedReport, Mistake, Problem
+from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
 
 RETRY_SECONDS = 1
 SHARE = 2
@@ -87,7 +87,7 @@ class IntakeQueue:
     ) -> None:
         self._store = store
         self._streams = streams
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
         self._progress = progress
         """Called when a round has got new reports."""
         self._took = took
@@ -121,7 +121,7 @@ class IntakeQueue:
         if len(packed) != expected:  # it would shift all records that are checked with it
             raise MalformedReport(Problem.REPORT_LENGTH, given=len(packed), expected=expected)
         own = self._bytes_of.get(sender, 0) + len(packed)
-        if self._bytes + len(packed) > self._most_bytes or own > self._most_bytes // SHARE:
+        if self._bytes + len(packed) > self.most_bytes or own > self.most_bytes // SHARE:
             raise Mistake(Problem.RATE_LIMITED, what="reports", seconds=RETRY_SECONDS)
         self.waiting += number
         self._bytes += len(packed)
@@ -144,7 +144,10 @@ class IntakeQueue:
         try:
             outcome = self._take_in(together)
         except Exception as error:
-            _log.exception("reports could not be stored")
+            if isinstance(error, LdpStreamError):  # it says what is wrong in one line
+                _log.error("reports could not be stored: %s", error)
+            else:
+                _log.exception("reports could not be stored")
             outcome = error
         self._loop.call_soon_threadsafe(self._answer, together, outcome)
 

@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 import threading
+from collections.abc import Callable
 
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.store.contract import Lease, Store
@@ -24,8 +25,12 @@ class LeaseKeeper:
     believes, proves nothing: the store checks the fencing token with every change under it.
     """
 
-    def __init__(self, store: Store, seconds: float) -> None:
+    def __init__(
+        self, store: Store, seconds: float, lost: Callable[[str], None] = lambda stream: None
+    ) -> None:
         self._store = store
+        self._lost = lost
+        """Called with the stream whose lease another collector has taken."""
         self._seconds = seconds
         self.holder = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._held: dict[str, Lease] = {}
@@ -66,6 +71,7 @@ class LeaseKeeper:
         if self._held.get(lease.stream) == lease:
             del self._held[lease.stream]
             _log.warning("another collector leads now", extra={"stream": lease.stream})
+            self._lost(lease.stream)
 
     def stop(self) -> None:
         """Stop renewing, and give all leases back, so that others can take over at once."""
@@ -80,12 +86,14 @@ class LeaseKeeper:
 
     def _renew(self) -> None:
         while not self._stopping.wait(self.pause):
-            for lease in list(self._held.values()):
-                asked = ticks()
-                try:
-                    if self._store.lease(lease.stream, lease.holder, self._seconds) == lease:
-                        self._confirmed[lease.stream] = asked
-                    else:
-                        self.drop(lease)
-                except Exception:
-                    _log.exception("the lease of %s could not be renewed", lease.stream)
+            held, asked = list(self._held.values()), ticks()
+            try:
+                renewed = self._store.renew(held, self._seconds) if held else set()
+            except Exception:
+                _log.exception("the leases of %s stream(s) could not be renewed", len(held))
+                continue
+            for lease in held:
+                if lease in renewed:
+                    self._confirmed[lease.stream] = asked
+                else:
+                    self.drop(lease)

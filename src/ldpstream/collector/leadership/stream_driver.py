@@ -18,16 +18,27 @@ from ldpstream.protocol.history import TermsHistory
 class Role(Protocol):
     """A coordinator, which leads a stream, or a follower."""
 
-    config: StreamConfig
-    """The stream as the file and its stored terms describe it."""
     history: TermsHistory
     last_t: int
+
+    @property
+    def config(self) -> StreamConfig:
+        """The stream as the file and its stored terms describe it."""
 
     @property
     def selection(self) -> Selection: ...
 
     @property
     def complete(self) -> bool: ...
+
+    @property
+    def at_rest(self) -> bool: ...
+
+    @property
+    def counting_t(self) -> int | None: ...
+
+    @property
+    def polls(self) -> bool: ...
 
     def advance(self) -> int: ...
 
@@ -74,5 +85,6 @@ class StreamDriver:
             self._leases.drop(lease)
             self._change(None)
             return self._clock.now_ms()
-        # Reports at other collectors may complete a round, and their leases may expire: poll.
-        return min(next_ms, self._clock.now_ms() + POLL_MS) if self._store.shared else next_ms
+        # Reports at other collectors may complete a round. All else is seen by a `StoreWatch`.
+        polls = self._store.shared and self.role.polls
+        return min(next_ms, self._clock.now_ms() + POLL_MS) if polls else next_ms

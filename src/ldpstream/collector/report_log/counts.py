@@ -55,6 +55,13 @@ class Outcome:
         return cls(Support.none(labels))
 
 
+HEARTBEAT = "engine"
+"""The note by which an engine shows that it is there."""
+BEAT_SECONDS = 5.0
+DEAD_SECONDS = 4 * BEAT_SECONDS
+"""After so long without a sign an engine counts as gone."""
+
+
 @dataclass(frozen=True)
 class LogTally:
     """The counts of a round so far."""
@@ -138,6 +145,20 @@ class LogCounts:
     def commit(self, batch: BatchCount) -> bool:
         """Add a batch to the tallies; return False if the progress is not where it began."""
         return self._do(lambda connection: _commit(connection, batch))
+
+    def show(self, streams: Iterable[str]) -> None:
+        """Show that an engine counts these streams: a note of each gets the database's time."""
+
+        def work(connection: Connection) -> None:
+            connection.execute(
+                "INSERT INTO note SELECT id, %s, json_build_object('at_ms',"
+                " (extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM stream"
+                " WHERE name = ANY(%s)"
+                " ON CONFLICT (stream, name) DO UPDATE SET content = excluded.content",
+                (HEARTBEAT, list(streams)),
+            )
+
+        self._do(work)
 
     def _row(self, query: str, given: Iterable[object]) -> Any:
         return self._do(lambda connection: connection.execute(query, tuple(given)).fetchone())

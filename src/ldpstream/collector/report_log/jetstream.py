@@ -64,10 +64,21 @@ class JetStreamLog(ReportLog):
             self._bridge.close()
             raise _unavailable(settings, error) from None
         self._server: JetStreamContext = self._client.jetstream(timeout=ANSWER_SECONDS)
+        self._check_jetstream()
 
     def close(self) -> None:
         self._bridge.call(self._client.close())
         self._bridge.close()
+
+    def _check_jetstream(self) -> None:
+        """Refuse a server that has no JetStream: it would take reports, and keep none of them."""
+        try:
+            self._bridge.call(self._with_retries(self._server.account_info))
+        except (NatsError, Mistake) as error:
+            self.close()
+            if isinstance(error, Mistake):
+                raise
+            raise _unavailable(self._settings, error) from None
 
     # Writing
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from ldpstream.collector.kernels.device_table import DeviceTable
 from ldpstream.collector.report_log.contract import LogSettings, ReportLog
-from ldpstream.collector.report_log.counts import LogCounts
+from ldpstream.collector.report_log.counts import DEAD_SECONDS, HEARTBEAT, LogCounts
 from ldpstream.collector.report_log.jetstream import JetStreamLog
 from ldpstream.collector.report_log.messages import LoggedRound
 from ldpstream.collector.reports.halves import Half
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
-from ldpstream.collector.store.contract import observed
+from ldpstream.collector.store.contract import EngineProgress, observed
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.oracles.collector_half import See, Support
@@ -92,6 +94,13 @@ class LoggedStore(PostgresStore):
             self._log.end(self._logged(stream, round_name))
             return None
         return tally.outcome.support
+
+    def engine(self, stream: str) -> EngineProgress:
+        """Compare the ends in the log with what is counted; an engine shows itself by a note."""
+        waiting = max(0, self._log.last_end(stream) - self._counts.counted(stream))
+        seen = self.note(stream, HEARTBEAT)
+        age_ms = math.inf if seen is None else self.clock_ms() - seen["at_ms"]
+        return EngineProgress(waiting, age_ms < 1000 * DEAD_SECONDS)
 
     def _logged(self, stream: str, round_name: str) -> LoggedRound:
         key = (stream, round_name)

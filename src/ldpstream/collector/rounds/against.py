@@ -1,4 +1,4 @@
-"""A file against a store: what `serve` would do with it, said before anything is done."""
+"""`serve --check FILE --against STORE`: what `serve` would do, told before anything is done."""
 
 from __future__ import annotations
 
@@ -8,16 +8,24 @@ from typing import Any
 
 from ldpstream.collector.alerts.rulebook import NOTE as RULES
 from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.config.stream import AUTO
 from ldpstream.collector.rounds.changes import Difference, Verdict, differences
-from ldpstream.collector.rounds.loading import mechanism_of, settled
+from ldpstream.collector.rounds.loading import (
+    POPULATION,
+    last_population,
+    mechanism_of,
+    settled,
+)
 from ldpstream.collector.rounds.succession import make_successor, urgent
-from ldpstream.collector.store.contract import Archive, Stream
+from ldpstream.collector.store.contract import Archive, Store, Stream
 from ldpstream.errors import Mistake
 from ldpstream.mechanisms.registry import names, recipe
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
 
-ALWAYS_FREE = "population, mechanism, alerts, thresholds, who may read and enrol, suspicion"
+ALWAYS_FREE = (
+    "population, mechanism, alerts, thresholds, who may read and enrol, suspicion, retention"
+)
 """What no device has pinned. So are the deadlines of rounds that devices are asked in."""
 
 
@@ -73,7 +81,7 @@ class Comparison:
         }
 
 
-def compare(config: StreamConfig, archive: Archive, now_ms: int) -> Comparison:
+def compare(config: StreamConfig, archive: Archive | Store, now_ms: int) -> Comparison:
     """Compare a stream of a file with a store; nothing is changed."""
     stored = archive.stream(config.name)
     if stored is None:
@@ -82,7 +90,7 @@ def compare(config: StreamConfig, archive: Archive, now_ms: int) -> Comparison:
     latest, successor, refusal = history.latest, None, None
     found: list[Difference] = []
     try:
-        config = settled(config, latest)
+        config = settled(config, latest, stored.mechanism)
         of_terms = list(differences(config, latest))
         found = [*of_terms, *_free(config, history, stored)]
         if of_terms:
@@ -104,9 +112,11 @@ def _free(config: StreamConfig, history: TermsHistory, stored: Stream) -> Iterat
     if _name(before) != _name(now):
         cost = f"begins anew: {anew}" if anew else ""
         yield Difference("mechanism", _name(before), config.mechanism, Verdict.FREE, cost)
-    elif before["division"] == "PopulationDivision" and before["total"] != now["total"]:
-        totals = str(before["total"]), str(now["total"])
-        yield Difference("population", *totals, Verdict.FREE)
+    followed = POPULATION in before
+    known, given = last_population(before), AUTO if config.follows_fleet else config.population
+    if followed != config.follows_fleet or (known not in (None, given) and not followed):
+        stored_as = f"{AUTO} ({known} now)" if followed else str(known or "another one")
+        yield Difference("population", stored_as, str(given), Verdict.FREE)
 
 
 def _name(saved: dict[str, Any]) -> str:

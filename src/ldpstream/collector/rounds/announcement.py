@@ -14,6 +14,7 @@ from ldpstream.collector.store.contract import NewRound
 from ldpstream.protocol.authentication import report_prefix, report_prefix_1
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.limits import HEAD_BYTES
+from ldpstream.protocol.notice import Halt
 from ldpstream.protocol.terms import Terms
 
 
@@ -83,6 +84,8 @@ class Announcement:
     rounds: tuple[OpenRound, ...]
     history: TermsHistory
     """All terms that are known when it is made."""
+    halt: Halt | None = None
+    """Why no more rounds will be opened; None: they will."""
     _bodies: dict[tuple[int, tuple[bool, ...]], bytes] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -98,7 +101,7 @@ class Announcement:
         key = version, listed
         if key not in self._bodies:
             content = {
-                **self.history.notice(terms, now_ms).to_json(),
+                **self.history.notice(terms, now_ms, halt=self.halt).to_json(),
                 "serial": self.serial,
                 "pin": terms.pin,
                 "t": self.t,

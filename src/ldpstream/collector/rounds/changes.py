@@ -1,4 +1,4 @@
-"""What the file says otherwise than the store, and what becomes of it.
+"""Differences between a stream's file and its stored terms, and what each of them takes.
 
 A change is free, needs a successor (docs/collector.md), or cannot be. This is the one place that
 decides it: `serve` asks before it refuses, and `serve --check --against` before anything happens.
@@ -15,6 +15,7 @@ from typing import Any
 from ldpstream.collector.config import StreamConfig
 from ldpstream.domain import Domain
 from ldpstream.durations import spelled
+from ldpstream.numeric import Range
 from ldpstream.protocol.strata import Level, Succession
 from ldpstream.protocol.succession import objection
 from ldpstream.protocol.terms import Terms
@@ -38,7 +39,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """What the file says otherwise than the store does, in words, and what it takes."""
+    """One difference between file and store, in words, and what it takes."""
 
     key: str
     """The key of the file."""
@@ -64,7 +65,7 @@ def levels_of(config: StreamConfig, stored: Terms | None = None) -> tuple[Level,
 
 
 def differences(config: StreamConfig, terms: Terms) -> Iterator[Difference]:
-    """Yield what the configuration says otherwise than the terms do."""
+    """Yield the differences between a configuration and stored terms."""
     for name, given in _described(config, terms):
         stored = getattr(terms, name)
         if given == stored:
@@ -122,6 +123,8 @@ def _in_words(name: str, value: Any) -> str:
         return spelled(value)
     if isinstance(value, Domain):
         return ", ".join(value.labels)
+    if isinstance(value, Range):
+        return f"{value.low:g} to {value.high:g}"
     if isinstance(value, tuple):
         told = (f"{one.name} {one.epsilon} in {one.window} by {one.oracle}" for one in value)
         return ", ".join(told) or "nothing"

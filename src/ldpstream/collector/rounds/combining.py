@@ -33,7 +33,7 @@ class StrataTally:
     """
 
     def __init__(self, config: StreamConfig, saved: Mapping[str, Any] | None) -> None:
-        self._config = config
+        self.config = config
         known = (saved or {}).get(MEMORY)
         self._memory = StrataMemory() if known is None else StrataMemory.from_json(known)
 
@@ -66,7 +66,7 @@ class StrataTally:
         slots = now.selection is Selection.SLOTS
         strata, heard = [], {}
         for level in now.strata:
-            window = level.window if slots else _turns(self._config.population, first.users)
+            window = level.window if slots else _turns(self.config.population, first.users)
             parts = self._parts(group, supports, history, level, window)
             read_by, support = _as_one(parts, self._noise(level), window)
             epsilon = level.epsilon if slots else Epsilon(first.epsilon_nano)
@@ -121,9 +121,9 @@ class StrataTally:
     ) -> list[Part]:
         """Return the reports of a level, those of the terms in force first."""
         found = []
+        strata = group.strata(history)
         for one in group.rounds:
-            terms = history.stratum(one.name)
-            assert terms is not None
+            terms = strata[one.name]
             if terms.level == level.level and supports[one.name].reports:
                 to = None if terms.version == level.version else history.places(terms, level)
                 every = terms.window if level.selection is Selection.SLOTS else window
@@ -133,13 +133,13 @@ class StrataTally:
 
     def _noise(self, terms: Terms) -> Noise:
         settings = replace(
-            self._config.settings,
+            self.config.settings,
             labels=len(terms.values),
             epsilon=terms.epsilon,
             window=terms.window,
             oracle=terms.oracle,
         )
-        return self._config.query.noise(settings, terms.epsilon)
+        return self.config.query.noise(settings, terms.epsilon)
 
 
 def relabelling(history: TermsHistory, old: Terms, new: Terms) -> Relabelling | None:

@@ -15,6 +15,7 @@ from ldpstream.collector.rounds.suspicion import Suspects
 from ldpstream.collector.store.contract import NO_RESTS, Rests, Round, RoundState, Store
 from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
 
 
@@ -32,11 +33,12 @@ class RoundCounter:
         self._stream, self._store, self._selection = stream, store, selection
         self._suspects, self._listener = suspects, listener
 
-    def count(self, group: RoundGroup, strata: dict[str, Terms]) -> RoundGroup:
+    def count(self, group: RoundGroup, history: TermsHistory) -> RoundGroup:
         """Count what can be counted of the rounds, under the terms of each.
 
         Those without a support afterwards are still counted by an engine: call this again.
         """
+        strata = group.strata(history)
         levels = Counter(terms.level for terms in strata.values())
         counted = {name: DeviceTable() for name, rounds in levels.items() if rounds > 1}
         supports = {
@@ -49,6 +51,16 @@ class RoundCounter:
             # At once: after a crash between two of them nobody knew who was counted in the first.
             self._store.tally(self._stream, supports, self._rests(group, supports))
         return RoundGroup(tuple(self._tallied(one, strata, supports) for one in group.rounds))
+
+    def credible(self, group: RoundGroup) -> dict[str, Support]:
+        """Return the counts of tallied rounds by name; none of those that are discarded."""
+        return {
+            one.name: Support.none(len(one.support.counts))
+            if self._suspects.discarded(one.name)
+            else one.support
+            for one in group.rounds
+            if one.support is not None
+        }
 
     def _count(self, one: Round, terms: Terms, counted: dict[str, DeviceTable]) -> Support | None:
         """Count a round; `counted` has, by level, whose reports were counted in others."""

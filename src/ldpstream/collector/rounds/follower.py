@@ -15,6 +15,8 @@ from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.protocol.history import TermsHistory
 
+IDLE_MS = 60_000
+"""When a follower looks at its stream though nobody has woken it."""
 POLL_MS = 100
 """How often a shared store is polled: changes by other collectors are seen that much later."""
 
@@ -24,6 +26,12 @@ class Follower:
 
     complete = False
     """Never: only the leader closes rounds."""
+    at_rest = True
+    """Always: it decides nothing."""
+    counting_t = None
+    """What engines count is the leader's to know."""
+    polls = False
+    """Never: it is woken when the leader has done something."""
 
     def __init__(
         self, config: StreamConfig, store: Store, clock: Clock, listener: Listener
@@ -47,7 +55,7 @@ class Follower:
             self.last_t = last_t
             (latest,) = self._store.releases(self.config.name, last_t, 1)
             self._listener.released(latest)
-        return self._clock.now_ms() + POLL_MS
+        return self._clock.now_ms() + IDLE_MS
 
     def _announce(self, serial: int, last_t: int) -> None:
         """Announce what is open now; a change after the serial was read has a serial of its own."""
@@ -60,4 +68,5 @@ class Follower:
         if rounds and isinstance(self.selection, RosterSelection):
             self.selection.catch_up()  # before any device is told that it is asked
         t = max([last_t, *(one.stored.t for one in rounds)])
-        self._listener.announced(Announcement(serial, t, rounds, self.history))
+        halt = self.config.halt
+        self._listener.announced(Announcement(serial, t, rounds, self.history, halt))

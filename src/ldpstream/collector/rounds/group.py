@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ldpstream.collector.store.contract import Round, RoundState
+from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.strata import ask_name
+from ldpstream.protocol.terms import Terms
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class RoundGroup:
     def reports(self) -> int:
         """How many reports were counted in them."""
         return sum(one.support.reports for one in self.rounds if one.support is not None)
+
+    def strata(self, history: TermsHistory) -> dict[str, Terms]:
+        """Return the terms, at their level, that each round is for."""
+        found = {one.name: history.stratum(one.name) for one in self.rounds}
+        return {name: terms for name, terms in found.items() if terms is not None}
 
     def closed(self, at_ms: int) -> RoundGroup:
         return RoundGroup(

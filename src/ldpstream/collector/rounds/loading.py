@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ldpstream.collector.clock import Clock
 from ldpstream.collector.config import Selection as Kind
@@ -20,12 +21,16 @@ from ldpstream.collector.rounds.selection import (
 from ldpstream.collector.rounds.succession import make_successor, urgent
 from ldpstream.collector.store.contract import NewRound, Store, Stream
 from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.division import PopulationDivision
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.strata import return_period
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
+
+POPULATION = "population"
+"""The key, in a mechanism's saved state, of a population that follows the fleet."""
 
 
 def terms_of(
@@ -38,7 +43,7 @@ def terms_of(
     """
     stored = store.stream(config.name) or _created(config, store, clock)
     history = TermsHistory.read(stored.versions)
-    config = settled(config, history.latest)
+    config = settled(config, history.latest, stored.mechanism)
     found = list(differences(config, history.latest))
     if not found:
         return config, history, stored
@@ -48,16 +53,28 @@ def terms_of(
     return config, _succeeded(config, store, successor), stored
 
 
-def settled(config: StreamConfig, latest: Terms) -> StreamConfig:
-    """Return the configuration with what the stored terms decide about it.
+def settled(
+    config: StreamConfig, latest: Terms, saved: dict[str, Any] | None = None
+) -> StreamConfig:
+    """Return the configuration with what the store decides about it: by terms, and saved state.
 
-    Terms that release 0.1.0 began leave the selection to the configuration, and have no slots.
+    A population that follows the fleet goes on from the one that was saved. Terms that release
+    0.1.0 began leave the selection to the configuration, and have no slots.
     """
+    if config.follows_fleet and saved is not None:
+        config = replace(config, population=last_population(saved) or config.population)
     if latest.selection is not None or config.selection is not Kind.SLOTS:
         return config
     if config.selection_given:
         raise Mistake(Problem.SLOTS_TOO_LATE, stream=config.name)
     return replace(config, selection=Kind.OPEN)
+
+
+def last_population(saved: dict[str, Any]) -> int | None:
+    """Return the population of a saved state, if it tells: the one that was followed, or given."""
+    given = saved["total"] if saved["division"] == PopulationDivision.__name__ else None
+    found: int | None = saved.get(POPULATION, given)
+    return found
 
 
 def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -37,9 +38,9 @@ class NotificationHub:
         self._announced = WakeUp()
         self._released = WakeUp()
 
-    def attach(self) -> None:
-        self._announced.attach()
-        self._released.attach()
+    def attach(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self._announced.attach(loop)
+        self._released.attach(loop)
 
     @property
     def history(self) -> TermsHistory:

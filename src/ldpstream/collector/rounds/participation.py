@@ -1,4 +1,7 @@
-"""How many devices took part in the last window: an interval knows nothing of those who sleep."""
+"""At least how many devices took part in the last window.
+
+Readers must see it: the interval of a figure is about those who report, not about those who do not.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ class _Heard:
     window: int
     reports: int
     devices: Fraction
-    """At least so many, if they have answered other rounds, too."""
+    """How many devices these are at least, if they have answered other rounds, too."""
 
 
 class Participation:

@@ -21,7 +21,7 @@ NOTICE_MS = 60_000
 """How long before new terms are in force they are told of, or one window if that is shorter: for
 other collectors of a shared store to learn of them. A device that hears later goes over later."""
 OVERLAP_WINDOWS = 4
-"""For so many windows, the longest of all levels, reports under earlier terms are counted."""
+"""How long reports under earlier terms are counted, in windows of the longest level."""
 
 
 def make_successor(
@@ -110,7 +110,7 @@ def _overlap(section: SuccessorConfig, old: Terms) -> int:
 
 
 def _called(section: SuccessorConfig, old: Terms, config: StreamConfig) -> tuple[str, ...] | None:
-    """Return what each label of before is called now; None in a stream of numbers."""
+    """Return the new name of each earlier label; None in a stream of numbers."""
     if old.domain is None or not isinstance(config.values, Domain):
         return None
     for name in section.rename:

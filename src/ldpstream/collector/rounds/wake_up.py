@@ -16,9 +16,9 @@ class WakeUp:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._event = asyncio.Event()
 
-    def attach(self) -> None:
-        """Use the running loop from now on."""
-        self._loop = asyncio.get_running_loop()
+    def attach(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Use this loop from now on; None: the running one."""
+        self._loop = loop or asyncio.get_running_loop()
 
     def notify_all(self) -> None:
         if self._loop is not None and not self._loop.is_closed():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ldpstream.collector.alerts.rules import Rule
@@ -56,6 +56,8 @@ class Administration:
         self._silences: dict[str, dict[str, int]] = {}
         self._tokens: dict[bytes, EnrolmentToken] = {}
         self._serial = -1
+        self.changed: Callable[[], None] = lambda: None
+        """Called when administrators have changed something, here or at another collector."""
         self.refresh()
 
     def start(self) -> None:
@@ -88,7 +90,9 @@ class Administration:
                 self._tokens = {one.digest: one for one in self._tables.tokens()}
             if serial != self._serial or self.ring.is_behind:
                 self._find_masters()
-            self._serial = serial
+            changed, self._serial = serial != self._serial, serial
+        if changed:
+            self.changed()
 
     def _find_masters(self) -> None:
         known = (self.ring.masters.current, *self._source.known)
@@ -250,6 +254,11 @@ class Administration:
     def log(self, after: int, limit: int) -> list[Entry]:
         """Return at most `limit` entries after one, in order."""
         return self._tables.log(after, limit)
+
+    def record(self, who: str, action: str, details: dict[str, Any]) -> None:
+        """Log what an administrator has changed elsewhere."""
+        self._tables.record(self._entry(who, action, details))
+        self.refresh()
 
     def _entry(self, who: str, action: str, details: dict[str, Any]) -> Entry:
         return Entry(self._clock.now_ms(), who, action, details)

@@ -9,6 +9,7 @@ from ldpstream.collector.rounds.announcement import Announcement
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.notifications import NotificationHub
 from ldpstream.collector.service.meters import Meters
+from ldpstream.collector.service.recent import Recent
 from ldpstream.collector.store.contract import NewRound, Release, RoundState
 from ldpstream.protocol.strata import STANDARD
 from ldpstream.protocol.terms import Terms
@@ -19,11 +20,14 @@ _log = logging.getLogger(__name__)
 class StreamListener(Listener):
     """Counts what this collector does with a stream, and notifies all that wait for news of it."""
 
-    def __init__(self, stream: str, meters: Meters, evaluate_alerts: Callable[[], None]) -> None:
+    def __init__(
+        self, stream: str, window: int, meters: Meters, evaluate_alerts: Callable[[], None]
+    ) -> None:
         self._stream = stream
         self._meters = meters
         self._evaluate_alerts = evaluate_alerts
         self.hub = NotificationHub()
+        self.recent = Recent(window)
 
     def announced(self, announcement: Announcement) -> None:
         self.hub.announced(announcement)
@@ -38,6 +42,7 @@ class StreamListener(Listener):
 
     def committed(self, releases: Sequence[Release]) -> None:
         for one in releases:
+            self.recent.add(one)
             self._meters.releases.labels(self._stream, one.kind).inc()
             self._meters.asked.labels(self._stream).inc(one.asked)
         last = releases[-1]
@@ -46,5 +51,6 @@ class StreamListener(Listener):
         self.released(last)
 
     def released(self, latest: Release) -> None:
+        self.recent.add(latest)
         self.hub.released(latest)
         self._evaluate_alerts()

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ldpstream.collector.config import Config
-from ldpstream.collector.credentials.secrets import Secrets, file_of, find_secret
+from ldpstream.collector.credentials.secrets import Secrets, file_of, find_secret, place_of
+from ldpstream.collector.report_log.contract import LogSettings
 from ldpstream.collector.store.contract import Archive, Store
 from ldpstream.collector.store.database import Database
 from ldpstream.errors import Mistake, Problem
@@ -24,13 +25,15 @@ _EXTRAS = {
 
 def load_secrets(config: Config) -> Secrets:
     """Find the secrets of a collector, or draw those of a new one."""
-    if config.database is None:
-        from ldpstream.collector.store.sqlite.soundness import find_main_file, is_begun
-
-        if is_begun(find_main_file(config.store)) and find_master(config) is None:
-            file = file_of("master", config.folder)
-            raise Mistake(Problem.MASTER_MISSING, where=config.store, file=file)
+    check_master(config)
     return Secrets.load(config.secret_files, config.folder)
+
+
+def check_master(config: Config) -> None:
+    """Refuse a store that is there without its master secret."""
+    if config.database is None and is_begun(config) and find_master(config) is None:
+        file = file_of("master", config.folder)
+        raise Mistake(Problem.MASTER_MISSING, where=config.store, file=file)
 
 
 def find_master(config: Config) -> bytes | None:
@@ -44,6 +47,36 @@ def master_beside(store: str) -> bytes | None:
     That is all there is to go by where no configuration is given; None: it is in neither.
     """
     return find_secret("master", {}, Path() if "://" in store else Path(store).parent)
+
+
+def token_places(config: Config) -> dict[str, str]:
+    """Return where the tokens of a collector are: in which file, or variable of the environment."""
+    return {
+        name: place_of(name, config.secret_files, config.folder) for name in ("admin", "enrolment")
+    }
+
+
+def place_of_store(config: Config) -> str:
+    """Return what the configuration calls `store`, for `open_archive`."""
+    return str(config.store) if config.database is None else config.database.url
+
+
+def is_begun(config: Config) -> bool:
+    """Return whether there is a store already, or only a place for one."""
+    if config.database is not None:
+        with needing_extras():
+            from ldpstream.collector.store.postgres.archive import is_begun as has_tables
+        return has_tables(config.database)
+    from ldpstream.collector.store.sqlite import soundness
+
+    return soundness.is_begun(soundness.find_main_file(config.store))
+
+
+def check_log(settings: LogSettings) -> None:
+    """Refuse a report log that does not answer, or keeps nothing."""
+    with needing_extras():
+        from ldpstream.collector.report_log.jetstream import JetStreamLog
+    JetStreamLog(settings).close()
 
 
 def open_store(config: Config, secrets: Secrets) -> Store:
@@ -69,9 +102,9 @@ def _is_untouched(config: Config, refusal: Problem) -> bool:
     """Whether nothing was begun with the secret in a store that was refused."""
     if config.database is not None:
         return refusal in (Problem.MASTER_DIFFERS, Problem.DATABASE, Problem.EXTRA_MISSING)
-    from ldpstream.collector.store.sqlite.soundness import is_begun
+    from ldpstream.collector.store.sqlite import soundness
 
-    return not is_begun(config.store)
+    return not soundness.is_begun(config.store)
 
 
 def _open_store(config: Config, master: bytes) -> Store:
@@ -79,7 +112,7 @@ def _open_store(config: Config, master: bytes) -> Store:
         from ldpstream.collector.store.sqlite.store import SqliteStore
 
         return SqliteStore(config.store, master)
-    with _extra():
+    with needing_extras():
         from ldpstream.collector.store.postgres.store import PostgresStore
 
         if config.ingest is not None:
@@ -95,7 +128,7 @@ def open_place(store: str, master: bytes) -> Store:
         from ldpstream.collector.store.sqlite.store import SqliteStore
 
         return SqliteStore(Path(store), master)
-    with _extra():
+    with needing_extras():
         from ldpstream.collector.store.postgres.store import PostgresStore
     return PostgresStore(Database(store), master)
 
@@ -110,14 +143,15 @@ def open_archive(store: str) -> Iterator[Archive]:
             yield file
         return
     database = Database(store)
-    with _extra():
+    with needing_extras():
         from ldpstream.collector.store.postgres import archive
     with archive.open_archive(database) as found:
         yield found
 
 
 @contextmanager
-def _extra() -> Iterator[None]:
+def needing_extras() -> Iterator[None]:
+    """Report a package that is missing as the extra that brings it."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
 from ldpstream.collector.alerts.evaluator import PAGE, AlertEvaluator
@@ -13,96 +16,46 @@ from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.runner import AlertRunner
 from ldpstream.collector.clock import Clock, ticks
-from ldpstream.collector.config import Config, StreamConfig
+from ldpstream.collector.config import Config, Limits, StreamConfig, load
 from ldpstream.collector.credentials.device_keys import StreamKeys
 from ldpstream.collector.credentials.masters import KeyRing
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.intake.queue import IntakeQueue, StreamIntake
 from ldpstream.collector.leadership.lease_keeper import LeaseKeeper
 from ldpstream.collector.leadership.scheduler import Scheduler
+from ldpstream.collector.leadership.store_watch import StoreWatch
 from ldpstream.collector.leadership.stream_driver import Role, StreamDriver
 from ldpstream.collector.releases.paging import at_once
+from ldpstream.collector.releases.retention import KEEP_ALL
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
-from ldpstream.collector.rounds.notifications import NotificationHub
+from ldpstream.collector.rounds.loading import settled
 from ldpstream.collector.rounds.revised import RevisedHistory
-from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.collector.service.administration import Administration
 from ldpstream.collector.service.checking import check_releases
+from ldpstream.collector.service.condition import Condition, judge
 from ldpstream.collector.service.listener import StreamListener
 from ldpstream.collector.service.meters import Meters
 from ldpstream.collector.service.opening import open_store
+from ldpstream.collector.service.recent import MOST_RECENT
+from ldpstream.collector.service.reloading import Reload, applied, plan
+from ldpstream.collector.service.retention import Pruner, RetentionKeeper
+from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.collector.service.timekeeping import clock_of
+from ldpstream.collector.service.warm_up import warm_up
+from ldpstream.collector.service.watch import ConditionWatch
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.names import StoredNames
-from ldpstream.errors import Problem
-from ldpstream.protocol.history import TermsHistory
-from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.terms import Terms
+from ldpstream.errors import Mistake, Problem
 
 LEASES_OF_SILENCE = 3
-"""After so many a collector that hears nothing from a shared store is not ready."""
+"""Durations of a lease after which a collector that hears nothing from its store is not ready."""
+OPERATION = "operation"
+"""The name of the note that says whether an administrator has paused a stream."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass
-class StreamService:
-    """One stream, as the API sees it."""
-
-    config: StreamConfig
-    hub: NotificationHub
-    intake: StreamIntake
-    clock: Clock
-    names: StoredNames
-    """The names of what is released, by the terms of each release."""
-    news_seconds: float
-    """How long it may take until a round that another collector opened is known here."""
-    revised: RevisedHistory
-    refused: Counter[Problem] = field(default_factory=Counter)
-    """Requests that were turned away as a whole."""
-    renewed: int = 0
-    """Keys that were renewed."""
-
-    def reports_with_earlier_keys(self, since_ms: int) -> int | None:
-        """How many reports of the last window came with a key of the earlier master secret.
-
-        None if they have been counted for less than a window, since that time.
-        """
-        last_t, window = self.hub.last_t, self.terms.window
-        if self.terms.start_of(last_t + 1 - window) < since_ms:
-            return None
-        return self.intake.earlier_since(last_t - window)
-
-    @property
-    def history(self) -> TermsHistory:
-        """All versions of its terms."""
-        return self.hub.history
-
-    @property
-    def terms(self) -> Terms:
-        """The terms that are in force now."""
-        history = self.history
-        return history.at(history.first.timestamp_at(self.clock.now_ms()))
-
-    @property
-    def most_labels(self) -> int:
-        """The most figures that a release of any version has."""
-        return max(len(terms.names) for terms in self.history.versions)
-
-    def notice(self, terms: Terms | None, *, renew: bool = False) -> Notice:
-        """Return what a device under these terms is told in every answer; None: under any."""
-        now_ms = self.clock.now_ms()
-        if terms is None:
-            return Notice(now_ms, renew=renew)
-        return self.history.notice(terms, now_ms, renew=renew)
-
-    @property
-    def roster(self) -> RosterSelection | None:
-        selection = self.intake.selection
-        return selection if isinstance(selection, RosterSelection) else None
 
 
 class Service:
@@ -118,6 +71,11 @@ class Service:
         self.config = config
         self.secrets = secrets
         self.meters = Meters()
+        self.uses_limits: list[Callable[[Limits], None]] = []
+        """Are called with the limits of a file that was read again."""
+        self._changing = threading.RLock()
+        """Held while streams are changed or added."""
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.store = store or open_store(config, secrets)
         try:
             with reading_store(config.database or config.store):
@@ -135,51 +93,164 @@ class Service:
         self._began_ms = self.clock.now_ms()
         self.administration = Administration(self.store, self.secrets, self.clock)
         self.streams: dict[str, StreamService] = {}
-        self.leases = LeaseKeeper(self.store, self._lease_seconds)
-        listeners = {
-            one.name: StreamListener(one.name, self.meters, self._evaluate_alerts)
-            for one in config.streams
-        }
+        self.leases = LeaseKeeper(self.store, self._lease_seconds, self._lease_lost)
+        self._intakes: dict[str, StreamIntake] = {}
+        self._paused = self._paused_of(config.streams)
+        self._listeners = {one.name: self._listener(one) for one in config.streams}
         self.scheduler = Scheduler(
             self.clock,
-            {one.name: partial(self._driver, one, listeners[one.name]) for one in config.streams},
+            {one.name: self._maker(one) for one in config.streams},
+            StoreWatch(self.store) if self.store.shared else None,
+            self.store.at_once,
         )
-        self.rulebooks = {
-            one.name: RuleBook(one.name, one.alerts, self.store, one.alert_rule)
-            for one in config.streams
-        }
-        for one in config.streams:
-            for rule in self.rulebooks[one.name].rules:
-                if rule.label is not None and rule.label not in one.labels:
-                    facts = {"stream": one.name, "alert": rule.name}
-                    _log.warning("an alert rule is about a label that is gone", extra=facts)
-        self.evaluators = {
-            one.name: AlertEvaluator(
-                one.name,
-                self.rulebooks[one.name].rules,
-                self.store,
-                sends=config.webhook is not None,
-                external_url=config.external_url,
-                news=listeners[one.name].hub.alerted,
-                page=at_once(len(one.labels), PAGE),
-                find_changes=partial(self._changes, one.name),
-                silenced_until=partial(self.administration.silenced_until, one.name),
-            )
-            for one in config.streams
-        }
+        self.rulebooks: dict[str, RuleBook] = {}
+        self.evaluators: dict[str, AlertEvaluator] = {}
         self.alerts = AlertRunner(
-            list(self.evaluators.values()),
+            [self._add_alerts(one) for one in config.streams],
             config.webhook,
             self._webhook_answered,
             held=self.held if self.store.shared else None,
             refresh=lambda name: self.rulebooks[name].refresh(),
         )
-        for name, book in self.rulebooks.items():
-            book.changed = partial(self._rules_changed, name)
-        intakes = {name: one.intake for name, one in self.streams.items()}
+        self.retention = RetentionKeeper(self._pruners, self.clock)
+        limit = config.limits.waiting_bytes
         self.intake = IntakeQueue(
-            self.store, intakes, config.limits.waiting_bytes, self._reports_came, self._ingested
+            self.store, self._intakes, limit, self._reports_came, self._ingested
         )
+        self.watch = ConditionWatch(self._look_at_engines, self.conditions)
+        self.administration.changed = self._administrators_decided
+
+    def _listener(self, stream: StreamConfig) -> StreamListener:
+        return StreamListener(
+            stream.name, stream.window, self.meters, partial(self._evaluate_alerts, stream.name)
+        )
+
+    def _maker(self, stream: StreamConfig) -> Callable[[], StreamDriver]:
+        """Return what builds the driver of a stream, as the file and administrators want it."""
+        return partial(self._driver, self._wanted(stream), self._listeners[stream.name])
+
+    def _wanted(self, stream: StreamConfig) -> StreamConfig:
+        return replace(stream, paused=stream.paused or stream.name in self._paused)
+
+    def _add_alerts(self, stream: StreamConfig) -> AlertEvaluator:
+        """Add the rules and alerts of a stream."""
+        book = RuleBook(stream.name, stream.alerts, self.store, stream.alert_rule)
+        for rule in book.rules:
+            if rule.label is not None and rule.label not in stream.labels:
+                facts = {"stream": stream.name, "alert": rule.name}
+                _log.warning("an alert rule is about a label that is gone", extra=facts)
+        evaluator = AlertEvaluator(
+            stream.name,
+            book.rules,
+            self.store,
+            sends=self.config.webhook is not None,
+            external_url=self.config.external_url,
+            news=self._listeners[stream.name].hub.alerted,
+            page=at_once(len(stream.labels), PAGE),
+            find_changes=partial(self._changes, stream.name),
+            silenced_until=partial(self.administration.silenced_until, stream.name),
+        )
+        book.changed = partial(self._rules_changed, stream.name)
+        self.rulebooks = {**self.rulebooks, stream.name: book}
+        self.evaluators = {**self.evaluators, stream.name: evaluator}
+        return evaluator
+
+    # Changes while it runs
+
+    def reload(self, who: str) -> Reload:
+        """Read the configuration file again, and use what can be changed; all of it or nothing.
+
+        What is told is also in the log of administrators.
+        """
+        with self._changing:
+            new = load(self.config.file)
+            planned = plan(self.config, new, self.store, self.clock.now_ms())
+            if not planned.refused:
+                self._use(applied(self.config, new))
+                self.administration.record(who, "reload", planned.to_json())
+        return planned
+
+    def _use(self, new: Config) -> None:
+        old = {one.name: one for one in self.config.streams}
+        fresh = [one for one in new.streams if one.name not in old]
+        if fresh:
+            warm_up(fresh)
+        self.config = new
+        for use in (self._use_limits, *self.uses_limits):
+            use(new.limits)
+        for one in new.streams:
+            if one.name not in old:
+                self._begin(one)
+            elif one != old[one.name]:
+                self._change(one)
+                self.rulebooks[one.name].use(one.alerts, one.alert_rule)
+
+    def _use_limits(self, limits: Limits) -> None:
+        self.intake.most_bytes = limits.waiting_bytes
+
+    def _begin(self, stream: StreamConfig) -> None:
+        """Serve a stream that the file had not before."""
+        check_releases(self.store, [stream.name])
+        self._paused |= self._paused_of([stream])
+        self._listeners[stream.name] = self._listener(stream)
+        self.scheduler.add(stream.name, self._maker(stream))
+        self.alerts.add(self._add_alerts(stream))
+        if self._loop is not None:
+            self.streams[stream.name].hub.attach(self._loop)
+
+    def _change(self, stream: StreamConfig) -> None:
+        """Serve a stream with other settings: what devices hear at once, the rest when at rest."""
+        found, wanted = self.streams[stream.name], self._wanted(stream)
+        population = found.config.population if wanted.follows_fleet else wanted.population
+        found.config = settled(replace(wanted, population=population), found.history.latest)
+        self.scheduler.replace(stream.name, self._maker(stream))
+
+    def pause(self, who: str, stream: str, *, paused: bool) -> None:
+        """Pause a stream, or resume it; it stays so over restarts, at every collector."""
+        with self._changing:
+            if not paused and self._file_of(stream).halt is not None:
+                raise Mistake(Problem.PAUSED_BY_FILE, stream=stream)
+            self.store.change_setting(stream, OPERATION, lambda note: {"paused": paused})
+            self.administration.record(who, "pause" if paused else "resume", {"stream": stream})
+            self._administrators_decided()
+
+    def _file_of(self, stream: str) -> StreamConfig:
+        return next(one for one in self.config.streams if one.name == stream)
+
+    def _administrators_decided(self) -> None:
+        """Read again which streams are paused, here or through another collector."""
+        with self._changing:
+            before, self._paused = self._paused, self._paused_of(self.config.streams)
+            for name in before ^ self._paused:
+                self._change(self._file_of(name))
+
+    def _paused_of(self, streams: Iterable[StreamConfig]) -> set[str]:
+        notes = {one.name: self.store.note(one.name, OPERATION) for one in streams}
+        return {name for name, note in notes.items() if note is not None and note["paused"]}
+
+    # The condition of streams
+
+    def conditions(self) -> Iterator[tuple[str, Condition]]:
+        """Yield the condition of each stream, by name."""
+        failures = self.failures
+        for name in self.streams:
+            yield name, self._condition(name, failures.get(name))
+
+    def condition(self, stream: str) -> Condition:
+        return self._condition(stream, self.failures.get(stream))
+
+    def _condition(self, name: str, failure: str | None) -> Condition:
+        counting_t = self.scheduler.drivers[name].role.counting_t
+        return judge(self.streams[name].facts(failure, counting_t))
+
+    def _look_at_engines(self) -> None:
+        for name, stream in self.streams.items():
+            stream.engine = self.store.engine(name)
+
+    @property
+    def unserved(self) -> list[str]:
+        """The streams that the store has and the file has not."""
+        return sorted(set(self.store.names()) - self.streams.keys())
 
     @property
     def ring(self) -> KeyRing:
@@ -220,16 +291,24 @@ class Service:
             delay = 3 * POLL_MS / 1000 if self.store.shared else 0.0
             names = StoredNames(self.store, name)
             revised = RevisedHistory(config, self.store)
-            self.streams[name] = StreamService(
-                config, hub, intake, self.clock, names, delay, revised
+            self._intakes[name] = intake
+            first_t = max(1, role.last_t + 1 - min(config.window, MOST_RECENT))
+            few = at_once(len(config.labels), MOST_RECENT)
+            for one in self.store.releases(name, max(first_t, role.last_t + 1 - few), few):
+                listener.recent.add(one)
+            found = StreamService(
+                config, hub, intake, self.clock, names, delay, revised, listener.recent
             )
+            self.streams = {**self.streams, name: found}
             recent = self.store.rounds(name, role.last_t - config.window)
             hub.remember(one.name for one in recent if one.state is not RoundState.OPEN)
             if latest:
                 hub.released(latest[0])
         elif role.last_t > hub.last_t:  # another collector has released before it was followed
             listener.released(latest[0])
-        self.streams[name].intake.selection = role.selection
+        found = self.streams[name]
+        found.intake.selection = role.selection
+        found.config, found.begun_ms = config, self.clock.now_ms()
         return role
 
     @property
@@ -246,19 +325,29 @@ class Service:
         """The store under the stream's lease, if this collector leads the stream."""
         return self.scheduler.drivers[stream].held
 
+    def _pruners(self) -> Iterator[Pruner]:
+        """Yield what prunes each stream with a retention that this collector leads."""
+        for name, stream in list(self.streams.items()):
+            held, retention = self.held(name), stream.config.retention
+            if held is not None and retention != KEEP_ALL:
+                yield Pruner(name, retention, stream.history, held)
+
     def _reports_came(self, asking: OpenRound) -> None:
         """Close a round at once when everyone who was asked has answered."""
         if self.store.shared:
             return  # the leader polls, wherever reports came in
         if self.scheduler.drivers[asking.stream].role.complete:
-            self.scheduler.wake()
+            self.scheduler.wake(asking.stream)
 
-    def _evaluate_alerts(self) -> None:
-        self.alerts.wake()
+    def _lease_lost(self, stream: str) -> None:
+        self.scheduler.wake(stream)
+
+    def _evaluate_alerts(self, stream: str) -> None:
+        self.alerts.wake(stream)
 
     def _rules_changed(self, stream: str, rules: tuple[Rule, ...]) -> None:
         self.evaluators[stream].use(rules)
-        self.alerts.wake()
+        self.alerts.wake(stream)
 
     def _changes(self, stream: str, first_t: int, last_t: int) -> tuple[LevelChange, ...]:
         return self.streams[stream].revised.between(first_t, last_t).changes
@@ -275,13 +364,16 @@ class Service:
 
     def start(self) -> None:
         """Begin, within the running event loop."""
+        self._loop = asyncio.get_running_loop()
         for stream in self.streams.values():
-            stream.hub.attach()
+            stream.hub.attach(self._loop)
         self.intake.start()
         self.leases.start()
         self.administration.start()
         self.alerts.start()
+        self.retention.start()
         self.scheduler.start()
+        self.watch.start()
 
     def release_waiting(self) -> None:
         """Let long polls and feeds end."""
@@ -291,15 +383,23 @@ class Service:
     def stop(self) -> None:
         """Finish what is under way, then close the store."""
         self.release_waiting()
+        self.watch.stop()
         self.scheduler.stop()
         self.intake.stop()
         self.alerts.stop()
+        self.retention.stop()
         self.leases.stop()
         self.administration.stop()
         self.store.close()
 
     @property
     def ready(self) -> bool:
+        """Whether reports are taken, and no stream is behind or failing."""
+        return self.takes_reports and not any(one.state.is_broken for _, one in self.conditions())
+
+    @property
+    def takes_reports(self) -> bool:
+        """Whether reports are taken, though their releases may be late."""
         fit = self.scheduler.alive and not self.ring.is_behind
         return fit and not self.failures and self.clock.doubt is None
 
@@ -309,7 +409,7 @@ class Service:
         trouble = self.store.trouble()
         if trouble is not None:
             return dict.fromkeys(self.streams, trouble)
-        found = {name: why for name, why in self.scheduler.failures.items() if why}
+        found = self.scheduler.failures
         if self.store.shared:
             for name in self.streams.keys() - found.keys():
                 silence = self._silence(name)
@@ -319,7 +419,7 @@ class Service:
 
     def sees(self, stream: str, since: float) -> bool:
         """Whether all that others had done with a stream by then (in ticks) is known here."""
-        if self.scheduler.failures[stream]:
+        if stream in self.scheduler.failures:
             return False
         if not self.store.shared:
             return True

@@ -49,6 +49,8 @@ def stored_text(value: dict[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+SummaryRow = tuple[int, int, int, int, str]
+"""A summary as it is stored: first and last t, the start and length of its period, content."""
 LinkedRow = tuple[int, int, bytes, int, int, bool, bytes]
 """A `Row`, and its link."""
 
@@ -68,6 +70,8 @@ class Ends:
     head: bytes
     """The link of the last release."""
     seal: bytes = b""
+    summaries: bytes = b""
+    """What authenticates the summaries of pruned releases; empty: there is none."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,10 @@ class Checked:
     first_t: int | None = None
     last_t: int | None = None
     damage: Damage | None = None
+    pruned_t: int = 0
+    """Releases up to here were pruned; 0: none."""
+    summaries: int = 0
+    """How many summaries stand in their place."""
 
     def refuse_damage(self) -> None:
         """Raise what a user reads if the chain does not hold."""
@@ -138,6 +146,11 @@ class Chain:
         self._refuse_broken_seal(stream, ends)
         return self._sealed(stream, replace(ends, checkpoint_t=t, checkpoint=link))
 
+    def summarised(self, stream: str, ends: Ends, summaries: bytes) -> Ends:
+        """Return the stream's row when this authenticates its summaries."""
+        self._refuse_broken_seal(stream, ends)
+        return self._sealed(stream, replace(ends, summaries=summaries))
+
     def accepted(
         self,
         stream: str,
@@ -165,6 +178,16 @@ class Chain:
             head=head,
         )
         return self._sealed(stream, after)
+
+    def summary_link(self, stream: str, row: SummaryRow) -> bytes:
+        """Authenticate one summary."""
+        label = b"ldpstream summary 1\n" + stream.encode() + b"\n"
+        return self._digest(label + json.dumps(row).encode())
+
+    def summaries_link(self, stream: str, links: Sequence[bytes]) -> bytes:
+        """Authenticate all summaries of a stream, in order; nothing if there is none."""
+        label = b"ldpstream summaries 1\n" + stream.encode() + b"\n"
+        return self._digest(label + b"".join(links)) if links else b""
 
     def check(
         self,
@@ -194,7 +217,8 @@ class Chain:
             damage = Damage(before + 1, "releases from here on are missing")
         if damage is None and not self._holds(stream, ends):
             damage = Damage(ends.last_t, "the stream's terms, state or checkpoint were changed")
-        return Checked(stream, number, first, before if number else None, damage)
+        last = before if number else None
+        return Checked(stream, number, first, last, damage, ends.checkpoint_t)
 
     def seal_names(self, names: Iterable[str]) -> str:
         """Authenticate the list of a store's streams, of which one could be removed as a whole."""
@@ -267,7 +291,8 @@ class Chain:
         sizes = self._ENDS.pack(ends.checkpoint_t, ends.last_t, len(ends.checkpoint), known)
         texts = sha256(ends.terms).digest() + sha256(state).digest()
         label = b"ldpstream ends 1\n" + stream.encode() + b"\n"
-        return self._digest(label + sizes + texts + ends.checkpoint + ends.head)
+        # Without summaries it is the seal of before, so that neighbouring releases agree on it.
+        return self._digest(label + sizes + texts + ends.checkpoint + ends.head + ends.summaries)
 
     def _digest(self, content: bytes) -> bytes:
         return hmac.digest(self._key, content, "sha256")

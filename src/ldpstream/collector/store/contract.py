@@ -134,6 +134,27 @@ class Release:
 
 
 @dataclass(frozen=True)
+class Summary:
+    """What is kept of the releases of an hour or a day that were pruned."""
+
+    first_t: int
+    last_t: int
+    start_ms: int
+    """When the hour or day begins."""
+    period_ms: int
+    content: dict[str, Any]
+
+    @property
+    def terms_version(self) -> int:
+        """The version of the terms that these releases were made under."""
+        return int(self.content.get("terms_version", 1))
+
+    def to_json(self) -> dict[str, Any]:
+        numbers = {name: value for name, value in vars(self).items() if name != "content"}
+        return numbers | self.content
+
+
+@dataclass(frozen=True)
 class Stream:
     """A stream as it is stored."""
 
@@ -162,6 +183,26 @@ class Lease:
     holder: str
     token: int
     """The fencing token: greater for each new holder. A change with a smaller one is refused."""
+
+
+@dataclass(frozen=True)
+class EngineProgress:
+    """How far an engine has come with the reports of a stream, outside of this process."""
+
+    waiting: int
+    """Messages of rounds that are over, which are not counted yet."""
+    alive: bool
+    """Whether one has shown itself of late."""
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """What shows that a collector has done something with a stream."""
+
+    serial: int
+    last_t: int
+    free: bool = False
+    """Whether nobody holds its lease."""
 
 
 def observed(
@@ -201,8 +242,15 @@ class Store(ABC):
     shared = False
     """Whether several collectors may use it at once."""
 
+    at_once = 256
+    """How many changes at a time it is good for: those that wait are committed together."""
+
     admin: AdminTables
     """What administrators change: master secrets, enrolment tokens, the deny list, their log."""
+
+    def engine(self, stream: str) -> EngineProgress | None:
+        """Say how far an engine has come with a stream; None: the store counts by itself."""
+        return None
 
     def trouble(self) -> str | None:
         """Say why nothing that is stored now would be found again; None if it would."""
@@ -213,6 +261,10 @@ class Store(ABC):
     def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
         """Take or renew the lease of an existing stream; return None if another holds it."""
         return Lease(stream, holder, 1)
+
+    def renew(self, leases: Sequence[Lease], seconds: float) -> set[Lease]:
+        """Renew leases of one holder, all at once; return those that nobody else has taken."""
+        return set(leases)
 
     def give_back(self, lease: Lease) -> None:  # noqa: B027 - nothing to do unless shared
         """Release a lease before it expires, so that another collector can take it at once."""
@@ -233,6 +285,14 @@ class Store(ABC):
         """The stream's serial and last timestamp: a cheap check for changes by other collectors."""
         known = self.stream(stream)
         return (0, 0) if known is None else (known.serial, known.last_t)
+
+    def pulses(self) -> dict[str, Pulse]:
+        """The pulses of all streams of a shared store at one moment, with one query."""
+        return {}
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The names of all streams that were ever created, in order."""
 
     @abstractmethod
     def stream(self, name: str) -> Stream | None:
@@ -352,8 +412,22 @@ class Store(ABC):
         """Chain the releases of a stream (or EVERY) as they are now, whatever was done to them."""
 
     @abstractmethod
-    def prune(self, stream: str, before_t: int) -> None:
-        """Remove the releases of before `before_t`, but never the last; the chain still holds."""
+    def prune(
+        self,
+        stream: str,
+        before_t: int,
+        added: Sequence[Summary] = (),
+        gone: Sequence[int] = (),
+    ) -> None:
+        """Remove the releases before `before_t`, but never the last; the chain still holds.
+
+        With them go their rounds, so that `before_t` must lie a window before the last release.
+        Summaries may be added in their place, and those that begin with the t of `gone` removed.
+        """
+
+    @abstractmethod
+    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[Summary]:
+        """At most `limit` summaries of pruned releases that begin at or after a time, in order."""
 
     @abstractmethod
     def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:

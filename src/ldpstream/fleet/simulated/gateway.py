@@ -81,7 +81,8 @@ class SimulatedGateway(Deliveries):
                 wait_ms = self._terms.start_of(t) - self.label.now_ms()
                 await asyncio.sleep(max(0, wait_ms) / 1000)
                 self._go_over(t)
-                await self._report(t, sending)
+                if await self.goes_on(self._proof, self._terms.version):
+                    await self._report(t, sending)
                 t = max(t + 1, self._terms.timestamp_at(self.label.now_ms()))
 
     def _go_over(self, t: int) -> None:

@@ -87,6 +87,13 @@ def plot_results(
         x: the column of the setting: "epsilon", "window", "users" ...
         y: the column of the figure: "mre", "mse", "cfpu", "auc_per_label" ...
         axes: where to draw; new ones of pyplot, if none are given.
+
+    >>> from matplotlib.figure import Figure
+    >>> from ldpstream import Experiment, sin
+    >>> stream = sin(users=2_000, timestamps=20)
+    >>> results = Experiment([stream], ["lpu"], epsilons=[1, 2], windows=[5]).run()
+    >>> len(plot_results(results, axes=Figure().subplots()).containers)
+    1
     """
     for column in PARAMETERS:
         found = sorted({str(row[column]) for row in results.rows})

@@ -37,6 +37,12 @@ def plot_releases(
         label: the label to show; the one that moves most, if none is given.
         axes: where to draw; new ones of pyplot, if none are given.
         repeat: the run to show, from 0.
+
+    >>> from matplotlib.figure import Figure
+    >>> from ldpstream import simulate, sin
+    >>> result = simulate(sin(users=2_000, timestamps=20), "lpu", epsilon=1, window=5)
+    >>> plot_releases(result, axes=Figure().subplots()).get_xlabel()
+    'timestamp t'
     """
     column = columns_of(result, () if label is None else (label,))[0]
     if axes is None:

@@ -16,7 +16,7 @@ number, so nobody is promised any of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, exp, floor, inf, lgamma, log, log1p, sqrt
+from math import ceil, exp, floor, lgamma, log, log1p, sqrt
 
 import numpy as np
 
@@ -102,20 +102,6 @@ def _divergence(heads: Binomial, local: float, epsilon: float) -> float:
     same = np.append(heads.weights, 0.0)  # A
     one, other = odds * more + (1 - odds) * same, (1 - odds) * more + odds * same
     return float(np.maximum(one - exp(epsilon) * other, 0.0).sum())
-
-
-def closed_form(local: float, reports: int, delta: float = DELTA) -> float:
-    """Return the bound of theorem 3.1 of the same paper; infinite where it does not hold.
-
-    >>> [round(closed_form(e0, 10_000), 3) for e0 in (1.0, 2.0, 3.0)]
-    [0.233, 0.524, 0.84]
-    """
-    if local > log(reports / (16 * log(4 / delta))):
-        return inf
-    root = 8 * sqrt(exp(local) * log(4 / delta) / reports)
-    added = root + 8 * exp(local) / reports
-    blurred = log1p(added)
-    return log1p((1 - exp(-local)) / (1 + exp(-local - blurred)) * added)
 
 
 @dataclass(frozen=True)

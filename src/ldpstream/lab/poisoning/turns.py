@@ -7,7 +7,6 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from ldpstream.lab.selection import SlotSelector
 from ldpstream.mechanisms.division import Division
 from ldpstream.mechanisms.messages import Ask
 
@@ -29,17 +28,6 @@ class AskedTurns:
     def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
         fakes = int(self._rng.hypergeometric(self._fakes, self._honest, ask.users))
         return ask.users - fakes, fakes
-
-
-class SlotTurns:
-    """A report is taken in a turn of its device only, so that to be greedy is of no use."""
-
-    def __init__(self, users: int, fakes: int, window: int, rng: np.random.Generator) -> None:
-        self._honest = SlotSelector(users - fakes, window, rng)
-        self._fakes = SlotSelector(fakes, window, rng)
-
-    def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
-        return len(self._honest.select(t, ask)), len(self._fakes.select(t, ask))
 
 
 MakeTurns: TypeAlias = Callable[[Division, int, np.random.Generator], Turns]

@@ -34,7 +34,11 @@ import { withUnit } from "./unit.js";
  * @property {string} pin
  * @property {string} selection
  * @property {string} mechanism
+ * @property {string} state in one word
+ * @property {string} why it is in it
  * @property {number} population
+ * @property {boolean} [population_follows] whether it is counted from the reports
+ * @property {[number, number] | null} [population_interval] (0.9), if it is
  * @property {Record<string, number>} thresholds
  * @property {"token" | "public"} enrolment
  * @property {Promised[]} promises at each level of privacy, the stream's own first
@@ -45,7 +49,13 @@ import { withUnit } from "./unit.js";
  */
 /**
  * Distinct devices that reported in the last window, at least, and how many there are.
- * @typedef {{heard: number, enrolled?: number, expected?: number, levels?: Record<string, number>}} Devices
+ * @typedef {object} Devices
+ * @property {number} heard
+ * @property {number} [enrolled]
+ * @property {number} [expected]
+ * @property {number} [expected_low] the ends of an interval (0.9), if the collector counts the fleet
+ * @property {number} [expected_high]
+ * @property {Record<string, number>} [levels]
  */
 /**
  * @typedef {object} Release
@@ -60,6 +70,7 @@ import { withUnit } from "./unit.js";
  * @property {number} asked
  * @property {number} received
  * @property {Devices} [devices]
+ * @property {number} [heard_t] the last timestamp with a report; 0: there was none
  * @property {number} [terms_version] the version of its terms, if it is not the first
  */
 

@@ -67,7 +67,7 @@ export class Bars {
       fill(this.caption, "No release yet.");
       return;
     }
-    const kind = row.missed ? "missed, carried over" : row.fresh ? "fresh" : "carried over";
+    const kind = row.unheard ? "no report yet" : row.missed ? "missed, carried over" : row.fresh ? "fresh" : "carried over";
     fill(
       this.caption,
       `t ${grouped(row.t)} · ${clock(start + (row.t - 1) * interval, true)} · `,
@@ -99,8 +99,9 @@ export class Bars {
       limit.hidden = limits[at] === null;
       limit.style.left = place(limits[at] ?? 0);
       limit.title = `threshold ${unit.show(limits[at] ?? 0)}`;
-      figure.firstChild.textContent = unit.show(value);
-      figure.lastChild.textContent = unit.range(from, to);
+      bar.hidden = row.unheard; // one over d for each is no figure, but that there is none
+      figure.firstChild.textContent = row.unheard ? "–" : unit.show(value);
+      figure.lastChild.textContent = row.unheard ? "" : unit.range(from, to);
     });
     const hidden = this.#known(row.data).length - chosen.length;
     this.more.textContent = hidden

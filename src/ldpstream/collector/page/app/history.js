@@ -14,6 +14,7 @@ import { places } from "./versions.js";
  * @property {number} asked
  * @property {number} received
  * @property {import("./api.js").Devices} [devices]
+ * @property {boolean} unheard whether there was no report at all by then: its figures say nothing
  * @property {Float32Array} data
  */
 
@@ -110,7 +111,7 @@ function rowOf(release, labels, places) {
     data[2 * labels + label] = release.high?.[at] ?? value + reach;
   }
   const { t, at_ms: atMs, fresh, missed, asked, received, devices } = release;
-  return { t, atMs, fresh, missed, asked, received, devices, data };
+  return { t, atMs, fresh, missed, asked, received, devices, unheard: release.heard_t === 0, data };
 }
 
 /**

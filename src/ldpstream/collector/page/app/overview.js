@@ -2,6 +2,7 @@
 
 import { badgeText, stateMark } from "./alarms.js";
 import * as api from "./api.js";
+import { showCondition } from "./condition.js";
 import { fill, h, oncePerFrame } from "./dom.js";
 import { duration, epsilon, grouped } from "./format.js";
 import { pause } from "./feed.js";
@@ -86,8 +87,9 @@ class Card {
     for (; !signal.aborted; await pause(pace, signal)) {
       if (document.hidden) continue;
       try {
+        const { last_release: last, state, why } = await api.status(stream, signal);
+        Object.assign(this.stream, { state, why });
         if (!since) {
-          const { last_release: last } = await api.status(stream, signal);
           since = Math.max(1, last - Math.min(SHOWN, this.history.page) + 1);
         }
         const found = await api.releases(stream, since, this.history.page, signal);
@@ -117,8 +119,7 @@ class Card {
 
   /** @param {"live" | "lost" | "no access"} state */
   #show(state) {
-    this.state.textContent = state === "lost" ? "reconnecting" : state;
-    this.state.className = `pill ${state === "no access" ? "refused" : state}`;
+    showCondition(this.state, state, this.stream);
   }
 
   /** What fires, or is about to, stands on the card itself. @param {import("./alarms.js").Alert[]} alerts */
@@ -153,7 +154,7 @@ class Card {
           {},
           dot,
           h("span", {}, labels[label]),
-          h("b", {}, this.stream.unit.show(last.data[label])),
+          last.unheard ? h("span", {}, "–") : h("b", {}, this.stream.unit.show(last.data[label])),
         );
       }),
     );

@@ -63,7 +63,7 @@ export class Privacy {
         "Last timestamp",
         last ? `${grouped(last.received)} of ${grouped(last.asked)} asked` : "–",
       ),
-      ...fact("Devices expected", grouped(population)),
+      ...fact("Devices expected", expectedOf(this.stream, last?.devices)),
       ...fact("Devices heard in the last window", heardOf(last?.devices)),
     );
     this.#drawAsked();
@@ -138,6 +138,17 @@ function used(mechanism, asked, population) {
   // With a population that is divided, who is asked spends all of epsilon, once a window.
   if (/^lp/.test(mechanism)) return percent(Math.min(1, asked / population), 0);
   return "up to 100 %, in small shares";
+}
+
+/**
+ * A population that follows the fleet is counted, and as sure as its interval says.
+ * @param {import("./api.js").Stream} stream @param {import("./api.js").Devices | undefined} devices
+ */
+function expectedOf({ population, population_follows: follows, population_interval: known }, devices) {
+  if (!follows) return grouped(population);
+  const { expected = population, expected_low: low = known?.[0], expected_high: high = known?.[1] } = devices ?? {};
+  if (low === undefined || high === undefined) return `${grouped(expected)}, until reports tell`;
+  return `about ${grouped(expected)} (${grouped(low)} to ${grouped(high)}), counted from reports`;
 }
 
 /**

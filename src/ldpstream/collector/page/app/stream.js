@@ -4,6 +4,7 @@ import { Alarms } from "./alarms.js";
 import * as api from "./api.js";
 import { Bars } from "./bars.js";
 import { Chips } from "./chips.js";
+import { showCondition } from "./condition.js";
 import { Distribution } from "./distribution.js";
 import { announce, fill, h, oncePerFrame } from "./dom.js";
 import { follow } from "./feed.js";
@@ -49,6 +50,7 @@ class StreamPage {
   #announced = 0;
   #loading = false;
   #wasLost = false;
+  /** @type {import("./feed.js").State} */ #feed = "connecting";
 
   /** @param {HTMLElement} main @param {api.Stream} stream @param {AbortSignal} signal @param {() => void} again */
   constructor(main, stream, signal, again) {
@@ -202,10 +204,8 @@ class StreamPage {
       this.again();
       return;
     }
-    this.state.textContent = { live: "live", connecting: "connecting", lost: "reconnecting" }[
-      state
-    ];
-    this.state.className = `pill ${state}`;
+    this.#feed = state;
+    showCondition(this.state, state, this.stream);
     if (state === "lost") this.#wasLost = true;
     else if (state === "live" && this.#wasLost) this.#checkTerms();
   }
@@ -237,6 +237,8 @@ class StreamPage {
   #heard(status) {
     this.round.heard(status);
     this.privacy.heard(status);
+    Object.assign(this.stream, { state: status.state, why: status.why });
+    showCondition(this.state, this.#feed, this.stream);
   }
 
   #draw() {

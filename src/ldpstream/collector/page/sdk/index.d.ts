@@ -44,7 +44,13 @@ export interface Round {
   readonly rate: readonly [number, number];
 }
 
-/** What came of one announcement or, with slots, of one turn. */
+/**
+ * What came of one announcement or, with slots, of one turn.
+ *
+ * @example
+ * const heard = await device.poll(30);
+ * console.log(heard.delivered.map(({ round, report }) => [round.t, report.length]));
+ */
 export interface Heard {
   readonly stream: string;
   readonly serial: number;
@@ -55,7 +61,12 @@ export interface Heard {
   readonly silences: readonly { readonly round: Round; readonly why: string }[];
 }
 
-/** What the owner of a device may see of one stream. */
+/**
+ * What the owner of a device may see of one stream.
+ *
+ * @example
+ * const { leftNano, fullInMs } = device.status();
+ */
 export interface Status {
   readonly stream: string;
   /** The level of privacy; "": the stream's own. */
@@ -75,7 +86,12 @@ export interface Status {
   readonly refusals: readonly RefusalCount[];
 }
 
-/** At most so much epsilon in any span, such as "24h", over all streams of a device. */
+/**
+ * At most so much epsilon in any span, such as "24h", over all streams of a device.
+ *
+ * @example
+ * await device.setLimit({ epsilon: 1, span: "24h" });
+ */
 export interface Limit {
   readonly epsilon: number;
   readonly span: string;
@@ -103,7 +119,12 @@ export interface CreateOptions extends OpenOptions {
   firstInstall?: boolean;
 }
 
-/** Which successors of a stream's terms a device may go over to by itself. None is ever looser. */
+/**
+ * Which successors of a stream's terms a device may go over to by itself. None is ever looser.
+ *
+ * @example
+ * await device.enrol(url, "regions", token, { accept: { accept: "not-looser", leastEpsilon: 0.5 } });
+ */
 export interface Policy {
   /** "same-labels": if nothing changes that a value can be; "not-looser": whatever the labels are. */
   readonly accept?: Acceptance;
@@ -160,7 +181,12 @@ interface TakesPart {
   ): Promise<void>;
 }
 
-/** One of the streams of a device. */
+/**
+ * One of the streams of a device.
+ *
+ * @example
+ * device.stream("regions").observe("north");
+ */
 export interface Stream extends TakesPart {
   /** Keep so much epsilon of the limit over all streams free for this one. */
   reserve(epsilon: number): Promise<void>;
@@ -169,6 +195,11 @@ export interface Stream extends TakesPart {
 /**
  * A device that lives in a store; what it promises is in docs/device.md. `observe`, `follow`, `status`,
  * `terms` and `leave` are for a device with one stream: with several, name it (`stream`).
+ *
+ * @example
+ * const device = await Device.join(new IndexedDbStore("regions"), "https://collector.example", "regions");
+ * device.follow(() => region.value); // a <select> of the page
+ * await device.run(new AbortController().signal);
  */
 export class Device implements TakesPart {
   private constructor();
@@ -231,7 +262,12 @@ export class Device implements TakesPart {
   close(): Promise<void>;
 }
 
-/** Any error of a device: a code of docs/protocol.md or of the device, and the facts of the case. */
+/**
+ * Any error of a device: a code of docs/protocol.md or of the device, and the facts of the case.
+ *
+ * @example
+ * await device.poll().catch((error) => console.warn(error.code, error.facts));
+ */
 export class DeviceError extends Error {
   constructor(code: string, facts?: Record<string, unknown>);
   readonly code: string;
@@ -313,7 +349,12 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** A device in IndexedDB: for pages, workers and service workers of a secure origin. */
+/**
+ * A device in IndexedDB: for pages, workers and service workers of a secure origin.
+ *
+ * @example
+ * const device = await Device.open(new IndexedDbStore("regions"));
+ */
 export class IndexedDbStore implements Store {
   constructor(name: string);
   readonly name: string;
@@ -326,7 +367,12 @@ export class IndexedDbStore implements Store {
   discard(): Promise<void>;
 }
 
-/** A store that forgets everything with the process: for tests. */
+/**
+ * A store that forgets everything with the process: for tests.
+ *
+ * @example
+ * const device = await Device.create(new MemoryStore(), { firstInstall: true });
+ */
 export class MemoryStore implements Store {
   constructor(name?: string);
   readonly name: string;

@@ -105,15 +105,6 @@ export class Ledger {
     return this.withDebit(moment, nano);
   }
 
-  /**
-   * Return the ledger after anything may have been spent up to this moment. It is as if debits of then
-   * were forgotten: no promise allows any more for its span, not even one that is made later.
-   * @param {number} moment
-   */
-  exhausted(moment) {
-    return new Ledger(this.promises, this.debits, Math.max(moment, this.forgotten ?? moment), this.reserves);
-  }
-
   /** @param {number} moment @param {number} nano whether or not a promise allows it */
   withDebit(moment, nano) {
     return new Ledger(this.promises, [...this.debits, [moment, nano]], this.forgotten, this.reserves);

@@ -9,14 +9,16 @@ import { LATEST_MS, isObject, whole } from "./wholes.js";
  * @property {number | null} nowMs the time by its clock, which says which timestamp it is
  * @property {string | null} successor the pin of the terms that follow those of the report
  * @property {boolean} renew whether the device's key is of a master secret that is being replaced
+ * @property {"paused" | "retired" | null} halt why the stream takes no reports; null: it does
  */
 
 /** @param {unknown} answer @returns {Notice} what is malformed counts as absent */
 export function readNotice(answer) {
-  const { now_ms: nowMs, successor, renew } = isObject(answer) ? answer : {};
+  const { now_ms: nowMs, successor, renew, halt } = isObject(answer) ? answer : {};
   return {
     nowMs: whole(nowMs, 0, LATEST_MS) ? nowMs : null,
     successor: isPin(successor) ? successor : null,
     renew: renew === true,
+    halt: halt === "paused" || halt === "retired" ? halt : null,
   };
 }

@@ -1,45 +1,26 @@
-/** What a device says to the collector of one stream, as `device/session.py`: report, try again, leave. */
+/** When a device turns to the collector of one stream, as `device/session.py`: its turn, news, a farewell. */
 
 import { devicesPath, roundsPath } from "./authentication.js";
 import { toHex } from "./bytes.js";
 import { Errands } from "./errands.js";
 import { readReserve } from "./enrolling.js";
 import { exchange, noticeIn, readObject, refusalIn } from "./exchange.js";
+import { Halting } from "./halting.js";
 import { PATIENCE_MS, insist, pauseMs, retryAfterMs } from "./insist.js";
+import { LONGEST_SLEEP_MS, pausing } from "./pausing.js";
 import { DeviceError } from "./problems.js";
+import { Reporter } from "./reporter.js";
 import { readAnnouncement } from "./rounds.js";
-import { Silence } from "./rules.js";
+import { statusOf } from "./status.js";
 import { unheeded } from "./values.js";
 
 /** @typedef {import("./account.js").Account} Account */
-/** @typedef {import("./account.js").Submission} Submission */
 /** @typedef {import("./insist.js").Io} Io */
-/** @typedef {import("./problems.js").Refused} Refused */
-/** @typedef {import("./rounds.js").Round} Round */
+/** @typedef {import("./reporter.js").Heard} Heard */
+/** @typedef {import("./reporter.js").Manner} Manner */
 /** @typedef {import("./turns.js").Turn} Turn */
 /** @typedef {import("./values.js").HeldValue} HeldValue */
-/**
- * What came of one announcement, or of one turn.
- * @typedef {object} Heard
- * @property {string} stream
- * @property {number} serial of the announcement; 0 with slots
- * @property {{round: Round, report: Uint8Array}[]} delivered
- * @property {DeviceError[]} undelivered of reports not known to have arrived; their debit stands
- * @property {Refused[]} refusals
- * @property {{round: Round, why: string}[]} silences
- */
-
-/**
- * For whom rounds are answered, and for how long.
- * @typedef {object} Manner
- * @property {string} number that was asked: nobody answers for another
- * @property {AbortSignal | undefined} signal no report is drawn, and none is sent again, once it says stop
- * @property {number} mostMs that are waited for budget
- */
-
 const LONGEST_WAIT = 25;
-/** Without a look at the clocks: a wall clock that is moved must be noticed before the page closes. */
-const LONGEST_SLEEP_MS = 60_000;
 const FIRST_PAUSE_MS = 1000;
 const LEAST_PAUSE_MS = 50;
 /** If a collector asks for a longer pause, a farewell is given up. */
@@ -61,6 +42,8 @@ export class Stream {
   #early = null;
   /** The number under which it has heard and said all of this. */
   #number = "";
+  /** @type {import("./pausing.js").Pause} */ #pause;
+  /** @type {Reporter} */ #reporter;
 
   /** @param {Account} account @param {HeldValue} value @param {Io} io */
   constructor(account, value, io) {
@@ -68,6 +51,9 @@ export class Stream {
     this.value = value;
     this.io = io;
     this.errands = new Errands(account, io);
+    this.halting = new Halting(account);
+    this.#pause = pausing(io, account.wallet);
+    this.#reporter = new Reporter(account, value, io, this.#pause, (notice) => this.#heed(notice));
   }
 
   /** What the device has agreed to, as it binds it now, at its level; null before an enrolment. */
@@ -98,27 +84,7 @@ export class Stream {
 
   /** What the owner may see: it spends nothing. */
   status() {
-    const { account } = this;
-    const { wallet, enrolment } = account;
-    const terms = account.termsNow;
-    const [ownMs, budget] = [wallet.ownMs(), account.budget(terms)];
-    const fullMs = budget.freeFrom(terms.epsilonNano) ?? Infinity;
-    return {
-      stream: terms.stream,
-      /** The level of privacy; "": the stream's own. */
-      level: terms.level,
-      number: toHex(enrolment.number),
-      t: terms.timestampAt(account.label.nowMs()),
-      leftNano: budget.left(ownMs),
-      /** Own time until the whole epsilon can be spent; Infinity if the limit never allows it. */
-      fullInMs: Math.max(0, fullMs - ownMs),
-      /** How much of the limit is kept free for this stream. */
-      reserveNano: enrolment.reserveNano,
-      /** The pin of terms that the device has accepted, and that have not begun. */
-      successor: terms === account.enrolled ? (wallet.successorOf(enrolment)?.pin ?? null) : null,
-      entries: wallet.entriesOf(enrolment),
-      refusals: account.refusals,
-    };
+    return statusOf(this.account);
   }
 
   /** @param {number} epsilon of the limit over all streams that others leave to this one */
@@ -144,7 +110,7 @@ export class Stream {
         { url, path: devicesPath(stream), method: "DELETE", headers },
         {
           giveUp: (failures, ms) => failures >= FAREWELL_TRIES || ms > LONGEST_FAREWELL_PAUSE_MS,
-          pause: (ms, signal) => this.#pause(ms, signal),
+          pause: this.#pause,
           signal,
         },
       );
@@ -162,7 +128,7 @@ export class Stream {
    */
   async dueInMs() {
     await this.#refresh();
-    return this.#speaksUnasked ? this.#until(await this.#turn()) : null;
+    return this.#speaksUnasked ? this.#waitMs(await this.#turn()) : null;
   }
 
   get #speaksUnasked() {
@@ -175,6 +141,7 @@ export class Stream {
     if (nowMs !== null) this.account.label.correct(nowMs);
     this.errands = new Errands(this.account, this.io);
     this.errands.hear({ nowMs, ...notice, renew: false });
+    this.halting.hear({ nowMs, ...notice });
   }
 
   /** Read the memory again; forget what was heard under another number, which it would link. */
@@ -184,6 +151,7 @@ export class Stream {
     [this.#serial, this.#named, this.#number] = [0, false, number];
     [this.#taken, this.#early] = [null, null];
     this.errands = new Errands(this.account, this.io);
+    this.halting = new Halting(this.account);
   }
 
   /**
@@ -208,6 +176,11 @@ export class Stream {
   /** @param {Turn} turn */
   #until({ atMs }) {
     return Math.max(0, atMs - this.account.label.nowMs());
+  }
+
+  /** How long to wait for a turn; for that of a retired stream, much longer. @param {Turn} turn */
+  #waitMs(turn) {
+    return Math.max(this.#until(turn), this.halting.restsMs);
   }
 
   /**
@@ -235,8 +208,8 @@ export class Stream {
   async #attendFor(heard, mostMs, signal) {
     const number = this.#number;
     const turn = await this.#turn();
-    if (this.#until(turn) > mostMs) return;
-    await this.#pause(this.#until(turn), signal);
+    if (this.#waitMs(turn) > mostMs) return;
+    await this.#pause(this.#waitMs(turn), signal);
     await this.#take(heard, turn, { number, signal, mostMs });
     await this.errands.run(signal);
   }
@@ -244,11 +217,20 @@ export class Stream {
   /**
    * Report, now that it is the device's turn. To connect first, as the Python device does, is not
    * possible with `fetch`: a report that does not arrive is debited, and sent again until it is over.
+   * Nothing is drawn for a stream that takes no reports: whether it does again is asked at each turn.
    * @param {Heard} heard @param {Turn} turn @param {Manner} manner
    */
   async #take(heard, { round }, manner) {
+    if (this.halting.halt !== null) {
+      await this.#inquire(0, manner.signal);
+      if (this.#number !== manner.number) return;
+      if (this.halting.halt !== null) {
+        this.#taken = round.t;
+        return;
+      }
+    }
     const { pin } = this.account.termsAt(round.t);
-    const isDone = await this.#answer(heard, pin, [round], manner);
+    const isDone = await this.#reporter.answer(heard, pin, [round], manner);
     if (!isDone) return;
     // What came too early is sent again, in the same bytes, when its time has come; but only once, since
     // a collector may say so for ever.
@@ -257,8 +239,11 @@ export class Stream {
     else this.#taken = round.t;
   }
 
-  /** @param {Heard} heard @param {number} wait @param {AbortSignal | undefined} signal @param {number} mostMs */
-  async #listen(heard, wait, signal, mostMs) {
+  /**
+   * Ask for the rounds that are open, and hear what else the collector has to say.
+   * @param {number} wait @param {AbortSignal | undefined} signal
+   */
+  async #inquire(wait, signal) {
     const { account } = this;
     const number = this.#number;
     const [{ url }, { stream, selection, version }] = [account.enrolment, account.termsNow];
@@ -287,70 +272,28 @@ export class Stream {
     const announcement = readAnnouncement(readObject(response, "rounds"));
     const notice = noticeIn(response);
     await this.#refresh();
-    if (this.#number !== number) return; // it was told to who had another one
+    if (this.#number !== number) return null; // it was told to who had another one
     if (announcement.nowMs !== null) account.label.correct(announcement.nowMs);
+    this.halting.hear(notice);
+    return { announcement, notice };
+  }
+
+  /** @param {Heard} heard @param {number} wait @param {AbortSignal | undefined} signal @param {number} mostMs */
+  async #listen(heard, wait, signal, mostMs) {
+    const number = this.#number;
+    if (this.halting.restsMs > 1000 * wait) return;
+    const told = await this.#inquire(wait, signal);
+    if (told === null) return;
+    const { announcement, notice } = told;
     const { serial, pin, rounds } = announcement;
     heard.serial = serial;
-    const isDone = await this.#answer(heard, pin, rounds, { number, signal, mostMs });
+    const isDone = await this.#reporter.answer(heard, pin, rounds, { number, signal, mostMs });
     if (this.#number !== number) return;
     // Not before: what a fault of the disk left unanswered must be announced again. So must what
     // was put off, or open when the signal said stop, to whoever starts again.
     if (isDone) this.#serial = serial;
     if (notice.successor !== null || notice.renew) this.errands.hear(notice);
     await this.errands.run(signal);
-  }
-
-  /**
-   * Answer rounds, as far as the rules allow.
-   * @param {Heard} heard @param {string} pin @param {(Round | Refused)[]} rounds @param {Manner} manner
-   * @returns {Promise<boolean>} whether none was put off
-   */
-  async #answer(heard, pin, rounds, manner) {
-    try {
-      return await this.#answerAll(heard, pin, rounds, manner);
-    } finally {
-      this.value.tell(); // after all have left: when they leave must not tell of a value
-    }
-  }
-
-  /**
-   * A round for which it is too early comes after the others. After `mostMs`, or what a request may take,
-   * they are put off: no collector can hold a device.
-   * @param {Heard} heard @param {string} pin @param {(Round | Refused)[]} rounds @param {Manner} manner
-   */
-  async #answerAll(heard, pin, rounds, { number, signal, mostMs }) {
-    const { account } = this;
-    const nowMs = () => account.clock.steadyMs();
-    const [waitUntilMs, endMs] = [mostMs, Math.max(mostMs, PATIENCE_MS)].map((ms) => nowMs() + ms);
-    const reading = (/** @type {Parameters<import("./account.js").Reading>} */ ...given) => this.value.place(...given);
-    let isDone = true;
-    let pending = rounds;
-    while (pending.length) {
-      /** @type {{asked: Round, waitMs: number}[]} */
-      const early = [];
-      for (const one of pending) {
-        if (signal?.aborted || nowMs() >= endMs) return false;
-        const asked = /** @type {Round} */ (one);
-        const outcome = await account.consider(pin, one, reading, number);
-        if ("send" in outcome) isDone = (await this.#deliver(outcome.send, heard, endMs, signal)) && isDone;
-        else if ("waitMs" in outcome) {
-          const { waitMs } = outcome;
-          if (nowMs() + waitMs <= waitUntilMs) early.push({ asked, waitMs });
-          else {
-            heard.silences.push({ round: asked, why: Silence.TOO_EARLY });
-            isDone = false;
-          }
-        }
-        else if ("refusal" in outcome) heard.refusals.push(outcome.refusal);
-        else heard.silences.push({ round: asked, why: outcome.silence });
-      }
-      if (early.length) {
-        const waits = early.map(({ waitMs }) => waitMs);
-        await this.#pause(Math.ceil(Math.min(...waits, LONGEST_SLEEP_MS)), signal);
-      }
-      pending = early.map(({ asked }) => asked);
-    }
-    return isDone && !signal?.aborted;
   }
 
   /**
@@ -403,6 +346,10 @@ export class Stream {
   /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell */
   async #hear(signal, tell) {
     const { clock } = this.account;
+    if (this.halting.restsMs > 0) {
+      await this.#pause(Math.min(this.halting.restsMs, LONGEST_SLEEP_MS), signal);
+      return 0;
+    }
     const [before, askedMs] = [this.#serial, clock.steadyMs()];
     const heard = await this.poll(LONGEST_WAIT, signal);
     unheeded(tell(heard));
@@ -418,7 +365,7 @@ export class Stream {
   /** @param {AbortSignal} signal @param {(heard: Heard) => unknown} tell @param {number} failures */
   async #attend(signal, tell, failures) {
     const turn = await this.#turn();
-    const waitMs = this.#until(turn);
+    const waitMs = this.#waitMs(turn);
     if (this.errands.due && waitMs > Math.min(ERRANDS_MS, this.account.enrolled.promise.span / 2)) {
       await this.errands.run(signal);
       return failures;
@@ -437,66 +384,12 @@ export class Stream {
     return failures + 1;
   }
 
-  /**
-   * Send a report until it arrives, is refused, or its round or its timestamp is over.
-   * @param {Submission} submission @param {Heard} heard
-   * @param {number} endMs of the steady clock, at which it is put off @param {AbortSignal} [signal]
-   * @returns {Promise<boolean>} whether it was not put off
-   */
-  async #deliver({ round, url, path, report, headers }, heard, endMs, signal) {
-    const { account } = this;
-    const { intervalMs } = account.enrolled;
-    const overMs = Math.min(round.deadlineMs, account.enrolled.endOf(round.t));
-    const leftMs = () => overMs - account.label.nowMs();
-    const overAtMs = account.clock.steadyMs() + intervalMs; // however often time is corrected
-    const giveUpMs = Math.min(overAtMs, endMs);
-    let isFinal = false;
-    try {
-      const response = await insist(
-        this.io,
-        {
-          url,
-          path,
-          method: "POST",
-          headers: { "Content-Type": "application/octet-stream", ...headers },
-          body: /** @type {Uint8Array<ArrayBuffer>} */ (report),
-        },
-        {
-          patienceMs: Math.min(PATIENCE_MS, Math.max(leftMs(), FIRST_PAUSE_MS)),
-          intervalMs,
-          giveUp: (_, ms) => account.clock.steadyMs() + ms >= giveUpMs || ms >= leftMs(),
-          heed: (notice) => this.#heed(notice),
-          pause: (ms, signal) => this.#pause(ms, signal),
-          signal,
-        },
-      );
-      isFinal = true;
-      if (response.status !== 200 && response.status !== 202) {
-        throw refusalIn(response, `the report of round ${round.name}`);
-      }
-    } catch (fault) {
-      if (!(fault instanceof DeviceError)) throw fault;
-      heard.undelivered.push(await account.note(fault));
-      return isFinal || giveUpMs < endMs;
-    }
-    heard.delivered.push({ round, report });
-    account.arrived(round);
-    return true;
-  }
-
   /** Correct label time by a notice, and remember what it asks for. */
   /** @param {import("./notice.js").Notice} notice */
   #heed(notice) {
     if (notice.nowMs !== null) this.account.label.correct(notice.nowMs);
     this.errands.hear(notice);
-  }
-
-  /** Wait, and look at the clocks meanwhile. @param {number} ms @param {AbortSignal} [signal] */
-  async #pause(ms, signal) {
-    for (let leftMs = ms; leftMs > 0 && !signal?.aborted; leftMs -= LONGEST_SLEEP_MS) {
-      await this.io.sleep(Math.min(leftMs, LONGEST_SLEEP_MS), signal);
-      await this.account.wallet.markTime();
-    }
+    this.halting.hear(notice);
   }
 
 }

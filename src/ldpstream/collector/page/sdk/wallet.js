@@ -4,7 +4,7 @@
  */
 
 import { randomBytes, toHex } from "./bytes.js";
-import { OwnTime, lookAt, newMark } from "./clock.js";
+import { lookAt, newMark } from "./clock.js";
 import { spelled } from "./durations.js";
 import { checkLimit, endPromise, enrolAgain, enrolFirst } from "./enrolments.js";
 import { enrolmentSecret, streamSecret } from "./identity.js";
@@ -12,6 +12,7 @@ import { Ledger } from "./ledger.js";
 import { limitsAfter, readLimit } from "./limit.js";
 import { countsFor, current, forget, forgetAll, forgottenOf, handOver } from "./memory.js";
 import { inForce, reservedIn } from "./memory.js";
+import { PageTime } from "./page_time.js";
 import { DeviceError, LedgerUnusable, Refused } from "./problems.js";
 import { addRefusal } from "./refusals.js";
 import { Terms } from "./terms.js";
@@ -28,15 +29,9 @@ import { Terms } from "./terms.js";
 
 /** How often own time is put on disk after a report. */
 const MARKS_PER_SPAN = 8;
-/** By how much a wall clock must have been moved for that to be put on disk. */
-const MOVED_MS = 1000;
 
 export class Wallet {
-  /** @type {OwnTime | null} own time as this page counts it */ #own = null;
-  /** The id of the mark in the memory that it counts from. */
-  #mark = "";
-  /** By how much the wall clock was ahead of the steady one when this page was opened, or marked. */
-  #apart = 0;
+  /** @type {PageTime} */ #time;
   /** Private, as it is where it can be stored: neither JSON nor a console shows the secrets in it. */
   /** @type {Memory} */ #memory = /** @type {any} */ (null);
   /** How often the memory was read, or written. */
@@ -49,6 +44,7 @@ export class Wallet {
     this.store = store;
     this.clock = clock;
     this.source = source;
+    this.#time = new PageTime(clock);
   }
 
   /** Read the memory; call once before anything else. */
@@ -149,7 +145,7 @@ export class Wallet {
   #recall(memory) {
     this.#memory = memory;
     this.revision += 1;
-    this.#goOnFrom(memory.own);
+    this.#time.goOnFrom(memory.own);
   }
 
   /** Take the memory for an older copy: what it does not know of may have left since (rule 6). */
@@ -195,25 +191,6 @@ export class Wallet {
     change.made = true;
   }
 
-  /**
-   * Count own time from the memory's mark. How long ago another page made it, this page cannot tell
-   * but by the wall clock, which it asks only once, when it is opened. From then on it counts from
-   * the moment at which it first sees a mark: never more than has passed since the mark was made.
-   * @param {import("./clock.js").Mark} mark
-   */
-  #goOnFrom({ id, ownMs, look }) {
-    const now = lookAt(this.clock);
-    const mark = new OwnTime(ownMs, look);
-    if (!this.#own) {
-      this.#own = new OwnTime(mark.at(now), now);
-      this.#apart = apart(now);
-    } else if (look.boot !== null && look.boot === now.boot) {
-      this.#own = mark;
-      this.#apart = apart(look);
-    } else if (id !== this.#mark) this.#own = new OwnTime(ownMs, now);
-    this.#mark = id;
-  }
-
   /** @returns {number} own time now */
   ownMs() {
     return this.ownAt(lookAt(this.clock));
@@ -221,7 +198,7 @@ export class Wallet {
 
   /** @param {Look} look */
   ownAt(look) {
-    return /** @type {OwnTime} */ (this.#own).at(look);
+    return this.#time.at(look);
   }
 
   /** @param {Memory} memory @returns {number} own time now, and no earlier than what is in it */
@@ -456,17 +433,12 @@ export class Wallet {
   }
 
   #isDue() {
-    const now = lookAt(this.clock);
-    if (Math.abs(apart(now) - this.#apart) > MOVED_MS) return true;
+    if (this.#time.wallWasMoved) return true;
     const { enrolments, ended, limits } = this.#memory;
     const promises = [...enrolments.map((one) => this.termsOf(one).promise), ...ended, ...limits];
-    const passed = now.steadyMs - /** @type {OwnTime} */ (this.#own).look.steadyMs;
-    return passed * MARKS_PER_SPAN >= Math.min(...promises.map(({ span }) => span));
+    return this.#time.passedMs * MARKS_PER_SPAN >= Math.min(...promises.map(({ span }) => span));
   }
 }
 
 /** @param {import("./memory.js").Entry} entry @returns {import("./ledger.js").Debit} */
 const debitOf = ({ ownMs, nano }) => [ownMs, nano];
-
-/** @param {Look} look by how much the wall clock is ahead of the steady one */
-const apart = ({ wallMs, steadyMs }) => wallMs - steadyMs;

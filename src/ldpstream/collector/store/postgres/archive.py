@@ -16,7 +16,6 @@ from ldpstream.collector.store.contract import EVER, Archive, Release, Round, St
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import chained
 from ldpstream.collector.store.postgres.connections import connect, in_a_line
-from ldpstream.collector.store.postgres.migrations import CHAINED, LOGGED
 from ldpstream.collector.store.postgres.reading import (
     select_note,
     select_releases,
@@ -25,6 +24,7 @@ from ldpstream.collector.store.postgres.reading import (
     select_versions,
 )
 from ldpstream.collector.store.postgres.running import executing
+from ldpstream.collector.store.versions import CHAINED, LOGGED
 from ldpstream.errors import Mistake, Problem
 
 
@@ -70,6 +70,16 @@ class PostgresArchive(Archive):
     def _version(self) -> int:
         row = self.connection.execute("SELECT max(number) FROM version").fetchone()
         return 0 if row is None or row[0] is None else int(row[0])
+
+
+def is_begun(database: Database) -> bool:
+    """Return whether a collector has made its tables in the database."""
+    try:
+        with connect(database) as connection:
+            row = connection.execute("SELECT to_regclass('stream') IS NOT NULL").fetchone()
+    except psycopg.Error as error:
+        raise Mistake(Problem.DATABASE, where=database, what=in_a_line(error)) from None
+    return row is not None and bool(row[0])
 
 
 @contextmanager

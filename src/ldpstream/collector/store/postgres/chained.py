@@ -5,11 +5,13 @@ All of it runs within a transaction of the caller's.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import psycopg
 
+from ldpstream.collector.store import chain_tables, summary_table
 from ldpstream.collector.store.chain import (
     EVERY,
     PAGE,
@@ -20,39 +22,30 @@ from ldpstream.collector.store.chain import (
     Progress,
     Row,
 )
-from ldpstream.collector.store.chain_key import STREAMS, draw_chain, find_chain, key_missing
-from ldpstream.collector.store.postgres.migrations import SUCCEEDED, take_turns
+from ldpstream.collector.store.chain_key import STREAMS, find_chain, key_missing
+from ldpstream.collector.store.chain_tables import names, read_property
+from ldpstream.collector.store.contract import Summary
+from ldpstream.collector.store.postgres.migrations import take_turns
+from ldpstream.collector.store.postgres.running import executing
+from ldpstream.collector.store.versions import SUCCEEDED, SUMMARISED
 
 _COLUMNS = "t, at_ms, content::text, asked, received, missed"
 
-_ENDS = (
-    "SELECT id, terms::text, mechanism::text, checkpoint_t, checkpoint, last_t, head, seal"
-    " FROM stream WHERE name = %s"
-)
+_ENDS = "SELECT id, terms::text, mechanism::text, checkpoint_t, checkpoint, last_t, head, seal"
 _CHAINED = (
     "SELECT 1 FROM stream WHERE seal <> '' UNION ALL SELECT 1 FROM release WHERE link <> '' LIMIT 1"
 )
-_LOCK_ENDS = f"{_ENDS} FOR NO KEY UPDATE"
-
-_log = logging.getLogger(__name__)
 
 
 def begin_chain(connection: psycopg.Connection, master: bytes, where: object) -> Chain:
     """Return the chain of a store; at its first use, chain what is there as it is."""
-
-    def put(name: str, value: str) -> None:
-        connection.execute("INSERT INTO property VALUES (%s, %s)", (name, value))
-
     take_turns(connection)
     known = read_chain(connection, master, where)
     if known is not None:
         return known
-    drawn = draw_chain(lambda name: _property(connection, name), put, master)
-    for name in _names(connection):
-        _log.warning("the releases of stream %s are chained as they are now", name)
-        accept(connection, drawn, name)
-    accept(connection, drawn, EVERY)
-    return drawn
+    return chain_tables.chain_all(
+        executing(connection), master, lambda chain, name: accept(connection, chain, name)
+    )
 
 
 def read_chain(connection: psycopg.Connection, master: bytes, where: object) -> Chain | None:
@@ -60,7 +53,7 @@ def read_chain(connection: psycopg.Connection, master: bytes, where: object) -> 
 
     An engine that counts reports makes the tables, too, and has no secret to make a key with.
     """
-    known = find_chain(lambda name: _property(connection, name), master, where)
+    known = find_chain(partial(read_property, executing(connection)), master, where)
     if known is None and connection.execute(_CHAINED).fetchone() is not None:
         raise key_missing(where)
     return known
@@ -73,7 +66,10 @@ def read_ends(
 
     With `change` the row stays locked until the transaction ends.
     """
-    row = connection.execute(_LOCK_ENDS if change else _ENDS, (stream,)).fetchone()
+    summaries = ", summaries" if _version(connection) >= SUMMARISED else ""
+    lock = " FOR NO KEY UPDATE" if change else ""
+    statement = f"{_ENDS}{summaries} FROM stream WHERE name = %s{lock}"  # nosec B608
+    row = connection.execute(statement.encode(), (stream,)).fetchone()
     if row is None:
         return None
     key, terms, mechanism, *others = row
@@ -83,8 +79,7 @@ def read_ends(
 
 def successors(connection: psycopg.Connection, key: int) -> list[str]:
     """Return the texts of all terms of a stream but the first; an older database has no others."""
-    row = connection.execute("SELECT max(number) FROM version").fetchone()
-    if row is None or row[0] is None or row[0] < SUCCEEDED:
+    if _version(connection) < SUCCEEDED:
         return []
     rows = connection.execute(
         "SELECT terms::text FROM successor WHERE stream = %s ORDER BY version", (key,)
@@ -92,31 +87,21 @@ def successors(connection: psycopg.Connection, key: int) -> list[str]:
     return [terms for (terms,) in rows.fetchall()]
 
 
-def write_ends(connection: psycopg.Connection, key: int, ends: Ends) -> None:
-    """Put the ends of a chain, and the state after the last release, into the stream's row."""
-    state = None if ends.mechanism is None else ends.mechanism.decode()
-    connection.execute(
-        "UPDATE stream SET mechanism = %s, checkpoint_t = %s, checkpoint = %s, last_t = %s,"
-        " head = %s, seal = %s WHERE id = %s",
-        (state, ends.checkpoint_t, ends.checkpoint, ends.last_t, ends.head, ends.seal, key),
-    )
-
-
 def check(connection: psycopg.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
     """Follow the chain of a stream, in the snapshot of a transaction of repeatable reads."""
+    run = executing(connection)
     if stream == EVERY:
-        return chain.check_names(_names(connection), _property(connection, STREAMS))
-    found = read_ends(connection, stream)
-    if found is None:
-        return Checked(stream)
-    key, ends = found
-    return chain.check(stream, ends, _linked(connection, key), progress)
+        return chain_tables.check_names(run, chain)
+    known, linked = read_ends(connection, stream), partial(_linked, connection)
+    version = _version(connection)
+    return chain_tables.check_stream(run, chain, stream, known, linked, version, progress)
 
 
 def accept(connection: psycopg.Connection, chain: Chain, stream: str) -> None:
     """Chain the releases of a stream as they are."""
+    run = executing(connection)
     if stream == EVERY:
-        seal = chain.seal_names(_names(connection))
+        seal = chain.seal_names(names(run))
         connection.execute(
             "INSERT INTO property VALUES (%s, %s)"
             " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -144,21 +129,22 @@ def accept(connection: psycopg.Connection, chain: Chain, stream: str) -> None:
             ([link for link, _ in links], [t for _, t in links], key),
         )
 
-    write_ends(connection, key, chain.accepted(stream, ends, page_after, write))
+    summaries = summary_table.accept(run, chain, stream, key)
+    ends = replace(ends, summaries=summaries)
+    chain_tables.write_ends(run, key, chain.accepted(stream, ends, page_after, write))
 
 
-def prune(connection: psycopg.Connection, chain: Chain, stream: str, before_t: int) -> None:
-    """Remove old releases; the last one stays."""
-    found = read_ends(connection, stream, change=True)
-    assert found is not None
-    key, ends = found
-    last = connection.execute(
-        "SELECT t, link FROM release WHERE stream = %s AND t < %s ORDER BY t DESC LIMIT 1",
-        (key, min(before_t, ends.last_t)),
-    ).fetchone()
-    if last is not None:
-        write_ends(connection, key, chain.pruned(stream, ends, *last))
-        connection.execute("DELETE FROM release WHERE stream = %s AND t <= %s", (key, last[0]))
+def prune(
+    connection: psycopg.Connection,
+    chain: Chain,
+    stream: str,
+    before_t: int,
+    added: Sequence[Summary],
+    gone: Sequence[int],
+) -> None:
+    """Remove old releases and their rounds; the last release stays."""
+    known = read_ends(connection, stream, change=True)
+    chain_tables.prune(executing(connection), chain, stream, known, before_t, added, gone)
 
 
 def _linked(connection: psycopg.Connection, key: int) -> Iterator[LinkedRow]:
@@ -173,10 +159,6 @@ def _linked(connection: psycopg.Connection, key: int) -> Iterator[LinkedRow]:
             yield t, at_ms, text.encode(), asked, received, missed, link
 
 
-def _names(connection: psycopg.Connection) -> list[str]:
-    return [name for (name,) in connection.execute("SELECT name FROM stream").fetchall()]
-
-
-def _property(connection: psycopg.Connection, name: str) -> str | None:
-    row = connection.execute("SELECT value FROM property WHERE name = %s", (name,)).fetchone()
-    return None if row is None else str(row[0])
+def _version(connection: psycopg.Connection) -> int:
+    row = connection.execute("SELECT max(number) FROM version").fetchone()
+    return 0 if row is None or row[0] is None else int(row[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import psycopg
 
 from ldpstream.collector.store.contract import Lease
@@ -9,6 +11,7 @@ from ldpstream.collector.store.postgres.connections import Connections, Transact
 from ldpstream.errors import Mistake, Problem
 
 TAKE = Transaction("lease", again=True)
+RENEW = Transaction("renew", again=True)
 GIVE_BACK = Transaction("give_back", again=True)
 
 
@@ -30,6 +33,23 @@ def take(connections: Connections, stream: str, holder: str, seconds: float) -> 
         return None if row is None else Lease(stream, holder, int(row[0]))
 
     return connections.do(TAKE, work)
+
+
+def renew(connections: Connections, held: Sequence[Lease], seconds: float) -> set[Lease]:
+    """Renew the leases of one holder with one statement; return those whose tokens still hold."""
+
+    def work(connection: psycopg.Connection) -> set[Lease]:
+        rows = connection.execute(
+            "UPDATE lease SET expires = clock_timestamp() + make_interval(secs => %s)"
+            " FROM stream JOIN unnest(%s::text[], %s::bigint[]) AS mine (name, token)"
+            " USING (name) WHERE lease.stream = stream.id AND lease.token = mine.token"
+            " RETURNING name",
+            (seconds, [one.stream for one in held], [one.token for one in held]),
+        ).fetchall()
+        renewed = {name for (name,) in rows}
+        return {one for one in held if one.stream in renewed}
+
+    return connections.do(RENEW, work)
 
 
 def give_back(connections: Connections, lease: Lease) -> None:

@@ -21,16 +21,10 @@ STEPS = tuple(
         "successors.sql",
         "keys.sql",
         "silences.sql",
+        "summaries.sql",
     )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
-CHAINED = 4
-"""The first version in which releases are chained."""
-LOGGED = 7
-"""The first version with an admin log."""
-SUCCEEDED = 6
-"""The first version in which terms may have successors."""
-
 _LOCK = 0x6C64707374726561
 """The advisory lock ("ldpstrea") of a migration: collectors may start at the same time."""
 

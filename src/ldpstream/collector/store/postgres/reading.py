@@ -6,21 +6,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import psycopg
 from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
-from ldpstream.collector.store.contract import EVER, Release, Round, RoundState, Stream
+from ldpstream.collector.store.contract import EVER, Release, Round, Stream
 from ldpstream.collector.store.postgres.accepting import table_of
 from ldpstream.collector.store.postgres.chained import successors
-from ldpstream.oracles.collector_half import Support
+from ldpstream.collector.store.round_rows import ROUND_COLUMNS, round_of
 
-NEW_ROUND_COLUMNS = (
-    "t, name, purpose, epsilon_nano, users, rate_share, rate_whole, report_bytes, opened_ms,"
-    " deadline_ms, roster_size, asked"
-)
-ROUND_COLUMNS = f"{NEW_ROUND_COLUMNS}, state, counts, reports, closed_ms"
 PAGES_AT_ONCE = 1024
 """Pages of 8 KB that are read in one go: some hundred thousand reports."""
 
@@ -79,19 +73,7 @@ def select_rounds(
         " ORDER BY id",
         (stream, after_t, until_t),
     )
-    return [_round_of(row) for row in rows]
-
-
-def _round_of(row: tuple[Any, ...]) -> Round:
-    """A round from a row of `ROUND_COLUMNS`."""
-    known = dict(zip(ROUND_COLUMNS.split(", "), row, strict=True))
-    counts, reports = known.pop("counts"), known.pop("reports")
-    return Round(
-        rate=(known.pop("rate_share"), known.pop("rate_whole")),
-        state=RoundState(known.pop("state")),
-        support=None if counts is None else Support(np.frombuffer(counts, "<i8"), reports),
-        **known,
-    )
+    return [round_of(row) for row in rows]
 
 
 def select_reports(

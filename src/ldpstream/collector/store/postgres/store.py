@@ -13,8 +13,10 @@ from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
+from ldpstream.collector.store import summary_table
 from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
+from ldpstream.collector.store.chain_tables import write_ends
 from ldpstream.collector.store.contract import (
     EVER,
     NO_RESTS,
@@ -22,17 +24,20 @@ from ldpstream.collector.store.contract import (
     Lease,
     NewRound,
     Places,
+    Pulse,
     Release,
     Rests,
     Round,
     Store,
     Stream,
+    Summary,
     observed,
 )
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import chained, leases
 from ldpstream.collector.store.postgres.accepting import accept, end_intake
 from ldpstream.collector.store.postgres.connections import (
+    MOST_CONNECTIONS,
     Connections,
     Result,
     Transaction,
@@ -40,7 +45,6 @@ from ldpstream.collector.store.postgres.connections import (
 )
 from ldpstream.collector.store.postgres.migrations import take_turns
 from ldpstream.collector.store.postgres.reading import (
-    NEW_ROUND_COLUMNS,
     select_note,
     select_releases,
     select_reports,
@@ -48,7 +52,8 @@ from ldpstream.collector.store.postgres.reading import (
     select_stream,
     select_versions,
 )
-from ldpstream.collector.store.postgres.running import PostgresTables
+from ldpstream.collector.store.postgres.running import PostgresTables, executing
+from ldpstream.collector.store.round_rows import NEW_ROUND_COLUMNS
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
@@ -65,7 +70,7 @@ CHANGE_SETTING = Transaction("change_setting", again=False)
 BEGIN_CHAIN = Transaction("begin_chain", again=True)
 CHECK_RELEASES = Transaction("check_releases", again=True)
 ACCEPT_RELEASES = Transaction("accept_releases", again=True)
-PRUNE = Transaction("prune", again=True)
+PRUNE = Transaction("prune", again=False)
 
 FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND asked IS NOT NULL"
 
@@ -74,6 +79,7 @@ class PostgresStore(Store):
     """A store on one database. What only a stream's leader may do is done `under` its lease."""
 
     shared = True
+    at_once = MOST_CONNECTIONS - 2  # leases and readers find a connection, too
 
     def __init__(self, database: Database, master: bytes, patience_ms: int = 5000) -> None:
         self._connections = Connections.to_tables(database, patience_ms)
@@ -94,6 +100,9 @@ class PostgresStore(Store):
 
     def lease(self, stream: str, holder: str, seconds: float) -> Lease | None:
         return leases.take(self._connections, stream, holder, seconds)
+
+    def renew(self, leases_: Sequence[Lease], seconds: float) -> set[Lease]:
+        return leases.renew(self._connections, leases_, seconds)
 
     def give_back(self, lease: Lease) -> None:
         leases.give_back(self._connections, lease)
@@ -125,6 +134,16 @@ class PostgresStore(Store):
         rows = self._rows("SELECT serial, last_t FROM stream WHERE name = %s", stream)
         return rows[0] if rows else (0, 0)
 
+    def names(self) -> list[str]:
+        return [name for (name,) in self._rows("SELECT name FROM stream ORDER BY name")]
+
+    def pulses(self) -> dict[str, Pulse]:
+        rows = self._rows(
+            "SELECT name, serial, last_t, coalesce(expires <= clock_timestamp(), true)"
+            " FROM stream LEFT JOIN lease ON lease.stream = stream.id"
+        )
+        return {name: Pulse(*pulse) for name, *pulse in rows}
+
     def stream(self, name: str) -> Stream | None:
         return self._connections.read(partial(select_stream, name=name))
 
@@ -138,7 +157,7 @@ class PostgresStore(Store):
             chained.check(connection, self._chain, EVERY, ignore).refuse_damage()
             connection.execute("INSERT INTO stream (name, terms) VALUES (%s, %s)", (name, text))
             ends = self._chain.begun(name, text.encode())
-            chained.write_ends(connection, _stream_id(connection, name), ends)
+            write_ends(executing(connection), _stream_id(connection, name), ends)
             chained.accept(connection, self._chain, EVERY)
 
         self._connections.do(CREATE_STREAM, work)
@@ -156,7 +175,7 @@ class PostgresStore(Store):
                 (key, terms["succeeds"]["version"], text),
             )
             after = self._chain.succeeded(stream, ends, text.encode())
-            chained.write_ends(connection, key, after)
+            write_ends(executing(connection), key, after)
             return _next_serial(connection, key)
 
         return self._connections.do(SUCCEED, work)
@@ -347,7 +366,7 @@ class PostgresStore(Store):
                     )
                 ],
             )
-            chained.write_ends(connection, key, after)
+            write_ends(executing(connection), key, after)
             connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._as_leader(RELEASE, stream, work)
@@ -365,11 +384,17 @@ class PostgresStore(Store):
         )
 
     @observed
-    def prune(self, stream: str, before_t: int) -> None:
-        self._as_leader(
-            PRUNE,
-            stream,
-            lambda connection: chained.prune(connection, self._chain, stream, before_t),
+    def prune(
+        self, stream: str, before_t: int, added: Sequence[Summary] = (), gone: Sequence[int] = ()
+    ) -> None:
+        def work(connection: psycopg.Connection) -> None:
+            chained.prune(connection, self._chain, stream, before_t, added, gone)
+
+        self._as_leader(PRUNE, stream, work)
+
+    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[Summary]:
+        return self._connections.read(
+            lambda connection: summary_table.select(executing(connection), stream, since_ms, limit)
         )
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
+from ldpstream.collector.store import chain_tables, summary_table
 from ldpstream.collector.store.chain import (
     EVERY,
     PAGE,
@@ -16,30 +18,30 @@ from ldpstream.collector.store.chain import (
     Progress,
     Row,
 )
-from ldpstream.collector.store.chain_key import STREAMS, draw_chain, find_chain, key_missing
-from ldpstream.collector.store.sqlite.migrations import SUCCEEDED
+from ldpstream.collector.store.chain_key import STREAMS, find_chain, key_missing
+from ldpstream.collector.store.chain_tables import names, read_property
+from ldpstream.collector.store.contract import Summary
+from ldpstream.collector.store.sqlite.running import executing
+from ldpstream.collector.store.versions import SUCCEEDED, SUMMARISED
 
 _COLUMNS = "t, at_ms, CAST(content AS BLOB), asked, received, missed"
 
-_log = logging.getLogger(__name__)
+_ENDS = (
+    "SELECT id, CAST(terms AS BLOB), CAST(mechanism AS BLOB), checkpoint_t, checkpoint, last_t,"
+    " head, seal"
+)
 
 
 def begin_chain(connection: sqlite3.Connection, master: bytes) -> None:
     """Chain what is in a store that never had a chain, within a transaction."""
-
-    def put(name: str, value: str) -> None:
-        connection.execute("INSERT INTO property VALUES (?, ?)", (name, value))
-
-    drawn = draw_chain(lambda name: _property(connection, name), put, master)
-    for name in _names(connection):
-        _log.warning("the releases of stream %s are chained as they are now", name)
-        accept(connection, drawn, name)
-    accept(connection, drawn, EVERY)
+    chain_tables.chain_all(
+        executing(connection), master, lambda chain, name: accept(connection, chain, name)
+    )
 
 
 def read_chain(connection: sqlite3.Connection, master: bytes, where: object) -> Chain:
     """Return the chain of a store: the key comes with the tables, so without it one is damaged."""
-    known = find_chain(lambda name: _property(connection, name), master, where)
+    known = find_chain(partial(read_property, executing(connection)), master, where)
     if known is None:
         raise key_missing(where)
     return known
@@ -47,11 +49,8 @@ def read_chain(connection: sqlite3.Connection, master: bytes, where: object) -> 
 
 def read_ends(connection: sqlite3.Connection, stream: str) -> tuple[int, Ends] | None:
     """Return the id of a stream and the sealed part of its row; None if there is no such stream."""
-    row = connection.execute(
-        "SELECT id, CAST(terms AS BLOB), CAST(mechanism AS BLOB), checkpoint_t, checkpoint, last_t,"
-        " head, seal FROM stream WHERE name = ?",
-        (stream,),
-    ).fetchone()
+    summaries = ", summaries" if _version(connection) >= SUMMARISED else ""
+    row = connection.execute(f"{_ENDS}{summaries} FROM stream WHERE name = ?", (stream,)).fetchone()  # nosec B608
     if row is None:
         return None
     key, terms, *others = row
@@ -60,8 +59,7 @@ def read_ends(connection: sqlite3.Connection, stream: str) -> tuple[int, Ends] |
 
 def successors(connection: sqlite3.Connection, key: int) -> list[bytes]:
     """Return the texts of all terms of a stream but the first; an older file has no others."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version < SUCCEEDED:
+    if _version(connection) < SUCCEEDED:
         return []
     rows = connection.execute(
         "SELECT CAST(terms AS BLOB) FROM successor WHERE stream = ? ORDER BY version", (key,)
@@ -69,31 +67,21 @@ def successors(connection: sqlite3.Connection, key: int) -> list[bytes]:
     return [terms for (terms,) in rows]
 
 
-def write_ends(connection: sqlite3.Connection, key: int, ends: Ends) -> None:
-    """Put the ends of a chain, and the state after the last release, into the stream's row."""
-    state = None if ends.mechanism is None else ends.mechanism.decode()
-    connection.execute(
-        "UPDATE stream SET mechanism = ?, checkpoint_t = ?, checkpoint = ?, last_t = ?, head = ?,"
-        " seal = ? WHERE id = ?",
-        (state, ends.checkpoint_t, ends.checkpoint, ends.last_t, ends.head, ends.seal, key),
-    )
-
-
 def check(connection: sqlite3.Connection, chain: Chain, stream: str, progress: Progress) -> Checked:
     """Follow the chain of a stream, in the transaction of the connection."""
+    run = executing(connection)
     if stream == EVERY:
-        return chain.check_names(_names(connection), _property(connection, STREAMS))
-    found = read_ends(connection, stream)
-    if found is None:
-        return Checked(stream)
-    key, ends = found
-    return chain.check(stream, ends, _linked(connection, key), progress)
+        return chain_tables.check_names(run, chain)
+    known, linked = read_ends(connection, stream), partial(_linked, connection)
+    version = _version(connection)
+    return chain_tables.check_stream(run, chain, stream, known, linked, version, progress)
 
 
 def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
     """Chain the releases of a stream as they are, within a transaction."""
+    run = executing(connection)
     if stream == EVERY:
-        seal = chain.seal_names(_names(connection))
+        seal = chain.seal_names(names(run))
         connection.execute("INSERT OR REPLACE INTO property VALUES (?, ?)", (STREAMS, seal))
         return
     found = read_ends(connection, stream)
@@ -114,21 +102,22 @@ def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
             [(*one, key) for one in links],
         )
 
-    write_ends(connection, key, chain.accepted(stream, ends, page_after, write))
+    summaries = summary_table.accept(run, chain, stream, key)
+    ends = replace(ends, summaries=summaries)
+    chain_tables.write_ends(run, key, chain.accepted(stream, ends, page_after, write))
 
 
-def prune(connection: sqlite3.Connection, chain: Chain, stream: str, before_t: int) -> None:
-    """Remove old releases, within a transaction; the last one stays."""
-    found = read_ends(connection, stream)
-    assert found is not None
-    key, ends = found
-    last = connection.execute(
-        "SELECT t, link FROM release WHERE stream = ? AND t < ? ORDER BY t DESC LIMIT 1",
-        (key, min(before_t, ends.last_t)),
-    ).fetchone()
-    if last is not None:
-        write_ends(connection, key, chain.pruned(stream, ends, *last))
-        connection.execute("DELETE FROM release WHERE stream = ? AND t <= ?", (key, last[0]))
+def prune(
+    connection: sqlite3.Connection,
+    chain: Chain,
+    stream: str,
+    before_t: int,
+    added: Sequence[Summary],
+    gone: Sequence[int],
+) -> None:
+    """Remove old releases and their rounds, within a transaction; the last release stays."""
+    known = read_ends(connection, stream)
+    chain_tables.prune(executing(connection), chain, stream, known, before_t, added, gone)
 
 
 def _linked(connection: sqlite3.Connection, key: int) -> Iterator[LinkedRow]:
@@ -138,10 +127,5 @@ def _linked(connection: sqlite3.Connection, key: int) -> Iterator[LinkedRow]:
     )
 
 
-def _names(connection: sqlite3.Connection) -> list[str]:
-    return [name for (name,) in connection.execute("SELECT name FROM stream").fetchall()]
-
-
-def _property(connection: sqlite3.Connection, name: str) -> str | None:
-    row = connection.execute("SELECT value FROM property WHERE name = ?", (name,)).fetchone()
-    return None if row is None else str(row[0])
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])

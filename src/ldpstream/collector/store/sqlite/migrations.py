@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from importlib.resources import files
 
+from ldpstream.collector.store.versions import CHAINED
 from ldpstream.errors import Mistake, Problem
 
 STEPS = tuple(
@@ -19,17 +20,12 @@ STEPS = tuple(
         "successors.sql",
         "keys.sql",
         "silences.sql",
+        "summaries.sql",
     )
 )
 """Step n leads to version n + 1. A step that was released is never edited: add one."""
 NOTED = 2
 """The first version in which there are notes."""
-CHAINED = 4
-"""The first version in which releases are chained."""
-LOGGED = 7
-"""The first version with an admin log."""
-SUCCEEDED = 6
-"""The first version in which terms may have successors."""
 
 
 def version_of(connection: sqlite3.Connection, file: object) -> int:
@@ -48,7 +44,7 @@ def migrate(connection: sqlite3.Connection, version: int, chain: Callable[[], ob
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, 0, lambda: None)
     >>> version_of(connection, "memory")
-    8
+    9
     """
     if version == len(STEPS):
         return

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-MOST_IDLE = 8
+MOST_IDLE = 64
 
 
 class Readers:

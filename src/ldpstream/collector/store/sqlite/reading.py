@@ -10,25 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ldpstream.collector.store.admin_tables import check_log
 from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
 from ldpstream.collector.store.chain_key import LOG
-from ldpstream.collector.store.contract import EVER, Archive, Release, Round, RoundState, Stream
+from ldpstream.collector.store.contract import EVER, Archive, Release, Round, Stream
 from ldpstream.collector.store.damage import reading_store
+from ldpstream.collector.store.round_rows import ROUND_COLUMNS, round_of
 from ldpstream.collector.store.sqlite import chained
-from ldpstream.collector.store.sqlite.migrations import CHAINED, LOGGED, NOTED, version_of
+from ldpstream.collector.store.sqlite.migrations import NOTED, version_of
 from ldpstream.collector.store.sqlite.running import executing
 from ldpstream.collector.store.sqlite.soundness import check_content
+from ldpstream.collector.store.versions import CHAINED, LOGGED
 from ldpstream.errors import Mistake, Problem
-from ldpstream.oracles.collector_half import Support
-
-NEW_ROUND_COLUMNS = (
-    "t, name, purpose, epsilon_nano, users, rate_share, rate_whole, report_bytes, opened_ms,"
-    " deadline_ms, roster_size, asked"
-)
-_ROUND_COLUMNS = f"{NEW_ROUND_COLUMNS}, state, counts, reports, closed_ms"
 
 
 def select_releases(
@@ -52,23 +45,12 @@ def select_rounds(
 ) -> list[Round]:
     """The rounds of timestamps after `after_t`, up to `until_t`, in the order of opening."""
     rows = connection.execute(
-        f"SELECT {_ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
+        f"SELECT {ROUND_COLUMNS} FROM round"  # nosec B608 # noqa: S608
         " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? AND t <= ?"
         " ORDER BY id",
         (stream, after_t, until_t),
     ).fetchall()
-    return [_round(row) for row in rows]
-
-
-def _round(row: tuple[Any, ...]) -> Round:
-    known = dict(zip(_ROUND_COLUMNS.split(", "), row, strict=True))
-    counts, reports = known.pop("counts"), known.pop("reports")
-    return Round(
-        rate=(known.pop("rate_share"), known.pop("rate_whole")),
-        state=RoundState(known.pop("state")),
-        support=None if counts is None else Support(np.frombuffer(counts, "<i8"), reports),
-        **known,
-    )
+    return [round_of(row) for row in rows]
 
 
 def select_versions(connection: sqlite3.Connection, stream: str) -> list[dict[str, Any]]:

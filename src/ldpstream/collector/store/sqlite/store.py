@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
+from ldpstream.collector.store import summary_table
 from ldpstream.collector.store.admin_tables import AdminTables
 from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
+from ldpstream.collector.store.chain_tables import write_ends
 from ldpstream.collector.store.contract import (
     EVER,
     NO_RESTS,
@@ -32,22 +34,23 @@ from ldpstream.collector.store.contract import (
     Round,
     Store,
     Stream,
+    Summary,
     observed,
 )
 from ldpstream.collector.store.damage import reading_store
+from ldpstream.collector.store.round_rows import NEW_ROUND_COLUMNS
 from ldpstream.collector.store.sqlite import chained
 from ldpstream.collector.store.sqlite.identity import Lengths, OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.reading import (
-    NEW_ROUND_COLUMNS,
     select_note,
     select_releases,
     select_rounds,
     select_stream,
     select_versions,
 )
-from ldpstream.collector.store.sqlite.running import SqliteTables
+from ldpstream.collector.store.sqlite.running import SqliteTables, executing
 from ldpstream.collector.store.sqlite.soundness import check_content, find_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
 from ldpstream.errors import Mistake, Problem
@@ -121,6 +124,10 @@ class SqliteStore(Store):
 
     # Streams and devices
 
+    def names(self) -> list[str]:
+        with self._readers.use() as connection:
+            return [name for (name,) in connection.execute("SELECT name FROM stream ORDER BY name")]
+
     def stream(self, name: str) -> Stream | None:
         with self._readers.use() as connection:
             return select_stream(connection, name)
@@ -136,9 +143,8 @@ class SqliteStore(Store):
             done = connection.execute(
                 "INSERT INTO stream (name, terms) VALUES (?, ?)", (name, text)
             )
-            chained.write_ends(
-                connection, done.lastrowid or 0, self._chain.begun(name, text.encode())
-            )
+            ends = self._chain.begun(name, text.encode())
+            write_ends(executing(connection), done.lastrowid or 0, ends)
             chained.accept(connection, self._chain, EVERY)
 
         self._writer.do(work)
@@ -155,7 +161,7 @@ class SqliteStore(Store):
                 "INSERT INTO successor VALUES (?, ?, ?)", (key, terms["succeeds"]["version"], text)
             )
             after = self._chain.succeeded(stream, ends, text.encode())
-            chained.write_ends(connection, key, after)
+            write_ends(executing(connection), key, after)
             return _next_serial(connection, key)
 
         return self._writer.do(work)
@@ -342,7 +348,7 @@ class SqliteStore(Store):
                     )
                 ],
             )
-            chained.write_ends(connection, key, after)
+            write_ends(executing(connection), key, after)
             connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._writer.do(work, erases=True)
@@ -359,10 +365,17 @@ class SqliteStore(Store):
         self._writer.do(lambda connection: chained.accept(connection, self._chain, stream))
 
     @observed
-    def prune(self, stream: str, before_t: int) -> None:
-        self._writer.do(
-            lambda connection: chained.prune(connection, self._chain, stream, before_t), erases=True
-        )
+    def prune(
+        self, stream: str, before_t: int, added: Sequence[Summary] = (), gone: Sequence[int] = ()
+    ) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            chained.prune(connection, self._chain, stream, before_t, added, gone)
+
+        self._writer.do(work, erases=True)
+
+    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[Summary]:
+        with self._readers.use() as connection:
+            return summary_table.select(executing(connection), stream, since_ms, limit)
 
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:
         with self._readers.use() as connection:

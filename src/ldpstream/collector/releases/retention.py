@@ -1,0 +1,111 @@
+"""How long releases are kept: then as summaries of hours, later of days, then not at all.
+
+Hours and days are those of UTC, by the moment at which a timestamp begins. No I/O here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+from typing import Any
+
+from ldpstream.collector.store.contract import Release, Summary
+from ldpstream.protocol.terms import Terms
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+_MEANS = ("values", "low", "high")
+_SUMS = ("releases", "missed", "asked", "received")
+
+
+@dataclass(frozen=True)
+class Retention:
+    """The ages up to which releases and their summaries are kept; None: for ever."""
+
+    releases_ms: int | None = None
+    hourly_ms: int | None = None
+    daily_ms: int | None = None
+
+    def hour_to_prune(self, terms: Terms, oldest_t: int, last_t: int, now_ms: int) -> int | None:
+        """Return the last t of the hour of `oldest_t` if all of it is too old; else None.
+
+        `last_t` is the last timestamp that may go.
+        """
+        if self.releases_ms is None:
+            return None
+        end_ms = _floor(terms.start_of(oldest_t), HOUR_MS) + HOUR_MS
+        until_t = terms.timestamp_at(end_ms - 1)
+        return until_t if end_ms <= now_ms - self.releases_ms and until_t <= last_t else None
+
+    def days_to_merge(self, known: Iterable[Summary], now_ms: int) -> list[list[Summary]]:
+        """Return the summaries of hours that are to be one of their day, day by day."""
+        if self.hourly_ms is None:
+            return []
+        before_ms = _floor(now_ms - self.hourly_ms, DAY_MS)
+        old = [one for one in known if one.period_ms == HOUR_MS and one.start_ms < before_ms]
+        return [list(day) for _, day in groupby(old, _day_and_version)]
+
+    def gone(self, known: Iterable[Summary], now_ms: int) -> list[int]:
+        """Return the first t of the summaries of days that are too old."""
+        if self.daily_ms is None:
+            return []
+        end_ms = now_ms - self.daily_ms
+        return [
+            one.first_t
+            for one in known
+            if one.period_ms == DAY_MS and one.start_ms + DAY_MS <= end_ms
+        ]
+
+
+KEEP_ALL = Retention()
+
+
+def summary_of(release: Release, terms: Terms) -> Summary:
+    """Return the summary of an hour with one release."""
+    values = release.content["values"]
+    content = {
+        "releases": 1,
+        "missed": int(release.missed),
+        "asked": release.asked,
+        "received": release.received,
+        "terms_version": release.terms_version,
+        "values": values,
+        "least": values,
+        "most": values,
+        "low": release.content.get("low", values),
+        "high": release.content.get("high", values),
+    }
+    start_ms = _floor(terms.start_of(release.t), HOUR_MS)
+    return Summary(release.t, release.t, start_ms, HOUR_MS, content)
+
+
+def combined(earlier: Summary, later: Summary) -> Summary:
+    """Return one summary of what two have seen under the same terms, of the earlier's period."""
+    a, b = earlier.content, later.content
+    n, m = a["releases"], b["releases"]
+    content: dict[str, Any] = {name: a[name] + b[name] for name in _SUMS}
+    content["terms_version"] = a["terms_version"]
+    for name in _MEANS:
+        pairs = zip(a[name], b[name], strict=True)
+        content[name] = [(n * x + m * y) / (n + m) for x, y in pairs]
+    content["least"] = [*map(min, a["least"], b["least"])]
+    content["most"] = [*map(max, a["most"], b["most"])]
+    return Summary(earlier.first_t, later.last_t, earlier.start_ms, earlier.period_ms, content)
+
+
+def day_of(hours: list[Summary]) -> Summary:
+    """Return the summary of a day from those of its hours."""
+    whole = reduce(combined, hours)
+    start_ms = _floor(whole.start_ms, DAY_MS)
+    return Summary(whole.first_t, whole.last_t, start_ms, DAY_MS, whole.content)
+
+
+def _day_and_version(one: Summary) -> tuple[int, int]:
+    return _floor(one.start_ms, DAY_MS), one.content["terms_version"]
+
+
+def _floor(ms: int, period_ms: int) -> int:
+    return ms - ms % period_ms

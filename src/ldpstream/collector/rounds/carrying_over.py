@@ -1,0 +1,45 @@
+"""Releases of timestamps that a collector has missed: nobody was asked, so the last one holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ldpstream.collector.releases.paging import at_once
+from ldpstream.collector.store.contract import Release
+from ldpstream.protocol.history import TermsHistory
+
+MOST_CARRIED = 10_000
+"""Timestamps that get a release after an absence, the last ones: all would get the same one."""
+MOMENTARY = frozenset({"suspect", "devices"})
+"""What is said of one timestamp only, and not repeated for those that were missed after it."""
+
+
+def missed_before(t: int, last_t: int, history: TermsHistory) -> Iterator[range]:
+    """Return the timestamps between the last release and t, those of the same terms together."""
+    missed = range(max(last_t + 1, t - MOST_CARRIED), t)
+    while missed:
+        change = history.next_change(missed[0]) or t
+        yield missed[: change - missed[0]]
+        missed = missed[change - missed[0] :]
+
+
+def lasting(content: dict[str, Any]) -> dict[str, Any]:
+    """Return what of a release's content holds at later timestamps, too."""
+    return {key: part for key, part in content.items() if key not in MOMENTARY}
+
+
+def carried_over(
+    last: Release, content: dict[str, Any], missed: range, now_ms: int, labels: int
+) -> Iterator[list[Release]]:
+    """Repeat a release, with this content, at timestamps that were missed.
+
+    As many as fit into memory at once are returned together.
+    """
+    content = content | {"fresh": False}
+    carried = replace(last, at_ms=now_ms, content=content, asked=0, received=0, missed=True)
+    step = at_once(labels, MOST_CARRIED)
+    for first in range(0, len(missed), step):
+        part = missed[first : first + step]
+        yield [replace(carried, t=t, content=content | {"t": t}) for t in part]

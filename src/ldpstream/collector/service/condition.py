@@ -1,0 +1,143 @@
+"""The condition of a stream in one word: the one place that decides it.
+
+`judge` is a pure function of facts. The API, the page, metrics, the log and `ldpstream status` show
+what it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ldpstream.durations import spelled
+from ldpstream.protocol.notice import Halt
+
+GRACE_MS = 2000
+"""How much later than planned a release may come, besides an interval or ... """
+MOST_GRACE_MS = 60_000
+"""... this, if the interval is longer."""
+SURELY_HEARD = 20
+"""Reports that must be planned for none at all to mean that the fleet is silent, not chance."""
+LEAST_SILENT = 2
+"""Timestamps without a report, at least, before a fleet counts as silent."""
+FEW = 0.5
+"""A stream is thin if less than this part of the reports came that were planned, ..."""
+WIDE = 0.5
+"""... or if an interval takes up more than this part of all values that are possible."""
+
+
+class State(StrEnum):
+    """The condition of a stream."""
+
+    WAITING = "waiting"
+    """For its first report."""
+    LIVE = "live"
+    THIN = "thin"
+    """Its figures say little: few reports, or wide intervals."""
+    SILENT = "silent"
+    """Reports came, and come no more."""
+    BEHIND = "behind"
+    """An engine or the store is late."""
+    PAUSED = "paused"
+    RETIRED = "retired"
+    FAILING = "failing"
+    """It cannot go on."""
+
+    @property
+    def is_intended(self) -> bool:
+        """Whether the operator wants it so."""
+        return self in (State.LIVE, State.PAUSED, State.RETIRED)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the collector, its store or its engine is at fault, and not the fleet."""
+        return self in (State.BEHIND, State.FAILING)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """How many reports were planned at a timestamp, and how many came."""
+
+    t: int
+    asked: int
+    received: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the condition of a stream follows from."""
+
+    now_ms: int
+    interval_ms: int
+    due_ms: int
+    """When the first timestamp that is not released yet should have been."""
+    last_t: int
+    """The last release."""
+    heard_t: int
+    """The last timestamp with a report; 0: there was none."""
+    recent: Sequence[Answered] = ()
+    """The timestamps of the last window at which somebody was to report, in order."""
+    widest: float = 0.0
+    """The widest interval of the last release, as a part of all values that are possible."""
+    halt: Halt | None = None
+    failure: str | None = None
+    counting_t: int | None = None
+    """The timestamp that an engine has not counted yet, if one is waited for."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A stream's state, why it is in it, and how late it is."""
+
+    state: State
+    why: str
+    behind_ms: int = 0
+
+    def to_json(self) -> dict[str, str | float]:
+        return {
+            "state": self.state.value,
+            "why": self.why,
+            "behind_seconds": self.behind_ms / 1000,
+        }
+
+
+def judge(facts: Facts) -> Condition:
+    """Return the condition of a stream: the first that applies, the gravest first."""
+    if facts.failure is not None:
+        return Condition(State.FAILING, facts.failure)
+    if facts.halt is Halt.RETIRED:
+        return Condition(State.RETIRED, f"it has ended with t={facts.last_t}")
+    if facts.halt is Halt.PAUSED:
+        return Condition(State.PAUSED, f"nobody reports until it is resumed; t={facts.last_t}")
+    return _behind(facts) or _heard(facts)
+
+
+def _behind(facts: Facts) -> Condition | None:
+    late_ms = facts.now_ms - facts.due_ms
+    if late_ms <= GRACE_MS + min(facts.interval_ms, MOST_GRACE_MS):
+        return None
+    who = "the store" if facts.counting_t is None else "an engine that counts reports"
+    timestamps = 1 + late_ms // facts.interval_ms
+    late = spelled(late_ms // 1000 * 1000)
+    why = f"{timestamps} timestamps ({late}) late after t={facts.last_t}: {who} is late"
+    return Condition(State.BEHIND, why, late_ms)
+
+
+def _heard(facts: Facts) -> Condition:
+    """Judge a stream that goes on by the reports that it gets."""
+    if not facts.heard_t:
+        return Condition(State.WAITING, "no report has come yet")
+    unanswered = [one for one in facts.recent if one.t > facts.heard_t]
+    planned, whole = sum(one.asked for one in unanswered), len(unanswered) == len(facts.recent)
+    if len(unanswered) >= LEAST_SILENT and (planned >= SURELY_HEARD or whole):
+        since = facts.last_t - facts.heard_t
+        return Condition(State.SILENT, f"no report has come for {since} timestamps")
+    received = sum(one.received for one in facts.recent)
+    asked = sum(one.asked for one in facts.recent)
+    if asked >= SURELY_HEARD and received < FEW * asked:
+        why = f"{received} reports came of {asked} that were planned"
+        return Condition(State.THIN, why)
+    if facts.widest > WIDE:
+        return Condition(State.THIN, f"an interval is {facts.widest:.0%} of all values wide")
+    return Condition(State.LIVE, f"{received} reports came of {asked} that were planned")

@@ -1,0 +1,110 @@
+"""The chain of releases in the tables of either store: what the two do with the same statements."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from ldpstream.collector.store import summary_table
+from ldpstream.collector.store.admin_tables import Execute
+from ldpstream.collector.store.chain import EVERY, Chain, Checked, Ends, LinkedRow, Progress
+from ldpstream.collector.store.chain_key import STREAMS, draw_chain
+from ldpstream.collector.store.contract import Summary
+from ldpstream.collector.store.versions import SUMMARISED
+
+FORGET_ROUNDS = "DELETE FROM round WHERE stream = %s AND t <= %s AND state = 'tallied'"
+
+_log = logging.getLogger(__name__)
+
+
+def names(run: Execute) -> list[str]:
+    return [name for (name,) in run("SELECT name FROM stream").fetchall()]
+
+
+def read_property(run: Execute, name: str) -> str | None:
+    row = run("SELECT value FROM property WHERE name = %s", name).fetchone()
+    return None if row is None else str(row[0])
+
+
+def chain_all(run: Execute, master: bytes, accept: Callable[[Chain, str], None]) -> Chain:
+    """Draw the key of a store that never had a chain, and accept all that is in it."""
+
+    def put(name: str, value: str) -> None:
+        run("INSERT INTO property VALUES (%s, %s)", name, value)
+
+    drawn = draw_chain(lambda name: read_property(run, name), put, master)
+    for name in names(run):
+        _log.warning("the releases of stream %s are chained as they are now", name)
+        accept(drawn, name)
+    accept(drawn, EVERY)
+    return drawn
+
+
+def write_ends(run: Execute, key: int, ends: Ends) -> None:
+    """Put the ends of a chain, and the state after the last release, into the stream's row."""
+    run(
+        "UPDATE stream SET mechanism = %s, checkpoint_t = %s, checkpoint = %s, last_t = %s,"
+        " head = %s, seal = %s, summaries = %s WHERE id = %s",
+        None if ends.mechanism is None else ends.mechanism.decode(),
+        ends.checkpoint_t,
+        ends.checkpoint,
+        ends.last_t,
+        ends.head,
+        ends.seal,
+        ends.summaries,
+        key,
+    )
+
+
+def check_names(run: Execute, chain: Chain) -> Checked:
+    """Compare the streams of a store with the authenticated list of their names."""
+    return chain.check_names(names(run), read_property(run, STREAMS))
+
+
+def check_stream(
+    run: Execute,
+    chain: Chain,
+    stream: str,
+    known: tuple[int, Ends] | None,
+    linked: Callable[[int], Iterable[LinkedRow]],
+    version: int,
+    progress: Progress,
+) -> Checked:
+    """Follow the chain of a stream; `linked` reads its releases, in order of t."""
+    if known is None:
+        return Checked(stream)
+    key, ends = known
+    found = chain.check(stream, ends, linked(key), progress)
+    if version < SUMMARISED:
+        return found
+    damage = found.damage or summary_table.find_damage(run, chain, stream, key, ends)
+    return replace(found, damage=damage, summaries=summary_table.count(run, key))
+
+
+def prune(
+    run: Execute,
+    chain: Chain,
+    stream: str,
+    known: tuple[int, Ends] | None,
+    before_t: int,
+    added: Sequence[Summary],
+    gone: Sequence[int],
+) -> None:
+    """Remove old releases and their rounds, within a transaction; the last release stays."""
+    assert known is not None
+    key, ends = known
+    last = run(
+        "SELECT t, link FROM release WHERE stream = %s AND t < %s ORDER BY t DESC LIMIT 1",
+        key,
+        min(before_t, ends.last_t),
+    ).fetchone()
+    if last is not None:
+        ends = chain.pruned(stream, ends, *last)
+    if added or gone:
+        summaries = summary_table.change(run, chain, stream, key, added, gone)
+        ends = chain.summarised(stream, ends, summaries)
+    write_ends(run, key, ends)
+    if last is not None:
+        run("DELETE FROM release WHERE stream = %s AND t <= %s", key, last[0])
+        run(FORGET_ROUNDS, key, last[0])
