@@ -79,6 +79,12 @@ class CollectorProcess:
         """The file of its standard error; every process of this configuration appends to it."""
         return self.file.with_suffix(".log")
 
+    @property
+    def complaints(self) -> list[str]:
+        """The lines of its log, apart from those on the condition of streams: tests starve some."""
+        lines = self.log.read_text().splitlines()
+        return [line for line in lines if "ldpstream.collector.service.watch" not in line]
+
     def start(self) -> None:
         """Start the process and wait until it listens, on the port it had before, if any."""
         if self.announced:

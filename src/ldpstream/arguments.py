@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -44,6 +44,31 @@ width, height
         return function(*given, **named)
 
     return call
+
+
+def one_of(name: str, given: str, known: Iterable[str]) -> None:
+    """Refuse, in one line, a word that is none of those known.
+
+    >>> one_of("metric", "rmse", ["mre", "mse"])
+    Traceback (most recent call last):
+    ldpstream.errors.Mistake: metric is 'rmse'; give one of: mre, mse
+    """
+    words = tuple(known)
+    if given not in words:
+        expected = f"one of: {', '.join(words)}"
+        raise Mistake(Problem.OPTION, option=name, given=repr(given), expected=expected)
+
+
+def meant(given: str, known: Iterable[str]) -> str | None:
+    """Return the word that was probably meant, if a single one stands out.
+
+    >>> meant("lfp", ["lpf", "lsp"]), meant("lpx", ["lpf", "lpu"])
+    ('lpf', None)
+    """
+    words = tuple(known)
+    swapped = [one for one in words if sorted(one) == sorted(given)]
+    near = swapped or get_close_matches(given, words)
+    return near[0] if len(near) == 1 else None
 
 
 def _unknown(function: str, given: str, known: list[str]) -> Mistake:

@@ -24,7 +24,7 @@ class Problem(Enum):
     LABEL_UNKNOWN = ("{label!r} is not a label of this domain", "use one of: {known}")
     VALUE_RANGE = ("value {given} is outside the domain of {labels} labels", "give 0 to {last}")
     ORACLE_UNKNOWN = ("there is no oracle {given!r}", "use one of: {known}")
-    MECHANISM_UNKNOWN = ("there is no mechanism {given!r}", "use one of: {known}")
+    MECHANISM_UNKNOWN = ("there is no mechanism {given!r}", "{guess}use one of: {known}")
     SOURCE_UNKNOWN = ("there is no stream {given!r}", "use one of: {known}")
     STREAM_UNKNOWN = (
         "stream {given!r} is unknown, or private and needs a token",

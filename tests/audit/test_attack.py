@@ -34,7 +34,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 
 SMALL = Size(targets=12, crowd=40, windows=4)
-RECYCLED, *_, DOUBLED = MECHANISMS
+RECYCLED, *_, DOUBLED = (bug for bug in MECHANISMS if bug.drill is None)
 
 
 def live(trial: Trial, folder: Path, number: int, *, device_too: bool) -> World:

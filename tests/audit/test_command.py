@@ -14,6 +14,7 @@ from ldpstream.audit.exact import check
 from ldpstream.audit.planted import BUGS
 from ldpstream.audit.results import Audit
 from ldpstream.cli import run
+from ldpstream.cli.output import stages
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
@@ -106,6 +107,21 @@ def test_a_failure_is_told_and_shown(
     assert line in told.err
     assert "Planted bugs" in told.out
     assert ("Not passed." in (tmp_path / "audit.html").read_text()) == (status != 0)
+
+
+def test_bugs_that_were_not_looked_for_are_counted() -> None:
+    audit = Audit([GOOD], [KEPT, FOUND], unfinished=["lpu", DRILL.name], stopped=True)
+    assert audit.verdict_on_bugs == "found 1 of 2; 1 not finished"
+    assert Audit([GOOD], [FOUND, UNSEEN]).verdict_on_bugs == "found 1 of 2"
+
+
+def test_without_a_terminal_each_part_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with stages("audit", lines=True) as show:
+        for done, stage in enumerate(("grr, exactly", "grr, exactly", "lpu")):
+            show(stage, done, 3)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "ldpstream: audit: grr, exactly (0 of 3 done)"
+    assert second == "ldpstream: audit: lpu (2 of 3 done)"
 
 
 def test_an_exact_failure_is_told() -> None:

@@ -186,7 +186,7 @@ def test_a_device_that_never_enrolled_has_spent_nothing(memory: Path) -> None:
         (lambda path: path.write_bytes(b"nonsense " * 1000), "cannot be read"),
         (lambda path: path.write_bytes(path.read_bytes()[:5000]), ""),
         (lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\x55" * 9000), ""),
-        (lambda path: _execute(path, "PRAGMA user_version = 7"), "not a device's file of format 4"),
+        (lambda path: _execute(path, "PRAGMA user_version = 7"), "not a device's file of format 5"),
         (lambda path: _execute(path, "DROP TABLE ledger"), "no such table: ledger"),
         (lambda path: _execute(path, "UPDATE enrolment SET terms = '[1]'"), "terms cannot be read"),
         (lambda path: _execute(path, "UPDATE enrolment SET terms = '{'"), "terms cannot be read"),

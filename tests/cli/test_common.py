@@ -17,6 +17,7 @@ from ldpstream import __version__
 from ldpstream.build import find_commit
 from ldpstream.cli import run
 from ldpstream.cli.app import app
+from ldpstream.cli.output import print_rows
 
 SMALL = ["--users", "2000", "--timestamps", "40"]
 
@@ -122,3 +123,17 @@ def test_what_cannot_work_is_told_in_one_line_before_the_work(
     assert not said.out
     assert named in said.err
     assert said.err.count("\n") == 1
+
+
+def test_a_table_is_whole_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    wide = [{f"a column of numbers {n}_{'x' * 20}": n + row for n in range(9)} for row in (0, 1)]
+    print_rows(wide, as_json=False)
+    said = capsys.readouterr().out
+    assert all(f"{n}_{'x' * 20}" in said for n in range(9))
+
+
+def test_a_file_that_is_not_there_has_no_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["serve", str(tmp_path / "stream.tml")]) == 2
+    assert "stream.tml: No such file or directory; give a TOML file" in capsys.readouterr().err

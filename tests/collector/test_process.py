@@ -6,6 +6,7 @@ import http.client
 import json
 import re
 import resource
+import socket
 import subprocess
 from contextlib import closing
 from pathlib import Path
@@ -179,6 +180,16 @@ def test_a_collector_may_have_as_many_connections_as_it_is_told(tmp_path: Path) 
             assert resource.prlimit(collector.process.pid, kind)[0] > 400
     finally:
         resource.setrlimit(kind, before)
+
+
+def test_a_start_on_a_port_in_use_leaves_no_secrets_behind(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = used.getsockname()[1]
+        collector = CollectorProcess.of(tmp_path, CONFIG.replace(":0", f":{port}"))
+        with pytest.raises(RuntimeError):
+            collector.start()
+    assert f"cannot listen on 127.0.0.1:{port}" in collector.log.read_text()
+    assert not list(tmp_path.rglob("*.secret"))
 
 
 def test_mistakes_end_in_one_line_and_status_2(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_every_state_of_a_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert run(["reload", str(collector.file), "--url", collector.url]) == 0
         assert "changed: nobody: retired = false -> true" in capsys.readouterr().out
         reaches("nobody", "retired", 0)
-        assert '"state": "silent"' in collector.log.read_text()
+        await_that(lambda: '"state": "silent"' in collector.log.read_text())
         (tmp_path / "collector.sqlite").rename(tmp_path / "elsewhere.sqlite")
         reaches("a", "failing", 4)
 

@@ -54,6 +54,13 @@ def test_it_answers_a_round_with_one_report(bench: Bench) -> None:
     assert bench.ask(device, a_round(1, "1-again")) == []  # nothing is left
 
 
+def test_its_repr_names_the_file_and_the_streams(bench: Bench) -> None:
+    device = bench.enrolled()
+    assert device.terms is not None
+    file = device.sessions.wallet.store.path.name
+    assert repr(device) == f"{type(device).__name__}({file}: {device.terms.stream} at {URL})"
+
+
 def test_a_reading_is_asked_for_when_a_report_is_drawn(bench: Bench) -> None:
     device, asked = bench.enrolled(), list[int]()
 

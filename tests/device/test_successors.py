@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from ldpstream.device import Device, Policy, TermsRefused, read_status
 from ldpstream.device.checking import check_ledger
-from ldpstream.device.exchange import Request
+from ldpstream.device.exchange import Request, Response
 from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import FetchTerms, RenewKey
@@ -237,6 +238,30 @@ def test_one_wrong_time_does_not_silence_until_the_successor_begins(
     assert check_ledger(town.path).faults == ()
 
 
+@pytest.mark.parametrize("selection", [SLOTS, OPEN])
+def test_one_wrong_time_does_not_bring_terms_that_follow_those_not_begun(
+    town: Town, selection: dict[str, Any]
+) -> None:
+    place = town.build("regions", window=2, **selection)
+    place.rounds = [a_round(t) for t in range(1, 40)]
+    device = joined(town, place)
+    second = place.succeed(from_t=10_000_000)
+    town.live(device, 4)
+    third = place.succeed(from_t=10_000_010)
+    place.notice = {"now_ms": second.start_of(10_000_000), "successor": third.pin}
+    asked = len(place.requests)
+    while len(place.requests) == asked:
+        device.poll(wait=300)
+    place.notice = {}
+    device = town.open()
+    device.observe("south")
+    reports = len(place.arrived)
+    town.live(device, 8)
+    assert len(place.arrived) - reports >= 3
+    (kept,) = Store(town.path).load().enrolments
+    assert [one.version for one in kept.all_terms] == [1, 2]
+
+
 def test_a_successor_binds_reports_under_the_terms_of_before_for_its_span(town: Town) -> None:
     """A collector that says now one time and now another gets no more than either promise."""
     place = town.build("regions", window=2, **OPEN)
@@ -333,6 +358,24 @@ def test_a_successor_that_is_none_costs_neither_reports_nor_a_flood(town: Town, 
     assert turns(place) == list(range(1, 41))
     assert len(asked_for(place, FetchTerms)) <= 40
     assert len(asked_for(place, RenewKey)) <= 40
+
+
+def test_a_wrong_answer_to_the_fetch_of_a_successor_is_not_the_last(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    first, honest, wrong = place.terms, place.respond, list[Request]()
+
+    def slips(request: Request) -> Response:
+        if isinstance(request.message, FetchTerms) and not wrong:
+            wrong.append(request)
+            return Response(200, {}, first.canonical.encode())
+        return honest(request)
+
+    place.respond = slips  # type: ignore[method-assign]
+    place.succeed()
+    town.live(device, 12)
+    assert wrong
+    assert place.arrived[-1].version == 2
 
 
 def test_ever_new_pins_are_fetched_no_more_than_once_a_report(town: Town) -> None:
@@ -459,6 +502,26 @@ def test_floors_of_the_policy_hold_at_a_level_that_is_chosen_later(town: Town) -
     assert Store(town.path).load().enrolments[0].successor is None
 
 
+def test_a_level_that_only_the_terms_in_force_have_can_be_taken(town: Town) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place)
+    place.succeed(levels=LEVELS)
+    town.live(device, 12)
+    assert place.arrived[-1].version == 2
+    assert device.enrol(ONE, "regions", TOKEN, level="careful").level == "careful"
+    town.live(device, 24)
+    assert place.arrived[-1].level == "careful"
+    assert check_ledger(town.path).faults == ()
+
+
+def test_a_floor_that_is_not_given_again_stays(town: Town) -> None:
+    place = town.build("regions", window=WINDOW, **SLOTS)
+    device = joined(town, place, Policy(Acceptance.NOT_LOOSER, least_epsilon_nano=NANO // 2))
+    device.enrol(ONE, "regions", TOKEN, accept="not-looser")
+    (kept,) = Store(town.path).load().enrolments
+    assert kept.policy.least_epsilon_nano == NANO // 2
+
+
 def test_the_promise_in_force_binds_the_first_report_under_a_successor(town: Town) -> None:
     """Even if a file has a looser one: nothing that this device writes, but a second defence."""
     place = town.build("regions", window=WINDOW)
@@ -510,6 +573,93 @@ def test_versions_of_one_stream_at_two_addresses_have_one_ledger(town: Town, off
     (kept,) = Store(town.path).load().enrolments
     assert kept.url == there.url
     assert kept.successor == versions[1], "what was accepted stays so"
+
+
+TWO = "https://two.invalid"
+
+
+def go_through(town: Town, place: Place, device: Device, versions: int) -> None:
+    """Let the device go over to so many successors, each of which it reports under."""
+    for _ in range(versions):
+        place.succeed()
+        town.live(device, 3 * place.terms.window)
+        assert place.arrived[-1].version == place.terms.version
+
+
+@pytest.mark.parametrize("offered", [0, 1, 2])
+def test_no_terms_that_an_enrolment_ever_had_get_a_second_ledger(town: Town, offered: int) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 2)
+    go_through(town, place, device, 3)
+    there = town.build("regions", TWO)
+    there.terms = list(place.versions.values())[offered]
+    with pytest.raises(Mistake, match=r"is enrolled in regions at https://one\.invalid"):
+        town.open().enrol(TWO, "regions", TOKEN)
+
+
+def test_a_fork_of_terms_gets_no_second_ledger(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    first = place.terms
+    one = place.succeed(epsilon_nano=NANO // 2)
+    place.terms = first
+    other = place.succeed(epsilon_nano=NANO // 4)
+    device = town.create()
+    place.terms = one
+    device.enrol(ONE, "regions", TOKEN)
+    there = town.build("regions", TWO)
+    for there.terms in (first, other):
+        with pytest.raises(Mistake, match="is enrolled in regions"):
+            device.enrol(TWO, "regions", TOKEN)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_two_enrolments_never_meet_in_the_same_terms(town: Town, leaves: bool) -> None:
+    """One holds the first version and one the third, and nobody can know that they are related."""
+    place, there = town.build("regions", **OPEN), town.build("regions", TWO, **OPEN)
+    device = joined(town, place)
+    second, third = place.succeed(from_t=1), place.succeed(from_t=1)
+    there.terms = third
+    there.versions = {third.pin: third}
+    device.enrol(TWO, "regions", TOKEN)
+    device.stream("regions", TWO).observe("south")
+    there.rounds = [a_round(1)]
+    device.poll()
+    if leaves:
+        device.leave("regions", TWO)
+    with pytest.raises(Mistake, match="is enrolled in regions at"):
+        device.enrol(ONE, "regions", TOKEN)  # offers the third
+    place.terms, place.rounds = second, [a_round(1)]
+    device.poll()
+    with pytest.raises(Mistake, match="is enrolled in regions at"):
+        device.enrol(ONE, "regions", TOKEN)
+    kept = Store(town.path).load().enrolments[0]
+    assert [one.version for one in kept.all_terms] == [1]
+    if leaves:  # who joins again finds the debits, and may have the terms
+        assert device.enrol(TWO, "regions", TOKEN).pin == third.pin
+        assert len(Store(town.path).load().pins) == 5
+        device.leave("regions", ONE)
+        device.leave("regions", TWO)
+        assert Store(town.path).load().pins == (), "of a file without enrolments nothing is kept"
+
+
+def test_a_file_of_the_format_before_knows_the_terms_in_force(town: Town) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 2)
+    go_through(town, place, device, 1)
+    before = Store(town.path).load()
+    with sqlite3.connect(town.path, isolation_level=None) as connection:
+        connection.execute("DROP TABLE pins")
+        connection.execute("ALTER TABLE enrolment DROP COLUMN other_keys")
+        connection.execute("PRAGMA user_version = 4")
+    connection.close()
+    device = town.open()
+    assert Store(town.path).load().enrolments == before.enrolments
+    there = town.build("regions", TWO)
+    for there.terms in place.versions.values():
+        with pytest.raises(Mistake, match="is enrolled in regions"):
+            device.enrol(TWO, "regions", TOKEN)
 
 
 # Keys
@@ -575,3 +725,28 @@ def test_a_renewed_key_is_only_for_the_enrolment_that_asked_for_it(town: Town) -
     (kept,) = Store(town.path).load().enrolments
     assert kept.key == honest._keys(kept.number)[0]
     assert honest.arrived
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_renewed_key_that_is_not_taken_costs_one_report(town: Town, restarts: bool) -> None:
+    place = town.build("regions", window=1, **SLOTS)
+    device = joined(town, place)
+    town.live(device, 2)
+    place.masters = [FIRST, b"a slip"]
+    place.loses = lambda request: (
+        isinstance(request.message, RenewKey) and place.masters.pop() is None
+    )
+    town.live(device, 2)
+    assert (place.masters, len(asked_for(place, RenewKey))) == ([FIRST], 1)
+    if restarts:
+        device = town.open()
+        device.observe("south")
+    town.live(device, 6)
+    assert len(turns(place)) == 9
+    place.masters = [FIRST, SECOND]
+    place.loses = lambda request: False
+    town.live(device, 3)
+    place.masters = [SECOND]
+    town.live(device, 3)
+    assert len(turns(place)) == 15, "a key that is good is renewed, and the other one forgotten"
+    assert Store(town.path).load().enrolments[0].other_keys is None

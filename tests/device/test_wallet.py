@@ -14,7 +14,7 @@ from ldpstream.device.checking import check_ledger
 from ldpstream.device.command_line import run
 from ldpstream.device.exchange import Request, Response, Unreachable
 from ldpstream.device.rounds import Refused
-from ldpstream.device.store import Store
+from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.errors import Mistake
 from ldpstream.protocol.messages import SubmitReport
 from tests.device.collectors import INTERVAL_MS, NANO, TOKEN, a_round
@@ -393,10 +393,49 @@ def test_slots_wait_for_the_limit(town: Town) -> None:
     assert check_ledger(town.path).faults == ()
 
 
+def test_a_wrong_time_puts_a_turn_off_by_windows_and_not_by_spans_of_the_limit(town: Town) -> None:
+    place = town.build("regions", window=2, **SLOTS)
+    device = town.create(limit=Limit(epsilon=30, span="365d"))
+    enrolled(town, device, place)
+    day_ms = 86_400_000
+    place.notice = {"now_ms": place.terms.start_of(1) - 2 * 365 * day_ms}
+    while not place.arrived:
+        device.poll(wait=300)
+    place.notice = {}
+    assert device.due_in() <= 3 * place.terms.promise.span / 1000
+    town.live(device, 8)
+    assert len(turns_of(place)) >= 3
+
+
+def turns_of(place: Place) -> set[int]:
+    return {one.t for one in place.arrived}
+
+
 def test_a_limit_that_is_none_leaves_no_file_without_a_limit(town: Town) -> None:
     with pytest.raises(Mistake):
         town.create(limit=Limit(0, "1h"))
     assert not town.path.exists()
+
+
+def test_an_option_that_is_none_leaves_no_file(town: Town) -> None:
+    with pytest.raises(TypeError, match="foo"):
+        town.create(foo=5)
+    assert not town.path.exists()
+
+
+@pytest.mark.parametrize("path", [5, None, b"a", "a\0b"])
+def test_a_path_that_is_none_is_told_in_one_line(path: Any) -> None:
+    for make in (Device.open, Device.create):
+        with pytest.raises(Mistake, match="the path is"):
+            make(path)
+
+
+def test_a_name_that_is_too_long_is_told_in_one_line(town: Town) -> None:
+    path = town.path.with_name("a" * 300)
+    with pytest.raises(Mistake):
+        Device.open(path)
+    with pytest.raises(LedgerUnusable):
+        Device.create(path)
 
 
 def test_limits_are_read_with_suspicion() -> None:

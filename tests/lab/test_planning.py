@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ldpstream.collector.config import parse
+from ldpstream.collector.config import Selection, parse
 from ldpstream.domain import Domain
 from ldpstream.durations import milliseconds, spelled
 from ldpstream.errors import Mistake, Problem
@@ -128,7 +128,9 @@ def test_costs_of_a_day() -> None:
     assert cost.reports_per_day == pytest.approx(1.2)
     assert cost.bytes_per_day == pytest.approx(1.2 * (2 + costs.REPORT_OVERHEAD))
     assert cost.peak_per_second == pytest.approx(6000 / 3600)
+    assert cost.listening_bytes_per_day == 0  # with slots nobody asks
     polls = 86_400 / costs.POLL_SECONDS
+    cost = Cost.of(outcome("lpa", "grr", 0.1), interval_ms=3_600_000)
     assert cost.listening_bytes_per_day == pytest.approx(polls * costs.POLL_OVERHEAD)
 
 
@@ -301,6 +303,7 @@ def test_the_collector_accepts_the_file(labels: tuple[str, ...]) -> None:
     assert stream.settings == replace(settings, selection=stream.selection)
     assert stream.interval_ms == 90_000
     assert stream.mechanism == "lpf"
+    assert stream.selection is Selection.SLOTS
     assert tomllib.loads(file.text())["stream"][0]["epsilon"] == 0.25
 
 

@@ -91,6 +91,10 @@ def test_differences_are_taken_repeat_by_repeat() -> None:
     assert worst["difference"] == pytest.approx(np.mean(np.subtract(pairs["lbu"], pairs["lpu"])))
     assert worst["low"] < worst["difference"] < worst["high"]
     assert (worst["repeats"], worst["differs"]) == (4, True)
+    with pytest.raises(Mistake, match=r"^to is 'lpx'; give one of: lpu, lbu, lsp$"):
+        results.differences("mse", to="lpx")
+    with pytest.raises(Mistake, match=r"^metric is 'rmse'; give one of: mre, mae, mse, "):
+        results.differences("rmse", to="lpu")
 
 
 def test_a_label_has_an_auc_of_its_own() -> None:

@@ -44,20 +44,31 @@ def test_a_clear_winner() -> None:
 
 
 def test_what_cannot_be_told_apart_is_decided_by_cost() -> None:
-    noisy = {"lpu": [0.11, 0.09, 0.12], "lpa": [0.1, 0.11, 0.1], "lba": [0.9, 0.9, 0.9]}
+    noisy = {"lpu": [0.11, 0.08] * 5, "lpa": [0.1, 0.11] * 5, "lba": [0.9, 0.9] * 5}
     advice = recommend(rows(noisy, cfpu={"lpu": 0.05, "lpa": 0.04, "lba": 1.17}))
+    assert [one.mechanism for one in advice.ranking] == ["lpu", "lpa", "lba"]
     assert advice.chosen.mechanism == "lpa"
     first = advice.sentences()[0]
-    assert "cannot be told apart" in first
-    assert "LPU errs" in first
+    assert "cannot be told apart: LPU; LPA. LPA errs 1.12 times as much" in first
     assert "LBA" not in first
     assert first.endswith("repeats). Of these LPA sends the fewest reports.")
+
+
+def test_few_repeats_never_recommend_what_is_only_cheap() -> None:
+    names = ["lpf", "fast-budget", "lpu", "lpa", "lpd", "lsp", "rescuedp"]
+    wild = {name: [0.1 * 2**n, 0.1 * 5 ** (2 * n)] for n, name in enumerate(names)}
+    advice = recommend(rows(wild, cfpu={"rescuedp": 0.001}))
+    assert advice.chosen.mechanism == "lpf"
+    first = advice.sentences()[0]
+    assert "2 repeats are too few to tell it from: FAST, budget; LPU; LPA; LPD; 2 more." in first
+    assert "(95 % interval below 0.01 to above 100, 2 repeats)" in first
+    assert first.endswith("give --repeats 10 or more.")
 
 
 def test_one_repeat_says_so() -> None:
     advice = recommend(rows({"lpu": [0.2], "lpa": [0.1]}, cfpu={"lpu": 0.01}))
     assert advice.chosen.mechanism == "lpa"
-    assert "--repeats 3" in advice.sentences()[0]
+    assert "--repeats 10" in advice.sentences()[0]
 
 
 def test_other_settings_events_and_large_errors_are_mentioned() -> None:

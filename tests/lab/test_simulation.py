@@ -203,6 +203,12 @@ def test_a_run_carries_on_from_where_the_mechanism_stands() -> None:
         ({"window": 2_000}, "2000 users are too few for a window of 2000"),
         ({"oracle": "grrr"}, "there is no oracle 'grrr'; use one of: grr,"),
         ({"mechanism": "lp"}, "there is no mechanism 'lp'; use one of: lbu,"),
+        (
+            {"mechanism": "lfp"},
+            "there is no mechanism 'lfp'; did you mean lpf? Else use one of:",
+        ),
+        ({"stream": "sin"}, "stream is 'sin'; give one that sin(), read_counts(file), from_frame("),
+        ({"stream": {}}, "stream is of type dict; give one that sin(), read_counts(file),"),
         ({"repeats": 0}, "repeats is 0; give 1 or more"),
         ({"seed": -1}, "seed is -1; give 0 or more"),
         ({"variance": "best"}, "the variance rule is best; give paper or corrected"),
@@ -212,9 +218,9 @@ def test_a_run_carries_on_from_where_the_mechanism_stands() -> None:
 def test_what_cannot_be_simulated_is_refused_in_one_line(
     changed: dict[str, object], line: str
 ) -> None:
-    options: dict[str, object] = {"mechanism": "lpa", "epsilon": 1, "window": 5, "oracle": "grr"}
+    options: dict[str, object] = {"stream": SMALL, "mechanism": "lpa", "epsilon": 1, "window": 5}
     with pytest.raises(Mistake) as refusal:
-        simulate(SMALL, **(options | changed))  # type: ignore[arg-type]
+        simulate(**(options | changed))  # type: ignore[arg-type]
     assert str(refusal.value).startswith(line)
     assert "\n" not in str(refusal.value)
 

@@ -8,6 +8,9 @@ from playwright.sync_api import Browser, Page
 
 from tests.page.browser import browser, executable
 from tests.page.scene import XSS, Crowd, Scene, stream_table
+from tests.postgres import database, postgres_server
+
+__all__ = ["database", "postgres_server"]
 
 REGIONS = ["north", "south", XSS, "west", "centre", "east"]
 

@@ -9,7 +9,7 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.registry import build
 from ldpstream.oracles import Oracle
+from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from ldpstream.protocol.terms import Terms
@@ -78,10 +79,27 @@ class Scene:
     def stream(self, name: str) -> StreamConfig:
         return next(one for one in load(self.collector.file).streams if one.name == name)
 
-    def releases(self, stream: str) -> list[dict[str, Any]]:
-        answer = httpx.get(f"{self.url}/v1/streams/{stream}/releases?limit=10000", timeout=120)
+    def releases(self, stream: str, *, revised: bool = False) -> list[dict[str, Any]]:
+        asked = f"limit=10000&revised={str(revised).lower()}"
+        answer = httpx.get(f"{self.url}/v1/streams/{stream}/releases?{asked}", timeout=120)
         releases: list[dict[str, Any]] = answer.json()["releases"]
         return releases
+
+    def hold(self, name: str, contents: Sequence[Mapping[str, Any]]) -> None:
+        """Give a stream a past of releases with these contents, the last of them a second ago."""
+        config = self.stream(name)
+        interval = config.interval_ms
+        start = int(time.time() * 1000) - len(contents) * interval - 1000
+        mechanism = build(config.mechanism, config.settings)
+        oracle = mechanism.noise.oracle
+        terms = Terms(name, config.values, config.epsilon, config.window, interval, start, oracle)
+        releases = [
+            Release(t, start + t * interval, {"t": t, **content}, 100, 100, missed=False)
+            for t, content in enumerate(contents, start=1)
+        ]
+        with closing(SqliteStore(self.store, MASTER.encode())) as store:
+            store.create_stream(name, terms.to_json())
+            store.release(name, releases, mechanism.save(), 0)
 
     def remember(self, name: str, timestamps: int, truth: Truth, ahead_ms: int = 0) -> None:
         """Give a stream a past, as its mechanism would have released it.
@@ -122,6 +140,10 @@ class Scene:
             evaluator = AlertEvaluator(name, config.alerts, store, sends=False)
             store.release(name, releases, mechanism.save(), timestamps - config.window)
             evaluator.catch_up()  # what fired then is on the timeline
+        self.count(name, rounds)
+
+    def count(self, name: str, rounds: Sequence[tuple[int, Ask, Support]]) -> None:
+        """Store rounds of a stream's past, each with what was counted at its t."""
         with closing(sqlite3.connect(self.store)) as file, file:  # all at once: it has no readers
             file.executemany(
                 "INSERT INTO round (stream, t, name, purpose, state, epsilon_nano, users,"
@@ -216,8 +238,8 @@ class _Source:
         return self._source.randrange(bound)
 
 
-def stream_table(name: str, labels: list[str], **given: object) -> str:
-    """A [[stream]] of the configuration."""
+def stream_table(name: str, labels: list[str] | None, **given: object) -> str:
+    """A [[stream]] of the configuration; one without labels is given a range."""
     keys: dict[str, object] = {
         "name": name,
         "labels": labels,
@@ -228,7 +250,7 @@ def stream_table(name: str, labels: list[str], **given: object) -> str:
         "selection": "open",
         "population": 600,
     } | given
-    lines = [f"{key} = {_toml(value)}" for key, value in keys.items()]
+    lines = [f"{key} = {_toml(value)}" for key, value in keys.items() if value is not None]
     return "\n[[stream]]\n" + "\n".join(lines) + "\n"
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.page.conftest import Watched
 from tests.page.scene import ADMIN, XSS, Crowd, Scene, stream_table
-from tests.page.test_page import AXE, last_t, open_stream, wait_until
+from tests.page.test_page import last_t, open_stream, serious_faults, wait_until
 
 BEARER = {"Authorization": f"Bearer {ADMIN}"}
 NAME = f"{XSS} is high"
@@ -84,10 +84,7 @@ def test_an_alarm_is_pending_fires_and_is_resolved_on_the_page(
             phone.goto(f"{shore.url}/{place}")
             phone.wait_for_selector(ready)
             assert phone.evaluate("document.documentElement.scrollWidth") <= 360, place
-            phone.evaluate(AXE.read_text())
-            found = phone.evaluate("axe.run(document, {resultTypes: ['violations']})")
-            serious = [one for one in found["violations"] if one["impact"] in SERIOUS]
-            assert not serious, [(one["id"], one["nodes"][0]["html"][:200]) for one in serious]
+            assert serious_faults(phone) == []
         phone.goto(shore.url)
         expect(phone.locator(".stream-card.burning .pill.firing")).to_have_text("1 firing")
         context.close()
@@ -103,9 +100,6 @@ def test_an_alarm_is_pending_fires_and_is_resolved_on_the_page(
     page.reload()  # the marks are of the collector, not of the tab
     expect(page.locator(".alarm-log li")).to_have_count(2)
     wait_until(page, f"Number(document.querySelector('main').dataset.lastT) >= {before}")
-
-
-SERIOUS = ("serious", "critical")
 
 
 def test_what_fired_is_drawn_into_the_lines(page: Page, watched: Watched, shore: Scene) -> None:

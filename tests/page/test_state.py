@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,14 +14,18 @@ from playwright.sync_api import Page, expect
 
 from tests.collector.operating import Admin
 from tests.page.conftest import Watched
-from tests.page.scene import ADMIN, Scene, stream_table
+from tests.page.scene import ADMIN, ENROLMENT, Crowd, Scene, stream_table
 from tests.page.test_page import open_stream, wait_until
 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """A stream in which nobody takes part."""
-    made = Scene(Path(tmp_path_factory.mktemp("state")), stream_table("regions", ["yes", "no"]))
+    """Streams in which nobody takes part, at first."""
+    streams = stream_table("regions", ["yes", "no"])
+    streams += stream_table("village", ["a", "b", "c"], population=20, mechanism="lpu", window=3)
+    streams += stream_table("thermometers", None, range=[0, 40], population=20, window=3)
+    streams += stream_table("left", ["yes", "no"], mechanism="lpu")
+    made = Scene(Path(tmp_path_factory.mktemp("state")), streams)
     with made.collector:
         yield made
 
@@ -31,7 +39,7 @@ def test_a_stream_that_never_had_a_report_is_not_live_and_has_no_figures(
     expect(page.locator(".bars caption")).to_contain_text("no report yet")
     assert "50.0" not in page.locator(".bars").inner_text()
     page.goto(scene.collector.url)
-    card = page.locator(".stream-card")
+    card = page.locator(".stream-card").filter(has_text="regions")
     expect(card.locator(".pill").last).to_have_text("waiting")
     expect(card.locator("li").first).to_contain_text("–")
     assert "50.0" not in card.inner_text()
@@ -46,3 +54,37 @@ def test_what_an_administrator_does_is_on_the_page(
     expect(page.locator(".pill").first).to_have_text("paused")
     admin.call("POST", "admin/streams/regions/resume")
     expect(page.locator(".pill").first).to_have_text("waiting")
+
+
+@pytest.mark.parametrize("stream", ["village", "thermometers"])
+def test_an_empty_stream_names_the_command_that_adds_devices(
+    page: Page, watched: Watched, scene: Scene, tmp_path: Path, stream: str
+) -> None:
+    """It is run as it stands there, and then there are figures."""
+    open_stream(page, scene, stream)
+    command = page.locator(".next pre").inner_text().splitlines()[-1]
+    program, *arguments = shlex.split(command)
+    assert program == "ldpstream"
+    environment = os.environ | {"LDPSTREAM_ENROLMENT_TOKEN": ENROLMENT}
+    fleet = subprocess.Popen(
+        [sys.executable, "-m", program, *arguments], env=environment, stdout=subprocess.DEVNULL
+    )
+    try:
+        expect(page.locator(".bars tbody tr").first).to_contain_text(" to ", timeout=60_000)
+        expect(page.locator(".pill").first).not_to_have_text("waiting")
+        expect(page.locator(".next pre", has_text="ldpstream fleet")).to_have_count(0)
+    finally:
+        fleet.terminate()
+        fleet.wait(60)
+
+
+def test_a_stream_whose_fleet_has_gone_is_silent(
+    page: Page, watched: Watched, scene: Scene
+) -> None:
+    open_stream(page, scene, "left")
+    with Crowd(scene, "left").reporting():
+        expect(page.locator(".pill").first).to_have_text("live")
+        expect(page.locator(".next")).to_be_hidden()
+    expect(page.locator(".pill").first).to_have_text("silent")
+    expect(page.locator(".next")).to_contain_text("no report has come for")
+    expect(page.locator(".next")).to_contain_text("See whether devices run")

@@ -65,7 +65,7 @@ def test_a_visitor_reports_unasked_leaves_and_joins_again(
         expect(log.locator("li.good")).to_have_count(2)
         expect(panel).to_contain_text("and reports next in")
         assert not [url for url in watched.urls if "/rounds?" in url], "nobody asks"
-        page.press("text=Leave", "Enter")
+        page.press('button:text-is("Leave")', "Enter")
         expect(panel).to_contain_text("Left. What was spent counts for another 3 seconds.")
         page.press(".join button[type=submit]", "Enter")
         expect(log.locator("li.good")).to_have_count(3)

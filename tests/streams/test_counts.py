@@ -51,6 +51,11 @@ def test_a_blank_cell_is_what_its_row_lacks_and_is_told(tmp_path: Path) -> None:
         ("1,2,3\n9,,1\n", r"row 3 has 1 blank cell\(s\) and lacks -4 of 6 users"),
         (",2,3\n,1,1\n", "every row has a blank cell"),
         ("1,x,3\n", "row 2, column 'b': 'x' is not a count"),
+        (
+            "1,2,3\n2,3,2\n",
+            "row 3 sums to 7, row 2 to 6; .* if column 'a' is a time, leave it out$",
+        ),
+        ("2,2,3\n1,3,2\n", "give every timestamp the same number of users$"),
     ],
 )
 def test_what_cannot_be_filled_in_is_told(tmp_path: Path, rows: str, said: str) -> None:

@@ -68,11 +68,10 @@ def _where() -> Html:
 
 
 def _verdict(audit: Audit) -> Html:
-    found = sum(one.exceeds for one in audit.planted)
     words = (
         f"{len(audit.exact)} exact checks of {len(by_oracle(audit.exact))} randomisers,"
-        f" {len(audit.honest)} mechanisms attacked, {found} of {len(audit.planted)} planted bugs"
-        " found."
+        f" {len(audit.honest)} mechanisms attacked; of the planted bugs"
+        f" {audit.verdict_on_bugs}."
     )
     if audit.passed:
         return paragraph(f"Passed. {words}", "lead good")

@@ -8,6 +8,7 @@ from typing import Any
 
 from ldpstream.audit.empirical import ERROR, Finding
 from ldpstream.audit.exact import Exact
+from ldpstream.audit.planted import BUGS
 from ldpstream.audit.shuffled import CONDITION, shuffled_rounds
 from ldpstream.privacy.epsilon import Epsilon
 
@@ -31,6 +32,15 @@ class Audit:
     @property
     def planted(self) -> list[Finding]:
         return [one for one in self.findings if one.trial.bug is not None]
+
+    @property
+    def verdict_on_bugs(self) -> str:
+        """How many of all planted bugs were found, and how many trials were not finished."""
+        found = sum(one.exceeds for one in self.planted)
+        bugs = {bug.name for bug in BUGS}
+        missing = len(bugs.intersection(self.unfinished))
+        open_ = f"; {missing} not finished" if missing else ""
+        return f"found {found} of {len(self.planted) + missing}{open_}"
 
     @property
     def failures(self) -> list[str]:

@@ -153,6 +153,12 @@ class World:
         for stream in self._service.streams.values():
             stream.hub.attach()
         self._service.intake.start()
+        try:
+            await self._run_stream()
+        finally:  # also on Ctrl-C: its thread answers through the loop, which closes next
+            self._service.intake.stop()
+
+    async def _run_stream(self) -> None:
         await self._enrol()
         answered = ""
         while self.coordinator.last_t < self.scenario.timestamps:

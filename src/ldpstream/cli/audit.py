@@ -50,7 +50,7 @@ def audit(
     check_positive("--seconds", seconds)
     from ldpstream.audit.run import full_audit, quick_audit
 
-    with stages("audit") as show:
+    with stages("audit", lines=True) as show:
         done = quick_audit(show) if quick else full_audit(seconds, show)
     if out is not None:
         _write(done, out, command_line(context))
@@ -107,7 +107,7 @@ def _print(done: Audit) -> None:
             for one in done.honest
         ]
     )
-    out.print("Planted bugs")
+    out.print(f"Planted bugs: {done.verdict_on_bugs}")
     _rows(
         [
             {

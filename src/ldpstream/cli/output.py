@@ -17,6 +17,8 @@ from rich.table import Table
 from ldpstream.lab.numbers import readable
 
 Row = dict[str, Any]
+MOST_COLUMNS = 10_000
+"""Characters in a line of a table, at most."""
 
 
 def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
@@ -44,7 +46,8 @@ def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
 def _print_whole(table: Table) -> None:
     """Print a table with no word or number cut, even if its lines are longer than the screen's."""
     out = console(as_json=False)
-    out.width = max(out.width, Measurement.get(out, out.options, table).minimum)
+    endless = out.options.update(max_width=MOST_COLUMNS)  # a measurement ends at the given width
+    out.width = max(out.width, Measurement.get(out, endless, table).minimum)
     out.print(table)
 
 
@@ -65,13 +68,21 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def stages(label: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar for work in stages: the stage, what is done, and the total (0: unknown)."""
+def stages(label: str, *, lines: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar for work in stages: the stage, what is done, and the total (0: unknown).
+
+    With `lines` each new stage is a line where there is no terminal for a bar.
+    """
     with _bar() as bar:
         task = bar.add_task(label, total=None)
+        last = ""
 
         def show(stage: str, done: int, total: int) -> None:
+            nonlocal last
             text = f"{label}: {stage}"
+            if lines and bar.disable and stage != last:
+                print(f"ldpstream: {text} ({done} of {total} done)", file=sys.stderr, flush=True)
+            last = stage
             bar.update(task, description=text, completed=done, total=total or None)
 
         yield show

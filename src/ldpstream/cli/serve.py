@@ -60,8 +60,8 @@ def command(
     if log not in LEVELS:
         raise Mistake(Problem.OPTION, option="--log", given=log, expected=", ".join(LEVELS))
     set_up(log)
+    listening = listen(config)  # before secrets are drawn: a refused start leaves none behind
     secrets = load_secrets(config)
-    listening = listen(config)
     warm_up(config.streams)  # before the service, which starts the clock of a new stream
     service = Service(config, secrets)
     unserved = service.unserved

@@ -6,6 +6,7 @@ There is no network here. A report that `consider` returns is already on disk, w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ from ldpstream.device.rules import (
     decide,
     last_moment_ms,
 )
+from ldpstream.device.store import LedgerUnusable
 from ldpstream.device.wallet import Wallet
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.epsilon import Epsilon
@@ -169,6 +171,18 @@ class Account:
         """The current timestamp, by label time."""
         return self.enrolled.terms.timestamp_at(self.label.now_ms())
 
+    @property
+    def went_over(self) -> bool:
+        """Whether the collector is known to have taken a report under the successor.
+
+        Until then the successor may not have begun, whatever the collector says of the time.
+        """
+        following = self.enrolled.successor
+        if following is None or following.succeeds is None:
+            return False
+        from_t = following.succeeds.from_t
+        return any(key[0] >= from_t and key in self._answered for key in self._delivered)
+
     # --- turns ------------------------------------------------------------------------------------
 
     def turn(self, taken: int | None = None) -> Turn | None:
@@ -197,6 +211,11 @@ class Account:
             if is_new and at_ms < last_moment_ms(asked, terms):
                 return Turn(asked, at_ms)
             t = max(asked.t + 1, terms.timestamp_at(first_ms))
+
+    def free_in_ms(self, asked: Round) -> int:
+        """Return the own time until the budget allows the report of a round; 0 if it never does."""
+        budget = self._state(self.enrolled.terms_at(asked.t)).budget
+        return max(0, (budget.free_from(asked.epsilon_nano) or 0) - self.own_ms())
 
     def _next_round(self, t: int) -> tuple[Round, Terms]:
         """Return the round of this device's first turn from t on, and the terms it is under."""
@@ -294,16 +313,20 @@ class Account:
     def accept(self, offered: Terms) -> str | None:
         """Accept terms that follow those in force, if the application agrees; say why not.
 
-        They are on disk when it returns, and in force from their first timestamp on.
+        They are on disk when it returns, and in force from their first timestamp on. If they follow
+        a successor that may not have begun, they are neither accepted nor declined: who let go of
+        the terms before it by mistake would be silent until it begins.
         """
         with self.wallet.change() as change:
             enrolled = self.enrolled
             old = enrolled.terms_at(self.t)
+            if old is enrolled.successor and not self.went_over:
+                return None
             if (fault := objection(old, offered)) is not None:
                 return fault
             new = offered.at_level(old.level)
-            if self.wallet.has_elsewhere(enrolled, offered):
-                return "another enrolment has them"
+            if self.wallet.memory.holder(offered, enrolled.id) is not None:
+                return "another enrolment has them, or had"
             if not enrolled.policy.agrees(old, new):
                 return "the application has not agreed to such a change"
             if old is enrolled.successor:
@@ -315,12 +338,23 @@ class Account:
     def renew(self, asked: Enrolment, key: bytes, slot_key: bytes) -> None:
         """Commit a key of the collector's new master secret, for the enrolment that asked for it.
 
-        Another process may have left meanwhile, or enrolled elsewhere or at another level.
+        Another process may have left meanwhile, or enrolled elsewhere or at another level. The key
+        of before is kept until the collector has taken a report with the new one.
         """
         with self.wallet.change() as change:
             now = self.wallet.memory.enrolment(asked.id)
             if now is not None and (now.identity, now.key) == (asked.identity, asked.key):
-                change.enrol(replace(now, key=key, slot_key=slot_key))
+                before = now.other_keys or (now.key, now.slot_key)
+                change.enrol(replace(now, key=key, slot_key=slot_key, other_keys=before))
+
+    def doubt_key(self) -> None:
+        """Use the key of before a renewal, or the renewed one: the other was refused."""
+        if self.enrolled.other_keys is None:
+            return
+        with self.wallet.change() as change:
+            if (now := self.enrolled).other_keys is not None:
+                (key, slot_key), others = now.other_keys, (now.key, now.slot_key)
+                change.enrol(replace(now, key=key, slot_key=slot_key, other_keys=others))
 
     def leave(self) -> Leave:
         """Commit that the device has left its stream; return the farewell to the collector."""
@@ -363,8 +397,14 @@ class Account:
         return RenewKey(stream, secret, enrolled.terms.level, proof)
 
     def arrived(self, asked: Round) -> None:
-        """Remember that the collector has the report of this round; it is not sent again."""
+        """Remember that the collector has the report of this round; it is not sent again.
+
+        So the key that signed it is good, and another one is not kept any more.
+        """
         self._delivered.add(asked.key)
+        if self.enrolled.other_keys is not None:
+            with suppress(LedgerUnusable), self.wallet.change() as change:
+                change.enrol(replace(self.enrolled, other_keys=None))
 
     def note(self, fault: Fault) -> Fault:
         """Count a refusal; save it with the next report, or at once if it is of a new kind."""

@@ -19,6 +19,7 @@ from ldpstream.device.memory import (
     Memory,
     RefusalCount,
     Scope,
+    lineage,
     policy_text,
 )
 from ldpstream.device.schema import new_secret
@@ -139,7 +140,8 @@ class Change:
         self._execute("UPDATE device SET past_known = 1")
         following = enrolment.successor
         self._execute(
-            "INSERT OR REPLACE INTO enrolment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO enrolment"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 enrolment.id,
                 enrolment.url,
@@ -156,8 +158,13 @@ class Change:
                 enrolment.reserve_nano,
                 enrolment.reserved_ms,
                 enrolment.at_ms,
+                None if enrolment.other_keys is None else b"".join(enrolment.other_keys),
             ),
         )
+        held = {pin for terms in enrolment.all_terms for pin in lineage(terms)}
+        for pin in held:
+            place = enrolment.id
+            self._execute("INSERT OR IGNORE INTO pins VALUES (?, ?, ?)", (pin, place, place))
 
     def leave(self, enrolment: Enrolment, ended: Made | None) -> None:
         """Forget the enrolment, its secrets and reports; keep the debits and the promise.
@@ -179,6 +186,7 @@ class Change:
             (heirs.first_id, LAST_ID, place, place),
         )
         self._bequeath(enrolment)
+        self._bequeath_pins(place, heirs.first_id)
         self._execute(
             "UPDATE device SET secret = ?, rejoins = rejoins + 1, past_known = 1", (new_secret(),)
         )
@@ -201,6 +209,26 @@ class Change:
         self._execute("DELETE FROM forgotten")
         for one in kept:
             self.forgotten(one.own_ms, one.scope)
+
+    def _bequeath_pins(self, place: int, heir: int) -> None:
+        """Let later enrolments have the terms of a stream that was left: they have its debits too.
+
+        Those that were made before have not, so they may not have the terms.
+        """
+        self._execute(
+            "DELETE FROM pins WHERE last_id = ? AND pin IN"
+            " (SELECT pin FROM pins WHERE first_id = ? AND last_id = ?)",
+            (LAST_ID, place, place),
+        )
+        self._execute(
+            "UPDATE pins SET first_id = ?, last_id = ? WHERE first_id = ? AND last_id = ?",
+            (heir, LAST_ID, place, place),
+        )
+        self._execute(
+            "DELETE FROM pins WHERE last_id = ? AND first_id <="
+            " (SELECT coalesce(min(id), ?) FROM enrolment)",
+            (LAST_ID, LAST_ID),
+        )
 
     # --- the rest ---------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from inspect import signature
+from os.path import isfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -36,6 +38,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Promise
 from ldpstream.privacy.randomness import Source, SystemSource
 from ldpstream.protocol.limits import LONGEST_WAIT
+from ldpstream.protocol.names import shown
 from ldpstream.protocol.succession import Acceptance, Policy
 from ldpstream.protocol.terms import Terms, Value
 
@@ -105,6 +108,13 @@ class _Streams(Values):
     """
 
     sessions: Sessions
+
+    def __repr__(self) -> str:
+        """Return the file and the streams, and never a value, a key or what was spent."""
+        enrolments = self.sessions.wallet.memory.enrolments
+        streams = ", ".join(f"{one.terms.stream} at {one.url}" for one in enrolments)
+        file = self.sessions.wallet.store.path.name
+        return f"{type(self).__name__}({file}: {streams or 'not enrolled'})"
 
     @property
     def session(self) -> Session:  # type: ignore[override]
@@ -180,7 +190,7 @@ class Device(_Streams):
         installer can know. Otherwise the device is silent for the first w intervals, since a ledger
         that was lost looks like one that never existed.
         """
-        _check(**parts)
+        _check(cls.open, path, **parts)
         _store(path, **parts).create(first_install)
         return cls.open(path, **parts)
 
@@ -320,7 +330,7 @@ class AsyncDevice(_Streams):
     @classmethod
     def create(cls, path: str | Path, *, first_install: bool = False, **parts: Any) -> Self:
         """Create a device in a new file, as `Device.create` does."""
-        _check(**parts)
+        _check(cls.open, path, **parts)
         _store(path, **parts).create(first_install)
         return cls.open(path, **parts)
 
@@ -431,16 +441,23 @@ class AsyncDevice(_Streams):
 def _store(
     path: str | Path, witness: Witness | None = None, clock: MachineClock | None = None, **_: object
 ) -> Store:
+    given: object = path
+    if not isinstance(given, (str, Path)) or "\0" in str(given):
+        expected = "the name of a file"
+        raise Mistake(Problem.OPTION, option="the path", given=shown(given), expected=expected)
     return Store(Path(path), witness, clock)
 
 
-def _check(limit: Limit | None = None, **parts: object) -> None:
-    """Refuse a limit that is none before a file is made, which would be without any."""
+def _check(
+    opening: Callable[..., object], path: object, limit: Limit | None = None, **parts: object
+) -> None:
+    """Refuse what `open` would refuse before a file is made, which would be without a limit."""
+    signature(opening).bind(path, **parts)
     promise_of(limit)
 
 
 def _existing(path: str | Path, witness: Witness | None, clock: MachineClock | None) -> Store:
     store = _store(path, witness, clock)
-    if not store.path.is_file():
+    if not isfile(store.path):  # `Path.is_file` raises if the name is too long
         raise Mistake(Problem.LEDGER_MISSING, file=store.path.name)
     return store

@@ -38,7 +38,7 @@ class Errands:
     def __init__(self, account: Account) -> None:
         self._account = account
         self._clock = account.wallet.clock
-        self._wanted: str | None = None
+        self._named: str | None = None
         self._renew = False
         self._declined: list[str] = []
         self._attempts = 0
@@ -46,19 +46,21 @@ class Errands:
 
     def hear(self, notice: Notice) -> None:
         """Remember what the answer to a report asks for."""
-        self._renew = notice.renew
-        self._wanted = notice.successor if self._is_news(notice.successor) else None
-        if not self._renew and self._wanted is None:
+        self._renew, self._named = notice.renew, notice.successor
+        if not self._renew and self._named is None:
             # When the next attempt may be stays: notices that come and go must cause no flood.
             self._attempts = 0
 
-    def _is_news(self, pin: str | None) -> bool:
-        enrolled = self._account.enrolment
+    @property
+    def _wanted(self) -> str | None:
+        """The pin of the successor that is to be fetched, if there is one that may be accepted."""
+        enrolled, pin = self._account.enrolment, self._named
         if pin is None or enrolled is None or pin in self._declined:
-            return False
+            return None
         willing = enrolled.policy.accept is not Acceptance.NEVER or pin in enrolled.policy.pins
-        pending = enrolled.successor is not None and self._account.terms is enrolled.terms
-        return willing and not pending and pin not in {one.pin for one in enrolled.all_terms}
+        pending = enrolled.successor is not None and not self._account.went_over
+        known = pin in {one.pin for one in enrolled.all_terms}
+        return pin if willing and not pending and not known else None
 
     @property
     def due(self) -> bool:
@@ -75,10 +77,11 @@ class Errands:
         self._not_before_ms = self._clock.steady_ms() + wait_ms
         self._attempts += 1
         try:
-            if self._renew:
+            # A key that was renewed must prove good first, or that of before would be lost.
+            if self._renew and self._account.enrolled.other_keys is None:
                 yield from self._renew_key(stop)
-            if self._wanted is not None:
-                yield from self._fetch(self._wanted, stop)
+            if (pin := self._wanted) is not None:
+                yield from self._fetch(pin, stop)
         except (Unreachable, Refused, TermsRefused, LedgerUnusable) as fault:
             self._account.note(fault)
 
@@ -92,13 +95,14 @@ class Errands:
         self._renew = False
 
     def _fetch(self, pin: str, stop: Stop) -> Conversation[None]:
-        self._wanted = None  # the next notice names it again
+        self._named = None  # the next notice names it again
         message = self._account.question_for(pin)
         answer = yield from self._ask(message, "the successor of its terms", stop)
         sent = read_object(answer, "terms", LARGEST_ANSWER)
         terms = Terms.read(sent.get("terms", sent))
-        fault = self._account.accept(terms) if terms.pin == pin else "they have another pin"
-        if fault is not None:
+        if terms.pin != pin:  # a wrong answer says nothing of the terms
+            raise Refused(Problem.SUCCESSOR_REFUSED, pin=pin, what="they have another pin")
+        if (fault := self._account.accept(terms)) is not None:
             self._declined = [*self._declined, pin][-MOST_DECLINED:]
             raise Refused(Problem.SUCCESSOR_REFUSED, pin=pin, what=fault)
 

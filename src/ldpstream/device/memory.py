@@ -95,6 +95,19 @@ class Forgotten:
 
 
 @dataclass(frozen=True)
+class Pin:
+    """Terms that enrolments of this scope may have, and no others: a pin has one epsilon."""
+
+    pin: str
+    scope: Scope
+
+
+def lineage(terms: Terms) -> set[str]:
+    """Return the pins of terms and of those that they follow."""
+    return {terms.pin} | ({terms.succeeds.pin} if terms.succeeds is not None else set())
+
+
+@dataclass(frozen=True)
 class Enrolment:
     """The agreement between a collector and this device."""
 
@@ -121,6 +134,8 @@ class Enrolment:
     reserve_nano: int = 0
     """How much of the limit is kept free for this stream."""
     reserved_ms: int = 0
+    other_keys: tuple[bytes, bytes] | None = field(default=None, repr=False)
+    """Key and slot key of before or after a renewal, until it is known which ones are good."""
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -187,6 +202,7 @@ class Memory:
     """The limit over all streams, and what has ended of it and of streams' promises."""
     entries: tuple[Entry, ...]
     forgotten: tuple[Forgotten, ...]
+    pins: tuple[Pin, ...]
     refusals: tuple[RefusalCount, ...]
 
     @property
@@ -205,6 +221,15 @@ class Memory:
     @cached_property
     def _by_id(self) -> dict[int, Enrolment]:
         return {one.id: one for one in self.enrolments}
+
+    def holder(self, terms: Terms, enrolment_id: int) -> Scope | None:
+        """Return who has agreed to these terms, to some before or after them, and is another.
+
+        What was ever agreed to counts, also what others have followed since.
+        """
+        pins = lineage(terms)
+        held = (one.scope for one in self.pins if one.pin in pins)
+        return next((scope for scope in held if enrolment_id not in scope), None)
 
     @property
     def limit(self) -> Made | None:

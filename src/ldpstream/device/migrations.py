@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable
 
 from ldpstream.device.clock import Look, OwnTime
-from ldpstream.device.memory import EVERYONE, LEFT, Scope, policy_text
+from ldpstream.device.memory import EVERYONE, LEFT, Scope, lineage, policy_text, read_terms
 from ldpstream.device.schema import insert_device, make_tables, new_secret
 from ldpstream.privacy.ledger import Promise
 from ldpstream.protocol.succession import Policy
@@ -78,9 +78,11 @@ def _from_3(connection: sqlite3.Connection, _: Look) -> None:
     for url, terms, number, key, at_ms in enrolled:
         policy = policy_text(Policy())
         connection.execute(
-            "INSERT INTO enrolment VALUES (?, ?, ?, '', NULL, '{}', ?, ?, ?, ?, ?, ?, 0, 0, ?)",
+            "INSERT INTO enrolment"
+            " VALUES (?, ?, ?, '', NULL, '{}', ?, ?, ?, ?, ?, ?, 0, 0, ?, NULL)",
             (place, url, terms, secret, rejoins, number, key, key, policy, at_ms),
         )
+    _hold(connection)
     connection.execute("UPDATE refusals SET enrolment = ?", (place if enrolled else 0,))
     if forgotten_ms is not None:
         _forget(connection, forgotten_ms)
@@ -91,10 +93,20 @@ def _from_3(connection: sqlite3.Connection, _: Look) -> None:
         _debit(connection, entry, Scope.of(place) if own_debit else EVERYONE)
 
 
+def _from_4(connection: sqlite3.Connection, _: Look) -> None:
+    """Migrate a file of the development of 0.3.0, which knows only the pins of terms in force."""
+    connection.execute(
+        "ALTER TABLE enrolment ADD COLUMN other_keys BLOB CHECK (length(other_keys) = 64)"
+    )
+    make_tables(connection, "pins")
+    _hold(connection)
+
+
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection, Look], None]] = {
     1: _from_1,
     2: _from_2,
     3: _from_3,
+    4: _from_4,
 }
 """By the format that they migrate from; each runs within a transaction."""
 
@@ -114,6 +126,14 @@ def _make_anew(connection: sqlite3.Connection) -> None:
         connection.execute(f"DROP TABLE {table}")
     make_tables(connection)
     connection.executemany("INSERT INTO refusals VALUES (?, ?, ?, ?, ?)", refusals)
+
+
+def _hold(connection: sqlite3.Connection) -> None:
+    """Store which terms the enrolments have."""
+    enrolled = connection.execute("SELECT id, terms, successor FROM enrolment").fetchall()
+    for place, *texts in enrolled:
+        for pin in {pin for text in texts if text for pin in lineage(read_terms(text))}:
+            connection.execute("INSERT INTO pins VALUES (?, ?, ?)", (pin, place, place))
 
 
 def _forget(connection: sqlite3.Connection, own_ms: int) -> None:

@@ -8,17 +8,18 @@ from importlib.resources import files
 
 from ldpstream.device.clock import OwnTime
 
-FORMAT = 4
+FORMAT = 5
 """The PRAGMA user_version of the file, which is raised when the schema changes."""
 SECRET_BYTES = 32
 
 
-def make_tables(connection: sqlite3.Connection) -> None:
-    """Create the tables, within the transaction under way."""
+def make_tables(connection: sqlite3.Connection, which: str = "") -> None:
+    """Create the tables, or the one of this name, within the transaction under way."""
     schema = files(__package__).joinpath("schema.sql").read_text("utf-8")
     lines = (line.partition("--")[0] for line in schema.splitlines())
     for statement in "\n".join(lines).split(";"):  # `executescript` would commit first
-        connection.execute(statement)
+        if f"TABLE {which}" in statement or not which:
+            connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 

@@ -1,6 +1,6 @@
 -- The whole persistent state of one device: a wallet of enrolments. One file, mode 0600: it holds secrets.
 --
--- Debits, promises and forgotten moments say for which enrolments they count: those whose id is from
+-- Debits, promises, forgotten moments and pins say for which enrolments they count: those whose id is from
 -- first_id to last_id. While a stream is enrolled, that is its own id. When it is left, they count for all
 -- enrolments that are made later: joining again, under whatever name, is no way around the ledger.
 
@@ -31,7 +31,17 @@ CREATE TABLE enrolment (
   policy       TEXT NOT NULL,     -- JSON: which successors the application agrees to
   reserve_nano INTEGER NOT NULL CHECK (reserve_nano >= 0),  -- of the limit, kept free for this stream ...
   reserved_ms  INTEGER NOT NULL,  -- ... since this own time
-  at_ms        INTEGER NOT NULL   -- by the wall clock
+  at_ms        INTEGER NOT NULL,  -- by the wall clock
+  other_keys   BLOB CHECK (length(other_keys) = 64)  -- key and slot_key of before or after a renewal, while it is not known which are good
+) STRICT;
+
+-- The terms that enrolments have agreed to, and those that these follow. No other enrolment may have them: it
+-- would have a second ledger for the same promise.
+CREATE TABLE pins (
+  pin        TEXT NOT NULL,
+  first_id   INTEGER NOT NULL,
+  last_id    INTEGER NOT NULL,
+  PRIMARY KEY (pin, first_id, last_id)
 ) STRICT;
 
 -- Promises other than those of an enrolment's terms. With first_id and last_id 0: the limit over all streams,

@@ -49,8 +49,8 @@ from ldpstream.protocol.terms import Selection, Terms, TermsRefused
 ENROLMENT_TRIES = 6
 FAREWELLS = 3
 """How often a device that leaves tries to tell the collector."""
-MOST_SPANS = 3
-"""The next turn is no more than two windows away, but for a budget that is not free."""
+MOST_SPANS = 2
+"""The next turn is no more than two windows away, once the budget is free."""
 LONGEST_NAP = 60.0
 """Seconds until a device that waits for its turn looks at the clock again: a machine may sleep."""
 LONGEST_ENROLMENT_PAUSE = 60.0
@@ -61,6 +61,8 @@ ERRANDS_MS = 15_000
 """Errands are run if the next turn is further away than they can take, or than half a window."""
 TRY_AGAIN = (425, 429)
 """Too early for this collector's clock, or too many requests."""
+UNAUTHORIZED = 401
+"""A MAC that the collector does not take."""
 
 
 @dataclass(frozen=True)
@@ -240,6 +242,8 @@ class Session:
         if response.status != 200:
             if 400 <= response.status < 500 and response.status != 429:
                 self._serial = 0  # perhaps the collector refused the serial
+            if response.status == UNAUTHORIZED:
+                self.account.doubt_key()
             raise refusal_in(response, "to list rounds")
         announcement = Announcement.read(read_object(response, "rounds"))
         self.hear(announcement)
@@ -270,7 +274,7 @@ class Session:
         and count it, if the limit over all streams never allows a report.
         """
         turn = self.account.turn(self._taken)
-        if turn is not None and self._until(turn) > MOST_SPANS * self._longest_span:
+        if turn is not None and self._until(turn) > self._plausible_ms(turn):
             self.account.label.restart()
             turn = self.account.turn(self._taken)
         if turn is None:
@@ -280,12 +284,10 @@ class Session:
             )
         return turn
 
-    @property
-    def _longest_span(self) -> int:
-        """The longest span that a report may have to wait for."""
-        enrolled, limit = self.account.enrolled, self.account.wallet.limit
-        spans = [terms.promise.span for terms in enrolled.all_terms]
-        return max(*spans, 0 if limit is None else limit.span)
+    def _plausible_ms(self, turn: Turn) -> int:
+        """Return how far away a turn may be: as own time says of the budget, and some windows."""
+        spans = [terms.promise.span for terms in self.account.enrolled.all_terms]
+        return self.account.free_in_ms(turn.round) + MOST_SPANS * max(spans)
 
     def _until(self, turn: Turn) -> int:
         return max(0, turn.at_ms - self.account.label.now_ms())
@@ -478,6 +480,8 @@ class Session:
         try:
             response = yield from self._insist(request, is_over)
             is_final = True
+            if response.status == UNAUTHORIZED:
+                self.account.doubt_key()
             if response.status not in (200, 202):
                 raise refusal_in(response, f"the report of round {asked.name}")
         except (Unreachable, Refused) as fault:

@@ -26,6 +26,7 @@ from ldpstream.device.memory import (
     Forgotten,
     Made,
     Memory,
+    Pin,
     RefusalCount,
     Scope,
     read_policy,
@@ -261,6 +262,7 @@ def _memory(connection: sqlite3.Connection) -> tuple[Memory, str]:
         f"SELECT {COLUMNS} FROM ledger ORDER BY own_ms, t, round"  # nosec B608 # noqa: S608
     )
     forgotten = connection.execute("SELECT own_ms, first_id, last_id FROM forgotten")
+    pins = connection.execute("SELECT pin, first_id, last_id FROM pins")
     refusals = connection.execute(
         "SELECT code, times, last_ms, detail, enrolment FROM refusals ORDER BY last_ms"
     )
@@ -277,6 +279,7 @@ def _memory(connection: sqlite3.Connection) -> tuple[Memory, str]:
         ),
         tuple(Entry(*row) for row in entries),
         tuple(Forgotten(at_ms, Scope(first, last)) for at_ms, first, last in forgotten),
+        tuple(Pin(pin, Scope(first, last)) for pin, first, last in pins),
         tuple(RefusalCount(*row) for row in refusals),
     )
     return memory, stamp
@@ -285,7 +288,7 @@ def _memory(connection: sqlite3.Connection) -> tuple[Memory, str]:
 @lru_cache(maxsize=256)  # all are read in every transaction, and few change
 def _enrolment(row: tuple[Any, ...]) -> Enrolment:
     place, url, terms, level, following, renamed, secret, rejoins, number, key, slot_key = row[:11]
-    policy, reserve_nano, reserved_ms, at_ms = row[11:]
+    policy, reserve_nano, reserved_ms, at_ms, others = row[11:]
     return Enrolment(
         url,
         read_terms(terms, level),
@@ -301,6 +304,7 @@ def _enrolment(row: tuple[Any, ...]) -> Enrolment:
         read_policy(policy),
         reserve_nano,
         reserved_ms,
+        None if others is None else (others[: len(key)], others[len(key) :]),
     )
 
 

@@ -195,10 +195,7 @@ class Wallet:
             secret, rejoins = self.secret_for(place, stream)
             offered = replace(offered, secret=secret, rejoins=rejoins)
             known = self.at(place, stream) or (moved_from and self.at(moved_from, stream)) or None
-            if known is None and (other := self._same_stream(offered.terms)) is not None:
-                elsewhere = Address.of(other.url).place
-                facts = {"file": self.store.path.name, "stream": stream, "place": elsewhere}
-                raise Mistake(Problem.STREAM_ELSEWHERE, **facts)
+            self._check_holder(offered.terms, self.memory.next_id if known is None else known.id)
             level = offered.terms.level if new_level or known is None else known.terms.level
             number = number_of(self.enrolment_secret(place, stream))
             if (number, level) != (offered.number, offered.terms.level):
@@ -222,30 +219,20 @@ class Wallet:
                 self._count_as_spent(change, offered.terms)
             return offered.id
 
-    def _same_stream(self, terms: Terms) -> Enrolment | None:
-        """Return the enrolment in the same stream at another place.
-
-        It has the same terms, or those before or after them. A second ledger would double epsilon.
-        """
-        offered = _lineage(terms)
-        return next(
-            (
-                one
-                for one in self.memory.enrolments
-                if any(offered & _lineage(known) for known in one.all_terms)
-            ),
-            None,
-        )
-
-    def has_elsewhere(self, enrolled: Enrolment, terms: Terms) -> bool:
-        """Return whether another enrolment has these terms: there is one epsilon for a pin."""
-        others = (one for one in self.memory.enrolments if one.id != enrolled.id)
-        return any(known.pin == terms.pin for one in others for known in one.all_terms)
+    def _check_holder(self, terms: Terms, enrolment_id: int) -> None:
+        """Refuse terms of a stream that the file has at another place: epsilon would double."""
+        holder = self.memory.holder(terms, enrolment_id)
+        if holder is None:
+            return
+        other = self.memory.enrolment(holder.first_id)
+        place = "an address that it has left" if other is None else Address.of(other.url).place
+        facts = {"file": self.store.path.name, "stream": terms.stream, "place": place}
+        raise Mistake(Problem.STREAM_ELSEWHERE, **facts)
 
     def _enrol_again(self, change: Change, known: Enrolment, offered: Enrolment) -> None:
         """Store what has changed; the ledger goes on, and a promise that was left still binds."""
         level = offered.terms.level
-        if known.successor is not None and _follows(offered.terms, known.successor):
+        if known.successor is not None and _goes_over(known.terms, known.successor, offered.terms):
             known = self.go_over(change, known)
         terms = known.terms.at_level(level)
         following = _following(known, terms, offered)
@@ -437,11 +424,6 @@ class Wallet:
         self.mark_time()
 
 
-def _lineage(terms: Terms) -> set[str]:
-    """Return the pins of terms and of those that they follow."""
-    return {terms.pin} | ({terms.succeeds.pin} if terms.succeeds is not None else set())
-
-
 def _policy(accept: Policy | None, known: Enrolment | None, terms: Terms) -> Policy:
     """Return what the application agrees to from now on; floors that it does not give stay.
 
@@ -450,18 +432,22 @@ def _policy(accept: Policy | None, known: Enrolment | None, terms: Terms) -> Pol
     if known is None:
         return (accept or Policy()).within(terms)
     if known.terms.level != terms.level:
-        return (accept or replace(known.policy, longest_window=None)).within(
-            known.terms.at_level(terms.level)
-        )
-    before = known.policy.within(known.terms)
+        old = known.terms if known.terms.has_level(terms.level) else terms
+        before = replace(known.policy, longest_window=None).within(old.at_level(terms.level))
+    else:
+        before = known.policy.within(known.terms)
     if accept is None:
         return before
     longest = accept.longest_window or before.longest_window
-    return replace(accept, longest_window=longest)
+    least = accept.least_epsilon_nano or before.least_epsilon_nano
+    return replace(accept, longest_window=longest, least_epsilon_nano=least)
 
 
-def _follows(new: Terms, old: Terms) -> bool:
-    return new.succeeds is not None and new.succeeds.pin == old.pin
+def _goes_over(old: Terms, new: Terms, offered: Terms) -> bool:
+    """Return whether `old` must go: the offer follows `new`, or only `new` has its level."""
+    if offered.succeeds is not None and offered.succeeds.pin == new.pin:
+        return True
+    return offered.pin == new.pin and not old.has_level(offered.level)
 
 
 def _following(known: Enrolment, old: Terms, offered: Enrolment) -> Terms | None:

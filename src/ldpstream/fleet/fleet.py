@@ -251,7 +251,8 @@ class Fleet:
                 stream=self._plan.source.name,
                 name="the list of labels",
                 given=_listed(domain),
-                expected=f"the collector's, {_listed(terms.values)}",
+                expected=f"the collector's, {_listed(terms.values)}, or numbers that stand for them"
+                f" in order: --stream zipf:labels={len(terms.values)}",
             )
         self._names = terms.names
 

@@ -13,6 +13,8 @@ from ldpstream.lab.paired import Paired, paired
 
 LARGE = 0.5
 """A mean relative error above this is of little use to anyone."""
+ENOUGH = 10
+"""Repeats from which a difference that chance can explain counts as small, not as unknown."""
 NOTABLE = 0.01
 """A difference of AUCs that is worth a sentence."""
 TINY = 1e-12
@@ -122,14 +124,20 @@ class Recommendation:
         if self.repeats < 2:
             return (
                 f"{best.name} has the smallest error; {others[0].name} errs {others[0].factor:.2f} "
-                "times as much. One repeat cannot rule out chance: give --repeats 3 or more."
+                "times as much. One repeat cannot rule out chance: "
+                f"give --repeats {ENOUGH} or more."
             )
         if not alike:
             return f"Use {best.name}. {_against(others[0], self.repeats)}."
-        names = ", ".join(one.name for one in (best, *alike))
-        spread = "; ".join(_against(one, self.repeats) for one in alike)
+        if self.repeats < ENOUGH:
+            return (
+                f"Use {best.name}, which has the smallest error. {self.repeats} repeats are too few"
+                f" to tell it from: {_listed(alike)}. {_against(alike[0], self.repeats)}. To know, "
+                f"give --repeats {ENOUGH} or more."
+            )
         return (
-            f"Use {self.chosen.name}. The errors of {names} cannot be told apart here: {spread}. "
+            f"Use {self.chosen.name}. These errors cannot be told apart: "
+            f"{_listed([best, *alike])}. {_against(alike[0], self.repeats)}. "
             f"Of these {self.chosen.name} sends the fewest reports."
         )
 
@@ -146,8 +154,8 @@ class Recommendation:
         said = f"Each user sends {chosen.cfpu:.3g} reports per timestamp{every}"
         cheapest = min(self.ranking, key=lambda one: one.cfpu)
         if cheapest.cfpu < 0.99 * chosen.cfpu:
-            said += f"; the cheapest, {cheapest.name}, {cheapest.cfpu:.3g} with an error "
-            said += _times(cheapest.against(chosen, log_error))
+            error = _times(cheapest.against(chosen, log_error))
+            said += f"; {cheapest.name} takes the fewest, {cheapest.cfpu:.3g}, its error is {error}"
         return f"{said}."
 
     def _elsewhere(self) -> str:
@@ -193,7 +201,8 @@ def recommend(rows: Sequence[Row]) -> Recommendation:
     """Recommend a mechanism from the runs of a `Comparison`.
 
     Errors are compared by the mean of their logarithms over all settings, repeat by repeat. Of
-    the mechanisms that cannot be told apart from the best one, the cheapest is chosen.
+    the mechanisms that cannot be told apart from the best one, the cheapest is chosen, if there
+    were enough repeats: after a few, anything may be in that set.
     """
     errors = _errors(rows)
     best = min(errors, key=lambda name: fmean(errors[name]))
@@ -204,7 +213,7 @@ def recommend(rows: Sequence[Row]) -> Recommendation:
     )
     repeats = len(errors[best])
     alike = [one for one in ranking if one.mechanism == best or not one.told_apart]
-    chosen = min(alike, key=lambda one: one.cfpu) if repeats > 1 else ranking[0]
+    chosen = min(alike, key=lambda one: one.cfpu) if repeats >= ENOUGH else ranking[0]
     return Recommendation(chosen, ranking, len(winners), repeats)
 
 
@@ -279,11 +288,32 @@ def _times(logs: Paired) -> str:
     said = f"{exp(logs.mean):.2f} times as large"
     if not logs.known:
         return said
-    return f"{said} (95 % interval {exp(logs.low):.2f} to {exp(logs.high):.2f})"
+    return f"{said} (95 % interval {interval(exp(logs.low), exp(logs.high))})"
 
 
 def _against(other: Ranked, repeats: int) -> str:
     return (
         f"{other.name} errs {other.factor:.2f} times as much "
-        f"(95 % interval {other.low:.2f} to {other.high:.2f}, {repeats} repeats)"
+        f"(95 % interval {interval(other.low, other.high)}, {repeats} repeats)"
     )
+
+
+def _listed(ranked: Sequence[Ranked], shown: int = 4) -> str:
+    """List names with semicolons, since some have commas of their own."""
+    more = [f"{len(ranked) - shown} more"] if len(ranked) > shown else []
+    return "; ".join([one.name for one in ranked[:shown]] + more)
+
+
+def interval(low: float, high: float) -> str:
+    """Return an interval of a factor, without digits that mean nothing.
+
+    >>> interval(1.234, 2.5), interval(1e-12, 8.6e11)
+    ('1.23 to 2.50', 'below 0.01 to above 100')
+    """
+    return f"{_factor(low)} to {_factor(high)}"
+
+
+def _factor(factor: float) -> str:
+    if factor < 0.01:
+        return "below 0.01"
+    return f"{factor:.2f}" if factor <= 100 else "above 100"

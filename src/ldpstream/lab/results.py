@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ldpstream.arguments import one_of
 from ldpstream.lab.frames import pandas_frame, polars_frame
 from ldpstream.lab.metrics import Metrics, or_none
 from ldpstream.lab.paired import Paired, paired
@@ -83,6 +84,8 @@ class Results:
             metric: a column of METRICS.
             to: the mechanism that all others are compared with.
         """
+        one_of("metric", metric, METRICS)
+        one_of("to", to, dict.fromkeys(row["mechanism"] for row in self.rows))
         found: dict[tuple[Any, ...], dict[str, dict[tuple[int, int], float]]] = {}
         for row in self.rows:
             runs = found.setdefault(tuple(row[name] for name in COMPARED), {})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldpstream.arguments import checked
+from ldpstream.arguments import checked, one_of
 from ldpstream.arrays import Flags, Floats
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.fleet import Fleet, Respondents
@@ -162,6 +162,7 @@ class Simulation:
 
     def mean(self, metric: str) -> float:
         """Return the mean over the repeats of a figure of `Metrics`, by its name."""
+        one_of("metric", metric, Metrics.__dataclass_fields__)
         return float(np.mean([getattr(run.metrics, metric) for run in self.runs]))
 
     def row(self) -> dict[str, object]:
@@ -219,8 +220,12 @@ def settings_of(
 
     Without an epsilon or a window, they are those of the strictest level.
     """
-    for name, given in (("epsilon", epsilon), ("window", window)):
-        if given is None and options.levels is None:
+    if not callable(getattr(stream, "snapshots", None)):  # a name or a frame of somebody's data
+        given = repr(stream) if isinstance(stream, str) else f"of type {type(stream).__name__}"
+        expected = "one that sin(), read_counts(file), from_frame(frame) or the like return"
+        raise Mistake(Problem.OPTION, option="stream", given=given, expected=expected)
+    for name, missing in (("epsilon", epsilon), ("window", window)):
+        if missing is None and options.levels is None:
             raise Mistake(Problem.OPTION, option=name, given="missing", expected="it, or levels")
     if options.levels is not None:
         epsilon = options.levels.epsilon if epsilon is None else epsilon

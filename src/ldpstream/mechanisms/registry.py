@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ldpstream.arguments import meant
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.absorption import Absorption
 from ldpstream.mechanisms.classic.fast import Fast
@@ -149,9 +150,16 @@ def recipe(text: str) -> Recipe:
     try:
         found = _RECIPES[name]
     except KeyError:
-        raise Mistake(Problem.MECHANISM_UNKNOWN, given=name, known=", ".join(names())) from None
+        raise _unknown(name) from None
     parameters = read_parameters(name, written, found.allocation.default_parameters)
     return replace(found, parameters=parameters)
+
+
+def _unknown(name: str) -> Mistake:
+    near = meant(name, names())
+    guess = "" if near is None else f"did you mean {near}? Else "
+    known = ", ".join(names())
+    return Mistake(Problem.MECHANISM_UNKNOWN, given=name, guess=guess, known=known)
 
 
 def takes_slots(name: str) -> bool:
@@ -161,6 +169,11 @@ def takes_slots(name: str) -> bool:
     ['lpu']
     """
     return recipe(name).takes_slots
+
+
+def usual_selection(name: str) -> Selection:
+    """Return how a collector reaches devices for this mechanism, unless it is told otherwise."""
+    return Selection.SLOTS if takes_slots(name) else Selection.OPEN
 
 
 def report_epsilon(name: str, settings: Settings) -> Epsilon:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -114,8 +115,15 @@ class CountsTable:
         for label, cell in zip(self.labels, row, strict=True):
             if not _is_blank(cell) and _count(cell) is None:
                 what = f"row {line}, column {label!r}: {cell!r} is not a count"
-                raise bad_file(self.file, what, "give whole numbers, 0 or more")
+                raise bad_file(self.file, what, "give whole numbers, 0 or more; no column of times")
         return [_count(cell) for cell in row]
+
+    def _time_column(self, rows: Sequence[Sequence[int | None]]) -> str:
+        """Return a hint if the first column grows from row to row, as a column of times does."""
+        times = [row[0] for row in rows if row[0] is not None]
+        if all(one < later for one, later in pairwise(times)):
+            return f"; if column {self.labels[0]!r} is a time, leave it out"
+        return ""
 
     def _users(self, rows: Sequence[Sequence[int | None]]) -> int:
         """Return the sum of the rows without a blank, which must be the same for all."""
@@ -130,7 +138,8 @@ class CountsTable:
         for line, total in sums.items():
             if total != users:
                 what = f"row {line} sums to {total}, row {start} to {users}"
-                raise bad_file(self.file, what, "give every timestamp the same number of users")
+                fix = "give every timestamp the same number of users"
+                raise bad_file(self.file, what, fix + self._time_column(rows))
         if users < 1:
             raise bad_file(self.file, "the counts are all zero", "give at least one user")
         return users

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync } from "node:fs";
 import { renameSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { syncBuiltinESMExports } from "node:module";
+import os, { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 
@@ -241,4 +242,25 @@ test("a label of any name is read as it was written", async () => {
   const [{ renamed: read, key }] = (await one.load()).enrolments;
   assert.deepEqual(Object.entries(read), Object.entries(renamed));
   assert.deepEqual(Uint8Array.from(key), Uint8Array.of(190, 239));
+});
+
+test("a process that is stopped while it looks at its clocks gains no time", () => {
+  const { uptime } = os;
+  const before = bootClock.steadyMs() - performance.now();
+  try {
+    for (let stopped = 1; stopped <= 3; stopped += 1) {
+      let calls = 0;
+      os.uptime = () => {
+        calls += 1;
+        if (calls === stopped) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60);
+        return uptime();
+      };
+      syncBuiltinESMExports();
+      const ahead = bootClock.steadyMs() - performance.now() - before;
+      assert.ok(ahead < 12, `${ahead} ms after a stop at read ${stopped}`);
+    }
+  } finally {
+    os.uptime = uptime;
+    syncBuiltinESMExports();
+  }
 });

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { releasesBetween } from "../../../src/ldpstream/collector/page/app/api.js";
+import { extentOf, yRange } from "../../../src/ldpstream/collector/page/app/axis.js";
 import { eventParser } from "../../../src/ldpstream/collector/page/app/feed.js";
 import { Columns } from "../../../src/ldpstream/collector/page/app/columns.js";
 import { History, historyOf, thinned, topLabels } from "../../../src/ldpstream/collector/page/app/history.js";
@@ -203,4 +204,40 @@ test("a label that a version does not have leaves a gap, thinned or not", () => 
   const means = [columns[1], columns.at(-2)].map((column) => [...(column?.means ?? [])]);
   assert.deepEqual(means[0].map(Number.isNaN), [false, true, true, false, false]);
   assert.deepEqual(means[1].map(Number.isNaN), [false, false, false, true, true]);
+});
+
+const SHARES = { ends: null, least: 0.01 };
+const NUMBERS = { ends: [-20, 60], least: 0.8 };
+const curves = (figures, low, high) => [figures, low, high].map((one) => Float64Array.from(one));
+
+test("the axis follows the figures, not intervals that say nothing", () => {
+  const figures = Array.from({ length: 50 }, (_, at) => 0.02 + at / 5000);
+  const usual = figures.map((one) => one + 0.004);
+  const one = curves(figures, figures.map((one) => one - 0.004), [1, 1, 1, ...usual.slice(3)]);
+  const [low, high] = yRange(extentOf(one, SHARES), [], SHARES);
+  assert.equal(low, 0, "the zero of shares is in sight");
+  assert.ok(high > usual.at(-1) && high < 0.05, `${high}`);
+  const start = curves([0.005, 0.005], [0, 0], [1, 1]); // all that there is says nothing
+  assert.ok(yRange(extentOf(start, SHARES), [], SHARES)[1] < 0.03);
+});
+
+test("the axis has room for intervals that are usual, and for near thresholds", () => {
+  const noisy = curves([0.5, 0.4, 0.45], [0.3, 0.2, 0.25], [0.7, 0.6, 0.65]);
+  const [low, high] = yRange(extentOf(noisy, SHARES), [], SHARES);
+  assert.ok(low === 0 && high > 0.7);
+  assert.ok(yRange(extentOf(noisy, SHARES), [{ at: 0.9 }], SHARES)[1] > 0.9);
+  assert.ok(yRange(extentOf(noisy, SHARES), [{ at: 5 }], SHARES)[1] < 1, "one that is far is not");
+  const mean = curves([3, 4, 5], [-20, 3, 4], [60, 5, 6]);
+  const [from, to] = yRange(extentOf(mean, NUMBERS), [], NUMBERS);
+  assert.ok(from < 2 && from > 0 && to > 6 && to < 8, `${from} ${to}`);
+});
+
+test("without a figure the axis shows all values", () => {
+  const none = curves([NaN], [NaN], [NaN]);
+  assert.deepEqual(yRange(extentOf(none, SHARES), [], SHARES), [0, 1]);
+  assert.deepEqual(yRange(extentOf(none, NUMBERS), [], NUMBERS), [-20, 60]);
+  const history = new History(2);
+  history.add([{ ...release(1, [0.5, 0.5]), heard_t: 0 }, { ...release(2, [0.5, 0.5]), heard_t: 2 }]);
+  assert.ok(history.rows[0].data.every(Number.isNaN), "one over d is no figure");
+  assert.ok(!history.rows[1].data.some(Number.isNaN));
 });

@@ -388,3 +388,8 @@ test("a wall clock that is set back while a value is read does not let own time 
   assert.equal(entries.length, 1);
   for (const { ownMs } of [...entries, own]) assert.ok(ownMs <= world.steady - began + 1, `${ownMs}`);
 });
+
+test("a limit that is none leaves no device behind", async () => {
+  await assert.rejects(world.create({ limit: { epsilon: "2", span: "24h" } }), { code: "option" });
+  await assert.rejects(world.open(), { code: "ledger-missing" });
+});

@@ -84,9 +84,7 @@ def load(file: Path) -> Config:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         what = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise Mistake(
-            Problem.CONFIG_FILE, file=file, line=1, what=what, fix="give a TOML file"
-        ) from None
+        raise Mistake(Problem.DATA_FILE, file=file, what=what, fix="give a TOML file") from None
     return parse(text, file)
 
 

@@ -22,7 +22,7 @@ from ldpstream.collector.releases.retention import KEEP_ALL, Retention
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.mechanisms.queries import Query, query_of
-from ldpstream.mechanisms.registry import build, report_epsilon, takes_slots
+from ldpstream.mechanisms.registry import build, report_epsilon, takes_slots, usual_selection
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.numeric import BinnedRange, Numeric, Range
 from ldpstream.numeric.range import MEAN
@@ -296,10 +296,8 @@ def _other(table: Table, values: Domain | Range) -> str | None:
 
 def _selection(table: Table, mechanism: str) -> Selection:
     """Read `selection`: slots by default, where the mechanism takes them, else open."""
-    fits = takes_slots(mechanism)
-    usual = Selection.SLOTS if fits else Selection.OPEN
-    found = Selection(table.choice("selection", tuple(Selection), usual))
-    if found is Selection.SLOTS and not fits:
+    found = Selection(table.choice("selection", tuple(Selection), usual_selection(mechanism)))
+    if found is Selection.SLOTS and not takes_slots(mechanism):
         what = f"{mechanism} must ask devices, and with slots nobody asks"
         table.refuse("selection", what, 'set mechanism = "lpf" or "lpu", or selection = "open"')
     return found

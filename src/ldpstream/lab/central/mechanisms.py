@@ -85,7 +85,8 @@ def build_central(name: str, settings: Settings, rng: np.random.Generator) -> Tr
     Epsilon(nano=50000000)
     """
     if name not in CENTRAL:
-        raise Mistake(Problem.MECHANISM_UNKNOWN, given=name, known=", ".join(CENTRAL))
+        known = ", ".join(CENTRAL)
+        raise Mistake(Problem.MECHANISM_UNKNOWN, given=name, guess="", known=known)
     if settings.query != HISTOGRAM:
         query = f"the query of {name}"
         raise Mistake(Problem.OPTION, option=query, given=settings.query, expected="a histogram")

@@ -128,10 +128,12 @@ class Advice:
 
     def _cost(self) -> str:
         cost = self.cost
+        heard = cost.listening_bytes_per_day
+        listening = f"takes about {_size(heard)} to hear of rounds" if heard else "need not listen"
         return (
             f"A device sends {readable(cost.reports_per_day)} reports a day, "
-            f"{_size(cost.bytes_per_day)}, and takes about {_size(cost.listening_bytes_per_day)} "
-            f"to hear of rounds; the collector gets up to {cost.peak_per_second:,.0f} reports/s."
+            f"{_size(cost.bytes_per_day)}, and {listening}; the collector gets up to "
+            f"{cost.peak_per_second:,.0f} reports/s."
         )
 
     def _target(self) -> str:

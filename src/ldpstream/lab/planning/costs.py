@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ldpstream.lab.planning.outcome import Outcome
+from ldpstream.mechanisms.registry import usual_selection
+from ldpstream.protocol.terms import Selection
 
 DAY_MS = 86_400_000
 
@@ -32,7 +34,7 @@ class Cost:
     bytes_per_day: float
     """Bytes of one device for its reports: in both directions, HTTP included."""
     listening_bytes_per_day: float
-    """Bytes of one device to hear of rounds: a lower bound, the same for all mechanisms."""
+    """Bytes of one device to hear of rounds, a lower bound; 0 with slots, where nobody asks."""
     peak_per_second: float
     """Reports that reach the collector, spread over the busiest timestamp."""
 
@@ -48,9 +50,10 @@ class Cost:
         """
         reports = outcome.reports * DAY_MS / interval_ms
         polls = max(DAY_MS / interval_ms, DAY_MS / 1000 / POLL_SECONDS)
+        unasked = usual_selection(outcome.mechanism) is Selection.SLOTS
         return cls(
             reports,
             reports * wire_bytes(outcome),
-            polls * POLL_OVERHEAD,
+            0.0 if unasked else polls * POLL_OVERHEAD,
             outcome.busiest * 1000 / interval_ms,
         )

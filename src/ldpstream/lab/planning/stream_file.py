@@ -11,6 +11,7 @@ from ldpstream.durations import spelled
 from ldpstream.lab.planning.outcome import Outcome
 from ldpstream.lab.planning.subject import Subject
 from ldpstream.mechanisms.queries import MeanQuery
+from ldpstream.mechanisms.registry import usual_selection
 from ldpstream.mechanisms.settings import Settings
 
 WIDTH = 100
@@ -52,12 +53,13 @@ class StreamFile:
             f'mechanism = "{self.chosen.mechanism}"',
             "",
             *_comment(
-                "How many devices are expected: a share of the fleet is a share of this. With open "
-                "selection devices come and go, and pick themselves at an announced rate; with a "
-                "roster the collector knows them all, and picks."
+                "How many devices are expected: a share of the fleet is a share of this. With "
+                "slots (lpf and lpu only) each device reports unasked, once in a window; with open "
+                "selection it picks itself at a rate that is announced; with a roster the "
+                "collector knows all devices, and picks."
             ),
             f"population = {settings.users}",
-            'selection = "open"',
+            f'selection = "{usual_selection(self.chosen.mechanism)}"',
         ]
         return "\n".join(lines) + "\n"
 

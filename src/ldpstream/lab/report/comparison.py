@@ -12,7 +12,7 @@ from ldpstream.lab.figures.releases import release_panels
 from ldpstream.lab.figures.style import display_name, paper_style
 from ldpstream.lab.files import csv_text, write_whole
 from ldpstream.lab.metrics import MRE_FLOOR
-from ldpstream.lab.recommendation import Recommendation
+from ldpstream.lab.recommendation import Recommendation, interval
 from ldpstream.lab.report.content import streams_grid
 from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.page import Section, figure, made_by, page, paragraph, table
@@ -97,7 +97,7 @@ def ranking_grid(advice: Recommendation) -> Grid:
             one.name,
             one.error,
             f"{one.factor:.2f}",
-            f"{one.low:.2f} to {one.high:.2f}" if advice.repeats > 1 else "unknown",
+            interval(one.low, one.high) if advice.repeats > 1 else "unknown",
             "yes" if one.told_apart else "no" if advice.repeats > 1 else "unknown",
             f"{len(one.best_in)} of {advice.settings}",
             one.mae,

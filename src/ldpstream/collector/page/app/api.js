@@ -146,8 +146,7 @@ export async function streams(signal) {
   const known = new Set(open.map((/** @type {Stream} */ one) => one.terms.stream));
   const more = new Set(sharedStreams());
   if (adminToken()) {
-    const all = await get("/v1/admin/status", adminToken(), signal);
-    for (const name of Object.keys(all.streams)) more.add(name);
+    for (const name of Object.keys(await allStatuses(signal))) more.add(name);
   }
   const hidden = [...more].filter((name) => !known.has(name));
   const found = await Promise.allSettled(hidden.map((name) => stream(name, signal)));
@@ -240,6 +239,50 @@ export const silence = (stream, rule, length) =>
 /** @param {string} stream @param {string} rule */
 export const endSilence = (stream, rule) =>
   call(`${silences(stream)}/${encodeURIComponent(rule)}`, adminToken(), { method: "DELETE" });
+
+/**
+ * Let a stream open no more rounds, or go on.
+ * @param {string} stream @param {boolean} paused
+ * @returns {Promise<import("./condition.js").Condition>}
+ */
+export const setPaused = (stream, paused) =>
+  call(`/v1/admin/streams/${encodeURIComponent(stream)}/${paused ? "pause" : "resume"}`, adminToken(), {
+    method: "POST",
+  });
+
+/** @param {AbortSignal} [signal] @returns {Promise<Record<string, any>>} the status of each stream */
+export const allStatuses = async (signal) =>
+  (await get("/v1/admin/status", adminToken(), signal)).streams;
+
+/**
+ * @typedef {object} EnrolmentToken
+ * @property {string} name
+ * @property {string | null} stream null: it is good for all
+ * @property {number} made_ms
+ * @property {number | null} expires_ms
+ * @property {number | null} most_uses
+ * @property {number} uses
+ * @property {number | null} revoked_ms
+ */
+/** @param {AbortSignal} [signal] @returns {Promise<EnrolmentToken[]>} those that have ended among them */
+export const enrolmentTokens = async (signal) =>
+  (await get("/v1/admin/tokens", adminToken(), signal)).tokens;
+
+/** @param {string} name */
+export const revokeToken = (name) =>
+  call(`/v1/admin/tokens/${encodeURIComponent(name)}`, adminToken(), { method: "DELETE" });
+
+/** @typedef {{number: number, at_ms: number, who: string, action: string, details: Record<string, unknown>}} LogEntry */
+/** The whole admin log, in order. @param {AbortSignal} [signal] @returns {Promise<LogEntry[]>} */
+export async function adminLog(signal) {
+  /** @type {LogEntry[]} */ const found = [];
+  for (;;) {
+    const after = found.at(-1)?.number ?? 0;
+    const { entries } = await get(`/v1/admin/log?after=${after}`, adminToken(), signal);
+    if (!entries.length) return found;
+    found.push(...entries);
+  }
+}
 
 /** @param {string} token whether it is the admin's */
 export const isAdmin = (token) => opens("/v1/admin/status", token);

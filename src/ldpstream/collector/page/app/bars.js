@@ -73,12 +73,13 @@ export class Bars {
       `t ${grouped(row.t)} · ${clock(start + (row.t - 1) * interval, true)} · `,
       h("span", { class: row.fresh ? "mark fresh" : "mark" }, kind),
     );
-    const chosen = this.#chosen(row.data);
+    const chosen = this.#chosen(row);
     const d = labels.length;
     const { unit } = this.stream;
     const [bottom, ceiling] = unit.ends ?? [0, unit.least];
-    const high = Math.max(ceiling, ...chosen.map((label) => row.data[2 * d + label]));
-    const low = Math.min(bottom, ...chosen.map((label) => row.data[d + label]));
+    const measured = row.unheard ? [] : chosen;
+    const high = Math.max(ceiling, ...measured.map((label) => row.data[2 * d + label]));
+    const low = Math.min(bottom, ...measured.map((label) => row.data[d + label]));
     const limits = chosen.map((label) => this.alarms.limits(labels[label])[0]?.at ?? null);
     const reach = Math.max(high, ...limits.map((limit) => limit ?? high));
     const top = reach + (reach - low) * 0.02;
@@ -99,26 +100,28 @@ export class Bars {
       limit.hidden = limits[at] === null;
       limit.style.left = place(limits[at] ?? 0);
       limit.title = `threshold ${unit.show(limits[at] ?? 0)}`;
-      bar.hidden = row.unheard; // one over d for each is no figure, but that there is none
-      figure.firstChild.textContent = row.unheard ? "–" : unit.show(value);
+      bar.hidden = whisker.hidden = row.unheard;
+      figure.firstChild.textContent = unit.show(value);
       figure.lastChild.textContent = row.unheard ? "" : unit.range(from, to);
     });
-    const hidden = this.#known(row.data).length - chosen.length;
+    const hidden = this.#known(row).length - chosen.length;
     this.more.textContent = hidden
       ? `and ${grouped(hidden)} more labels, in the heat map and the API`
       : "";
   }
 
-  /** @param {Float32Array} data @returns {number[]} */
-  #chosen(data) {
-    const all = this.#known(data);
+  /** @param {import("./history.js").Row} row @returns {number[]} */
+  #chosen(row) {
+    const { data } = row;
+    const all = this.#known(row);
     if (this.#order === "size") all.sort((a, b) => data[b] - data[a] || a - b);
     return all.slice(0, MOST);
   }
 
-  /** The labels that the terms of a row have. @param {Float32Array} data @returns {number[]} */
-  #known(data) {
-    return Array.from(this.stream.labels.keys()).filter((label) => !Number.isNaN(data[label]));
+  /** The labels that the terms of a row have. @param {import("./history.js").Row} row @returns {number[]} */
+  #known({ data, unheard }) {
+    const all = Array.from(this.stream.labels.keys());
+    return unheard ? all : all.filter((label) => !Number.isNaN(data[label]));
   }
 }
 

@@ -33,6 +33,10 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...shown(children));
 }
 
+/** Text in which what stands between backticks is code. @param {string} text @returns {Child[]} */
+export const withCode = (text) =>
+  text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
+
 /** Say something to whoever listens to the page. @param {string} text */
 export function announce(text) {
   const announcer = document.getElementById("announcer");

@@ -17,7 +17,7 @@ export class HeatMap {
   #height = 0;
   /** @type {import("./history.js").Row[]} */ #rows = [];
   /** @type {Columns} */ #columns;
-  #scale = 1;
+  #scale = 0; // none yet
   #dark = false;
   #shades = new Uint32Array(0);
   #first = 0;

@@ -5,7 +5,7 @@ import { places } from "./versions.js";
 /** @typedef {import("./api.js").Release} Release */
 /**
  * One timestamp. `data` has the values of all labels, then the low ends, then the high ends; NaN
- * for a label that its terms do not have.
+ * for a label that its terms do not have, and for all while nobody has reported: one over d is no figure.
  * @typedef {object} Row
  * @property {number} t
  * @property {number} atMs
@@ -14,7 +14,7 @@ import { places } from "./versions.js";
  * @property {number} asked
  * @property {number} received
  * @property {import("./api.js").Devices} [devices]
- * @property {boolean} unheard whether there was no report at all by then: its figures say nothing
+ * @property {boolean} unheard whether there was no report at all by then
  * @property {Float32Array} data
  */
 
@@ -99,6 +99,14 @@ export const historyOf = ({ labels, versions }) =>
 
 /** @param {Release} release @param {number} labels @param {Int32Array | null} places @returns {Row} */
 function rowOf(release, labels, places) {
+  const { t, at_ms: atMs, fresh, missed, asked, received, devices } = release;
+  const unheard = release.heard_t === 0;
+  const data = unheard ? new Float32Array(3 * labels).fill(NaN) : figuresOf(release, labels, places);
+  return { t, atMs, fresh, missed, asked, received, devices, unheard, data };
+}
+
+/** @param {Release} release @param {number} labels @param {Int32Array | null} places */
+function figuresOf(release, labels, places) {
   const data = new Float32Array(3 * labels);
   if (places) data.fill(NaN);
   for (let at = 0; at < release.values.length; at += 1) {
@@ -110,8 +118,7 @@ function rowOf(release, labels, places) {
     data[labels + label] = release.low?.[at] ?? value - reach;
     data[2 * labels + label] = release.high?.[at] ?? value + reach;
   }
-  const { t, at_ms: atMs, fresh, missed, asked, received, devices } = release;
-  return { t, atMs, fresh, missed, asked, received, devices, unheard: release.heard_t === 0, data };
+  return data;
 }
 
 /**

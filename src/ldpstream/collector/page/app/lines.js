@@ -1,6 +1,7 @@
 /** Live lines of some labels with their interval bands, by uPlot. */
 
 import { Alarms } from "./alarms.js";
+import { axisWidth, extentOf, yRange } from "./axis.js";
 import { h } from "./dom.js";
 import { clock } from "./format.js";
 import { thinned } from "./history.js";
@@ -15,12 +16,14 @@ import { changes } from "./versions.js";
 const uPlot = /** @type {any} */ (globalThis).uPlot;
 const DENSE = 2000; // from so many timestamps on, lines are thin
 const DOTS = 400; // up to so many timestamps, releases are dots beside the revised line
+const NEAR = 16; // thresholds so close to each other are named side by side, in CSS pixels
 const STRIP = 7; // of the marks below the lines, in CSS pixels
 
 export class Lines {
   /** @type {any} */ #plot = null;
   /** @type {Row[]} */ #rows = [];
   #built = "";
+  /** Of what is drawn. @type {[number, number] | null} */ #extent = null;
 
   /**
    * @param {import("./api.js").Stream} stream @param {import("./view.js").View} view
@@ -88,6 +91,7 @@ export class Lines {
     const columns = this.curves.flatMap(({ label }) => [label, labels + label, 2 * labels + label]);
     const ends = /** @type {(-1 | 0 | 1)[]} */ (columns.map((_, at) => [0, -1, 1][at % 3]));
     const { x, curves } = thinned(this.#rows, columns, this.box.clientWidth, ends);
+    this.#extent = extentOf(curves, this.stream.unit);
     const data = [x.map((t) => this.#seconds(t)), ...curves.map(withGaps)];
     const dense = this.#rows.length > DENSE;
     const wanted = `${dense} ${this.#isRevised} ${this.curves.map(({ label, slot }) => `${label}:${slot}`).join()}`;
@@ -133,15 +137,14 @@ export class Lines {
         scales: {
           x: { time: true },
           y: {
-            range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) =>
-              yRange(low, high, this.#limits, this.stream.unit),
+            range: () => yRange(this.#extent, this.#limits, this.stream.unit),
           },
         },
         axes: [
           { ...axis, size: 40, font: FONT, space: 57, values: TIMES },
           {
             ...axis,
-            size: 46,
+            size: (/** @type {any} */ _, /** @type {string[] | null} */ ticks) => axisWidth(ticks),
             font: FONT,
             values: (/** @type {any} */ _, /** @type {number[]} */ at) =>
               at.map((one) => this.stream.unit.show(one, at[1] - at[0] < 0.01 ? 1 : 0)),
@@ -280,6 +283,7 @@ export class Lines {
     ctx.save();
     ctx.textAlign = "right";
     ctx.font = `600 ${11 * devicePixelRatio}px system-ui, sans-serif`;
+    /** @type {number[]} */ const written = [];
     for (const { at, state, slot } of this.#limits) {
       const y = this.#plot.valToPos(at, "y", true);
       if (y < bbox.top || y > bbox.top + bbox.height) continue;
@@ -294,7 +298,11 @@ export class Lines {
       ctx.moveTo(bbox.left, y);
       ctx.lineTo(right, y);
       ctx.stroke();
-      this.#write(this.stream.unit.show(at), right - 4 * devicePixelRatio, y - 5 * devicePixelRatio, ink);
+      const text = this.stream.unit.show(at);
+      const beside = written.filter((other) => Math.abs(other - y) < NEAR * devicePixelRatio).length;
+      const away = 4 * devicePixelRatio + beside * (ctx.measureText(text).width + 10 * devicePixelRatio);
+      this.#write(text, right - away, y - 5 * devicePixelRatio, ink);
+      written.push(y);
     }
     ctx.restore();
   }
@@ -559,18 +567,3 @@ const withGaps = (curve) =>
   curve.some(Number.isNaN)
     ? Array.from(curve, (value) => (Number.isNaN(value) ? null : value))
     : curve;
-
-/**
- * Room for the noise, and thresholds unless they are far away; of shares, the zero always in sight.
- * @param {number | null} low @param {number} high @param {{at: number}[]} limits
- * @param {import("./unit.js").Unit} unit
- */
-function yRange(low, high, limits, unit) {
-  if (low === null || !Number.isFinite(low)) return unit.ends ?? [0, 1];
-  const bottom = unit.ends ? low : Math.min(0, low);
-  const extent = Math.max(high - bottom, unit.least);
-  const near = limits.map(({ at }) => at).filter((at) => Math.abs(at - bottom) <= 2 * extent);
-  const [from, to] = [Math.min(bottom, ...near), Math.max(high, ...near)];
-  const pad = Math.max((to - from) * 0.08, unit.least / 5);
-  return [unit.ends || from < 0 ? from - pad : 0, Math.max(to + pad, from + unit.least)];
-}

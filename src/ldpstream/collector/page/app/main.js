@@ -1,14 +1,16 @@
 /** Starts the page, and shows what the address names. */
 
+import { showAdmin } from "./admin.js";
 import { Unavailable } from "./api.js";
 import { fill, h } from "./dom.js";
 import { showOverview } from "./overview.js";
 import { showStream } from "./stream.js";
 import { startTheme } from "./theme.js";
-import { takeTokenFromFragment } from "./tokens.js";
+import { adminToken, takeTokenFromFragment } from "./tokens.js";
 import { wall } from "./wall.js";
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+const admin = /** @type {HTMLElement} */ (document.getElementById("admin"));
 let shown = new AbortController();
 
 async function show() {
@@ -17,6 +19,7 @@ async function show() {
   shown = new AbortController();
   const { signal } = shown;
   document.title = "ldpstream";
+  admin.hidden = !adminToken();
   for (const key of Object.keys(main.dataset)) delete main.dataset[key];
   const [, kind, name] = location.hash.split("/");
   try {
@@ -30,7 +33,8 @@ async function show() {
           () => (location.hash = "#/"),
         ),
       );
-    } else await showOverview(main, signal);
+    } else if (kind === "admin") await showAdmin(main, signal, show);
+    else await showOverview(main, signal);
   } catch (error) {
     if (signal.aborted) return;
     const text =

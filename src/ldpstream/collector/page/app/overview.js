@@ -154,7 +154,7 @@ class Card {
           {},
           dot,
           h("span", {}, labels[label]),
-          last.unheard ? h("span", {}, "–") : h("b", {}, this.stream.unit.show(last.data[label])),
+          h("b", {}, this.stream.unit.show(last.data[label])),
         );
       }),
     );

@@ -16,11 +16,12 @@ export class Revised {
   /** @type {Change[]} */ changes = [];
 
   /**
-   * @param {string} stream @param {import("./view.js").View} view @param {() => void} news
+   * @param {import("./api.js").Stream} stream @param {import("./view.js").View} view @param {() => void} news
    * @param {AbortSignal} signal
    */
   constructor(stream, view, news, signal) {
-    this.stream = stream;
+    this.stream = stream.terms.stream;
+    this.ends = stream.unit.ends ?? [0, 1];
     this.view = view;
     this.news = news;
     this.signal = signal;
@@ -58,11 +59,19 @@ export class Revised {
     return { values: placed(values), low: placed(low), high: placed(high) };
   }
 
+  /** Intervals as wide as all values are those of somebody who has heard nothing. */
+  /** @param {import("./api.js").Revised} told */
+  #saysSomething({ low, high }) {
+    const [least, most] = this.ends;
+    return low.some((one) => one > least) || high.some((one) => one < most);
+  }
+
   async #ask() {
     const [wanted, { from, to }] = [this.#wanted, this.view.range];
     const { figures, changes } = await api.revisedBetween(this.stream, from, to, this.signal);
     this.#known = wanted;
-    this.figures = new Map(Array.from(figures, ([t, told]) => [t, this.#placed(told)]));
+    const telling = [...figures].filter(([, told]) => this.#saysSomething(told));
+    this.figures = new Map(telling.map(([t, told]) => [t, this.#placed(told)]));
     this.changes = changes;
     this.news();
   }

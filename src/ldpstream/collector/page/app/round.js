@@ -1,7 +1,7 @@
 /** What the collector is waiting for, and why. */
 
 import { fill, h } from "./dom.js";
-import { epsilon, grouped, percent } from "./format.js";
+import { duration, epsilon, grouped, percent } from "./format.js";
 
 /** @type {Record<string, string>} */
 const WHY = {
@@ -22,7 +22,8 @@ export class RoundPanel {
     this.unasked = unasked;
     this.sentence = h("p", { class: "doing" }, "…");
     this.rounds = h("div", {});
-    this.element = h("div", {}, this.sentence, this.rounds);
+    this.health = h("dl", { class: "facts" });
+    this.element = h("div", {}, this.sentence, this.rounds, this.health);
   }
 
   /** @param {any} status as of /v1/streams/{stream}/status */
@@ -31,12 +32,14 @@ export class RoundPanel {
     this.sentence.textContent = sentence(status);
     const rounds = status.rounds.map((/** @type {any} */ round) => this.#round(round));
     fill(this.rounds, ...(rounds.length ? rounds : [between(status)]));
+    fill(this.health, ...health(status).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
   }
 
   /** @param {string} why */
   lost(why) {
     this.sentence.textContent = why;
     fill(this.rounds);
+    fill(this.health);
   }
 
   /** @param {any} round */
@@ -90,4 +93,18 @@ function between(status) {
 function sentence(status) {
   const text = String(status.doing ?? "");
   return text ? text[0].toUpperCase() + text.slice(1) : "";
+}
+
+/**
+ * How late the collector is, and the engine that counts for it, if there is one.
+ * @param {any} status @returns {[string, string][]}
+ */
+export function health({ behind_seconds: behind = 0, engine }) {
+  /** @type {[string, string][]} */ const facts = [];
+  if (behind > 0) facts.push(["Releases are late by", duration(1000 * behind)]);
+  if (engine) {
+    facts.push(["Engine", engine.alive ? "running" : "does not run"]);
+    facts.push(["Messages that it has not counted", grouped(engine.waiting)]);
+  }
+  return facts;
 }

@@ -14,6 +14,8 @@ import { historyOf } from "./history.js";
 import { JoinPanel } from "./join.js";
 import { Levels } from "./levels.js";
 import { Lines } from "./lines.js";
+import { NextStep } from "./next_step.js";
+import { PauseButton } from "./pausing.js";
 import { Privacy } from "./privacy.js";
 import { Revised } from "./revised.js";
 import { RoundPanel } from "./round.js";
@@ -79,6 +81,8 @@ class StreamPage {
     this.join = new JoinPanel(stream);
     this.levels = new Levels(stream, this.view);
     this.state = h("span", { class: "pill", role: "status" }, "…");
+    this.next = new NextStep(stream);
+    this.pausing = new PauseButton(stream.terms.stream, (condition) => this.#judged(condition));
     this.summary = h("p", { class: "summary" });
     this.table = h("div", {
       class: "scroll",
@@ -93,7 +97,7 @@ class StreamPage {
       this.table,
     );
     this.draw = oncePerFrame(() => this.#draw());
-    this.revised = new Revised(stream.terms.stream, this.view, () => this.draw(), signal);
+    this.revised = new Revised(stream, this.view, () => this.draw(), signal);
     this.lines.revised = this.revised;
     this.view.onChange(() => {
       this.#load();
@@ -237,7 +241,14 @@ class StreamPage {
   #heard(status) {
     this.round.heard(status);
     this.privacy.heard(status);
-    Object.assign(this.stream, { state: status.state, why: status.why });
+    this.next.heard(status);
+    this.#judged(status);
+  }
+
+  /** @param {import("./condition.js").Condition} condition */
+  #judged({ state, why }) {
+    Object.assign(this.stream, { state, why });
+    this.pausing.show(state);
     showCondition(this.state, this.#feed, this.stream);
   }
 
@@ -345,7 +356,7 @@ class StreamPage {
           h("h1", { class: "page-title" }, terms.stream, " ", this.state, this.alarms.badge),
           h("p", { class: "note" }, facts.join(" · ")),
         ),
-        this.#share(),
+        this.#forAdmin(),
       ),
       h(
         "div",
@@ -376,6 +387,7 @@ class StreamPage {
         h(
           "div",
           { class: "column" },
+          this.next.element, // not above the lines, which stay where they are when it comes
           (this.alarmPanel = panel("Alarms", "alarms", null, this.alarms.element)),
           panel("Now", "now", this.bars.order, this.bars.element),
           this.levels.several ? panel("Levels of privacy", "levels", null, this.levels.element) : null,
@@ -419,7 +431,8 @@ class StreamPage {
     );
   }
 
-  #share() {
+  /** What stands beside the title for whoever has the admin's token. */
+  #forAdmin() {
     if (!adminToken()) return null;
     const said = h("span", { class: "note", role: "status" });
     const copy = async () => {
@@ -448,6 +461,7 @@ class StreamPage {
       "div",
       { class: "share" },
       said,
+      this.pausing.element,
       h("button", { type: "button", onclick: copy }, "Share, read-only"),
     );
   }

@@ -32,8 +32,9 @@ const shares = (labels) => ({
 /** @param {string} title @param {string} about @param {number} low @param {number} high @returns {Unit} */
 function numbers(title, about, low, high) {
   const digits = Math.max(0, 3 - Math.floor(Math.log10(high - low)));
-  const show = (/** @type {number} */ value) =>
-    value.toLocaleString("en", { maximumFractionDigits: digits });
+  const show = orDash((/** @type {number} */ value) =>
+    value.toLocaleString("en", { maximumFractionDigits: digits }),
+  );
   return {
     title,
     about: `${about}, ${show(low)} to ${show(high)}`,

@@ -135,10 +135,25 @@ export class Account {
     return this.termsAt(this.enrolled.timestampAt(this.label.nowMs()));
   }
 
+  /**
+   * Whether the collector is known to have taken a report under the successor. Until then that may not have
+   * begun, whatever the collector says of the time.
+   */
+  get wentOver() {
+    const next = this.wallet.successorOf(this.enrolment);
+    return next !== null && [...this.#delivered].some((key) => key.startsWith(`${next.version} `));
+  }
+
   /** @param {Terms} terms @returns {Budget} of the stream, within the limit over all streams */
   budget(terms) {
     const { wallet, enrolment } = this;
     return new Budget(wallet.ledgerOf(enrolment, terms), wallet.limitLedger(enrolment));
+  }
+
+  /** @param {Round} round @returns {number} own time until the budget allows its report; 0 if it never does */
+  freeInMs({ t, epsilonNano }) {
+    const free = this.budget(this.termsAt(t)).freeFrom(epsilonNano) ?? 0;
+    return Math.max(0, free - this.wallet.ownMs());
   }
 
   /** The headers by which this device leaves its stream: made while there is a key. */
@@ -311,31 +326,48 @@ export class Account {
   }
 
   /**
-   * Keep a new key, if the device is still the one that had this key before.
+   * Keep a new key, if the device is still the one that had this key before; and that one too, until the
+   * collector has taken a report with the new one.
    * @param {Uint8Array} before @param {{key: Uint8Array, slotKey: Uint8Array}} keys
    */
   async renew(before, { key, slotKey }) {
     await this.wallet.change((change) => {
       const { enrolment } = this;
       if (toHex(enrolment.key) !== toHex(before)) return;
-      Object.assign(enrolment, { key, slotKey });
+      const otherKeys = enrolment.otherKeys ?? { key: enrolment.key, slotKey: enrolment.slotKey };
+      Object.assign(enrolment, { key, slotKey, otherKeys });
+      change.made = true;
+    });
+  }
+
+  /** Use the key of before a renewal, or the renewed one: the collector has refused the other. */
+  async doubtKey() {
+    if (!this.enrolment.otherKeys) return;
+    await this.wallet.change((change) => {
+      const { enrolment } = this;
+      const { key, slotKey, otherKeys } = enrolment;
+      if (!otherKeys) return;
+      Object.assign(enrolment, { ...otherKeys, otherKeys: { key, slotKey } });
       change.made = true;
     });
   }
 
   /**
    * Accept terms that follow those of this stream, if nothing speaks against it. They apply from their
-   * first timestamp on, or from now.
+   * first timestamp on, or from now. If they follow a successor that may not have begun, they are neither
+   * accepted nor declined: who let go of the terms before it by mistake would be silent until it begins.
    * @param {Terms} next whole
    */
   async accept(next) {
     const { wallet } = this;
+    const isEarly = () => this.termsNow !== this.enrolled && !this.wentOver;
+    if (isEarly()) return;
     const why = this.objectionTo(next);
     if (why) throw new Refused("successor-refused", { pin: next.pin, what: why });
     wallet.learn(next.atLevel(this.enrolment.level));
     await wallet.change((change) => {
       // Another page may have left, moved to another level, or accepted them.
-      if (this.objectionTo(next)) return;
+      if (isEarly() || this.objectionTo(next)) return;
       const { enrolment } = this;
       if (this.termsNow !== this.enrolled) goOver(wallet, change.memory, enrolment);
       if (enrolment.successor) return;
@@ -350,15 +382,19 @@ export class Account {
     const old = this.termsNow;
     const why = objection(old, next);
     if (why) return why;
-    const others = this.wallet.memory.enrolments.filter(({ id }) => id !== this.id);
-    if (others.some((one) => this.wallet.areOf(one, next))) return "another enrolment has them";
+    if (this.wallet.holderOf(next, this.id) !== null) return "another enrolment has them, or had";
     const agrees = new Policy(this.enrolment.policy).agrees(old, next);
     return agrees ? null : "the application has not agreed to such a change";
   }
 
-  /** Remember that the collector has a report; it is not sent again. @param {Round} asked */
-  arrived(asked) {
+  /** Remember that the collector has a report; it is not sent again. So its key is good. @param {Round} asked */
+  async arrived(asked) {
     this.#delivered.add(this.#keyOf(asked));
+    if (!this.enrolment.otherKeys) return;
+    await this.wallet.try((change) => {
+      this.enrolment.otherKeys = null;
+      change.made = true;
+    });
   }
 
   /** Count a refusal; put it on disk with the next report, or at once if it is a new kind. */

@@ -6,6 +6,7 @@ import { enrol } from "./enrolling.js";
 import { sleep as waiting } from "./exchange.js";
 import { readAddress } from "./identity.js";
 import { PATIENCE_MS } from "./insist.js";
+import { readLimit } from "./limit.js";
 import { inForce, newMemory } from "./memory.js";
 import { DeviceError } from "./problems.js";
 import { SystemSource } from "./randomness.js";
@@ -47,6 +48,7 @@ export class Device {
    * @param {Store} store @param {Parts & {firstInstall?: boolean}} [options]
    */
   static async create(store, { firstInstall = false, ...parts } = {}) {
+    if (parts.limit) readLimit(parts.limit); // or the device would be there, without a limit
     await store.create(newMemory(firstInstall, lookAt(parts.clock ?? store.clock)));
     return Device.open(store, parts);
   }

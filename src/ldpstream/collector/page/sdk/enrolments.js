@@ -38,8 +38,12 @@ export function enrolFirst(wallet, change, terms, agreed) {
 
 /** @param {Wallet} wallet @param {Memory} memory @param {Enrolment} known @param {Terms} terms @param {Agreed} agreed */
 export function enrolAgain(wallet, memory, known, terms, agreed) {
-  const follows = terms.succeeds && terms.succeeds.pin === wallet.successorOf(known)?.pin;
-  if (follows) goOver(wallet, memory, known);
+  known.earlier = wallet.lineageOf(known);
+  const accepted = wallet.successorOf(known)?.pin;
+  const follows = terms.succeeds && terms.succeeds.pin === accepted;
+  // Or only those that were accepted have the level.
+  const needed = terms.pin === accepted && !wallet.termsOf(known).hasLevel(terms.level);
+  if (follows || needed) goOver(wallet, memory, known);
   const [number, level, expected] = [toHex(known.number), known.level, wallet.termsOf(known).pin];
   // Terms that were accepted may be in force: what was agreed to stays so, if they are offered.
   const policies = wallet.successorOf(known)?.pin === terms.pin ? [known.policy] : [];
@@ -51,7 +55,7 @@ export function enrolAgain(wallet, memory, known, terms, agreed) {
   /** @type {Terms | undefined} those of before may not have this level */
   const old = wallet.termsOf(known);
   const policy = policyOf(known, agreed.policy, old, level);
-  Object.assign(known, agreed, { policy });
+  Object.assign(known, agreed, { policy, otherKeys: null });
   if (terms.pin !== old?.pin && terms.pin !== wallet.successorOf(known)?.pin) {
     const agrees = (/** @type {Enrolment["policy"]} */ one) => old && new Policy(one).agrees(old, terms);
     if (!old || known.successor || objection(old, terms) || ![policy, ...policies].some(agrees)) {
@@ -73,7 +77,8 @@ export function enrolAgain(wallet, memory, known, terms, agreed) {
 function policyOf({ policy, level: now }, given, old, level) {
   const kept = now === level ? policy.longestWindow : null;
   const agreed = given ?? { ...policy, longestWindow: kept };
-  const wanted = new Policy({ ...agreed, longestWindow: agreed.longestWindow ?? kept });
+  const leastEpsilonNano = agreed.leastEpsilonNano || policy.leastEpsilonNano;
+  const wanted = new Policy({ ...agreed, leastEpsilonNano, longestWindow: agreed.longestWindow ?? kept });
   return (old ? wanted.within(old) : wanted).agreed;
 }
 
@@ -99,7 +104,7 @@ export function goOver(wallet, memory, enrolment) {
   if (!next) return;
   endPromise(wallet, memory, enrolment);
   const renamed = renamedBy(old, next, enrolment.renamed);
-  const earlier = [...enrolment.earlier, old.pin];
+  const earlier = wallet.lineageOf(enrolment);
   Object.assign(enrolment, { terms: next.canonical, successor: null, renamed, earlier });
 }
 

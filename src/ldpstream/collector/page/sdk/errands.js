@@ -47,7 +47,7 @@ export class Errands {
     if (pin === null || !account.id || this.#declined.includes(pin)) return null;
     const { policy, successor } = account.enrolment;
     const willing = policy.accept !== "never" || policy.pins.includes(pin);
-    const isPending = successor && account.termsNow === account.enrolled;
+    const isPending = successor && !account.wentOver;
     const isKnown = pin === account.enrolled.pin || pin === account.termsNow.pin;
     return willing && !isPending && !isKnown ? pin : null;
   }
@@ -67,7 +67,8 @@ export class Errands {
     this.#notBeforeMs = account.clock.steadyMs() + waitMs;
     this.#attempts += 1;
     try {
-      if (this.#renew) await this.#renewKey(signal);
+      // A key that was renewed must prove good first, or that of before would be lost.
+      if (this.#renew && !account.enrolment.otherKeys) await this.#renewKey(signal);
       const pin = this.#wanted;
       if (pin !== null) await this.#fetch(pin, signal);
     } catch (fault) {
@@ -97,12 +98,13 @@ export class Errands {
     const headers = await account.termsProof(pin);
     const answer = await this.#ask(path, { headers }, "the successor of its terms", signal);
     const sent = readObject(answer, "terms", LARGEST_ANSWER);
+    const terms = await Terms.read(sent.terms ?? sent);
+    // A wrong answer says nothing of the terms.
+    if (terms.pin !== pin) throw new Refused("successor-refused", { pin, what: "they have another pin" });
     try {
-      const terms = await Terms.read(sent.terms ?? sent);
-      if (terms.pin !== pin) throw new Refused("successor-refused", { pin, what: "they have another pin" });
       await account.accept(terms);
     } catch (fault) {
-      const isVerdict = fault instanceof DeviceError && /^(successor-refused|terms-)/.test(fault.code);
+      const isVerdict = fault instanceof DeviceError && fault.code === "successor-refused";
       if (isVerdict) this.#declined = [...this.#declined, pin].slice(-MOST_DECLINED);
       throw fault;
     }

@@ -21,6 +21,8 @@ import { Unreachable } from "./problems.js";
 
 /** For a whole request, apart from what a collector is asked to hold back. */
 export const PATIENCE_MS = 10_000;
+/** The status of a MAC that the collector does not take. */
+export const UNAUTHORIZED = 401;
 const LONGEST_PAUSE_MS = 300_000;
 const FIRST_PAUSE_MS = 1000;
 /** Too early by the collector's clock, or too many requests. */

@@ -39,6 +39,7 @@ const MOST = Number.MAX_SAFE_INTEGER;
  */
 /** A promise that binds until then. @typedef {Owned & Required<import("./ledger.js").Promised>} Ended */
 /** The newest own time whose debits were left out. @typedef {Owned & {ownMs: number}} Forgotten */
+/** @typedef {Owned & {pin: string}} Former */
 /**
  * What a collector and this device agreed on.
  * @typedef {object} Enrolment
@@ -49,10 +50,11 @@ const MOST = Number.MAX_SAFE_INTEGER;
  * @property {Successor | null} successor terms that the device has accepted, for timestamps from their start
  *   on; those of before are kept beside them until others follow, since label time may be wrong
  * @property {Record<string, string>} renamed what labels of earlier terms are called in those in force
- * @property {string[]} earlier pins of the terms that those in force have followed
+ * @property {string[]} earlier pins of terms that it has had, and of those that they followed
  * @property {Uint8Array} number that the collector knows the device by, in this stream
  * @property {Uint8Array} key that signs
  * @property {Uint8Array} slotKey that slots and moments come from: it outlives `key`
+ * @property {Keys | null} [otherKeys] of before or after a renewal, while it is not known which are good
  * @property {Uint8Array} secret of coins, and of what was shown to enrol; never leaves
  * @property {number} rejoins as they were when it was shown
  * @property {number} atMs
@@ -62,6 +64,7 @@ const MOST = Number.MAX_SAFE_INTEGER;
  */
 /** A policy as it is stored. @typedef {import("./succession.js").Agreed} Agreed */
 /** @typedef {{terms: string}} Successor */
+/** @typedef {{key: Uint8Array, slotKey: Uint8Array}} Keys */
 /** @typedef {{enrolment: number, code: string, times: number, lastMs: number, detail: string}} RefusalCount */
 /**
  * At most so much in any span so long, over all streams. One that was loosened binds until a span later.
@@ -81,6 +84,7 @@ const MOST = Number.MAX_SAFE_INTEGER;
  * @property {Ended[]} ended of streams that were left, of levels that were changed, and of successors: these
  *   bind spans that hold a report under them
  * @property {Forgotten[]} forgotten
+ * @property {Former[]} former terms of streams that were left: who has not inherited the debits may not have them
  * @property {Bound[]} limits over all streams; that in force has no end
  * @property {RefusalCount[]} refusals
  */
@@ -98,6 +102,7 @@ export const newMemory = (pastKnown, look) => ({
   entries: [],
   ended: [],
   forgotten: [],
+  former: [],
   limits: [],
   refusals: [],
 });
@@ -133,9 +138,9 @@ export const forgetAll = (memory, ownMs) => forget(memory, { enrolment: NOBODY, 
 
 /**
  * Hand what an enrolment has spent, promised and forgotten over to those that are made later.
- * @param {Memory} memory @param {number} id of the enrolment that is left
+ * @param {Memory} memory @param {number} id of the enrolment that is left @param {string[]} pins it has had
  */
-export function handOver(memory, id) {
+export function handOver(memory, id, pins) {
   const heir = { enrolment: memory.nextId, left: true };
   const own = (/** @type {Owned} */ one) => !one.left && one.enrolment === id;
   memory.entries = memory.entries.map((one) => {
@@ -148,6 +153,9 @@ export function handOver(memory, id) {
   memory.forgotten = memory.forgotten.filter((one) => !own(one));
   if (moment !== null) forget(memory, heir, moment);
   joinForgotten(memory);
+  const kept = memory.former.filter(({ pin }) => !pins.includes(pin));
+  const isDenied = (/** @type {Former} */ one) => memory.enrolments.some((other) => !countsFor(one, other.id));
+  memory.former = [...kept, ...pins.map((pin) => ({ ...heir, pin }))].filter(isDenied);
 }
 
 /** In place of the name of a round: a debit of a stream that was left. */
@@ -193,7 +201,7 @@ const isEnded = (promise) =>
 const isEnrolment = (one, lastId) => whole(one?.id, 1, lastId) && whole(one.reserveNano, 0, MOST);
 
 /** @param {any} memory whether its debits, and the times that they hang on, can be such as were stored */
-function isSound({ rejoins, nextId, own, enrolments, entries, ended, forgotten, limits }) {
+function isSound({ rejoins, nextId, own, enrolments, entries, ended, forgotten, former, limits }) {
   const ofPast = (/** @type {any} */ one) => isOwned(one) && within(one.ownMs, 0, own.ownMs);
   return (
     whole(rejoins, 0, MOST) &&
@@ -202,11 +210,12 @@ function isSound({ rejoins, nextId, own, enrolments, entries, ended, forgotten, 
     typeof own.id === "string" &&
     within(own.look?.wallMs, -LATEST_MS) &&
     within(own.look.steadyMs, -LATEST_MS) &&
-    [enrolments, entries, ended, forgotten, limits].every(Array.isArray) &&
+    [enrolments, entries, ended, forgotten, former, limits].every(Array.isArray) &&
     enrolments.every((/** @type {any} */ one) => isEnrolment(one, nextId - 1)) &&
     entries.every((/** @type {any} */ one) => ofPast(one) && whole(one.nano, 1, LARGEST_NANO)) &&
     ended.every(isEnded) &&
     forgotten.every(ofPast) &&
+    former.every((/** @type {any} */ one) => isOwned(one) && typeof one.pin === "string") &&
     limits.every(isBound)
   );
 }
@@ -217,7 +226,9 @@ function isSound({ rejoins, nextId, own, enrolments, entries, ended, forgotten, 
  * @param {any} memory @param {import("./clock.js").Look} look @returns {{memory: Memory, sound: boolean}}
  */
 export function current(memory, look) {
-  const lifted = memory.format === SINGLE ? severalOf(memory) : memory;
+  const several = memory.format === SINGLE ? severalOf(memory) : memory;
+  // Before streams that were left were remembered by their pins.
+  const lifted = several.format === FORMAT && !("former" in several) ? { ...several, former: [] } : several;
   const sound = lifted.format === FORMAT && isSound(lifted);
   return { memory: sound ? lifted : begunAnew(lifted, look), sound };
 }

@@ -1,7 +1,7 @@
 /** How a device answers rounds: what the rules allow is drawn, debited, and sent until it has arrived. */
 
 import { refusalIn } from "./exchange.js";
-import { PATIENCE_MS, insist } from "./insist.js";
+import { PATIENCE_MS, UNAUTHORIZED, insist } from "./insist.js";
 import { LONGEST_SLEEP_MS } from "./pausing.js";
 import { DeviceError } from "./problems.js";
 import { Silence } from "./rules.js";
@@ -140,6 +140,7 @@ export class Reporter {
         },
       );
       isFinal = true;
+      if (response.status === UNAUTHORIZED) await account.doubtKey();
       if (response.status !== 200 && response.status !== 202) {
         throw refusalIn(response, `the report of round ${round.name}`);
       }
@@ -149,7 +150,7 @@ export class Reporter {
       return isFinal || giveUpMs < endMs;
     }
     heard.delivered.push({ round, report });
-    account.arrived(round);
+    await account.arrived(round);
     return true;
   }
 }

@@ -6,7 +6,7 @@ import { Errands } from "./errands.js";
 import { readReserve } from "./enrolling.js";
 import { exchange, noticeIn, readObject, refusalIn } from "./exchange.js";
 import { Halting } from "./halting.js";
-import { PATIENCE_MS, insist, pauseMs, retryAfterMs } from "./insist.js";
+import { PATIENCE_MS, UNAUTHORIZED, insist, pauseMs, retryAfterMs } from "./insist.js";
 import { LONGEST_SLEEP_MS, pausing } from "./pausing.js";
 import { DeviceError } from "./problems.js";
 import { Reporter } from "./reporter.js";
@@ -25,8 +25,8 @@ const FIRST_PAUSE_MS = 1000;
 const LEAST_PAUSE_MS = 50;
 /** If a collector asks for a longer pause, a farewell is given up. */
 const LONGEST_FAREWELL_PAUSE_MS = 60_000;
-/** The next turn is no more than two windows away, but for a budget that is not free. */
-const MOST_SPANS = 3;
+/** The next turn is no more than two windows away, once the budget is free. */
+const MOST_SPANS = 2;
 const FAREWELL_TRIES = 3;
 /** Errands are run if the next turn is further away than they can take, or than half a window. */
 const ERRANDS_MS = 15_000;
@@ -161,8 +161,8 @@ export class Stream {
   async #turn() {
     const { account } = this;
     const turn = await account.turn(this.#taken);
-    const longestMs = MOST_SPANS * account.wallet.longestSpanOf(account.enrolment);
-    if (this.#until(turn) <= longestMs) return turn;
+    const plausibleMs = account.freeInMs(turn.round) + MOST_SPANS * account.wallet.longestSpanOf(account.enrolment);
+    if (this.#until(turn) <= plausibleMs) return turn;
     account.label.restart();
     return account.turn(this.#taken);
   }
@@ -267,6 +267,7 @@ export class Stream {
       if (status >= 400 && status < 500 && status !== 429) {
         this.#serial = 0; // it may be what the collector does not take
       }
+      if (status === UNAUTHORIZED) await account.doubtKey();
       throw refusalIn(response, "to list rounds");
     }
     const announcement = readAnnouncement(readObject(response, "rounds"));

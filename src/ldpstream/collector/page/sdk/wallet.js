@@ -266,14 +266,25 @@ export class Wallet {
     return enrolments.find((one) => one.url === place && this.termsOf(one).stream === stream) ?? null;
   }
 
+  /** @param {Enrolment} enrolment @returns {string[]} the pins of all terms that it has had, and of those before */
+  lineageOf(enrolment) {
+    const terms = [this.termsOf(enrolment), this.successorOf(enrolment)];
+    return [...new Set([...enrolment.earlier, ...terms.flatMap((one) => (one ? pinsOf(one) : []))])];
+  }
+
   /**
-   * Return whether terms are those of an enrolment, were once, or follow them. There is one epsilon for a
-   * pin, so they never get a second ledger beside it.
-   * @param {Enrolment} enrolment @param {Terms} terms
+   * Return where else the device has, or had, these terms, those before, or some that follow them; null:
+   * nowhere. There is one epsilon for a pin, so they never get a second ledger beside it.
+   * @param {Terms} terms @param {number} id of the enrolment that would have them
    */
-  areOf(enrolment, { pin, succeeds }) {
-    const pins = [this.termsOf(enrolment).pin, this.successorOf(enrolment)?.pin];
-    return enrolment.earlier.includes(pin) || pins.includes(pin) || pins.includes(succeeds?.pin ?? "");
+  holderOf(terms, id) {
+    const { enrolments, former } = this.#memory;
+    const pins = pinsOf(terms);
+    const isHeld = (/** @type {string} */ pin) => pins.includes(pin);
+    const other = enrolments.find((one) => one.id !== id && this.lineageOf(one).some(isHeld));
+    if (other) return other.url;
+    const wasLeft = former.some((one) => isHeld(one.pin) && !countsFor(one, id));
+    return wasLeft ? "an address that it has left" : null;
   }
 
   /**
@@ -315,9 +326,9 @@ export class Wallet {
         // The key is of another device, or level: another page has made this one, has left, or moved.
         throw new LedgerUnusable("ledger-replaced", { file: this.store.name });
       }
-      const elsewhere = !known && memory.enrolments.find((one) => this.areOf(one, terms));
-      if (elsewhere) {
-        const facts = { file: this.store.name, stream: terms.stream, place: elsewhere.url };
+      const place = this.holderOf(terms, known?.id ?? memory.nextId);
+      if (place !== null) {
+        const facts = { file: this.store.name, stream: terms.stream, place };
         throw new DeviceError("stream-elsewhere", facts);
       }
       change.made = true;
@@ -355,7 +366,7 @@ export class Wallet {
       this.#forgetPromises(memory, ownMs);
       endPromise(this, memory, enrolment);
       memory.enrolments = memory.enrolments.filter((one) => one.id !== id);
-      handOver(memory, id);
+      handOver(memory, id, this.lineageOf(enrolment));
       memory.secret = randomBytes(memory.secret.length);
       memory.rejoins += 1;
       // They may name the collector.
@@ -394,9 +405,9 @@ export class Wallet {
     memory.limits = memory.limits.filter(({ until = Infinity }) => beganMs < until);
   }
 
-  /** @param {Enrolment} enrolment @returns {number} the longest span that a report may have to wait for */
-  longestSpanOf({ id }) {
-    return this.#spanOf(this.#memory, { enrolment: id, left: false });
+  /** @param {Enrolment} enrolment @returns {number} of its terms and those that follow */
+  longestSpanOf(enrolment) {
+    return Math.max(this.termsOf(enrolment).promise.span, this.successorOf(enrolment)?.promise.span ?? 0);
   }
 
   /** @param {Enrolment} enrolment @returns {import("./memory.js").Entry[]} what counts against its promise */
@@ -439,6 +450,9 @@ export class Wallet {
     return this.#time.passedMs * MARKS_PER_SPAN >= Math.min(...promises.map(({ span }) => span));
   }
 }
+
+/** @param {Terms} terms @returns {string[]} their pin, and that of those that they follow */
+const pinsOf = ({ pin, succeeds }) => (succeeds ? [pin, succeeds.pin] : [pin]);
 
 /** @param {import("./memory.js").Entry} entry @returns {import("./ledger.js").Debit} */
 const debitOf = ({ ownMs, nano }) => [ownMs, nano];
