@@ -5,9 +5,9 @@
 >>> ldpstream.simulate(stream, "lpa", epsilon=1, window=10).mean("cfpu") < 0.1
 True
 
-Streams: `sin`, `log`, `lns`, `step`, `constant`, `zipf` and `meter` are formulas; `read_counts`,
-`read_events` and `from_frame` read your own data; a `CountsStream` is a table of counts over a
-`Domain` of labels.
+Streams: `sin`, `log`, `lns`, `step`, `constant`, `zipf`, `meter` and `latency` are formulas;
+`read_counts`, `read_events` and `from_frame` read your own data; a `CountsStream` is a table of
+counts over a `Domain` of labels.
 
 Runs: `simulate` runs one mechanism and returns a `Simulation`; an `Experiment` runs a grid of them,
 with `RunOptions`, and returns `Results`. A `MeanQuery` or `DistributionQuery` asks for a number.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ldpstream.streams.frames import from_frame
     from ldpstream.streams.longform import read_events
     from ldpstream.streams.stream import CountsStream
-    from ldpstream.streams.synthetic import constant, lns, log, meter, sin, step, zipf
+    from ldpstream.streams.synthetic import constant, latency, lns, log, meter, sin, step, zipf
 
 __version__ = "0.3.0.dev0"
 
@@ -59,6 +59,7 @@ _HOMES = {
     "Simulation": "ldpstream.lab.simulation",
     "constant": "ldpstream.streams.synthetic",
     "from_frame": "ldpstream.streams.frames",
+    "latency": "ldpstream.streams.synthetic",
     "lns": "ldpstream.streams.synthetic",
     "load_plugins": "ldpstream.lab.plugins",
     "log": "ldpstream.streams.synthetic",
@@ -87,6 +88,7 @@ __all__ = [
     "Simulation",
     "constant",
     "from_frame",
+    "latency",
     "lns",
     "load_plugins",
     "log",

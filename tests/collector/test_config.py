@@ -52,6 +52,7 @@ other = "y"
 """
 FILE = Path("some/collector.toml")
 LABELS = 'labels = ["x", "y"]\nepsilon = 0.5'
+BINNED = 'query = "distribution"\nrange = [0, 1]'
 
 
 def test_the_example_is_good() -> None:
@@ -105,6 +106,13 @@ def test_what_a_file_gives() -> None:
         (LABELS, "range = [1, 0]\nepsilon = 0.5", 9, "the lower one first"),
         (LABELS, f"range = [0, {10**400}]\nepsilon = 0.5", 9, "1329 bits"),
         (LABELS, 'range = [0, 1]\noracle = "grr"\nepsilon = 0.5', 10, "no oracle 'grr'"),
+        (LABELS, 'range = [0, 1]\nquery = "all"\nepsilon = 0.5', 10, "mean, distribution"),
+        (LABELS, "range = [0, 1]\nbins = 8\nepsilon = 0.5", 10, "no key 'bins'"),
+        (LABELS, f"{BINNED}\nbins = 1\nepsilon = 0.5", 11, "2 or more"),
+        (LABELS, f"{BINNED}\nbins = 300\nepsilon = 0.5", 11, "2 to 256"),
+        (LABELS, f'{BINNED}\noracle = "duchi"\nepsilon = 0.5', 11, "no oracle 'duchi'"),
+        (LABELS, f'{BINNED}\nmechanism = "lba"\nepsilon = 0.5', 11, "all of epsilon"),
+        (LABELS, f"{BINNED}\nsuccessor = {{}}\nepsilon = 0.5", 11, "cannot have a successor"),
         ("epsilon = 0.5", "epsilon = 0", 10, "epsilon is 0"),
         ("epsilon = 0.5", "epsilon = true", 10, "a number"),
         ("epsilon = 0.5\n", "", 7, "epsilon is missing"),

@@ -74,6 +74,28 @@ def test_a_mean_is_unbiased(tmp_path: Path) -> None:
     assert variance < 80**2 / 100  # that of about 500 reports, not of none
 
 
+@pytest.mark.parametrize("mechanism", ["lpu", "lpa", "lpf"])
+def test_releases_of_a_distribution_have_bins_quantiles_and_the_mean(
+    mechanism: str, tmp_path: Path
+) -> None:
+    """As a mechanism in the laboratory would release, from the same counts."""
+    world = world_of(tmp_path, mechanism, query="distribution", bins=8, selection="open")
+    released = lived(world)
+    assert [release.t for release in released] == [*range(1, TIMESTAMPS + 1)]
+    assert most_spent(world) <= 10**9
+    names = world.config.labels
+    assert names == ("[-20, -10)", *names[1:8], "p10", "p50", "p90", "p99", "mean")
+    last = released[-1].content
+    low, values, high = (np.array(last[part]) for part in ("low", "values", "high"))
+    assert len(values) == len(names)
+    assert (low <= values).all()
+    assert (values <= high).all()
+    assert values[:8].sum() == pytest.approx(1)
+    assert (np.diff(values[8:12]) > 0).all()
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
+        assert Coordinator(world.config, store, world.clock).last_t == TIMESTAMPS
+
+
 def test_terms_are_read_as_they_were_written() -> None:
     terms = Terms("load", Range(-0.5, 1e3, 512), Epsilon.of("0.5"), 20, 1000, 0, Numeric.DUCHI)
     agreed = Terms.read(terms.to_json())

@@ -39,6 +39,8 @@ NUMBERS: dict[str, Any] = {
     "oracle": "hybrid",
 }
 """What is different in the terms of a stream of numbers."""
+BINNED = NUMBERS | {"query": "distribution", "steps": 255, "bins": 32, "oracle": "square_wave"}
+"""What is different in the terms of a stream whose distribution is released."""
 
 
 def make_terms(**changes: Any) -> Terms:

@@ -6,6 +6,7 @@ import hmac
 import json
 import sqlite3
 import stat
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,9 +22,14 @@ from ldpstream.device.exchange import Response
 from ldpstream.device.rules import Silence
 from ldpstream.device.store import Store
 from ldpstream.errors import Mistake, Problem
-from ldpstream.numeric import Range
+from ldpstream.numeric import BinnedRange, Numeric, Range
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.strata import Succession
+from ldpstream.protocol.succession import objection
+from ldpstream.protocol.terms import Terms
 from tests.device.collectors import (
+    ABSENT,
+    BINNED,
     INTERVAL_MS,
     NANO,
     NUMBERS,
@@ -36,6 +42,9 @@ from tests.device.collectors import (
     failing_once,
     make_terms,
 )
+
+LEVEL = {"name": "more", "epsilon_nano": 1, "window": 9, "oracle": "square_wave"}
+FOLLOWING = {"pin": "0" * 64, "version": 2, "from_t": 1, "until_t": 1}
 
 
 def test_it_answers_a_round_with_one_report(bench: Bench) -> None:
@@ -200,8 +209,46 @@ def test_terms_of_numbers_that_make_no_sense_are_refused(change: dict[str, Any])
         make_terms(**NUMBERS | change)
 
 
-def test_a_value_of_a_stream_of_numbers_is_a_number(bench: Bench) -> None:
-    bench.collector.terms = make_terms(**NUMBERS)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bins": ABSENT},
+        {"bins": True},
+        {"bins": "32"},
+        {"bins": 1},
+        {"bins": 0, "steps": 1},
+        {"bins": -32},
+        {"bins": 512, "steps": 511},
+        {"bins": 31},
+        {"steps": 1024},
+        {"steps": 511},
+        {"oracle": "hybrid"},
+        {"query": "mean"},
+        {"query": "quantiles"},
+        {"version": 3, "levels": [LEVEL]},
+        {"version": 3, "succeeds": FOLLOWING},
+    ],
+)
+def test_terms_of_distributions_that_make_no_sense_are_refused(change: dict[str, Any]) -> None:
+    """What shapes a report is pinned: range, levels and bins, and from them the wave's width."""
+    terms = make_terms(**BINNED)
+    assert terms.values == BinnedRange.of(-20, 60, 32)
+    assert Terms.read(terms.to_json()) == terms
+    with pytest.raises(TermsRefused):
+        make_terms(**BINNED | change)
+
+
+def test_no_distribution_can_follow_a_mean() -> None:
+    """A finer query is a looser promise: it has to be agreed to anew."""
+    old = make_terms(**NUMBERS)
+    new = replace(old, values=BinnedRange.of(-20, 60, 32), oracle=Numeric.SQUARE_WAVE)
+    following = replace(new, succeeds=Succession(old.pin, 2, 5, 1, None))
+    assert objection(old, following) == "query would change"
+
+
+@pytest.mark.parametrize("changes", [NUMBERS, BINNED], ids=["mean", "distribution"])
+def test_a_value_of_a_stream_of_numbers_is_a_number(bench: Bench, changes: dict[str, Any]) -> None:
+    bench.collector.terms = make_terms(**changes)
     device = bench.create()
     device.enrol(URL, "regions", TOKEN)
     device.observe(21.34)

@@ -49,7 +49,13 @@ def test_a_tidy_frame_has_a_row_for_each_repeat_timestamp_and_label(result: Simu
 
 @pytest.mark.parametrize(
     ("query", "names"),
-    [(MeanQuery(0, 1), ["mean"]), (DistributionQuery(0, 3, 3), ["[0, 1)", "[1, 2)", "[2, 3)"])],
+    [
+        (MeanQuery(0, 1), ["mean"]),
+        (
+            DistributionQuery(0, 3, 3),
+            ["[0, 1)", "[1, 2)", "[2, 3)", "p10", "p50", "p90", "p99", "mean"],
+        ),
+    ],
 )
 def test_answers_that_are_no_labels_have_names(query: MeanQuery, names: list[str]) -> None:
     run = simulate(COLOURS, "lpu", epsilon=2, window=5, query=query)

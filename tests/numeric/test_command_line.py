@@ -35,7 +35,7 @@ def test_numbers_are_simulated(option: str, oracle: str) -> None:
         ("0:1", "0:1:4", "--mean is '0:1'; give either it or --distribution"),
         (None, "0:1", "--distribution is '0:1'; give LOW:HIGH:BINS"),
         (None, "0:1:2.5", "--distribution is '0:1:2.5'; give LOW:HIGH:BINS"),
-        (None, "0:1:1000", "the distribution is in 1000 bins; give 2 to 256"),
+        (None, "0:1:1000", "the range is in 1000 bins; give 2 to 256"),
     ],
 )
 def test_mistakes_are_named(mean: str | None, distribution: str | None, line: str) -> None:

@@ -1,4 +1,4 @@
-"""The square wave's width, its covers, and what EM makes of them."""
+"""The square wave's width, and what is read of its reports."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from ldpstream.arrays import Floats
-from ldpstream.numeric import Numeric
-from ldpstream.numeric.square_wave.collector import Collector
 from ldpstream.numeric.square_wave.device import Device, best_width
 from ldpstream.numeric.square_wave.lab import Lab
-from ldpstream.numeric.square_wave.reconstruction import _likelier
+from ldpstream.numeric.square_wave.readings import FREQUENCIES, Readings
+from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 from tests.oracles.test_contract import MOST_SIGMAS, worst_sigma
 
@@ -24,15 +23,6 @@ def two_humps(cells: int = CELLS) -> Floats:
     humps = np.exp(-(((x - 0.3) / 0.1) ** 2)) + 0.7 * np.exp(-(((x - 0.75) / 0.05) ** 2))
     shares: Floats = humps / humps.sum()
     return shares
-
-
-def covers(shares: Floats, width: int) -> Floats:
-    return np.convolve(shares, np.ones(width))
-
-
-def earth_mover(one: Floats, other: Floats) -> float:
-    """By how much of the range the average user must move to turn one into the other."""
-    return float(np.abs(np.cumsum(one - other)).mean())
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
@@ -47,72 +37,52 @@ def test_the_width_at_the_ends() -> None:
     assert best_width(1000, Epsilon.of(32)) == 1
 
 
-def test_covers_are_unbiased_with_the_stated_variance() -> None:
-    """Of users drawn from a fleet, over repeats."""
+def test_readings_are_unbiased_with_the_stated_variance() -> None:
+    """Of users drawn from a fleet far larger than the sample, over repeats."""
     rng = np.random.default_rng(1)
-    users, asked, repeats = 3000, 2000, 1500
+    asked, repeats = 2000, 1500
     device = Device(16, Epsilon.of(1))
-    collector, lab = Collector(device), Lab(device)
-    fleet = rng.multinomial(users, two_humps(16))
-    truth = covers(fleet / users, device.width)
-    found = np.stack(
-        [
-            collector.cover.estimate(
-                lab.sample_support(rng.multivariate_hypergeometric(fleet, asked), rng)
-            )
+    readings, lab = Readings(device), Lab(device)
+    shares = two_humps(16)
+    truth = np.append(readings.means @ shares, shares @ np.arange(16) / 15)
+    found, stated = zip(
+        *(
+            readings.estimate(lab.sample_support(rng.multinomial(asked, shares), rng))
             for _ in range(repeats)
-        ]
+        ),
+        strict=True,
     )
-    variance = collector.cover.variance(asked, truth, users)
-    assert worst_sigma(found.mean(axis=0), truth, variance / repeats) < MOST_SIGMAS
-    squares = ((found - truth) ** 2).mean(axis=0)
+    estimates, variance = np.stack(found), np.mean(stated, axis=0)
+    assert worst_sigma(estimates.mean(axis=0), truth, variance / repeats) < MOST_SIGMAS
+    squares = ((estimates - truth) ** 2).mean(axis=0)
     assert worst_sigma(squares, variance, 2 * variance**2 / repeats) < MOST_SIGMAS
 
 
-@pytest.mark.parametrize("width", [1, 2, 7, 16, 40])
-def test_a_round_of_em_is_that_of_the_matrix(width: int) -> None:
-    rng = np.random.default_rng(2)
+@pytest.mark.parametrize("width", [None, 1, 5, 40])
+def test_readings_are_the_means_over_all_outputs(width: int | None) -> None:
     device = Device(16, Epsilon.of(1), width)
-    matrix = np.array(
+    readings = Readings(device)
+    chances = np.array(
         [[float(device.probability(y, v)) for v in range(16)] for y in range(device.outputs)]
     )
-    shares, reports = rng.dirichlet(np.ones(16)), rng.dirichlet(np.ones(device.outputs))
-    expected = shares * (matrix.T @ (reports / (matrix @ shares)))
-    found = _likelier(shares, reports, width, float(device.p), float(device.q))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    cosines = readings.functions[:-1]
+    np.testing.assert_allclose(cosines @ chances, readings.means, atol=1e-9)
+    products = np.einsum("jy,ky,yv->jkv", cosines, cosines, chances)
+    np.testing.assert_allclose(readings.products, products, atol=1e-6)
+    assert readings.means.min() == pytest.approx(0)
+    assert readings.means.max() == pytest.approx(1)
 
 
-def test_em_recovers_a_distribution_from_noiseless_covers() -> None:
-    truth = two_humps()
-    for epsilon in ("1", "3"):
-        device = Device(CELLS, Epsilon.of(epsilon))
-        found = Collector(device).reconstruct(covers(truth, device.width), smooth=False)
-        assert found.sum() == pytest.approx(1)
-        assert (found >= 0).all()
-        assert earth_mover(found, truth) < 0.01
+def test_a_cosine_that_no_band_shows_is_not_read() -> None:
+    """16 levels and bands of 5: 20 outputs, so a band has a whole period of the eighth cosine."""
+    device = Device(16, Epsilon.of(1), 5)
+    assert Readings(device).count <= FREQUENCIES
+    assert np.isfinite(Readings(device).functions).all()
+    assert np.abs(Readings(device).functions).max() < 1e4
 
 
-@pytest.mark.parametrize(("epsilon", "most"), [("1", 0.03), ("3", 0.01)])
-def test_ems_recovers_a_distribution_from_reports(epsilon: str, most: float) -> None:
-    """And for noisy covers smoothing helps, bin by bin."""
-    rng = np.random.default_rng(3)
-    truth = two_humps()
-    asked = Epsilon.of(epsilon)
-    collector = Numeric.SQUARE_WAVE.collector(CELLS, asked)
-    assert isinstance(collector, Collector)
-    support = Numeric.SQUARE_WAVE.lab(CELLS, asked).sample_support(
-        rng.multinomial(50_000, truth), rng
-    )
-    cover = collector.cover.estimate(support)
-    smooth, rough = (collector.reconstruct(cover, smooth=smooth) for smooth in (True, False))
-    assert earth_mover(smooth, truth) < most
-    assert np.abs(smooth - truth).sum() < np.abs(rough - truth).sum()
-
-
-def test_nonsense_covers_still_give_a_distribution() -> None:
-    """Filtered covers may be negative, or of any sum."""
-    device = Device(CELLS, Epsilon.of(1))
-    noise = np.random.default_rng(4).normal(0, 3, device.outputs)
-    shares = Collector(device).reconstruct(noise)
-    assert shares.sum() == pytest.approx(1)
-    assert (shares >= 0).all()
+def test_one_report_is_not_certain() -> None:
+    readings = Readings(Device(16, Epsilon.of(1)))
+    counts = np.bincount([3], minlength=readings.device.outputs)
+    _, variance = readings.estimate(Support(counts, 1))
+    assert (variance > 0).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from ldpstream.errors import Mistake, Problem
 if TYPE_CHECKING:
     from ldpstream.fleet.fleet import Outcome
     from ldpstream.fleet.reader import Judged
+    from ldpstream.lab.metrics import Metrics
 
 _WEATHER = "Network faults and churn"
 
@@ -147,4 +149,12 @@ def _row(stream: str, simulated: bool, outcome: Outcome) -> Row:
         "mse": metrics and metrics.mse,
         "cfpu": metrics and metrics.cfpu,
         "publications": metrics and metrics.publications,
+        **_of_quantiles(metrics),
     }
+
+
+def _of_quantiles(metrics: Metrics | None) -> dict[str, float]:
+    """Return the figures of a stream whose distribution is released."""
+    if metrics is None or math.isnan(metrics.p50_mae):
+        return {}
+    return {name: getattr(metrics, name) for name in ("p50_mae", "p99_mae", "coverage")}

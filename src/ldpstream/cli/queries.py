@@ -23,7 +23,7 @@ Mean = Annotated[
 Distribution = Annotated[
     str | None,
     typer.Option(
-        help="the distribution of a number, LOW:HIGH:BINS, by square wave and EM",
+        help="the distribution of a number, LOW:HIGH:BINS, with quantiles, by square wave",
         rich_help_panel=_GROUP,
     ),
 ]
@@ -34,8 +34,8 @@ def query_of(mean: str | None, distribution: str | None) -> Query:
 
     >>> query_of("-20:60", None)
     MeanQuery(low=-20.0, high=60.0)
-    >>> query_of(None, "0:1:16").length(labels=1025)
-    16
+    >>> query_of(None, "0:1:16")
+    DistributionQuery(low=0.0, high=1.0, bins=16)
     """
     from ldpstream.mechanisms import queries
 

@@ -47,9 +47,9 @@ class Source:
     stream: Annotated[
         str | None,
         typer.Option(
-            help="a built-in stream: sin, log, lns, step, constant, zipf, meter or generated, with "
-            "parameters as in sin:b=0.1 or generated:seed=7; or a prepared data set (ldpstream "
-            "data list)",
+            help="a built-in stream: sin, log, lns, step, constant, zipf, meter, latency or "
+            "generated, with parameters as in sin:b=0.1 or generated:seed=7; or a prepared data "
+            "set (ldpstream data list)",
             rich_help_panel=_GROUP,
         ),
     ] = None

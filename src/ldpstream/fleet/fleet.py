@@ -27,7 +27,7 @@ from ldpstream.fleet.reader import Judged, Reader
 from ldpstream.fleet.users import Users
 from ldpstream.fleet.weather import Line, Lost, Weather
 from ldpstream.lab.metrics import Metrics
-from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery
+from ldpstream.mechanisms.queries import query_of
 from ldpstream.numeric import Range
 from ldpstream.open_files import allow_connections
 from ldpstream.protocol.messages import TokenProof
@@ -175,7 +175,7 @@ class Fleet:
             terms, gateway = await self._unless_stopped(self._prepare())
             self.speaker = gateway
             started = time.monotonic()
-            query = MeanQuery(self._range.low, self._range.high) if self._range else HISTOGRAM
+            query = query_of(terms.values)
             token = self._plan.read_token
             proof = TokenProof(token) if token else None
             reader = Reader(

@@ -12,10 +12,9 @@ from ldpstream.arrays import Floats
 from ldpstream.device.answers import refusal_in
 from ldpstream.device.exchange import AsyncTransport, Request
 from ldpstream.fleet.users import Users
-from ldpstream.lab.metrics import Metrics, measure
+from ldpstream.lab.metrics import Metrics, measure_answers
 from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.protocol.messages import TokenProof, releases_path
-from ldpstream.refine.intervals import normal_interval
 
 PAGE = 1000
 
@@ -26,7 +25,8 @@ class Judged:
 
     t: int
     values: Floats
-    variance: Floats
+    low: Floats
+    high: Floats
     truth: Floats
     fresh: bool
     received: int
@@ -72,11 +72,11 @@ class Reader:
                 truth = self.query.truth(counts)
                 if version != self._version or len(release["values"]) != len(truth):
                     continue
-                values, variance = (
-                    np.array(release[name], np.float64) for name in ("values", "variance")
+                values, low, high = (
+                    np.array(release[name], np.float64) for name in ("values", "low", "high")
                 )
                 facts = (release["fresh"], release["received"])
-                new.append(Judged(release["t"], values, variance, truth, *facts))
+                new.append(Judged(release["t"], values, low, high, truth, *facts))
         self.judged += new
         return new
 
@@ -84,18 +84,18 @@ class Reader:
         """Return the metrics of `ldpstream simulate` for what was released; None if nothing was."""
         if not self.judged:
             return None
-        truth, values, variance = (
+        truth, values, low, high = (
             np.array([getattr(one, name) for one in self.judged])
-            for name in ("truth", "values", "variance")
+            for name in ("truth", "values", "low", "high")
         )
-        return measure(
+        return measure_answers(
+            self.query,
             truth,
             values,
-            normal_interval(values, variance),
+            (low, high),
             users=devices,
             reports=sum(one.received for one in self.judged),
             publications=sum(one.fresh for one in self.judged),
-            unit=self.query.unit,
         )
 
 

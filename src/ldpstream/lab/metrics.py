@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 
 import numpy as np
 
 from ldpstream.arrays import Flags, Floats
+from ldpstream.mechanisms.queries import DistributionQuery, Query
+from ldpstream.numeric.range import QUANTILES
 
 MRE_FLOOR = 0.001
 """The least value that an error is taken relative to (docs/paper-corrections.md, 12)."""
@@ -61,6 +63,9 @@ class Metrics:
     revised_mse: float = math.nan
     """Of the revised history (`mechanisms/revision.py`), of mechanisms with a filter."""
     revised_coverage: float = math.nan
+    p50_mae: float = math.nan
+    """Of a distribution: the mean absolute error of its median, as a share of the range."""
+    p99_mae: float = math.nan
 
     def plain(self) -> dict[str, float | None]:
         """Return the figures as plain JSON, which has no NaN."""
@@ -105,6 +110,43 @@ def measure(
         coverage_big=_share(inside[:, sizes > BIG]),
         coverage_after_jump=_share(inside[after_jumps(truth / unit)]),
         auc_per_label=_mean(auc(*one) for one in events_by_label(truth, released)),
+    )
+
+
+def measure_answers(
+    query: Query,
+    truth: Floats,
+    released: Floats,
+    intervals: tuple[Floats, Floats],
+    *,
+    users: int,
+    reports: int,
+    publications: int,
+) -> Metrics:
+    """Return all metrics of answers to a query.
+
+    Of a distribution, errors are those of its bins' shares, and coverage is that of its quantiles.
+    """
+    shares = query.shares
+    low, high = intervals
+    figures = measure(
+        truth[:, shares],
+        released[:, shares],
+        (low[:, shares], high[:, shares]),
+        users=users,
+        reports=reports,
+        publications=publications,
+        unit=query.unit,
+    )
+    if not isinstance(query, DistributionQuery):
+        return figures
+    coverage = covered(
+        truth[:, query.quantiles], (low[:, query.quantiles], high[:, query.quantiles])
+    )
+    errors = np.abs(released - truth)[:, query.quantiles].mean(axis=0) / (query.high - query.low)
+    of = dict(zip(QUANTILES, errors.tolist(), strict=True))
+    return replace(
+        figures, covered=coverage, coverage=coverage, p50_mae=of["p50"], p99_mae=of["p99"]
     )
 
 

@@ -15,7 +15,7 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.fleet import Fleet, Respondents
 from ldpstream.lab.frames import Columns, pandas_frame, polars_frame
 from ldpstream.lab.levelled import LevelledFleet, strata_of
-from ldpstream.lab.metrics import Metrics, covered, measure, or_none
+from ldpstream.lab.metrics import Metrics, measure_answers, or_none
 from ldpstream.lab.personal import PERSONAL, PersonalFleet, PersonalNoise, build_personal
 from ldpstream.lab.transcripts import TranscribingFleet, Transcript, with_values
 from ldpstream.mechanisms.filtered import Filtered
@@ -32,6 +32,7 @@ from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Selection
 from ldpstream.refine.consistency import Consistency
+from ldpstream.refine.intervals import Interval
 from ldpstream.streams.correlated import correlated
 from ldpstream.streams.persistent import persistent
 from ldpstream.streams.stream import Stream
@@ -97,18 +98,12 @@ def run(
         low[row], high[row] = release.interval
         if progress is not None:
             progress(1)
-    metrics = measure(
-        truth,
-        released,
-        (low, high),
-        users=stream.users,
-        reports=fleet.reports,
-        publications=int(fresh.sum()),
-        unit=query.unit,
-    )
+    counted = {"users": stream.users, "reports": fleet.reports, "publications": int(fresh.sum())}
+    metrics = measure_answers(query, truth, released, (low, high), **counted)
     if isinstance(mechanism, Filtered) and record is not None:
-        mse, coverage = _revised(record, mechanism, query, truth, lag)
-        metrics = replace(metrics, revised_mse=mse, revised_coverage=coverage)
+        values, ends = _revised(record, mechanism, query, lag)
+        revised = measure_answers(query, truth, values, ends, **counted)
+        metrics = replace(metrics, revised_mse=revised.mse, revised_coverage=revised.coverage)
     return Run(truth, released, variance, low, high, fresh, metrics)
 
 
@@ -124,14 +119,14 @@ def _overheard(answer: Callable[[Ask], Tally], heard: list[Heard]) -> Callable[[
 
 
 def _revised(
-    record: Record, mechanism: Filtered, query: Query, truth: Floats, lag: int | None
-) -> tuple[float, float]:
-    """Return the error of the revised history, and the coverage of its intervals."""
+    record: Record, mechanism: Filtered, query: Query, lag: int | None
+) -> tuple[Floats, Interval]:
+    """Return the revised history, and the ends of its intervals."""
     revised = revision(record, mechanism.fleet, mechanism.consistency, lag)
     shown = [query.shown(release, mechanism.noise) for release in revised.releases]
     values = np.array([release.values for release in shown])
     low, high = (np.array(ends) for ends in zip(*(one.interval for one in shown), strict=True))
-    return float(np.mean((values - truth) ** 2)), covered(truth, (low, high))
+    return values, (low, high)
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,28 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from ldpstream.arrays import Counts, Floats
+from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
-from ldpstream.mechanisms.cover_noise import CoverNoise, merged
+from ldpstream.mechanisms.distribution_noise import DistributionNoise, merged
 from ldpstream.mechanisms.mean_noise import MeanNoise
 from ldpstream.mechanisms.messages import Release
 from ldpstream.mechanisms.noise import Noise, NoiseModel
-from ldpstream.numeric import Numeric, Range, choose_mean
+from ldpstream.numeric import BinnedRange, Numeric, Range, choose_mean
+from ldpstream.numeric.range import QUANTILES, cells_of
 from ldpstream.numeric.square_wave.device import best_width
 from ldpstream.oracles import Oracle, choose
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.consistency import Consistency
+from ldpstream.refine.intervals import normal_variance
 
 if TYPE_CHECKING:
     from ldpstream.mechanisms.settings import Settings
-
-FINEST = 256
-"""Cells that a distribution is reconstructed in, or a few more: smoothing blurs cells, not bins."""
 
 
 class Query(Protocol):
@@ -41,6 +40,11 @@ class Query(Protocol):
     @property
     def unit(self) -> float:
         """The greatest possible difference between two answers."""
+        ...
+
+    @property
+    def shares(self) -> slice:
+        """The parts of an answer whose error counts: all, unless some are of another kind."""
         ...
 
     def length(self, labels: int) -> int:
@@ -86,6 +90,10 @@ class HistogramQuery:
     def unit(self) -> float:
         return 1.0
 
+    @property
+    def shares(self) -> slice:
+        return slice(None)
+
     def length(self, labels: int) -> int:
         return labels
 
@@ -130,6 +138,10 @@ class MeanQuery:
     def unit(self) -> float:
         return self.high - self.low
 
+    @property
+    def shares(self) -> slice:
+        return slice(None)
+
     def length(self, labels: int) -> int:
         return 1
 
@@ -166,12 +178,13 @@ class MeanQuery:
 
 @dataclass(frozen=True)
 class DistributionQuery:
-    """The shares of `bins` equal parts of a number's range; the labels are its levels, in order.
+    """The distribution of a number from `low` to `high`; the stream's labels are its levels.
 
-    What is shown is reconstructed by EM with smoothing. It has no variance that could be stated
-    honestly, so it states none (NaN).
+    An answer has the shares of `bins` equal parts of the range, some quantiles, and the mean; the
+    last two are in the unit of the range. What is shown is a density that is fitted to what the
+    mechanism released (`refine/density.py`), and intervals are those of its posterior.
 
-    >>> DistributionQuery(0, 10, bins=2).truth(np.array([1, 0, 3, 4])).tolist()
+    >>> DistributionQuery(0, 10, bins=2).truth(np.array([1, 0, 3, 4]))[:2].tolist()
     [0.125, 0.875]
     """
 
@@ -180,26 +193,29 @@ class DistributionQuery:
     bins: int = 32
 
     def __post_init__(self) -> None:
-        Range(self.low, self.high)
-        if not 2 <= self.bins <= FINEST:
-            self._refuse(f"in {self.bins} bins", f"2 to {FINEST}")
+        BinnedRange.of(self.low, self.high, self.bins)
 
     def __str__(self) -> str:
         return f"distribution of {float(self.low)} to {float(self.high)} in {self.bins} bins"
-
-    def _refuse(self, given: str, expected: str) -> None:
-        raise Mistake(Problem.OPTION, option="the distribution", given=given, expected=expected)
 
     @property
     def unit(self) -> float:
         return 1.0
 
+    @property
+    def shares(self) -> slice:
+        """The bins; the rest of an answer is numbers in the unit of the range."""
+        return slice(0, self.bins)
+
+    @property
+    def quantiles(self) -> slice:
+        return slice(self.bins, self.bins + len(QUANTILES))
+
     def length(self, labels: int) -> int:
-        return self.bins
+        return self.bins + len(QUANTILES) + 1
 
     def names(self, labels: Sequence[str]) -> tuple[str, ...]:
-        edges = np.linspace(self.low, self.high, self.bins + 1).tolist()
-        return tuple(f"[{low:g}, {high:g})" for low, high in pairwise(edges))
+        return BinnedRange.of(self.low, self.high, self.bins).names
 
     def oracle(self, name: str) -> Numeric:
         if name.lower() != Numeric.SQUARE_WAVE:
@@ -208,27 +224,58 @@ class DistributionQuery:
 
     def noise(self, settings: Settings, share: Epsilon) -> Noise:
         oracle = self.oracle(settings.oracle or Numeric.SQUARE_WAVE)
-        cells = self._cells(settings.labels)
+        cells = self.cells(settings.labels)
         width = best_width(cells, share)
-        return CoverNoise(oracle, cells, width, share, settings.users, settings.variance)
+        return DistributionNoise(oracle, settings.labels, cells, width, share, settings.users)
 
-    def _cells(self, labels: int) -> int:
-        """Return the number of inputs of the square wave, equally many for each bin."""
+    def cells(self, labels: int) -> int:
+        """Return the number of inputs of the square wave."""
         if labels < self.bins:
-            self._refuse(f"in {self.bins} bins of {labels} levels", "at most one bin per level")
-        return self.bins * min(-(-FINEST // self.bins), labels // self.bins)
+            raise Mistake(
+                Problem.OPTION,
+                option="the distribution",
+                given=f"in {self.bins} bins of {labels} levels",
+                expected="at most one bin per level",
+            )
+        return cells_of(self.bins, labels)
 
     def consistency(self, rule: Consistency) -> Consistency:
-        """Leave covers raw: what is reconstructed from them is a distribution anyway."""
+        """Leave readings raw: what is fitted to them is a distribution anyway."""
         return Consistency.NONE
 
     def truth(self, counts: Counts) -> Floats:
-        return np.asarray(merged(counts, self.bins) / counts.sum())
+        shares = counts / counts.sum()
+        below, edges = np.append(0.0, np.cumsum(shares)), np.linspace(0, 1, len(counts) + 1)
+        quantiles = np.interp(list(QUANTILES.values()), below, edges)
+        mean = shares @ (edges[1:] + edges[:-1]) / 2
+        numbers = self._numbers(np.append(quantiles, mean), len(counts))
+        return np.concatenate([merged(counts, self.bins) / counts.sum(), numbers])
 
     def shown(self, release: Release, noise: Noise) -> Release:
-        assert isinstance(noise, CoverNoise)
-        shares = noise.distribution(release.values, self.bins)
-        return replace(release, values=shares, variance=np.full(self.bins, np.nan), bounds=None)
+        assert isinstance(noise, DistributionNoise)
+        density = noise.density(release, self.bins)
+        bins, quantiles = density.bins(self.bins), density.quantiles(list(QUANTILES.values()))
+        parts = zip(bins, quantiles, noise.mean(release), strict=True)
+        values, low, high = (
+            np.concatenate([share, self._numbers(np.append(quantile, mean), noise.levels)])
+            for share, quantile, mean in parts
+        )
+        return replace(
+            release, values=values, variance=normal_variance(low, high), bounds=(low, high)
+        )
+
+    def _numbers(self, fractions: Floats, levels: int) -> Floats:
+        """Return the numbers at fractions of all levels, each of which is as long as a step."""
+        steps = levels - 1
+        units = np.clip(fractions * levels - 0.5, 0, steps) / steps
+        return np.asarray(self.low + (self.high - self.low) * units)
 
 
 HISTOGRAM = HistogramQuery()
+
+
+def query_of(values: Domain | Range) -> Query:
+    """Return the query of a stream whose devices hold these values."""
+    if isinstance(values, BinnedRange):
+        return DistributionQuery(values.low, values.high, values.bins)
+    return MeanQuery(values.low, values.high) if isinstance(values, Range) else HISTOGRAM

@@ -5,7 +5,7 @@ in exact integers. Importing this package, or a device half, needs the standard 
 """
 
 from ldpstream.numeric.choice import choose_mean
-from ldpstream.numeric.range import Range
+from ldpstream.numeric.range import BinnedRange, Range
 from ldpstream.numeric.registry import Numeric
 
-__all__ = ["Numeric", "Range", "choose_mean"]
+__all__ = ["BinnedRange", "Numeric", "Range", "choose_mean"]

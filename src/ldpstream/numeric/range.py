@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any
@@ -83,6 +84,72 @@ class Range:
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Range:
         return cls(float(saved["low"]), float(saved["high"]), saved["steps"])
+
+
+FINEST = 256
+"""The levels of a range in bins: this many, or up to twice as many."""
+MEAN = "mean"
+"""The name of the figure that is a mean."""
+QUANTILES = {"p10": 0.1, "p50": 0.5, "p90": 0.9, "p99": 0.99}
+"""The quantiles that are released of a distribution, by their names."""
+
+
+@dataclass(frozen=True)
+class BinnedRange(Range):
+    """A range whose distribution is asked for, in equal bins; its levels follow from them.
+
+    >>> BinnedRange.of(0, 5, bins=2).names
+    ('[0, 2.5)', '[2.5, 5)', 'p10', 'p50', 'p90', 'p99', 'mean')
+    >>> len(BinnedRange.of(0, 5, bins=20))
+    320
+    """
+
+    bins: int = 32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= self.bins <= FINEST:
+            self._refuse(f"in {self.bins} bins", f"2 to {FINEST}")
+        if self.levels != cells_of(self.bins):
+            self._refuse(f"of {self.levels} levels", f"{cells_of(self.bins)} for {self.bins} bins")
+
+    @classmethod
+    def of(cls, low: float, high: float, bins: int) -> BinnedRange:
+        return cls(low, high, cells_of(bins) - 1, bins)
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"bins": self.bins}
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> BinnedRange:
+        return cls(float(saved["low"]), float(saved["high"]), saved["steps"], saved["bins"])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the released figures: the bins, the quantiles and the mean."""
+        return (*bin_names(self.low, self.high, self.bins), *QUANTILES, MEAN)
+
+
+def cells_of(bins: int, most: int = 2 * FINEST) -> int:
+    """Return how many cells a distribution in `bins` has: the bins, halved again and again.
+
+    `most` is the number of levels that there are.
+    """
+    cells = bins
+    while 0 < cells < FINEST and 2 * cells <= most:
+        cells *= 2
+    return cells
+
+
+def bin_names(low: float, high: float, bins: int) -> list[str]:
+    """Return the names of equal bins, with as many digits as tell their ends apart."""
+    edges = [low + (high - low) * place / bins for place in range(bins + 1)]
+    texts: list[str] = []
+    for digits in range(6, 18):
+        texts = [f"{edge:.{digits}g}" for edge in edges]
+        if len(set(texts)) == len(texts):
+            break
+    return [f"[{one}, {other})" for one, other in pairwise(texts)]
 
 
 def _is_number(reading: object) -> bool:

@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 from ldpstream.domain import Domain
 from ldpstream.errors import LdpStreamError, Mistake, Problem
-from ldpstream.numeric import Numeric, Range
+from ldpstream.numeric import BinnedRange, Numeric, Range
+from ldpstream.numeric.range import MEAN
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.device_half import Randomiser
 from ldpstream.privacy.epsilon import Epsilon
@@ -33,8 +34,8 @@ FIRST_FORMAT = 1
 LONGEST_WINDOW = 1 << 31
 LONGEST_INTERVAL_MS = 1 << 41
 """About 70 years."""
-MEAN = "mean"
-"""The query of a stream of numbers, and the name of its one figure."""
+DISTRIBUTION = "distribution"
+"""The query of a stream of numbers that releases more than their mean."""
 
 Value = str | float
 """A label by its name or index or, in a stream of numbers, a number."""
@@ -103,7 +104,9 @@ class Terms:
             _malformed("the keys", sent)
         query = str(sent.get("query"))
         own_keys, optional = _OWN_KEYS.get(query), _OPTIONAL_KEYS.get(query, frozenset())
-        optional |= _SELECTION_KEYS | _STRATA_KEYS
+        optional |= _SELECTION_KEYS
+        if query != DISTRIBUTION:
+            optional |= _STRATA_KEYS
         if own_keys is None or sent.keys() - optional != _COMMON_KEYS | own_keys:
             _malformed("the keys", sorted(map(str, sent)))
         _check("stream", sent, is_stream_name(sent["stream"]))
@@ -115,7 +118,7 @@ class Terms:
         _check("oracle", sent, isinstance(sent["oracle"], str))
         try:
             epsilon = Epsilon(sent["epsilon_nano"])
-            values, oracle = _numbers(sent) if sent["query"] == MEAN else _labels(sent)
+            values, oracle = _labels(sent) if "labels" in sent else _numbers(sent)
         except (Mistake, ValueError) as error:
             raise TermsRefused(Problem.TERMS_MALFORMED, what=shown(str(error))) from None
         return cls(
@@ -221,6 +224,8 @@ class Terms:
 
     @property
     def query(self) -> str:
+        if isinstance(self.values, BinnedRange):
+            return DISTRIBUTION
         return MEAN if isinstance(self.values, Range) else "histogram"
 
     @property
@@ -275,6 +280,8 @@ class Terms:
 
 def names_of(values: Domain | Range) -> tuple[str, ...]:
     """Return the names of the figures released for these values, in order."""
+    if isinstance(values, BinnedRange):
+        return values.names
     return (MEAN,) if isinstance(values, Range) else values.labels
 
 
@@ -284,6 +291,7 @@ _COMMON_KEYS = frozenset(
 _OWN_KEYS = {
     "histogram": frozenset({"labels"}),
     MEAN: frozenset({"low", "high", "steps"}),
+    DISTRIBUTION: frozenset({"low", "high", "steps", "bins"}),
 }
 _OPTIONAL_KEYS = {"histogram": frozenset({"other"})}
 _SELECTION_KEYS = frozenset({"selection", "deadline_ms"})
@@ -372,11 +380,14 @@ def _labels(sent: dict[str, Any]) -> tuple[Domain, Oracle]:
 def _numbers(sent: dict[str, Any]) -> tuple[Range, Numeric]:
     for end in ("low", "high"):
         _check(end, sent, isinstance(sent[end], str) and _END.fullmatch(sent[end]) is not None)
-    _check("steps", sent, type(sent["steps"]) is int)
-    values = Range.from_json(sent)
+    for number in sorted({"steps", "bins"} & sent.keys()):
+        _check(number, sent, type(sent[number]) is int)
+    values = (BinnedRange if sent["query"] == DISTRIBUTION else Range).from_json(sent)
     for end, text in values.to_json().items():
         _check(end, sent, sent[end] == text)  # else this device would pin another text
-    return values, Numeric(sent["oracle"])
+    oracle = Numeric(sent["oracle"])
+    _check("oracle", sent, "bins" not in sent or oracle is Numeric.SQUARE_WAVE)
+    return values, oracle
 
 
 def _other(sent: dict[str, Any], values: Domain | Range) -> str | None:

@@ -66,7 +66,7 @@ def mixture_interval(weights: Floats, means: Floats, variances: Floats) -> Inter
         end = centre + side * QUANTILE * spread
         for _ in range(NEWTON_STEPS):
             distance = (end - means) / scales
-            share, density = _normal(distance)
+            share, density = normal(distance)
             excess = np.sum(weights * share, axis=0) - goal
             slope = np.sum(weights * density / scales, axis=0)
             end = end - np.clip(excess / np.maximum(slope, 1e-300), -spread / 2, spread / 2)
@@ -80,7 +80,7 @@ def widening(variance: Floats, weights: Floats, added: Floats) -> Floats:
     scales = np.sqrt(total)
     end = QUANTILE * np.sqrt(np.sum(weights * total, axis=0))
     for _ in range(NEWTON_STEPS):
-        share, density = _normal(end / scales)
+        share, density = normal(end / scales)
         excess = np.sum(weights * share, axis=0) - (1 + LEVEL) / 2
         slope = np.sum(weights * density / scales, axis=0)
         end = end - np.clip(excess / np.maximum(slope, 1e-300), -end / 2, end / 2)
@@ -98,7 +98,7 @@ def _weightiest(weights: Floats, *others: Floats) -> tuple[Floats, ...]:
     return kept / kept.sum(axis=0), *(np.take(x, places) for x in others)
 
 
-def _normal(x: Floats) -> tuple[Floats, Floats]:
+def normal(x: Floats) -> tuple[Floats, Floats]:
     """Return the distribution function (to 1e-7; Abramowitz and Stegun 26.2.17) and density."""
     density = np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
     t = 1 / (1 + 0.2316419 * np.abs(x))

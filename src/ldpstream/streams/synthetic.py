@@ -1,4 +1,4 @@
-"""The paper's synthetic streams (section 7.1.1) and five more; parameters have its letters."""
+"""The paper's synthetic streams (section 7.1.1) and more; parameters have its letters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from ldpstream.streams.stream import MOST_USERS, CountsStream
 USERS = 200_000
 TIMESTAMPS = 800
 
-LEAST = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0, "day": 1}
+LEAST: dict[str, float] = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0, "day": 1}
+LEAST |= {"median": 0.001, "spread": 0.01, "shift": 0.01}
 """The least value of the parameters that have one."""
 MOST = {"users": MOST_USERS, "timestamps": 10**7, "labels": MOST_LABELS, "steps": MOST_LABELS - 1}
 """The greatest values: a table of counts has to fit into memory."""
@@ -156,8 +157,32 @@ def _weather(timestamps: int, sd: float, seed: int) -> Floats:
     return weather
 
 
+def latency(
+    users: int = USERS,
+    timestamps: int = TIMESTAMPS,
+    steps: int = 1024,
+    day: int = 96,
+    median: float = 0.1,
+    spread: float = 0.5,
+    shift: float = 1.4,
+) -> CountsStream:
+    """A number with a long tail: log-normal, as latencies are, from 0 to `steps` levels.
+
+    The median is around `median` of the range with a daily cycle (times e^0.35 at its peak), and
+    `shift` times as much from the middle of the stream on. `spread` is the standard deviation of
+    the logarithm.
+    """
+    t = _times(timestamps)
+    cycle = 0.35 * np.sin(2 * np.pi * t / max(day, 1))
+    middle = np.log(median) + cycle + np.log(shift) * (t > timestamps / 2)
+    number = np.log((np.arange(steps + 1) + 0.5) / (steps + 1))
+    shape = -0.5 * ((number - middle[:, None]) / spread) ** 2 - number
+    weights = np.exp(shape - shape.max(axis=1, keepdims=True))
+    return CountsStream.in_proportion("latency", Domain.numbered(steps + 1), weights, users)
+
+
 STREAMS: dict[str, Callable[..., CountsStream]] = {
-    make.__name__: make for make in (sin, log, lns, step, constant, zipf, meter, generated)
+    make.__name__: make for make in (sin, log, lns, step, constant, zipf, meter, latency, generated)
 }
 
 

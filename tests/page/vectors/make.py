@@ -71,6 +71,7 @@ NUMBERS = {name: value for name, value in TERMS.items() if name != "labels"} | {
     "steps": 1024,
     "oracle": "hybrid",
 }
+BINNED = NUMBERS | {"query": "distribution", "steps": 255, "bins": 32, "oracle": "square_wave"}
 CAREFUL = {"name": "careful", "epsilon_nano": 5 * 10**8, "window": 8, "oracle": "oue"}
 LEVELS = SLOTS | {"version": 3, "levels": [CAREFUL]}
 DEVICE_PROBLEMS = (
@@ -235,6 +236,8 @@ def _terms_given() -> list[dict[str, Any]]:
         NUMBERS | {"low": "-0.0000001", "high": "0", "steps": 1, "oracle": "square_wave"},
         NUMBERS | {"low": "-123456789012345680", "high": "-0", "oracle": "duchi"},
         NUMBERS | {"selection": "slots", "deadline_ms": 1, "oracle": "piecewise"},
+        BINNED,
+        BINNED | {"bins": 3, "steps": 383, "selection": "slots", "deadline_ms": 1},
         LEVELS,
         LEVELS | {"levels": [CAREFUL, CAREFUL | {"name": "v2x", "window": 1}]},
         following(TERMS),
@@ -397,6 +400,11 @@ def _malformed_terms() -> list[Any]:
     malformed += [NUMBERS | {"steps": steps} for steps in (0, 65_536, "9", None, 1.5)]
     malformed += [NUMBERS | {"oracle": "grr"}, NUMBERS | {"labels": ["a", "b"]}]
     malformed += [NUMBERS | {"other": "north"}, NUMBERS | {"high": "1" * 19}]
+    malformed += [BINNED | {"bins": bins} for bins in (0, 1, 31, 64.5, "32", None, 512, -32)]
+    malformed += [BINNED | {"steps": 1024}, BINNED | {"oracle": "hybrid"}, NUMBERS | {"bins": 32}]
+    malformed.append(
+        BINNED | {"selection": "slots", "deadline_ms": 900, "version": 3, "levels": []}
+    )
     malformed.append(TERMS | {"window": 1 << 31, "interval_ms": 1 << 41})
     malformed.append({name: value for name, value in TERMS.items() if name != "window"})
     levels: list[Any] = [[], None, {}, [CAREFUL, CAREFUL], [CAREFUL | {"more": 1}], [{}], ["a"]]

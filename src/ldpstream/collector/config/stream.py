@@ -21,16 +21,17 @@ from ldpstream.collector.config.table import Table
 from ldpstream.collector.releases.retention import KEEP_ALL, Retention
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.messages import Purpose
-from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
+from ldpstream.mechanisms.queries import Query, query_of
 from ldpstream.mechanisms.registry import build, report_epsilon, takes_slots, usual_selection
 from ldpstream.mechanisms.settings import Settings
-from ldpstream.numeric import Numeric, Range
+from ldpstream.numeric import BinnedRange, Numeric, Range
+from ldpstream.numeric.range import MEAN
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import choose_robust
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.names import STREAM_NAME, is_stream_name
 from ldpstream.protocol.notice import Halt
-from ldpstream.protocol.terms import Selection, names_of
+from ldpstream.protocol.terms import DISTRIBUTION, Selection, names_of
 
 BEST, ROBUST = "auto", "robust"
 """Instead of an oracle's name: the one with the least noise, or least open to poisoning."""
@@ -39,6 +40,8 @@ AUTO = "auto"
 FIRST_POPULATION = 1000
 """The population that is expected before the first report, where nobody says how many there are."""
 LEAST_INTERVAL_MS = 100
+BINS = 32
+"""The bins of a distribution, unless the file says how many."""
 ANY_ORIGIN = "*"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
 """As browsers write it; pages of extensions have schemes of their own."""
@@ -157,9 +160,7 @@ class StreamConfig:
 
     @property
     def query(self) -> Query:
-        if isinstance(self.values, Range):
-            return MeanQuery(self.values.low, self.values.high)
-        return HISTOGRAM
+        return query_of(self.values)
 
     @property
     def settings(self) -> Settings:
@@ -218,6 +219,7 @@ def read_stream(table: Table) -> StreamConfig:
     )
     stream = _with_population(stream)
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
+    _check_distribution(table, stream)
     selection = _selection(table, mechanism)
     stream = replace(
         stream,
@@ -261,8 +263,24 @@ def _values(table: Table) -> Domain | Range:
     if "labels" in table:
         table.refuse("range", "a stream has labels or a range", "take one of the two away")
     ends = table.numbers("range", 2)
+    if table.choice("query", (MEAN, DISTRIBUTION), MEAN) == DISTRIBUTION:
+        bins = table.whole("bins", BINS, least=2)
+        binned: Range = table.attempt("bins", lambda: BinnedRange.of(ends[0], ends[1], bins))
+        return binned
     numbers: Range = table.attempt("range", lambda: Range(ends[0], ends[1]))
     return numbers
+
+
+def _check_distribution(table: Table, stream: StreamConfig) -> None:
+    """Refuse what would need reports of several widths: they cannot be read together."""
+    if not isinstance(stream.values, BinnedRange):
+        return
+    if report_epsilon(stream.mechanism, stream.settings) != stream.epsilon:
+        what = f"a distribution needs all of epsilon in each report, unlike {stream.mechanism}"
+        table.refuse("mechanism", what, 'set mechanism = "lpf", or another that divides devices')
+    for key, what in (("level", "levels"), ("successor", "a successor")):
+        if key in table:
+            table.refuse(key, f"a distribution cannot have {what}", "leave it out")
 
 
 def _other(table: Table, values: Domain | Range) -> str | None:
@@ -289,8 +307,7 @@ def _oracle(table: Table, values: Domain | Range) -> Oracle | Numeric | None:
     name = table.text("oracle", BEST)
     if name in (BEST, ROBUST):
         return None
-    kind = Numeric if isinstance(values, Range) else Oracle
-    oracle: Oracle | Numeric = table.attempt("oracle", lambda: kind.named(name))
+    oracle: Oracle | Numeric = table.attempt("oracle", lambda: query_of(values).oracle(name))
     return oracle
 
 

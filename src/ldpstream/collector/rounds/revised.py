@@ -23,7 +23,7 @@ from ldpstream.collector.store.contract import Archive, Release, Store
 from ldpstream.mechanisms.filtered import Observed
 from ldpstream.mechanisms.messages import Release as Released
 from ldpstream.mechanisms.messages import Tally
-from ldpstream.mechanisms.queries import HistogramQuery
+from ldpstream.mechanisms.queries import DistributionQuery, HistogramQuery
 from ldpstream.mechanisms.revision import Heard, Record, revision
 from ldpstream.mechanisms.strata import OFFSETS_OVER
 from ldpstream.oracles.collector_half import Support
@@ -138,7 +138,7 @@ class RevisedHistory:
                 *(query.unit * size for size in (one.size, one.low, one.high)),
             )
             for one in done.changes
-            if len(names) == noise.labels
+            if len(names) == noise.labels and not isinstance(query, DistributionQuery)
         )
         return Revision(shown, tuple(one for one in changes if one.t in wanted))
 

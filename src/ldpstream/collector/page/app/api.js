@@ -12,6 +12,7 @@ import { withUnit } from "./unit.js";
  * @property {number} interval_ms
  * @property {number} start_ms
  * @property {string} oracle
+ * @property {number} [bins] of a distribution
  * @property {{name: string, epsilon_nano: number, window: number}[]} [levels] other than the stream's own
  * @property {{version: number}} [succeeds] the terms of before
  */

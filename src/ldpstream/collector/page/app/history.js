@@ -94,7 +94,8 @@ export class History {
 }
 
 /** One for the labels of all versions of a stream's terms. @param {import("./api.js").Stream} stream */
-export const historyOf = ({ labels, versions }) => new History(labels.length, places(versions));
+export const historyOf = ({ labels, versions }) => 
+  new History(labels.length, places(versions, labels));
 
 /** @param {Release} release @param {number} labels @param {Int32Array | null} places @returns {Row} */
 function rowOf(release, labels, places) {
@@ -110,6 +111,7 @@ function figuresOf(release, labels, places) {
   if (places) data.fill(NaN);
   for (let at = 0; at < release.values.length; at += 1) {
     const label = places ? places[at] : at;
+    if (label < 0) continue;
     const value = release.values[at];
     const reach = Z90 * Math.sqrt(Math.max(release.variance[at], 0));
     data[label] = value;

@@ -5,6 +5,7 @@ import * as api from "./api.js";
 import { Bars } from "./bars.js";
 import { Chips } from "./chips.js";
 import { showCondition } from "./condition.js";
+import { Distribution } from "./distribution.js";
 import { announce, fill, h, oncePerFrame } from "./dom.js";
 import { follow } from "./feed.js";
 import { duration, epsilon, grouped } from "./format.js";
@@ -74,6 +75,7 @@ class StreamPage {
       (label) => this.chips.colourOf(label),
       this.alarms,
     );
+    this.distribution = stream.terms.bins ? new Distribution(stream) : null;
     this.privacy = new Privacy(stream, this.history);
     this.round = new RoundPanel(stream.terms.selection === "slots");
     this.join = new JoinPanel(stream);
@@ -117,7 +119,9 @@ class StreamPage {
     const first = await api.status(stream, this.signal);
     const last = first.last_release;
     const rows = Math.min(this.view.span, this.history.page);
-    this.history.add(await api.releasesBetween(stream, last - rows + 1, last, this.signal));
+    const found = await api.releasesBetween(stream, last - rows + 1, last, this.signal);
+    this.history.add(found);
+    this.distribution?.draw(found.at(-1));
     fill(this.main, ...this.#layout());
     this.#alarmed(await api.alerts(stream, this.signal));
     this.#heard(first);
@@ -185,6 +189,7 @@ class StreamPage {
       return;
     }
     if (!this.history.add([release])) return;
+    this.distribution?.draw(release);
     this.revised.refresh();
     this.draw();
     if (Date.now() - this.#announced < ANNOUNCED_EVERY_MS) return;
@@ -252,7 +257,7 @@ class StreamPage {
     this.chips.update();
     this.lines.curves = this.chips.curves;
     this.lines.draw();
-    if (this.stream.labels.length > 1) this.heat.draw();
+    if (this.stream.labels.length > 1 && !this.distribution) this.heat.draw();
     this.bars.draw();
     if (this.levels.several) this.levels.draw();
     this.privacy.draw();
@@ -371,7 +376,10 @@ class StreamPage {
             keys(),
             this.details,
           ),
-          this.stream.labels.length > 1
+          this.distribution
+            ? panel("Distribution now", "distribution", null, this.distribution.element)
+            : null,
+          this.stream.labels.length > 1 && !this.distribution
             ? panel("All labels", "heat", this.heat.scale, this.heat.element)
             : null,
           panel("Privacy", "privacy", null, this.privacy.element),

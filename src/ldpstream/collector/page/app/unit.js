@@ -29,15 +29,15 @@ const shares = (labels) => ({
   least: 0.01,
 });
 
-/** @param {number} low @param {number} high @returns {Unit} */
-function numbers(low, high) {
+/** @param {string} title @param {string} about @param {number} low @param {number} high @returns {Unit} */
+function numbers(title, about, low, high) {
   const digits = Math.max(0, 3 - Math.floor(Math.log10(high - low)));
   const show = orDash((/** @type {number} */ value) =>
     value.toLocaleString("en", { maximumFractionDigits: digits }),
   );
   return {
-    title: "Mean",
-    about: `mean, ${show(low)} to ${show(high)}`,
+    title,
+    about: `${about}, ${show(low)} to ${show(high)}`,
     show,
     range: (from, to) => `${show(from)} to ${show(to)}`,
     ends: [low, high],
@@ -53,7 +53,13 @@ export function withUnit(described) {
   const { terms, versions = [first(terms)] } = described;
   const version = terms.succeeds?.version ?? 1;
   const known = { ...described, versions, version, labels: joined(versions) };
+  const ends = /** @type {[number, number]} */ ([Number(terms.low), Number(terms.high)]);
+  if (terms.query === "distribution") {
+    // The bins are shares, and have a part of the page of their own.
+    const labels = known.labels.slice(terms.bins);
+    const unit = numbers("Quantiles", "distribution", ...ends);
+    return { ...known, labels, terms: { ...terms, labels }, unit };
+  }
   if (terms.query !== "mean") return { ...known, unit: shares(terms.labels.length) };
-  const unit = numbers(Number(terms.low), Number(terms.high));
-  return { ...known, terms: { ...terms, labels: ["mean"] }, unit };
+  return { ...known, terms: { ...terms, labels: ["mean"] }, unit: numbers("Mean", "mean", ...ends) };
 }

@@ -37,18 +37,18 @@ export const joined = (versions) => [
 ];
 
 /**
- * For each version, where its labels are among the joined ones; null: in the same places.
- * @param {Version[]} versions @returns {Map<number, Int32Array | null>}
+ * For each version, where its labels are among those that are shown; null: in the same places.
+ * @param {Version[]} versions @param {string[]} [all] what is shown; a label that is not is at -1
+ * @returns {Map<number, Int32Array | null>}
  */
-export function places(versions) {
-  const all = joined(versions);
+export function places(versions, all = joined(versions)) {
   const index = new Map(all.map((label, at) => [label, at]));
   return new Map(
     versions.map(({ version, labels }) => [
       version,
       labels.length === all.length && labels.every((label, at) => label === all[at])
         ? null
-        : Int32Array.from(labels, (label) => /** @type {number} */ (index.get(label))),
+        : Int32Array.from(labels, (label) => index.get(label) ?? -1),
     ]),
   );
 }
@@ -61,7 +61,7 @@ export function places(versions) {
 export function byLabel(figures, labels, places) {
   if (!places) return Float32Array.from(figures);
   const placed = new Float32Array(labels).fill(NaN);
-  places.forEach((label, at) => (placed[label] = figures[at]));
+  places.forEach((label, at) => label < 0 || (placed[label] = figures[at]));
   return placed;
 }
 

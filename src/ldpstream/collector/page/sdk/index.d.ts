@@ -11,7 +11,7 @@ export interface Level {
 /** One version of the public terms of a stream, as they bind a device at its level. */
 export interface Terms {
   readonly stream: string;
-  readonly query: "histogram" | "mean";
+  readonly query: "histogram" | "mean" | "distribution";
   /** The labels of a stream of labels; null in one of numbers. */
   readonly labels: readonly string[] | null;
   /** The range of a stream of numbers; null in one of labels. */

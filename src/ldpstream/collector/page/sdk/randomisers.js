@@ -28,7 +28,11 @@ export const NUMBERS = Object.freeze({
 });
 
 /** @type {Readonly<Record<string, Readonly<Record<string, Randomiser>>>>} */
-const BY_QUERY = Object.freeze({ histogram: LABELS, mean: NUMBERS });
+const BY_QUERY = Object.freeze({
+  histogram: LABELS,
+  mean: NUMBERS,
+  distribution: Object.freeze({ square_wave: SquareWave }),
+});
 
 /**
  * @param {string} query @param {unknown} name whether such a stream can have this oracle

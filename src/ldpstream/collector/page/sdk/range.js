@@ -3,6 +3,8 @@
 import { Fraction, fraction } from "./fraction.js";
 
 const MOST_STEPS = 2 ** 16 - 1;
+/** The levels of a range in bins: this many, or up to twice as many. */
+export const FINEST = 256;
 const END = /^-?[0-9]{1,18}(\.[0-9]{1,18})?$/;
 
 /** Equally spaced levels 0 .. steps from `low` to `high`. */
@@ -38,6 +40,13 @@ export class Range {
     const share = Fraction.of(reading).minus(low).over(high.minus(low));
     return Number(share.times(fraction(this.steps)).round());
   }
+}
+
+/** @param {number} bins @returns {number} the levels that a range in bins has: bins, halved again and again */
+export function cellsOf(bins) {
+  let cells = bins;
+  while (cells < FINEST) cells *= 2;
+  return cells;
 }
 
 /** @param {unknown} text whether it is an end of a range, in the one spelling that a pin may cover */

@@ -4,7 +4,7 @@ import { sha256, toHex, utf8 } from "./bytes.js";
 import { LARGEST_NANO } from "./odds.js";
 import { DeviceError, TermsRefused, shown } from "./problems.js";
 import { isRandomiser, randomiserOf } from "./randomisers.js";
-import { Range } from "./range.js";
+import { FINEST, Range, cellsOf } from "./range.js";
 import { areLevels, isSuccession, readLevels, readSuccession, stratumSuffix } from "./strata.js";
 import { LATEST_MS, LONGEST_WINDOW, haveKeys, isObject, whole } from "./wholes.js";
 
@@ -17,6 +17,7 @@ const STREAM = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 
 /** @type {Record<string, (value: any, sent: Record<string, any>) => boolean>} */
 const CHECKS = {
+  bins: (bins, { steps }) => whole(bins, 2, FINEST) && steps + 1 === cellsOf(bins),
   deadline_ms: (ms, sent) => whole(ms, 1, sent.interval_ms),
   epsilon_nano: (nano) => whole(nano, 1, LARGEST_NANO),
   high: (_, sent) => Range.read(sent) !== null,
@@ -39,7 +40,11 @@ const CHECKS = {
 
 const COMMON_KEYS = "epsilon_nano interval_ms oracle query start_ms stream version window".split(" ");
 /** @type {Record<string, string[]>} */
-const VALUE_KEYS = { histogram: ["labels"], mean: ["high", "low", "steps"] };
+const VALUE_KEYS = {
+  histogram: ["labels"],
+  mean: ["high", "low", "steps"],
+  distribution: ["bins", "high", "low", "steps"],
+};
 const SELECTIONS = ["slots", "open", "roster"];
 const STRATA_KEYS = ["levels", "succeeds"];
 
@@ -60,7 +65,8 @@ function keysOf(sent) {
   const keys = [...COMMON_KEYS, ...VALUE_KEYS[query]];
   if (query === "histogram" && Object.hasOwn(sent, "other")) keys.push("other");
   if (Object.hasOwn(sent, "selection")) {
-    keys.push("selection", ...STRATA_KEYS.filter((key) => Object.hasOwn(sent, key)));
+    const strata = query === "distribution" ? [] : STRATA_KEYS;
+    keys.push("selection", ...strata.filter((key) => Object.hasOwn(sent, key)));
   }
   if (sent.selection === "slots") keys.push("deadline_ms");
   return keys.sort();
@@ -99,7 +105,7 @@ export class Terms {
   constructor(fields, canonical, pin, level = "") {
     this.#fields = fields;
     /** @type {string} */ this.stream = fields.stream;
-    /** @type {"histogram" | "mean"} */ this.query = fields.query;
+    /** @type {"histogram" | "mean" | "distribution"} */ this.query = fields.query;
     /** @type {readonly string[] | null} null in a stream of numbers */
     this.labels = fields.labels ? Object.freeze([...fields.labels]) : null;
     /** @type {Range | null} null in a stream of labels */

@@ -1,0 +1,39 @@
+/** The distribution of the last release: a column for each bin of the range, with its interval. */
+
+import { h } from "./dom.js";
+import { grouped, percent, range } from "./format.js";
+
+export class Distribution {
+  /** @param {import("./api.js").Stream} stream */
+  constructor(stream) {
+    this.bins = stream.terms.bins ?? 0;
+    this.names = stream.versions[0].labels.slice(0, this.bins);
+    this.columns = this.names.map(() => h("span", {}, h("i", { class: "bar" }), h("i", { class: "reach" })));
+    this.chart = h("div", { class: "distribution", role: "img" }, ...this.columns);
+    const [low, high] = /** @type {[number, number]} */ (stream.unit.ends);
+    this.element = h(
+      "div",
+      {},
+      this.chart,
+      h("p", { class: "note ends" }, h("span", {}, stream.unit.show(low)), h("span", {}, stream.unit.show(high))),
+    );
+  }
+
+  /** @param {import("./api.js").Release | undefined} release */
+  draw(release) {
+    if (!release) return;
+    const { values, low = values, high = values } = release;
+    const top = Math.max(0.01, ...high.slice(0, this.bins));
+    const length = (/** @type {number} */ share) => `${(100 * share) / top}%`;
+    this.columns.forEach((column, bin) => {
+      const [bar, reach] = /** @type {any} */ (column.children);
+      bar.style.height = length(values[bin]);
+      reach.style.bottom = length(low[bin]);
+      reach.style.height = length(high[bin] - low[bin]);
+      column.title = `${this.names[bin]}: ${percent(values[bin])} (${range(low[bin], high[bin])})`;
+    });
+    const most = values.slice(0, this.bins).indexOf(Math.max(...values.slice(0, this.bins)));
+    const told = `Shares of ${this.bins} bins at t ${grouped(release.t)}; the largest is ${this.names[most]}`;
+    this.chart.setAttribute("aria-label", `${told}, ${percent(values[most])}`);
+  }
+}
