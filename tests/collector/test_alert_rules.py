@@ -181,7 +181,7 @@ def test_the_feed_tells_of_alerts(api: Api) -> None:
     async def read(number: int) -> list[bytes]:
         events = _events(api.service, stream, stream.hub.last_t, ReaderPool(), "")
         found = [await anext(events) for _ in range(number)]
-        await events.aclose()  # type: ignore[attr-defined]
+        await events.aclose()
         return found
 
     add(api, ALWAYS)
