@@ -155,10 +155,10 @@ def test_bugs_are_gone_when_their_world_is() -> None:
 def test_nothing_but_the_audit_can_reach_planted_bugs() -> None:
     package = Path(ldpstream.__file__).parent
     importers = {
-        file.relative_to(package).as_posix()
+        file.relative_to(package).parts[0]
         for file in package.rglob("*.py")
         if file.parent.name != "planted"
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Import | ast.ImportFrom) and "planted" in ast.unparse(node)
     }
-    assert importers == {"audit/empirical.py"}
+    assert importers == {"audit"}
