@@ -57,7 +57,8 @@ class LimitStatus:
 class Status:
     """The state of a device now.
 
-    >>> Status(streams=(), limit=None, entries=(), refusals=()).left_nano is None
+    >>> nothing = Status(streams=(), limit=None, earlier_limits=(), entries=(), refusals=())
+    >>> nothing.left_nano is None
     True
     """
 

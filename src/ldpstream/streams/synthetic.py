@@ -171,6 +171,9 @@ def latency(
     The median is around `median` of the range with a daily cycle (times e^0.35 at its peak), and
     `shift` times as much from the middle of the stream on. `spread` is the standard deviation of
     the logarithm.
+
+    >>> latency(users=100, timestamps=1, steps=4, median=0.3).table.tolist()
+    [[2, 44, 33, 15, 6]]
     """
     t = _times(timestamps)
     cycle = 0.35 * np.sin(2 * np.pi * t / max(day, 1))
