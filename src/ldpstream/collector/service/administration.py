@@ -118,17 +118,18 @@ class Administration:
 
     def _find_masters(self) -> None:
         known = (self.ring.masters.current, *self._source.known)
-        found, was_behind = self._tables.masters(known), self.ring.is_behind
-        self.ring.is_behind = found is None
+        found = self._tables.masters(known)
         if found is None:
-            if not was_behind:
+            if not self.ring.is_behind:
                 _log.error("the store has a master secret that this collector does not have")
+            self.ring.is_behind = True
             return
         self.ring.masters = found
         try:
             self._source.settle(found.current)
         except OSError as error:  # a read-only volume: whoever put the new one there moves it
             _log.warning("the new master secret stays where it is: %s", error.strerror)
+        self.ring.is_behind = False
 
     def denied(self, stream: str) -> DenyList:
         """Return the deny list of a stream."""
