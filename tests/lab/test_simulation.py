@@ -84,7 +84,7 @@ def test_the_row_has_the_fields_of_the_command_line(name: str) -> None:
         *("repeats", "seed", *(name for name in OPTIONS if name != "oracle")),
         *("mre", "mae", "mse", "cfpu", "auc", "publications", "covered", "coverage"),
         *("coverage_rare", "coverage_middle", "coverage_big", "coverage_after_jump"),
-        *("auc_per_label", "revised_mse", "revised_coverage", "seconds"),
+        *("auc_per_label", "revised_mse", "revised_coverage", "p50_mae", "p99_mae", "seconds"),
     ]
     assert (row["revised_mse"] is not None) == name.endswith("f")
     assert (row["coverage_rare"], row["coverage_after_jump"]) == (None, None)
