@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/succession.py [--devices N] [--interval S]
 
-The scene is that of tests/collector/test_live_succession.py, with as many devices as are asked for:
+The scene is that of tests/verify/test_live_succession.py, with as many devices as are asked for:
 a real `ldpstream serve`, and real devices, a third of them at a level of their own. Prints a JSON
 object. Exit status 1 if a release is missing or a ledger shows more than was promised.
 """
@@ -16,7 +16,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.collector.test_live_succession import (
+from tests.verify.test_live_succession import (
     CHANGES,
     FIRST,
     Scene,

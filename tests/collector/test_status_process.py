@@ -96,7 +96,7 @@ def test_an_engine_that_does_not_run_is_seen(
             assert told["behind_seconds"] >= 3
             assert "an engine" in told["why"]
             await_that(lambda: (status("a")[1]["engine"] or {}).get("alive") is False)
+            await_that(lambda: '"state": "behind"' in collector.log.read_text())
             with running_engine(tmp_path, "local", "--config", str(collector.file)):
                 await_that(lambda: status("a")[1]["state"] == "waiting")
                 await_that(lambda: status("a")[1]["engine"]["alive"])
-            assert '"state": "behind"' in collector.log.read_text()
