@@ -16,6 +16,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.serving import ENROLMENT, CollectorProcess
 from tests.verify.test_live_succession import (
     CHANGES,
     FIRST,
@@ -24,7 +25,6 @@ from tests.verify.test_live_succession import (
     get,
     running_fleet,
 )
-from tests.serving import ENROLMENT, CollectorProcess
 
 from ldpstream.device.checking import check_ledger
 
