@@ -83,6 +83,8 @@ reports_below = 0.5
 [[stream]]
 name = "two"
 range = [0, 1]
+query = "distribution"
+bins = 16
 epsilon = 1
 window = 4
 interval = "1h"
