@@ -19,11 +19,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.collector.operating import Admin, DeviceFleet, await_that
-from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, stream_table
-
 from ldpstream.device.checking import check_ledger
 from ldpstream.fleet.folders import memory_folder
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.collector.operating import Admin, DeviceFleet, await_that
+from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, stream_table
 
 WINDOW = 3
 SECOND = 10

@@ -32,6 +32,7 @@ from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
 from ldpstream.refine.smoother import OVERLAP
 
+NOTHING_READ: Mapping[int, Release] = {}
 CACHED = 4
 """Answers that are kept for a stream, each until there is a new tally within its reach."""
 
@@ -75,16 +76,18 @@ class RevisedHistory:
 
     def over(self, releases: Sequence[Release]) -> Revision:
         """Revise releases in order of t. What was not even carried over may be long: it is left."""
-        done = Revision({}, ())
-        for first_t, last_t in _runs([one.t for one in releases]):
-            done = done.followed_by(self.between(first_t, last_t))
+        done, read = Revision({}, ()), {one.t: one for one in releases}
+        for first_t, last_t in _runs(list(read)):
+            done = done.followed_by(self.between(first_t, last_t, read))
         return done
 
-    def between(self, first_t: int, last_t: int) -> Revision:
+    def between(
+        self, first_t: int, last_t: int, read: Mapping[int, Release] = NOTHING_READ
+    ) -> Revision:
         """Revise the timestamps from `first_t` to `last_t`, which are released, with those near.
 
         They rest on the tallies of up to OVERLAP timestamps before and after them, as far as their
-        stretch goes.
+        stretch goes. Releases in `read` are not read from the store once more.
         """
         known = self._store.stream(self._config.name)
         assert known is not None
@@ -92,7 +95,7 @@ class RevisedHistory:
         with self._lock:
             self._learn(known.versions)
             if key not in self._cached:
-                self._cached[key] = self._revised(*key)
+                self._cached[key] = self._revised(*key, read)
                 while len(self._cached) > CACHED:
                     self._cached.popitem(last=False)
             self._cached.move_to_end(key)
@@ -109,21 +112,25 @@ class RevisedHistory:
     def _mechanism(self, terms: Terms) -> Observed:
         return self._mechanisms[terms.version - 1]
 
-    def _revised(self, first_t: int, last_t: int, end: int) -> Revision:
+    def _revised(
+        self, first_t: int, last_t: int, end: int, read: Mapping[int, Release]
+    ) -> Revision:
         done = Revision({}, ())
         for stretch in self._stretches:
             wanted = stretch.within(first_t, last_t)
             if wanted:
                 near = stretch.within(wanted[0] - OVERLAP, end)
-                part = self._within(stretch, wanted, near)
+                part = self._within(stretch, wanted, near, read)
                 done = done.followed_by(part)
         return done
 
-    def _within(self, stretch: Stretch, wanted: range, near: range) -> Revision:
+    def _within(
+        self, stretch: Stretch, wanted: range, near: range, read: Mapping[int, Release]
+    ) -> Revision:
         """Revise some timestamps of one stretch by the tallies of those near them."""
         mechanism, begin = self._mechanism(stretch.terms), near[0]
         record = Record(mechanism.noise)
-        for t, known, heard in self._heard(near, mechanism.noise.labels):
+        for t, known, heard in self._heard(near, mechanism.noise.labels, read):
             record.go_on(self._mechanism(self._history.at(t)).noise)
             record.add(known, heard)
         done = revision(record, stretch.fleet, mechanism.consistency, since=begin - 1)
@@ -142,12 +149,13 @@ class RevisedHistory:
         )
         return Revision(shown, tuple(one for one in changes if one.t in wanted))
 
-    def _heard(self, near: range, labels: int) -> Iterator[tuple[int, Floats, list[Heard]]]:
+    def _heard(
+        self, near: range, labels: int, read: Mapping[int, Release]
+    ) -> Iterator[tuple[int, Floats, list[Heard]]]:
         """Yield each timestamp, what was known of the frequencies then, and its tallies."""
-        begin = max(near[0] - self._warm_up, 1)
-        found = self._store.releases(self._config.name, begin, near[-1] - begin + 1)
-        releases = {one.t: one for one in found}
-        tallies = self._tallies(releases, range(begin, near[-1] + 1))
+        span = range(max(near[0] - self._warm_up, 1), near[-1] + 1)
+        releases = self._releases(span, read)
+        tallies = self._tallies(releases, span)
         plain = isinstance(self._config.query, HistogramQuery)
         usual = np.full(labels, 1 / max(labels, 2))
         for t in near:
@@ -157,6 +165,14 @@ class RevisedHistory:
             elif heard and heard[0].tally:
                 usual = usual + 0.05 * (heard[0].tally.estimate - usual)
             yield t, usual, heard
+
+    def _releases(self, span: range, read: Mapping[int, Release]) -> dict[int, Release]:
+        """Return the releases of a span by timestamp, with those that are read already."""
+        found = dict(read)
+        for first_t, last_t in _runs([t for t in span if t not in read]):
+            more = self._store.releases(self._config.name, first_t, last_t - first_t + 1)
+            found |= {one.t: one for one in more}
+        return found
 
     @property
     def _warm_up(self) -> int:

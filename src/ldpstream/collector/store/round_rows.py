@@ -14,11 +14,12 @@ NEW_ROUND_COLUMNS = (
     " deadline_ms, roster_size, asked"
 )
 ROUND_COLUMNS = f"{NEW_ROUND_COLUMNS}, state, counts, reports, closed_ms"
+_NAMES = ROUND_COLUMNS.split(", ")
 
 
 def round_of(row: tuple[Any, ...]) -> Round:
     """Return the round in a row of `ROUND_COLUMNS`."""
-    known = dict(zip(ROUND_COLUMNS.split(", "), row, strict=True))
+    known = dict(zip(_NAMES, row, strict=True))
     counts, reports = known.pop("counts"), known.pop("reports")
     return Round(
         rate=(known.pop("rate_share"), known.pop("rate_whole")),
