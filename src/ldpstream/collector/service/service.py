@@ -32,7 +32,7 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
 from ldpstream.collector.rounds.loading import settled
 from ldpstream.collector.rounds.revised import RevisedHistory
-from ldpstream.collector.service.administration import Administration
+from ldpstream.collector.service.administration import OPERATION, Administration
 from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.service.condition import Condition, judge
 from ldpstream.collector.service.listener import StreamListener
@@ -52,8 +52,6 @@ from ldpstream.errors import LdpStreamError, Mistake, Problem
 
 LEASES_OF_SILENCE = 3
 """Durations of a lease after which a collector that hears nothing from its store is not ready."""
-OPERATION = "operation"
-"""The name of the note that says whether an administrator has paused a stream."""
 
 _log = logging.getLogger(__name__)
 
@@ -237,8 +235,7 @@ class Service:
         with self._changing:
             if not paused and self._file_of(stream).halt is not None:
                 raise Mistake(Problem.PAUSED_BY_FILE, stream=stream)
-            self.store.change_setting(stream, OPERATION, lambda note: {"paused": paused})
-            self.administration.record(who, "pause" if paused else "resume", {"stream": stream})
+            self.administration.pause(who, stream, paused=paused)
             self._administrators_decided()
 
     def _file_of(self, stream: str) -> StreamConfig:
