@@ -10,7 +10,7 @@ import pytest
 
 from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken, digest_of
 from ldpstream.collector.credentials.masters import Masters
-from ldpstream.collector.store.admin_tables import Entry
+from ldpstream.collector.store.admin_tables import Entry, Execute
 from ldpstream.collector.store.contract import Store
 from ldpstream.errors import Mistake, Problem
 from tests.collector.helpers import SECRETS, device_of
@@ -234,6 +234,35 @@ class AdminContract:
         self.current.admin.allow("a", [one, device_of(9)], entry())
         assert self.current.admin.denied() == {"a": [two], "b": [two]}
         assert self.current.admin.serial() == 4
+
+    # Settings
+
+    def test_a_setting_and_its_entry_are_stored_together(self, store: Store) -> None:
+        for number in (1, 2):
+            store.admin.set_note("a", "set", {"n": number}, entry())
+        store = self.reopened()
+        assert (store.note("a", "set"), store.admin.serial()) == ({"n": 2}, 2)
+        assert (store.admin.notes("set"), store.admin.notes("no")) == ({"a": {"n": 2}}, {})
+        assert store.admin.check_log().damage is None
+        with pytest.raises(Exception, match=r"(?i)not.null"):
+            store.admin.set_note("unknown", "set", {}, entry())
+        assert store.admin.serial() == 2, "no entry without its setting"
+
+    def test_a_setting_whose_entry_cannot_be_written_stays(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.admin.set_note("a", "set", {"n": 1}, entry())
+        append = store.admin._append
+
+        def fail(run: Execute, entry: Entry) -> None:
+            append(run, entry)
+            raise OSError("no more")
+
+        monkeypatch.setattr(store.admin, "_append", fail)
+        with pytest.raises(OSError, match="no more"):
+            store.admin.set_note("a", "set", {"n": 2}, entry())
+        store = self.reopened()
+        assert (store.note("a", "set"), store.admin.serial()) == ({"n": 1}, 1)
 
     # Silences
 

@@ -21,6 +21,7 @@ from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import load
 from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.rounds.announcement import OpenRound
+from ldpstream.collector.service.administration import OPERATION
 from ldpstream.collector.service.condition import State
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import Mistake, Problem
@@ -186,6 +187,24 @@ def test_a_stream_is_paused_and_resumed_by_an_administrator(place: Place) -> Non
     assert missed == [False, False, True, True, True, False]
     actions = place.client.get("/v1/admin/log", headers=ADMIN).json()["entries"]
     assert [one["action"] for one in actions] == ["pause", "resume"]
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_a_pause_that_cannot_be_logged_changes_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch, paused: bool
+) -> None:
+    service = place.service
+    service.pause("the tests", "a", paused=not paused)
+    before = place.state()
+
+    def fail(run: object, entry: object) -> None:
+        raise OSError("no more")
+
+    monkeypatch.setattr(service.store.admin, "_append", fail)
+    with pytest.raises(OSError, match="no more"):
+        service.pause("the tests", "a", paused=paused)
+    assert service.store.note("a", OPERATION) == {"paused": not paused}
+    assert place.state() is before
 
 
 def test_a_pause_outlives_the_collector(place: Place, tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ TAKE_UP_MS = 10_000
 """How long after a rotation keys of the new master secret are not given out yet, where several
 collectors must get to know it."""
 
+OPERATION = "operation"
+"""The name of the note that says whether an administrator has paused a stream."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -246,6 +249,18 @@ class Administration:
     def listed(self, stream: str) -> list[str]:
         """Return the numbers of the devices that a stream denies."""
         return [device.hex() for device in self._tables.denied().get(stream, [])]
+
+    # Pauses
+
+    def paused(self) -> set[str]:
+        """Return the streams that administrators have paused."""
+        return {stream for stream, note in self._tables.notes(OPERATION).items() if note["paused"]}
+
+    def pause(self, who: str, stream: str, *, paused: bool) -> None:
+        """Store that a stream is paused, or that it goes on."""
+        entry = self._entry(who, "pause" if paused else "resume", {"stream": stream})
+        self._tables.set_note(stream, OPERATION, {"paused": paused}, entry)
+        self.refresh()
 
     # Silences of alert rules
 

@@ -1,4 +1,4 @@
-"""What administrators change, in either store: secrets, tokens, denials, silences, and a log.
+"""What administrators change, in either store: secrets, tokens, denials, settings, and a log.
 
 Every change appends its entry to the log in the same transaction. So the number of the last entry
 also tells other collectors of the store that there is something new.
@@ -283,6 +283,34 @@ class AdminTables:
             self._append(run, entry)
             for device in devices:
                 run("DELETE FROM denied WHERE stream = %s AND device = %s", stream, device)
+
+        self._tables.change_alone(work)
+
+    # Settings of streams
+
+    def notes(self, name: str) -> dict[str, dict[str, Any]]:
+        """Return the notes of that name, by stream."""
+        rows = self._tables.read(
+            lambda run: run(
+                "SELECT stream.name, CAST(content AS text) FROM note"
+                " JOIN stream ON stream.id = note.stream WHERE note.name = %s",
+                name,
+            ).fetchall()
+        )
+        return {stream: json.loads(content) for stream, content in rows}
+
+    def set_note(self, stream: str, name: str, content: dict[str, Any], entry: Entry) -> None:
+        """Replace a note that holds a setting of a stream."""
+
+        def work(run: Execute) -> None:
+            self._append(run, entry)
+            run(
+                "INSERT INTO note VALUES ((SELECT id FROM stream WHERE name = %s), %s, %s)"
+                " ON CONFLICT (stream, name) DO UPDATE SET content = excluded.content",
+                stream,
+                name,
+                stored_text(content),
+            )
 
         self._tables.change_alone(work)
 
