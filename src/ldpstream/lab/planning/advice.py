@@ -118,10 +118,11 @@ class Advice:
         if not better or self.chosen.blind:
             return ""
         passed = min(better, key=lambda one: one.rmse)
+        where = "there" if passed.how is How.REFERENCE else "if nothing ever changed"
         return (
             f"{passed.mechanism.upper()} would err {passed.rmse / self.chosen.rmse:.2f} times as "
-            f"much if nothing ever changed, but it sees no change in {1 - passed.looks:.0%} of the "
-            "timestamps: simulate on a sample (--counts, --data) before you take it."
+            f"much {where}, but it sees no change in {1 - passed.looks:.0%} of the timestamps: "
+            "simulate on a sample (--counts, --data) before you take it."
         )
 
     def _oracle(self) -> str:

@@ -167,7 +167,7 @@ def one_report_has_all(mechanism: str) -> bool:
     """Whether each report has all of epsilon, as those of a distribution must have live.
 
     >>> [name for name in MECHANISMS if one_report_has_all(name)]
-    ['lpu', 'lpd', 'lpa', 'lpf']
+    ['lsp', 'lpu', 'lpd', 'lpa', 'lpf']
     """
     return recipe(mechanism).division is not BudgetDivision
 
