@@ -176,6 +176,48 @@ def test_the_mean_of_a_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert written["stream"][0]["range"] == [0.0, 5.0]
 
 
+NUMBERS = ["--range=-20:60", "--quantiles", "--users", "10000", "--epsilon", "1"]
+
+
+def test_the_quantiles_of_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = planned(capsys, *NUMBERS, "--window", "5", "--repeats", "1", "--out", "numbers.toml")
+    rows = {row["mechanism"]: row for row in said["outcomes"]}
+    assert list(rows) == ["lsp", "lpu", "lpd", "lpa", "lpf"]
+    assert {(row["oracle"], row["how"]) for row in rows.values()} == {("square_wave", "reference")}
+    for row in rows.values():
+        assert list(row["mae"]) == ["p10", "p50", "p90", "p99", "mean"]
+        assert 0 < row["mae"]["p50"] < row["mae"]["p99"] < 80
+        assert row["rmse_relative"] == pytest.approx(row["rmse"] / 80)
+    assert any("stream latency" in sentence for sentence in said["because"])
+    assert "stream latency" in said["stream_toml"].replace("\n# ", " ")
+    (written,) = tomllib.loads((tmp_path / "numbers.toml").read_text())["stream"]
+    assert (written["range"], written["query"]) == ([-20.0, 60.0], "distribution")
+    assert (written["bins"], written["oracle"]) == (32, "square_wave")
+    assert run(["serve", "--check", "numbers.toml"]) == 0
+
+
+def test_a_table_of_quantiles(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "console", lambda **_: Console(width=80))
+    given = ["--window", "5", "--repeats", "1", "--mechanism", "lpu,lpf", "--timestamps", "8"]
+    assert run(["plan", *NUMBERS, *given]) == 0
+    said = capsys.readouterr().out
+    assert "…" not in said
+    assert "p50 error" in " ".join(said.split())
+    assert "This assumes numbers like those of the stream latency" in " ".join(said.split())
+
+
+def test_the_quantiles_of_a_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twenty levels from 0 to 5: no more bins than levels, and no word of the reference."""
+    write_whole(tmp_path / "levels.csv", "\n".join([",".join(map(str, range(20)))] * 11) + "\n")
+    given = ["--counts", "levels.csv", "--range", "0:5", "--quantiles", "--users", "5000"]
+    said = planned(capsys, *given, "--epsilon", "1", "--repeats", "1", *QUICK)
+    assert {row["how"] for row in said["outcomes"]} == {"simulation"}
+    assert "bins = 20" in said["stream_toml"]
+    assert all("latency" not in sentence for sentence in said["because"])
+
+
 BOTH = ["--users", "1000", "--epsilon", "1"]
 
 
@@ -188,6 +230,13 @@ BOTH = ["--users", "1000", "--epsilon", "1"]
         ([*BOTH, "--labels", "nowhere.txt"], "nowhere.txt"),
         ([*BOTH, "--range", "1:0"], "the range"),
         ([*BOTH, "--range", "wide"], "--range"),
+        ([*BOTH, "--quantiles"], "--quantiles"),
+        ([*BOTH, "--labels", "4", "--quantiles"], "--quantiles"),
+        ([*BOTH, "--stream", "latency", "--quantiles"], "--quantiles"),
+        ([*BOTH, "--range", "1:0", "--quantiles"], "the range"),
+        ([*NUMBERS, "--mechanism", "lpf,lbu"], "lbu"),
+        ([*NUMBERS, "--oracle", "duchi"], "duchi"),
+        ([*NUMBERS, "--users", "100000000"], "--users"),
         ([*BOTH, "--labels", "4", "--interval", "soon"], "--interval"),
         ([*BOTH, "--labels", "4", "--interval", "1ms", *QUICK], "interval"),
         ([*BOTH, "--labels", "4", "--window", "0"], "window is 0"),

@@ -47,6 +47,12 @@ def command(
             "steps from LOW to HIGH, in order",
         ),
     ] = None,
+    quantiles: Annotated[
+        bool,
+        typer.Option(
+            "--quantiles", help="with --range: plan for its distribution, with quantiles and mean"
+        ),
+    ] = False,
     epsilon: Annotated[
         str | None,
         typer.Option(help="privacy budget of any window; default: the least for --target-error"),
@@ -89,8 +95,6 @@ def command(
     """
     from ldpstream.collector.config.table import MOST_WHOLE
     from ldpstream.lab.planning.plan import Wish, make_plan
-    from ldpstream.lab.planning.predict import HORIZON, Prediction
-    from ldpstream.lab.planning.sample import Sample
     from ldpstream.lab.planning.target import read_goal
 
     _at_least(1, {"--timestamps": timestamps, "--repeats": repeats})
@@ -104,15 +108,18 @@ def command(
         sample = source.open(labels=of_data, timestamps=timestamps, seed=seed)
     if sample is not None and users is None and target_error is None:
         users = sample.users
-    subject = _subject(planned, number_range, sample)
+    subject = _subject(planned, number_range, sample, quantiles=quantiles)
     settings, find = _settings(subject, users, epsilon, window, searching=target_error is not None)
-    horizon = timestamps or HORIZON * window
-    judge: Judge = Prediction(horizon, seed) if sample is None else Sample(sample, repeats, seed)
+    horizon = sample.timestamps if sample else timestamps or _horizon(subject, window)
+    judge = _judge(subject, sample, horizon, repeats, seed)
+    if settings.users > judge.most_users and quantiles:
+        expected = f"{judge.most_users} or less, which can be simulated"
+        raise Mistake(Problem.OPTION, option="--users", given=users, expected=expected)
     wish = Wish(
         settings,
         _interval(interval),
-        (sample.timestamps if sample else horizon) / window,
-        _mechanisms(mechanism),
+        horizon / window,
+        _mechanisms(mechanism, subject),
         _oracles(oracle, subject),
         # Simulating every oracle takes long, and chance may decide; theory chooses well enough.
         compare_oracles=sample is None,
@@ -143,7 +150,11 @@ def _at_least(least: int, numbers: dict[str, int | None]) -> None:
 
 
 def _subject(
-    labels: str | None, number_range: str | None, sample: streams.Stream | None
+    labels: str | None,
+    number_range: str | None,
+    sample: streams.Stream | None,
+    *,
+    quantiles: bool,
 ) -> Subject:
     """Return what to plan for; if a sample has a range, its labels are the levels, in order."""
     from ldpstream.lab.planning.subject import Subject
@@ -153,8 +164,11 @@ def _subject(
         for name, one in (("--labels", labels), ("--range", number_range), ("a sample", sample))
         if one is not None
     ]
+    if quantiles and number_range is None:
+        expected = "--range=LOW:HIGH of the numbers with it"
+        raise Mistake(Problem.OPTION, option="--quantiles", given="alone", expected=expected)
     if number_range is not None and sample is not None and labels is None:
-        return Subject.of_range(number_range, len(sample.domain))
+        return Subject.of_range(number_range, len(sample.domain), quantiles=quantiles)
     if len(given) != 1:
         raise Mistake(
             Problem.OPTION,
@@ -164,7 +178,31 @@ def _subject(
         )
     if sample is not None:
         return Subject.of_domain(sample.domain)
-    return Subject.of_range(number_range) if number_range else Subject.of_labels(labels or "")
+    if number_range:
+        return Subject.of_range(number_range, quantiles=quantiles)
+    return Subject.of_labels(labels or "")
+
+
+def _horizon(subject: Subject, window: int) -> int:
+    """Return how many timestamps to plan for: some windows, of quantiles not too many of them."""
+    from ldpstream.lab.planning.predict import HORIZON
+    from ldpstream.lab.planning.reference import MOST_TIMESTAMPS
+
+    return min(HORIZON * window, MOST_TIMESTAMPS) if subject.binned else HORIZON * window
+
+
+def _judge(
+    subject: Subject, sample: streams.Stream | None, timestamps: int, repeats: int, seed: int
+) -> Judge:
+    from ldpstream.lab.planning.predict import Prediction
+    from ldpstream.lab.planning.reference import on_reference
+    from ldpstream.lab.planning.sample import Sample
+
+    if sample is not None:
+        return Sample(sample, repeats, seed)
+    if subject.binned:
+        return on_reference(subject.values, timestamps, repeats, seed)
+    return Prediction(timestamps, seed)
 
 
 def _settings(
@@ -194,10 +232,17 @@ def _settings(
     return settings, missing[0] if missing else None
 
 
-def _mechanisms(text: str) -> tuple[str, ...]:
-    from ldpstream.lab.planning.plan import MECHANISMS
+def _mechanisms(text: str, subject: Subject) -> tuple[str, ...]:
+    from ldpstream.lab.planning.plan import MECHANISMS, one_report_has_all
 
-    return MECHANISMS if text == "usual" else mechanisms_named(text)
+    named = MECHANISMS if text == "usual" else mechanisms_named(text)
+    if not subject.binned:
+        return named
+    fit = tuple(name for name in named if one_report_has_all(name))
+    if text not in ("usual", "all") and fit != named:
+        expected = "those whose reports have all of epsilon, such as lpf, lpu, lpa, lpd"
+        raise Mistake(Problem.OPTION, option="--mechanism", given=repr(text), expected=expected)
+    return fit
 
 
 def _oracles(text: str, subject: Subject) -> tuple[AnyOracle, ...] | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ldpstream.lab.numbers import readable
 from ldpstream.lab.planning.costs import Cost, wire_bytes
 from ldpstream.lab.planning.outcome import How, Outcome
+from ldpstream.lab.planning.reference import ASSUMED
 from ldpstream.lab.planning.target import Target
 
 AS_GOOD = 1.01
@@ -16,6 +17,11 @@ WORTH_SAVING = 0.95
 """The ratio of the bytes of two reports, HTTP included, below which traffic counts as less."""
 WEAK_EPSILON = 5.0
 """Above this an observer can be more than 99 % sure of what a device holds."""
+
+WHERE = {
+    How.SIMULATION: "simulated on the sample",
+    How.REFERENCE: "simulated on a reference stream",
+}
 
 
 def best_mechanism(outcomes: Sequence[Outcome]) -> Outcome:
@@ -61,6 +67,7 @@ class Advice:
     def sentences(self) -> list[str]:
         said = (
             self._choice(),
+            self._quantiles(),
             self._next(),
             self._blind(),
             self._oracle(),
@@ -76,15 +83,22 @@ class Advice:
 
     def _choice(self) -> str:
         one = self.chosen
-        where = (
-            "simulated on the sample"
-            if one.how is How.SIMULATION
-            else f"predicted for {self.windows:.3g} windows of a stream that does not change"
-        )
+        still = f"predicted for {self.windows:.3g} windows of a stream that does not change"
+        where = WHERE.get(one.how, still)
+        of = " of the quantiles" if one.mae else ""
         return (
-            f"Use {self._name} with {one.oracle}: its root mean squared error is {one.rmse:.3g} "
-            f"({one.settled:.3g} in the last window), {where}."
+            f"Use {self._name} with {one.oracle}: its root mean squared error{of} is "
+            f"{one.rmse:.3g} ({one.settled:.3g} in the last window), {where}."
         )
+
+    def _quantiles(self) -> str:
+        """Say how far off the quantiles and the mean are, and of which numbers this is true."""
+        one = self.chosen
+        if not one.mae:
+            return ""
+        errors = ", ".join(f"{name} {error:.3g}" for name, error in one.mae.items())
+        assumed = f" {ASSUMED}" if one.how is How.REFERENCE else ""
+        return f"Mean absolute errors, in the unit of the range: {errors}.{assumed}"
 
     def _next(self) -> str:
         others = [one for one in self.mechanisms if one.mechanism != self.chosen.mechanism]
@@ -104,10 +118,11 @@ class Advice:
         if not better or self.chosen.blind:
             return ""
         passed = min(better, key=lambda one: one.rmse)
+        where = "there" if passed.how is How.REFERENCE else "if nothing ever changed"
         return (
             f"{passed.mechanism.upper()} would err {passed.rmse / self.chosen.rmse:.2f} times as "
-            f"much if nothing ever changed, but it sees no change in {1 - passed.looks:.0%} of the "
-            "timestamps: simulate on a sample (--counts, --data) before you take it."
+            f"much {where}, but it sees no change in {1 - passed.looks:.0%} of the timestamps: "
+            "simulate on a sample (--counts, --data) before you take it."
         )
 
     def _oracle(self) -> str:

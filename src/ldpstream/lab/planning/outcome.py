@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import sqrt
@@ -22,6 +22,8 @@ class How(StrEnum):
     """The mechanism itself, driven over a stream that does not change."""
     SIMULATION = "simulation"
     """The mechanism with a simulated fleet, on the sample stream."""
+    REFERENCE = "reference"
+    """The same on the stream that quantiles are planned on (`reference.py`)."""
 
 
 @dataclass
@@ -41,7 +43,10 @@ class AskLog:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One row of a plan. Errors are root mean squared errors of a bin, in the unit of the query."""
+    """One row of a plan. Errors are root mean squared errors of a bin, in the unit of the query.
+
+    Those of a distribution are of its quantiles, in the unit of the number.
+    """
 
     mechanism: str
     oracle: str
@@ -59,6 +64,8 @@ class Outcome:
     """Share of the timestamps at which anybody is asked: at the others a change goes unseen."""
     report_bytes: int
     how: How
+    mae: Mapping[str, float] = field(default_factory=dict)
+    """Of a distribution: the mean absolute errors of its quantiles and mean, by their names."""
 
     @property
     def blind(self) -> bool:
@@ -109,6 +116,7 @@ def outcome(
     report_bytes: int,
     how: How,
     unit: float = 1.0,
+    mae: Mapping[str, float] | None = None,
 ) -> Outcome:
     """Return the outcome of some runs."""
     asked = np.array([log.reports for log in logs])
@@ -123,4 +131,5 @@ def outcome(
         looks=float((asked > 0).mean()),
         report_bytes=report_bytes,
         how=how,
+        mae=mae or {},
     )

@@ -19,7 +19,7 @@ from ldpstream.lab.planning.target import (
     unreachable,
 )
 from ldpstream.mechanisms.division import BudgetDivision
-from ldpstream.mechanisms.queries import MeanQuery, Query
+from ldpstream.mechanisms.queries import DistributionQuery, MeanQuery, Query
 from ldpstream.mechanisms.registry import PAPER, recipe, report_epsilon
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.numeric import Numeric
@@ -27,6 +27,9 @@ from ldpstream.oracles import Oracle
 
 MECHANISMS = (*PAPER, "lpf")
 """The mechanisms that are compared by default."""
+
+SHOWN = ("p50", "p99")
+"""The quantiles whose errors people see in the table; programs get all."""
 
 AnyOracle = Oracle | Numeric
 
@@ -94,6 +97,7 @@ class Plan:
                 "rmse": row["rmse"],
                 "±": "" if not row["rmse_doubt"] else f"{row['rmse_doubt'] / row['rmse']:.0%}",
                 "last window": row["rmse_settled"],
+                **{f"{name} error": row["mae"][name] for name in SHOWN if "mae" in row},
                 "by": row["how"],
                 "reports / device / day": row["reports_per_device_day"],
                 "kB / device / day": row["bytes_per_device_day"] / 1000,
@@ -111,6 +115,7 @@ class Plan:
             "rmse_doubt": one.doubt,
             "rmse_settled": one.settled,
             "rmse_relative": one.rmse / self.typical,
+            **({"mae": dict(one.mae)} if one.mae else {}),
             "how": one.how.value,
             "reports_per_device_day": cost.reports_per_day,
             "bytes_per_device_day": cost.bytes_per_day,
@@ -153,7 +158,18 @@ def make_plan(wish: Wish, judge: Judge, done: Callable[[int], None] = lambda _: 
 
 def oracles_for(query: Query) -> Iterable[AnyOracle]:
     """Return all oracles that can serve a query."""
+    if isinstance(query, DistributionQuery):
+        return (Numeric.SQUARE_WAVE,)
     return Numeric if isinstance(query, MeanQuery) else Oracle
+
+
+def one_report_has_all(mechanism: str) -> bool:
+    """Whether each report has all of epsilon, as those of a distribution must have live.
+
+    >>> [name for name in MECHANISMS if one_report_has_all(name)]
+    ['lsp', 'lpu', 'lpd', 'lpa', 'lpf']
+    """
+    return recipe(mechanism).division is not BudgetDivision
 
 
 def _found(wish: Wish, judge: Judge) -> Settings:

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldpstream.arrays import Floats
 from ldpstream.lab.fleet import Fleet
 from ldpstream.lab.planning.outcome import AskLog, Errors, How, Outcome, outcome
 from ldpstream.lab.planning.predict import report_bytes
 from ldpstream.lab.simulation import Progress, run
 from ldpstream.mechanisms.messages import Ask, Tally
+from ldpstream.mechanisms.queries import DistributionQuery, Query
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import Settings
+from ldpstream.numeric.range import MEAN, QUANTILES
 from ldpstream.streams.stream import CountsStream, Snapshot, Stream
 
 
@@ -27,16 +30,20 @@ class Sample:
     progress: Progress | None = None
     most_users: int = 10**7
     """A limit, since a simulated fleet takes memory for each user."""
+    how: How = How.SIMULATION
 
     def __call__(self, mechanism: str, settings: Settings) -> Outcome:
         stream = resized(self.stream, settings.users, self.seed)
-        table, logs = [], []
+        query = settings.query
+        table, logs, absolute = [], [], []
         for sequence in np.random.SeedSequence(self.seed).spawn(self.repeats):
             rng = np.random.default_rng(sequence)
             built = build(mechanism, settings)
             fleet = Watched(Fleet.of(built, rng))
-            done = run(stream, built, rng, self.progress, fleet, settings.query)
-            table.append(((done.released - done.truth) ** 2).mean(axis=1))
+            done = run(stream, built, rng, self.progress, fleet, query)
+            errors = done.released - done.truth
+            table.append((errors[:, _judged(query)] ** 2).mean(axis=1))
+            absolute.append(np.abs(errors).mean(axis=0))
             logs.append(fleet.log)
         return outcome(
             mechanism,
@@ -46,8 +53,21 @@ class Sample:
             users=settings.users,
             window=settings.window,
             report_bytes=report_bytes(built),
-            how=How.SIMULATION,
+            how=self.how,
+            mae=_by_name(query, np.mean(absolute, axis=0)),
         )
+
+
+def _judged(query: Query) -> slice:
+    """Return the parts of an answer whose error mechanisms are compared by."""
+    return query.quantiles if isinstance(query, DistributionQuery) else query.shares
+
+
+def _by_name(query: Query, errors: Floats) -> dict[str, float]:
+    """Return the errors of the quantiles and the mean, if it is a distribution that has them."""
+    if not isinstance(query, DistributionQuery):
+        return {}
+    return dict(zip((*QUANTILES, MEAN), errors[query.bins :].tolist(), strict=True))
 
 
 class Watched:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from ldpstream.durations import spelled
 from ldpstream.lab.planning.outcome import Outcome
 from ldpstream.lab.planning.subject import Subject
-from ldpstream.mechanisms.queries import MeanQuery
+from ldpstream.mechanisms.queries import DistributionQuery, MeanQuery
 from ldpstream.mechanisms.registry import usual_selection
 from ldpstream.mechanisms.settings import Settings
+from ldpstream.protocol.terms import DISTRIBUTION
 
 WIDTH = 100
 OTHER = (
@@ -67,8 +68,15 @@ class StreamFile:
 def _values(subject: Subject) -> list[str]:
     """Return the lines that say what devices hold."""
     if isinstance(subject.query, MeanQuery):
-        return [f"range = [{subject.query.low!r}, {subject.query.high!r}]"]
+        return [_range(subject.query)]
+    if isinstance(subject.query, DistributionQuery):
+        bins = f"bins = {subject.query.bins}"
+        return [_range(subject.query), f'query = "{DISTRIBUTION}"', bins]
     return [*_labels(subject.labels, named=subject.named), *_comment(OTHER)]
+
+
+def _range(query: MeanQuery | DistributionQuery) -> str:
+    return f"range = [{query.low!r}, {query.high!r}]"
 
 
 def _labels(labels: Sequence[str], *, named: bool) -> list[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
-from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
-from ldpstream.numeric import Range
+from ldpstream.mechanisms.queries import HISTOGRAM, DistributionQuery, MeanQuery, Query
+from ldpstream.numeric import BinnedRange, Range
 from ldpstream.streams.faults import bad_file, unreadable
 
 
@@ -26,7 +26,14 @@ class Subject:
     @property
     def typical(self) -> float:
         """What a relative error is relative to: the mean frequency, or the range of a number."""
-        return 1 / self.values if self.labels else self.query.unit
+        if isinstance(self.query, MeanQuery | DistributionQuery):
+            return self.query.high - self.query.low
+        return 1 / self.values
+
+    @property
+    def binned(self) -> bool:
+        """Whether a distribution in bins is asked for."""
+        return isinstance(self.query, DistributionQuery)
 
     @classmethod
     def of_domain(cls, domain: Domain, *, named: bool = True) -> Subject:
@@ -44,11 +51,15 @@ class Subject:
         return cls.of_domain(_labels_in(Path(text)))
 
     @classmethod
-    def of_range(cls, text: str, levels: int | None = None) -> Subject:
-        """Make a subject, the mean, from LOW:HIGH; `levels` are those of a sample, if there is one.
+    def of_range(cls, text: str, levels: int | None = None, *, quantiles: bool = False) -> Subject:
+        """Make a subject from LOW:HIGH: the mean, or the distribution with its quantiles.
+
+        `levels` are those of a sample, if there is one.
 
         >>> Subject.of_range("-20:60").typical
         80.0
+        >>> Subject.of_range("-20:60", quantiles=True).query
+        DistributionQuery(low=-20.0, high=60.0, bins=32)
         """
         low, _, high = text.partition(":")
         try:
@@ -59,7 +70,11 @@ class Subject:
             raise Mistake(
                 Problem.OPTION, option="--range", given=repr(text), expected="LOW:HIGH, two numbers"
             ) from None
-        return cls(MeanQuery(ends.low, ends.high), levels or ends.levels)
+        if not quantiles:
+            return cls(MeanQuery(ends.low, ends.high), levels or ends.levels)
+        bins = min(DistributionQuery.bins, levels or ends.levels)
+        binned = BinnedRange.of(ends.low, ends.high, bins)
+        return cls(DistributionQuery(ends.low, ends.high, bins), levels or binned.levels)
 
 
 def _labels_in(path: Path) -> Domain:
