@@ -236,6 +236,7 @@ BOTH = ["--users", "1000", "--epsilon", "1"]
         ([*BOTH, "--range", "1:0", "--quantiles"], "the range"),
         ([*NUMBERS, "--mechanism", "lpf,lbu"], "lbu"),
         ([*NUMBERS, "--oracle", "duchi"], "duchi"),
+        ([*NUMBERS, "--target-error", "2%"], "--target-error"),
         ([*NUMBERS, "--users", "100000000"], "--users"),
         ([*BOTH, "--labels", "4", "--interval", "soon"], "--interval"),
         ([*BOTH, "--labels", "4", "--interval", "1ms", *QUICK], "interval"),

@@ -102,6 +102,10 @@ def command(
         expected = f"{MOST_WHOLE} or less, as a collector's file takes it"
         raise Mistake(Problem.OPTION, option="--users", given=users, expected=expected)
     _at_least(0, {"--seed": seed})
+    if quantiles and target_error is not None:
+        # The error of p99 differs by chance more than by a few users: a search would find noise.
+        given, expected = "with --quantiles", "--users and --epsilon, and compare plans"
+        raise Mistake(Problem.OPTION, option="--target-error", given=given, expected=expected)
     of_data, planned = (None, labels) if source.data is None else (labels, None)
     sample: streams.Stream | None = None
     if source.given:
