@@ -242,7 +242,6 @@ class AdminContract:
             store.admin.set_note("a", "set", {"n": number}, entry())
         store = self.reopened()
         assert (store.note("a", "set"), store.admin.serial()) == ({"n": 2}, 2)
-        assert (store.admin.notes("set"), store.admin.notes("no")) == ({"a": {"n": 2}}, {})
         assert store.admin.check_log().damage is None
         with pytest.raises(Exception, match=r"(?i)not.null"):
             store.admin.set_note("unknown", "set", {}, entry())

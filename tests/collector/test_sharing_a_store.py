@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Event
@@ -40,8 +40,7 @@ from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from ldpstream.protocol.messages import SubmitReport
-from ldpstream.protocol.notice import Halt
-from tests.collector.api import ADMIN, eventually
+from tests.collector.api import eventually
 from tests.collector.driving import Crash, DyingStore, LaggingStore, World, miscounted
 from tests.collector.helpers import SECRETS, START_MS, config
 from tests.collector.store_contract import TERMS, release_of
@@ -173,47 +172,6 @@ def test_followers_show_the_open_slot_while_earlier_ones_are_not_counted(shared:
         leader.advance()
         follower.advance()
         assert follower.last_t == 3
-
-
-@pytest.mark.parametrize("halt", ["paused", "retired"])
-@pytest.mark.parametrize("leaders", [True, False])
-def test_the_file_of_the_leader_decides_whether_a_stream_is_halted(
-    shared: Config, halt: str, leaders: bool
-) -> None:
-    """One of two files halts it: followers show and tell devices what the leader's says."""
-    given: Any = {halt: True}
-    files = [shared, replace(shared, streams=(replace(shared.streams[0], **given),))]
-    shows: list[tuple[object, object]] = [("waiting", None), (halt, halt)]
-    leader = Service(files[leaders], SECRETS)
-    with ExitStack() as following:
-        with TestClient(build_app(leader)):
-            eventually(lambda: leader.held("a") is not None)
-            follower = Service(files[not leaders], SECRETS)
-            client = following.enter_context(TestClient(build_app(follower)))
-
-            def told() -> tuple[object, object]:
-                heard = client.get("/v1/streams/a/rounds").json().get("halt")
-                return client.get("/v1/streams/a/status").json()["state"], heard
-
-            eventually(lambda: told() == shows[leaders])
-            assert follower.held("a") is None
-            resumed = client.post("/v1/admin/streams/a/resume", headers=ADMIN)
-            assert resumed.status_code == (409 if leaders else 200)
-        eventually(lambda: follower.held("a") is not None)
-        eventually(lambda: told() == shows[not leaders])
-
-
-def test_followers_hear_that_the_leader_has_read_another_file(shared: Config) -> None:
-    stream = replace(shared.streams[0], selection=Selection.SLOTS)
-    shared = replace(shared, streams=(stream,))
-    leader, follower = Service(shared, SECRETS), Service(shared, SECRETS)
-    with TestClient(build_app(leader)):
-        eventually(lambda: leader.held("a") is not None)
-        with TestClient(build_app(follower)):
-            for halt in (Halt.RETIRED, None):
-                leader._use(replace(shared, streams=(replace(stream, retired=halt is not None),)))
-                eventually(lambda halt=halt: follower.streams["a"].config.halt is halt)
-                eventually(lambda halt=halt: follower.streams["a"].hub.announcement.halt is halt)
 
 
 def held_by(store: Store, holder: str) -> Store:

@@ -252,10 +252,6 @@ class Administration:
 
     # Pauses
 
-    def paused(self) -> set[str]:
-        """Return the streams that administrators have paused."""
-        return {stream for stream, note in self._tables.notes(OPERATION).items() if note["paused"]}
-
     def pause(self, who: str, stream: str, *, paused: bool) -> None:
         """Store that a stream is paused, or that it goes on."""
         entry = self._entry(who, "pause" if paused else "resume", {"stream": stream})

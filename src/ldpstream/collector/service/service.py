@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -32,7 +32,7 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
 from ldpstream.collector.rounds.loading import settled
 from ldpstream.collector.rounds.revised import RevisedHistory
-from ldpstream.collector.service.administration import Administration
+from ldpstream.collector.service.administration import OPERATION, Administration
 from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.service.condition import Condition, judge
 from ldpstream.collector.service.listener import StreamListener
@@ -49,10 +49,7 @@ from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import LdpStreamError, Mistake, Problem
-from ldpstream.protocol.notice import Halt
 
-HALT = "halt"
-"""The name of the note by which a stream's leader tells whether its file pauses or retires it."""
 LEASES_OF_SILENCE = 3
 """Durations of a lease after which a collector that hears nothing from its store is not ready."""
 
@@ -96,9 +93,7 @@ class Service:
         self.streams: dict[str, StreamService] = {}
         self.leases = LeaseKeeper(self.store, self._lease_seconds, self._lease_lost)
         self._intakes: dict[str, StreamIntake] = {}
-        self._paused = self.administration.paused()
-        self._halts = self._told_halts()
-        """Why the files of the collectors that lead streams halt them, by stream."""
+        self._paused = self._paused_of(config.streams)
         self._listeners = {one.name: self._listener(one) for one in config.streams}
         self.scheduler = Scheduler(
             self.clock,
@@ -120,7 +115,7 @@ class Service:
         self.intake = IntakeQueue(
             self.store, self._intakes, limit, self._reports_came, self._ingested
         )
-        self.watch = ConditionWatch(self._look_around, self.conditions)
+        self.watch = ConditionWatch(self._look_at_engines, self.conditions)
         self.administration.changed = self._administrators_decided
 
     def _listener(self, stream: StreamConfig) -> StreamListener:
@@ -130,12 +125,10 @@ class Service:
 
     def _maker(self, stream: StreamConfig) -> Callable[[], StreamDriver]:
         """Return what builds the driver of a stream, as the file and administrators want it."""
-        return partial(self._driver, stream, self._listeners[stream.name])
+        return partial(self._driver, self._wanted(stream), self._listeners[stream.name])
 
     def _wanted(self, stream: StreamConfig) -> StreamConfig:
-        halt = self._halt_of(stream)
-        paused = halt is Halt.PAUSED or stream.name in self._paused
-        return replace(stream, paused=paused, retired=halt is Halt.RETIRED)
+        return replace(stream, paused=stream.paused or stream.name in self._paused)
 
     def _add_alerts(self, stream: StreamConfig) -> AlertEvaluator:
         """Add the rules and alerts of a stream."""
@@ -202,6 +195,7 @@ class Service:
         self.streams = {name: one for name, one in self.streams.items() if name != stream}
         for known in (self._intakes, self._listeners):
             known.pop(stream, None)
+        self._paused.discard(stream)
 
     def _use(self, new: Config) -> None:
         old = {one.name: one for one in self.config.streams}
@@ -218,6 +212,7 @@ class Service:
 
     def _begin(self, stream: StreamConfig) -> None:
         """Serve a stream that the file had not before."""
+        self._paused |= self._paused_of([stream])
         self._listeners[stream.name] = self._listener(stream)
         self.scheduler.add(stream.name, self._maker(stream))
         self.alerts.add(self._add_alerts(stream))
@@ -238,7 +233,7 @@ class Service:
     def pause(self, who: str, stream: str, *, paused: bool) -> None:
         """Pause a stream, or resume it; it stays so over restarts, at every collector."""
         with self._changing:
-            if not paused and self._halt_of(self._file_of(stream)) is not None:
+            if not paused and self._file_of(stream).halt is not None:
                 raise Mistake(Problem.PAUSED_BY_FILE, stream=stream)
             self.administration.pause(who, stream, paused=paused)
             self._administrators_decided()
@@ -249,40 +244,13 @@ class Service:
     def _administrators_decided(self) -> None:
         """Read again which streams are paused, here or through another collector."""
         with self._changing:
-            before, self._paused = self._paused, self.administration.paused()
-            for name in (before ^ self._paused) & self.streams.keys():
+            before, self._paused = self._paused, self._paused_of(self.config.streams)
+            for name in before ^ self._paused:
                 self._change(self._file_of(name))
 
-    # Collectors of one store whose files differ
-
-    def _halt_of(self, file: StreamConfig) -> Halt | None:
-        """Return why the file of the collector that leads a stream halts it; None: it does not."""
-        leads = self.leases.confirmed(file.name) is not None
-        return file.halt if leads else self._halts.get(file.name)
-
-    def _told_halts(self) -> dict[str, Halt | None]:
-        if not self.store.shared:
-            return {}
-        told = self.store.admin.notes(HALT)
-        return {name: note["halt"] and Halt(note["halt"]) for name, note in told.items()}
-
-    def _tell_halt(self, held: Store, file: StreamConfig) -> None:
-        """Tell the followers of a stream whether the file of its leader halts it."""
-        if not self.store.shared:
-            return
-        known = held.note(file.name, HALT) or {"halt": None}
-        if known["halt"] != file.halt:
-            held.write_note(file.name, HALT, {"halt": file.halt})
-
-    def _look_at_leaders(self) -> None:
-        """Show what leaders have told of the streams that are followed here."""
-        if not self.store.shared:
-            return
-        with self._changing:
-            self._halts = self._told_halts()
-            for file in self.config.streams:
-                if self._wanted(file).halt is not self.streams[file.name].config.halt:
-                    self._change(file)
+    def _paused_of(self, streams: Iterable[StreamConfig]) -> set[str]:
+        notes = {one.name: self.store.note(one.name, OPERATION) for one in streams}
+        return {name for name, note in notes.items() if note is not None and note["paused"]}
 
     # The condition of streams
 
@@ -299,8 +267,7 @@ class Service:
         counting_t = self.scheduler.drivers[name].role.counting_t
         return judge(self.streams[name].facts(failure, counting_t))
 
-    def _look_around(self) -> None:
-        self._look_at_leaders()
+    def _look_at_engines(self) -> None:
         for name, stream in self.streams.items():
             stream.engine = self.store.engine(name)
 
@@ -324,19 +291,17 @@ class Service:
             name: stream.reports_with_earlier_keys(since) for name, stream in self.streams.items()
         }
 
-    def _driver(self, file: StreamConfig, listener: StreamListener) -> StreamDriver:
+    def _driver(self, config: StreamConfig, listener: StreamListener) -> StreamDriver:
         """Build what drives a stream, from where the store has it."""
 
         def lead(held: Store) -> Role:
-            self._tell_halt(held, file)
-            leader = Coordinator(self._wanted(file), held, self.clock, listener)
-            return self._serve(leader, listener)
+            return self._serve(Coordinator(config, held, self.clock, listener), listener)
 
         def follow() -> Role:
-            follower = Follower(self._wanted(file), self.store, self.clock, listener)
+            follower = Follower(config, self.store, self.clock, listener)
             return self._serve(follower, listener)
 
-        return StreamDriver(file.name, self.store, self.clock, self.leases, lead, follow)
+        return StreamDriver(config.name, self.store, self.clock, self.leases, lead, follow)
 
     def _serve(self, role: Role, listener: StreamListener) -> Role:
         """Let the API see what a coordinator or follower has found in the store."""

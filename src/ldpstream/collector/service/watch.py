@@ -23,7 +23,7 @@ class ConditionWatch:
         conditions: Callable[[], Iterable[tuple[str, Condition]]],
     ) -> None:
         self._look = look
-        """Asks what takes time: how far engines have come, and what leaders have told."""
+        """Asks what takes time: how far engines have come."""
         self._conditions = conditions
         self._known: dict[str, State] = {}
         self._stopping = threading.Event()

@@ -288,17 +288,6 @@ class AdminTables:
 
     # Settings of streams
 
-    def notes(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return the notes of that name, by stream."""
-        rows = self._tables.read(
-            lambda run: run(
-                "SELECT stream.name, CAST(content AS text) FROM note"
-                " JOIN stream ON stream.id = note.stream WHERE note.name = %s",
-                name,
-            ).fetchall()
-        )
-        return {stream: json.loads(content) for stream, content in rows}
-
     def set_note(self, stream: str, name: str, content: dict[str, Any], entry: Entry) -> None:
         """Replace a note that holds a setting of a stream."""
 
