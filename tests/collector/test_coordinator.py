@@ -299,7 +299,10 @@ def test_a_timestamp_that_was_being_asked_is_finished_late(tmp_path: Path) -> No
         store.accept("a", coordinator.open.name, unsigned((1, b"\1\1")))
     world.clock.advance(50_000)
     with closing(SqliteStore(world.file, SECRETS.master)) as store:
-        Coordinator(world.config, store, world.clock).advance()
+        again = Coordinator(world.config, store, world.clock)
+        assert again.advance() == world.clock.now_ms()
+        assert again.at_rest, "other settings can be taken up before the next timestamp is begun"
+        again.advance()
         released = store.releases("a", 0, 100)
     assert (released[0].t, released[0].received, released[0].missed) == (1, 1, False)
     assert [release.missed for release in released[1:]] == [True] * 4

@@ -168,9 +168,16 @@ class Coordinator:
         return None if counting is None or counting.is_open else counting.t
 
     def advance(self) -> int:
-        """Do all that is due; return the time of the next event, in milliseconds."""
-        while (wake := self._act(self._clock.now_ms())) is None:
-            pass
+        """Do all that is due; return the time of the next event, in milliseconds.
+
+        Without slots, a timestamp that is due after a release waits for the next call, so that a
+        coordinator with other settings can take over in between.
+        """
+        last_t, now_ms = self.last_t, self._clock.now_ms()
+        while (wake := self._act(now_ms)) is None:
+            now_ms = self._clock.now_ms()
+            if not self._slots and last_t < self.last_t < self.terms.timestamp_at(now_ms):
+                return now_ms
         return wake
 
     def _act(self, now_ms: int) -> int | None:
