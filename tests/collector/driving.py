@@ -142,8 +142,7 @@ def miscounted(store: Store, world: World) -> Iterator[str]:
 
 
 def counts_of(asking: OpenRound, records: Records) -> Any:
-    collector = asking.collector
-    return collector.support(collector.decode_table(records.reports)).counts
+    return asking.collector.count([records.reports]).counts
 
 
 def most_spent(world: World) -> int:

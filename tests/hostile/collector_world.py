@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ldpstream.arrays import Bytes
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.credentials.device_keys import StreamKeys
 from ldpstream.collector.intake.queue import IntakeQueue, StreamIntake, Submission
@@ -279,6 +280,10 @@ def _chosen(doubt: list[bytes], number: int) -> Iterator[tuple[bytes, ...]]:
         yield from combinations(doubt, number)
 
 
+def _table(reports: list[bytes]) -> Bytes:
+    return np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), -1)
+
+
 def _counts(asking: OpenRound, reports: list[bytes]) -> list[int]:
-    counts: list[int] = asking.collector.support(asking.collector.decode(reports)).counts.tolist()
+    counts: list[int] = asking.collector.count([_table(reports)]).counts.tolist()
     return counts

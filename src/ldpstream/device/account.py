@@ -79,6 +79,8 @@ class Account:
         self.sole = enrolment_id == 0
         """Whether it will stand for the only stream of the file, whichever that is."""
         self.label = LabelTime(self._clock)
+        self.described: Mapping[str, object] = {}
+        """What the application says of this device: its public attributes, by name."""
         self._delivered: set[tuple[int, str]] = set()
         self._derived: _Derived | None = None
 
@@ -245,7 +247,7 @@ class Account:
         decision = self._decide(pin, asked, before)
         if isinstance(decision, Fresh):
             # Read the value only now that a report of it is due.
-            value = reading(self.enrolled.terms_at(asked.t), self._source)
+            value = reading(self._seen_at(asked.t), self._source)
             decision = self._draw(pin, asked, before, value)
         match decision:
             case Repeat(report=report):
@@ -257,6 +259,10 @@ class Account:
                 raise AssertionError("a fresh report is drawn and entered, and then repeated")
             case _:
                 return decision
+
+    def _seen_at(self, t: int) -> Terms:
+        """Return the terms of timestamp t as this device sees them: its reports may have a tag."""
+        return self.enrolled.terms_at(t).seen_by(self.enrolled.slot_key, self.described)
 
     def _state(self, terms: Terms) -> State:
         known, enrolled = self._known, self.enrolled
@@ -285,7 +291,7 @@ class Account:
                 ended = isinstance(decision, Refused) and decision.problem is Problem.ROUND_PAST
                 return Silence.MOVED_ON if ended else decision
             terms = enrolled.terms_at(asked.t)
-            randomiser = terms.randomiser(Epsilon(asked.epsilon_nano))
+            randomiser = self._seen_at(asked.t).randomiser(Epsilon(asked.epsilon_nano))
             report = randomiser.encode(randomiser.perturb(value, self._source))
             own_ms = self.own_ms() + 1  # rounded up: no earlier than the reading of the value
             self._state(terms).budget.check(self._own.at(before), asked.epsilon_nano)

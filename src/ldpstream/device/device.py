@@ -72,13 +72,22 @@ class Values:
         """Hold this value from now on.
 
         Give a label by its name or index or, for a stream of numbers, a number, which is clamped to
-        the stream's range. Names outlive a change of the stream's labels, and indexes do not.
-        Anything else (None, NaN, an unknown label) does not make the device silent, since silence
-        would reveal it: the stream's `other` label is reported or, if it has none, a value drawn at
-        random. That biases a label's frequency f towards 1/d, by theta (1/d - f) if a share theta
-        of the fleet has no value; the collector cannot see it.
+        the stream's range; for an open vocabulary any text, of which 256 bytes count. Names outlive
+        a change of the stream's labels, and indexes do not. Anything else (None, NaN, an unknown
+        label) does not make the device silent, since silence would reveal it: the stream's `other`
+        label is reported or, if it has none, a value drawn at random. That biases a label's
+        frequency f towards 1/d, by theta (1/d - f) if a share theta of the fleet has no value; the
+        collector cannot see it.
         """
         self.session.value.observe(value)
+
+    def describe(self, **attributes: str) -> None:
+        """Say what this device is: its public attributes, by the names that the terms declare.
+
+        They are sent beside every report and nothing protects them. So they must not depend on the
+        value. What is not declared, or not said, counts as `other`; each call replaces the last.
+        """
+        self.session.account.described = attributes
 
     def follow(self, read: Callable[[], Value | None]) -> None:
         """Call `read` for the value whenever a report is made.

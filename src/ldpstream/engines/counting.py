@@ -111,7 +111,7 @@ class ShardCount:
         new = records if fresh.all() else records.where(fresh)
         support = Support.none(self.wanted.counters)
         if len(new):
-            support = self._collector.support(self._collector.decode_table(new.reports))
+            support = self._collector.count([new.reports])
             self._fresh.append(_run(new.devices, new.fingerprints))
         others = len(records) - len(new) - repeated
         self.outcome += Outcome(support, repeated=repeated, conflicting=others)

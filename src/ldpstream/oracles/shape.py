@@ -22,6 +22,7 @@ from ldpstream.arrays import Counts, Floats
 from ldpstream.oracles.collector_half import Reports
 from ldpstream.oracles.device_half import DeviceHalf, Randomiser
 from ldpstream.oracles.local_hash.device import LocalHashDevice
+from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.oracles.unary.device import UnaryDevice
 
 CELLS = 12
@@ -105,6 +106,8 @@ class FreshSeeds(Shape):
 
 def shape_of(device: Randomiser[Any]) -> Shape | None:
     """Return the test of reports of this oracle, or None if there is none."""
+    if isinstance(device, Tagged):
+        return shape_of(device.inner)
     if isinstance(device, UnaryDevice):
         return BitCount(device)
     if isinstance(device, LocalHashDevice):

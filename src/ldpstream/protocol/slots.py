@@ -37,6 +37,20 @@ def slot_message(epoch: int) -> bytes:
     return f"ldpstream slot 2\n1\n\n{epoch}".encode()
 
 
+def group_message() -> bytes:
+    """Return the message whose HMAC under a device's slot key determines its group, for good."""
+    return b"ldpstream group 2\n"
+
+
+def group_of(key: bytes, groups: int) -> int:
+    """Return which of so many groups of a vocabulary a device belongs to (`vocabulary/`).
+
+    >>> [group_of(bytes([n]) * 32, 8) for n in range(4)]
+    [4, 7, 6, 5]
+    """
+    return _fraction(key, group_message()) % groups
+
+
 def slot_of(key: bytes, window: int, epoch: int) -> int:
     """Return the slot of a device in an epoch, 0 to w - 1: it reports when t mod w equals it."""
     return _fraction(key, slot_message(epoch)) % window

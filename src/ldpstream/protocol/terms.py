@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -16,10 +17,13 @@ from ldpstream.numeric import BinnedRange, Numeric, Range
 from ldpstream.numeric.range import MEAN
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.device_half import Randomiser
+from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Promise
+from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.limits import LATEST_MS, TERMS_FORMAT
 from ldpstream.protocol.names import is_stream_name, shown, whole
+from ldpstream.protocol.slots import group_of
 from ldpstream.protocol.strata import (
     MOST_LEVELS,
     Level,
@@ -27,6 +31,7 @@ from ldpstream.protocol.strata import (
     is_level_name,
     stratum_suffix,
 )
+from ldpstream.vocabulary import Vocabulary
 
 PLAIN_FORMAT = 2
 FIRST_FORMAT = 1
@@ -36,10 +41,15 @@ LONGEST_INTERVAL_MS = 1 << 41
 """About 70 years."""
 DISTRIBUTION = "distribution"
 """The query of a stream of numbers that releases more than their mean."""
+VOCABULARY = "vocabulary"
+"""The query of a stream of texts that nobody has listed."""
 
+Values = Domain | Range | Vocabulary
+"""What a device may hold: one of these labels, a number in this range, or any text."""
 Value = str | float
-"""A label by its name or index or, in a stream of numbers, a number."""
+"""A label by its name or index or, in a stream of numbers, a number; else any text."""
 
+_SALT = re.compile(r"[0-9a-f]{16}")
 _END = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
@@ -75,8 +85,7 @@ class Terms:
     """
 
     stream: str
-    values: Domain | Range
-    """The values that a device may hold: one of these labels, or a number in this range."""
+    values: Values
     epsilon: Epsilon
     window: int
     interval_ms: int
@@ -92,10 +101,14 @@ class Terms:
     """The levels of privacy that a person may choose in place of this epsilon and window."""
     succeeds: Succession | None = None
     """Which terms these follow; None for the first terms of a stream."""
+    attributes: Attributes | None = None
+    """The public attributes that a report tells of its device."""
     level: str = ""
     """The level at which these terms are seen (`at_level`); it is not pinned."""
     whole_terms: Terms | None = None
-    """The terms as they are pinned, if these are seen at a level."""
+    """The terms as they are pinned, if these are seen at a level or by a device."""
+    tag: int = 0
+    """With tags: that of the device by which these terms are seen (`seen_by`); not pinned."""
 
     @classmethod
     def read(cls, sent: object) -> Terms:
@@ -105,8 +118,10 @@ class Terms:
         query = str(sent.get("query"))
         own_keys, optional = _OWN_KEYS.get(query), _OPTIONAL_KEYS.get(query, frozenset())
         optional |= _SELECTION_KEYS
-        if query != DISTRIBUTION:
+        if query not in (DISTRIBUTION, VOCABULARY):
             optional |= _STRATA_KEYS
+        if query != VOCABULARY:
+            optional |= _ATTRIBUTES_KEYS
         if own_keys is None or sent.keys() - optional != _COMMON_KEYS | own_keys:
             _malformed("the keys", sorted(map(str, sent)))
         _check("stream", sent, is_stream_name(sent["stream"]))
@@ -118,7 +133,7 @@ class Terms:
         _check("oracle", sent, isinstance(sent["oracle"], str))
         try:
             epsilon = Epsilon(sent["epsilon_nano"])
-            values, oracle = _labels(sent) if "labels" in sent else _numbers(sent)
+            values, oracle = _READERS[query](sent)
         except (Mistake, ValueError) as error:
             raise TermsRefused(Problem.TERMS_MALFORMED, what=shown(str(error))) from None
         return cls(
@@ -133,16 +148,17 @@ class Terms:
             *_selection(sent),
             _levels(sent, oracle),
             _succeeds(sent, values),
+            _attributes(sent),
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that `read` parses, at whatever level these terms are seen."""
         if self.whole_terms is not None:
             return self.whole_terms.to_json()
-        if isinstance(self.values, Range):
-            values: dict[str, Any] = self.values.to_json()
+        if isinstance(self.values, Domain):
+            values: dict[str, Any] = {"labels": list(self.values.labels)}
         else:
-            values = {"labels": list(self.values.labels)}
+            values = self.values.to_json()
         return {
             "version": self.format,
             "stream": self.stream,
@@ -159,13 +175,14 @@ class Terms:
                 deadline_ms=self.deadline_ms,
                 levels=[level.to_json() for level in self.levels] or None,
                 succeeds=self.succeeds.to_json() if self.succeeds else None,
+                attributes=self.attributes.to_json() if self.attributes else None,
             ),
         }
 
     @property
     def format(self) -> int:
         """The format of the JSON: the oldest one that can say all of this."""
-        if self.levels or self.succeeds is not None:
+        if self.levels or self.succeeds is not None or self.attributes is not None:
             return TERMS_FORMAT
         return FIRST_FORMAT if self.selection is None else PLAIN_FORMAT
 
@@ -196,6 +213,29 @@ class Terms:
             whole_terms=pinned,
         )
 
+    def seen_by(self, slot_key: bytes, described: Mapping[str, object]) -> Terms:
+        """Return these terms as the device of this key sees them, of which this is said.
+
+        With attributes its reports tell which of them it has; with a vocabulary, its group.
+        """
+        if self.attributes is not None:
+            tag = self.attributes.combination(described)
+        elif isinstance(self.values, Vocabulary):
+            tag = group_of(slot_key, self.tags)
+        else:
+            return self
+        return replace(self, tag=tag, whole_terms=self.whole_terms or self)
+
+    @property
+    def tags(self) -> int:
+        """How many parts of the fleet reports tell apart by a tag at their end; 0: there is none.
+
+        They are the groups of a vocabulary, or the combinations of attributes.
+        """
+        if isinstance(self.values, Vocabulary):
+            return len(self.values.groups)
+        return 0 if self.attributes is None else self.attributes.combinations
+
     @property
     def strata(self) -> tuple[Terms, ...]:
         """These terms at each of their levels, the stream's own first."""
@@ -224,14 +264,16 @@ class Terms:
 
     @property
     def query(self) -> str:
+        if isinstance(self.values, Vocabulary):
+            return VOCABULARY
         if isinstance(self.values, BinnedRange):
             return DISTRIBUTION
         return MEAN if isinstance(self.values, Range) else "histogram"
 
     @property
     def domain(self) -> Domain | None:
-        """The labels; None in a stream of numbers."""
-        return None if isinstance(self.values, Range) else self.values
+        """The labels; None in a stream of numbers or texts."""
+        return self.values if isinstance(self.values, Domain) else None
 
     @property
     def epsilon_nano(self) -> int:
@@ -239,13 +281,17 @@ class Terms:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the released figures, in order."""
+        """The names of the released figures, in order; of texts, each release has its own."""
         return names_of(self.values)
 
     def place(self, value: Value) -> int:
-        """Return the index of a value, from 0: of a label by name or index, or a number's level."""
+        """Return the index of a value, from 0: of a label by name or index, a number's level, or
+        the bucket of a text in the device's group.
+        """
         if isinstance(self.values, Range):
             return self.values.level(value)
+        if isinstance(self.values, Vocabulary):
+            return self.values.bucket(value, self.values.groups[self.tag])
         index = self.values.index(value) if isinstance(value, str) else value
         if type(index) is not int or not 0 <= index < len(self.values):
             size = len(self.values)
@@ -254,7 +300,8 @@ class Terms:
 
     def randomiser(self, epsilon: Epsilon) -> Randomiser[Any]:
         """Return the randomiser that makes reports with this epsilon."""
-        return self.oracle.device(len(self.values), epsilon)
+        inner = self.oracle.device(len(self.values), epsilon)
+        return Tagged(inner, self.tags, self.tag) if self.tags else inner
 
     @property
     def promise(self) -> Promise:
@@ -278,8 +325,10 @@ class Terms:
         return self.start_of(t + 1)
 
 
-def names_of(values: Domain | Range) -> tuple[str, ...]:
+def names_of(values: Values) -> tuple[str, ...]:
     """Return the names of the figures released for these values, in order."""
+    if isinstance(values, Vocabulary):
+        return ()
     if isinstance(values, BinnedRange):
         return values.names
     return (MEAN,) if isinstance(values, Range) else values.labels
@@ -292,10 +341,12 @@ _OWN_KEYS = {
     "histogram": frozenset({"labels"}),
     MEAN: frozenset({"low", "high", "steps"}),
     DISTRIBUTION: frozenset({"low", "high", "steps", "bins"}),
+    VOCABULARY: frozenset({"salt", "bits", "prefixes"}),
 }
 _OPTIONAL_KEYS = {"histogram": frozenset({"other"})}
 _SELECTION_KEYS = frozenset({"selection", "deadline_ms"})
 _STRATA_KEYS = frozenset({"levels", "succeeds"})
+_ATTRIBUTES_KEYS = frozenset({"attributes"})
 _LEVEL_KEYS = frozenset({"name", "epsilon_nano", "window", "oracle"})
 
 
@@ -308,11 +359,12 @@ def _selection(sent: dict[str, Any]) -> tuple[Selection | None, int | None]:
     """Read how devices are reached, and the deadline of slots; check the version by them."""
     selection = sent.get("selection")
     form = FIRST_FORMAT if "selection" not in sent else PLAIN_FORMAT
-    if form == PLAIN_FORMAT and sent.keys() & _STRATA_KEYS:
+    newer = sent.keys() & (_STRATA_KEYS | _ATTRIBUTES_KEYS)
+    if form == PLAIN_FORMAT and newer:
         form = TERMS_FORMAT
     _check("version", sent, type(sent["version"]) is int and sent["version"] == form)
     if form == FIRST_FORMAT:
-        if sent.keys() & _STRATA_KEYS:
+        if newer:
             _malformed("the keys", sorted(sent))
     else:
         _check("selection", sent, isinstance(selection, str) and selection in set(Selection))
@@ -358,14 +410,23 @@ def _is_level(given: object, sent: dict[str, Any]) -> bool:
     )
 
 
-def _succeeds(sent: dict[str, Any], values: Domain | Range) -> Succession | None:
+def _attributes(sent: dict[str, Any]) -> Attributes | None:
+    """Read the public attributes; only with slots does a report say no more than its tag."""
+    if "attributes" not in sent:
+        return None
+    read = Attributes.read(sent["attributes"])
+    _check("attributes", sent, read is not None and sent.get("selection") == Selection.SLOTS)
+    return read
+
+
+def _succeeds(sent: dict[str, Any], values: Values) -> Succession | None:
     if "succeeds" not in sent:
         return None
     read = Succession.read(sent["succeeds"])
-    known = frozenset() if isinstance(values, Range) else frozenset(values.labels)
+    known = frozenset(values.labels) if isinstance(values, Domain) else frozenset()
     if (
         read is None
-        or (read.labels is None) != isinstance(values, Range)
+        or (read.labels is None) == isinstance(values, Domain)
         or not known.issuperset(read.labels or ())
     ):
         _malformed("succeeds", sent["succeeds"])
@@ -390,8 +451,27 @@ def _numbers(sent: dict[str, Any]) -> tuple[Range, Numeric]:
     return values, oracle
 
 
-def _other(sent: dict[str, Any], values: Domain | Range) -> str | None:
-    if isinstance(values, Range) or "other" not in sent:
+def _texts(sent: dict[str, Any]) -> tuple[Vocabulary, Oracle]:
+    """Read what shapes the reports of texts: with slots only, so that no round says more than t."""
+    salt, prefixes = sent["salt"], sent["prefixes"]
+    _check("salt", sent, isinstance(salt, str) and _SALT.fullmatch(salt) is not None)
+    _check("bits", sent, type(sent["bits"]) is int)
+    _check("prefixes", sent, isinstance(prefixes, list) and all(type(n) is int for n in prefixes))
+    _check("oracle", sent, sent["oracle"] == Oracle.HADAMARD)
+    _check("query", sent, sent.get("selection") == Selection.SLOTS)
+    return Vocabulary(int(salt, 16), sent["bits"], tuple(prefixes)), Oracle.HADAMARD
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], tuple[Values, Oracle | Numeric]]] = {
+    "histogram": _labels,
+    MEAN: _numbers,
+    DISTRIBUTION: _numbers,
+    VOCABULARY: _texts,
+}
+
+
+def _other(sent: dict[str, Any], values: Values) -> str | None:
+    if not isinstance(values, Domain) or "other" not in sent:
         return None
     other = sent["other"]
     _check("other", sent, isinstance(other, str) and other in values.labels)

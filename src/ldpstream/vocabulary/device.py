@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from ldpstream.errors import Mistake, Problem
 
@@ -64,6 +65,18 @@ class Vocabulary:
         if self.prefixes and self.prefixes[-1] > LONGEST_PREFIX:
             _refuse("prefixes", list(self.prefixes), f"lengths of at most {LONGEST_PREFIX} bytes")
 
+    def __len__(self) -> int:
+        """Return the number of inputs of the randomiser, as for a domain of labels."""
+        return self.buckets
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the terms pin; the salt is a text, since JavaScript has no such integers.
+
+        >>> Vocabulary(salt=7, bits=16, prefixes=(2, 4)).to_json()
+        {'salt': '0000000000000007', 'bits': 16, 'prefixes': [2, 4]}
+        """
+        return {"salt": f"{self.salt:016x}", "bits": self.bits, "prefixes": list(self.prefixes)}
+
     @property
     def buckets(self) -> int:
         """One less than a power of two: row 0 of the matrix is no bucket's."""
@@ -78,8 +91,12 @@ class Vocabulary:
             for number, length in enumerate(lengths)
         )
 
-    def bucket(self, text: str, group: Group) -> int:
+    def bucket(self, text: object, group: Group) -> int:
         """Return the bucket of a text in a group."""
+        if not isinstance(text, str):
+            raise Mistake(
+                Problem.OPTION, option="a value", given=text, expected="a text, or nothing"
+            )
         return bucket_of(encoded(text)[: group.length], group.seed, self.buckets)
 
 

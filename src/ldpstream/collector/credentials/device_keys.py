@@ -31,6 +31,8 @@ from ldpstream.protocol.slots import (
     begins_epoch,
     comes_earlier,
     epoch_of,
+    group_message,
+    group_of,
     is_turn,
     slot_message,
     slot_of,
@@ -204,6 +206,19 @@ class Signers:
             return np.array([is_turn(key, window, t) for key in self._keys])
         return due(self.hashes.slots, window, t)
 
+    def are_of(self, groups: int, given: Bytes) -> Flags:
+        """Which devices are of the group of a vocabulary that they have given as their own."""
+        if not self._side_by_side:
+            return np.array(
+                [
+                    group_of(key, groups) == tag
+                    for key, tag in zip(self._keys, given.tolist(), strict=True)
+                ],
+                np.bool_,
+            )
+        same: Flags = self.hashes.fractions(group_message(), groups) == given
+        return same
+
     @property
     def _side_by_side(self) -> bool:
         return len(self._devices) >= SIDE_BY_SIDE and vectorised_is_right()
@@ -241,11 +256,15 @@ class KeyedHashes:
 
     def slots(self, window: int, epoch: int) -> NDArray[np.uint64]:
         """The slot of each device in an epoch."""
+        return self.fractions(slot_message(epoch), window)
+
+    def fractions(self, message: bytes, parts: int) -> NDArray[np.uint64]:
+        """Which of so many parts the HMAC of a message falls into, by the key of each device."""
         none = np.empty((self._inner.shape[1], 0), np.uint8)
-        words = self._both_passes(_message(slot_message(epoch), none))
+        words = self._both_passes(_message(message, none))
         high, low = words[0].astype(np.uint64), words[1].astype(np.uint64)
-        slots: NDArray[np.uint64] = (high << np.uint64(32) | low) % np.uint64(window)
-        return slots
+        places: NDArray[np.uint64] = (high << np.uint64(32) | low) % np.uint64(parts)
+        return places
 
     def _both_passes(self, message: HashWords) -> HashWords:
         return _both_passes(self._inner, self._outer, message)

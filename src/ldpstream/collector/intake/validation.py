@@ -12,6 +12,7 @@ from ldpstream.collector.reports.verdicts import Judged, Verdict, Verdicts
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.selection import RosterSelection, Selection, SlotSelection
 from ldpstream.errors import MalformedReport, Problem
+from ldpstream.vocabulary import Vocabulary
 
 _FAULTS = {
     Problem.REPORT_VERSION: Verdict.VERSION,
@@ -54,9 +55,15 @@ def validate(
 def _asked(
     records: Records, signers: Signers, asking: OpenRound, selection: Selection
 ) -> Flags | None:
-    """Which records are of devices that the round asks, or whose slot it is; None: of all."""
+    """Which records are of devices that the round asks, or whose slot it is; None: of all.
+
+    A group of a vocabulary is recomputed too: no fake may choose the one in which it weighs most.
+    """
     if isinstance(selection, SlotSelection):
-        return signers.are_due(asking.terms.window, asking.stored.t)
+        due = signers.are_due(asking.terms.window, asking.stored.t)
+        if not isinstance(asking.terms.values, Vocabulary):
+            return due
+        return due & signers.are_of(asking.terms.tags, records.reports[:, -1])
     if not isinstance(selection, RosterSelection):
         return None
     numbers, mask = selection.numbers_of(records.devices), asking.asked_mask

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from functools import lru_cache
 
-from ldpstream.collector.reports.halves import Half
+from ldpstream.collector.reports.halves import Half, tagged
 from ldpstream.collector.reports.records import Records
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
@@ -47,6 +47,8 @@ class LoggedRound:
     """How many values a device may hold."""
     epsilon_nano: int
     report_bytes: int
+    tags: int = 0
+    """How many parts of the fleet reports tell apart; 0: they have no tag."""
 
     @property
     def packed(self) -> bytes:
@@ -61,7 +63,7 @@ class LoggedRound:
         return HEAD_BYTES + self.report_bytes
 
     def collector(self) -> Half:
-        return _collector(self.oracle, self.size, self.epsilon_nano)
+        return _collector(self.oracle, self.size, self.epsilon_nano, self.tags)
 
     @property
     def counters(self) -> int:
@@ -70,9 +72,9 @@ class LoggedRound:
 
 
 @lru_cache(maxsize=1024)
-def _collector(oracle: str, size: int, epsilon_nano: int) -> Half:
+def _collector(oracle: str, size: int, epsilon_nano: int, tags: int) -> Half:
     kind = Numeric if oracle in tuple(Numeric) else Oracle
-    return kind.named(oracle).collector(size, Epsilon(epsilon_nano))
+    return tagged(kind.named(oracle).collector(size, Epsilon(epsilon_nano)), tags)
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,8 @@ class LoggedStore(PostgresStore):
         oracle, values = terms.oracle.value, len(terms.values)
         if terms.selection is Selection.SLOTS:  # rounds follow from the terms, and may be many
             size = terms.randomiser(terms.epsilon).report_bytes
-            return LoggedRound(stream, round_name, oracle, values, terms.epsilon_nano, size)
+            nano = terms.epsilon_nano
+            return LoggedRound(stream, round_name, oracle, values, nano, size, terms.tags)
         t = int(round_name.partition("-")[0])
         stored = next(one for one in self.rounds(stream, t - 1) if one.name == round_name)
         nano, size = stored.epsilon_nano, stored.report_bytes
