@@ -105,7 +105,8 @@ def test_those_are_due_whose_slot_it_is() -> None:
     devices = Devices.new(100, Clock())
     devices.keys[:] = devices.slot_keys[:] = devices.secrets
     devices.terms = make_terms(selection="slots", deadline_ms=50_000, window=4)
-    gateway = SimulatedGateway(AsyncHttpTransport(), "http://x", devices, lambda *_: None)
+    nothing = lambda *_: None  # noqa: E731 - it is never called
+    gateway = SimulatedGateway(AsyncHttpTransport(), "http://x", devices, nothing, nothing)
     for t in (1, 2, 64, 65):  # the second epoch begins at 65
         due = [row for row in range(100) if is_turn(devices.keys[row].tobytes(), 4, t)]
         assert gateway.due(t).tolist() == due

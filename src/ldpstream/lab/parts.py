@@ -34,8 +34,8 @@ class Parts:
     >>> parts = Parts.read(["country=de:0.6,fr:0.3", "model=a:0.5"])
     >>> parts.attributes.groups[:3]
     (('country', 'de'), ('country', 'fr'), ('country', 'other'))
-    >>> parts.sizes(100).tolist(), parts.of(95, 100), parts.described(95, 100)
-    ([30, 30, 15, 15, 5, 5], 5, {'country': 'other', 'model': 'other'})
+    >>> parts.sizes(100).tolist()
+    [30, 30, 15, 15, 5, 5]
     """
 
     attributes: Attributes
@@ -60,14 +60,6 @@ class Parts:
         """Return how many users have each combination; they are numbered in this order."""
         ends = np.rint(np.cumsum(self.combined) * users).astype(np.int64)
         return np.diff(ends, prepend=0)
-
-    def of(self, user: int, users: int) -> int:
-        """Return the combination of a user."""
-        return int(np.searchsorted(np.cumsum(self.sizes(users)), user, side="right"))
-
-    def described(self, user: int, users: int) -> dict[str, str]:
-        """Return the attributes of a user, by name."""
-        return self.attributes.values_of(self.of(user, users))
 
 
 def _attribute(written: str) -> tuple[Attribute, tuple[float, ...]]:
