@@ -171,6 +171,14 @@ class StreamConfig:
         return [] if self.attributes is None else [*map(":".join, self.attributes.groups)]
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What should be thought over before the stream is begun; a guessed size says nothing."""
+        if self.attributes is None or self.follows_fleet:
+            return ()
+        warning = self.attributes.warning(self.population)
+        return () if warning is None else (warning,)
+
+    @property
     def query(self) -> Query:
         return query_of(self.values)
 

@@ -24,7 +24,8 @@ from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
 
 ALWAYS_FREE = (
-    "population, mechanism, alerts, thresholds, who may read and enrol, suspicion, retention"
+    "population, mechanism, alerts, thresholds, least_group, who may read and enrol, suspicion,"
+    " retention"
 )
 """What no device has pinned. So are the deadlines of rounds that devices are asked in."""
 
@@ -97,7 +98,7 @@ def compare(config: StreamConfig, archive: Archive | Store, now_ms: int) -> Comp
             successor = make_successor(config, latest, urgent(of_terms), now_ms, stored.last_t)
     except Mistake as mistake:
         refusal = str(mistake)
-    remarks = tuple(_idle_rules(config, archive.note(config.name, RULES)))
+    remarks = (*_idle_rules(config, archive.note(config.name, RULES)), *config.warnings)
     return Comparison(config, latest, tuple(found), successor, refusal, remarks)
 
 
