@@ -148,8 +148,8 @@ def simulate_parted(
 ) -> list[dict[str, object]]:
     """Return a row for the fleet and for each group: error and coverage, as means of all repeats.
 
-    Groups hold values that are `shift` labels apart, 0 for the same ones. Names that end in `_alone`
-    are of the groups' own filters, before their figures are made to add up.
+    Groups hold values that are `shift` labels apart, 0 for the same ones. Figures named `..._alone`
+    are of the groups' own filters, before they are made to add up.
 
     >>> from ldpstream.streams.synthetic import sin
     >>> rows = simulate_parted(sin(users=20_000, timestamps=60), "lpf", ["country=de:0.7"],

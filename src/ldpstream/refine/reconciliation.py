@@ -9,7 +9,6 @@ import numpy as np
 from ldpstream.arrays import Floats
 from ldpstream.refine.intervals import Interval
 
-HALVINGS = 40
 LEAST = 1e-15
 """A variance below that of any fleet, in place of 0."""
 
@@ -95,20 +94,25 @@ def reconciled(parts: Figures, shares: Floats, total: Floats, total_variance: Fl
 def _moved(values: Floats, gain: Floats, shares: Floats, total: Floats) -> Floats:
     """Return clip(values + a gain), with the a for each column that gives the weighted total.
 
-    The weighted sum grows with a, so a is found by halving; the last step is exact, among the
-    parts that are not clipped.
+    The sum grows with a, along a line between any two moments at which a part reaches 0 or 1. So
+    the line is looked for by halving, and then the point on it.
     """
     moved = values + gain * (total - shares @ values)
     if moved.min() >= 0 and moved.max() <= 1:
         return moved
-    least, most = np.min(-values / gain, axis=0), np.max((1 - values) / gain, axis=0)
-    for _ in range(HALVINGS):
-        middle = (least + most) / 2
-        is_low = shares @ np.clip(values + gain * middle, 0.0, 1.0) < total
-        least, most = np.where(is_low, middle, least), np.where(is_low, most, middle)
-    moved = np.clip(values + gain * least, 0.0, 1.0)
-    free = (moved > 0) & (moved < 1)
+    begins, ends = -values / gain, (1 - values) / gain
+    moments = np.sort(np.concatenate([begins, ends]), axis=0)
+    columns = np.arange(len(total))
+    first, last = np.zeros(len(total), np.int64), np.full(len(total), len(moments) - 1)
+    for _ in range(len(moments).bit_length()):
+        middle = (first + last) // 2
+        reached = np.clip(values + gain * moments[middle, columns], 0.0, 1.0)
+        is_low = shares @ reached <= total
+        first, last = np.where(is_low, middle, first), np.where(is_low, last, middle)
+    start = moments[first, columns]
+    free = (begins <= start) & (start < ends)
+    moved = np.clip(values + gain * start, 0.0, 1.0)
     slope = shares @ (gain * free)
     step = np.divide(total - shares @ moved, slope, out=np.zeros_like(total), where=slope > 0)
-    last: Floats = np.clip(moved + gain * free * step, 0.0, 1.0)
-    return last
+    found: Floats = np.clip(moved + gain * free * step, 0.0, 1.0)
+    return found
