@@ -171,6 +171,11 @@ class StreamConfig:
         return [] if self.attributes is None else [*map(":".join, self.attributes.groups)]
 
     @property
+    def figures(self) -> int:
+        """The most figures of a release, of the fleet and all groups."""
+        return len(self.labels) * (1 + len(self.groups))
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What should be thought over before the stream is begun; a guessed size says nothing."""
         if self.attributes is None or self.follows_fleet:
@@ -244,7 +249,7 @@ def read_stream(table: Table) -> StreamConfig:
         stream,
         selection=selection,
         levels=read_levels(table.tables("level"), selection, partial(_level_oracle, table, values)),
-        attributes=read_attributes(table.table("attributes"), selection),
+        attributes=read_attributes(table.table("attributes"), selection, len(values)),
         least_group=table.whole("least_group", LEAST_GROUP, least=1),
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )

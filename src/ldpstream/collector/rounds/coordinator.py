@@ -35,6 +35,7 @@ from ldpstream.collector.rounds.running_mechanism import RunningMechanism
 from ldpstream.collector.rounds.selection import remember_all
 from ldpstream.collector.rounds.suspicion import Suspects
 from ldpstream.collector.store.contract import Release, Store
+from ldpstream.collector.store.groups import figures_in
 from ldpstream.mechanisms.mechanism import Step
 from ldpstream.mechanisms.messages import Ask, Purpose, Tally
 from ldpstream.mechanisms.messages import Release as Released
@@ -411,8 +412,8 @@ class Coordinator:
             content = lasting(last.content)
             if content.get("terms_version", 1) != self.terms.version:
                 content = self._running.figures() | self._running.version
-            labels = len(self.terms.names)
-            for releases in carried_over(last, content, missed, now_ms, labels):
+            figures = figures_in(self.terms)
+            for releases in carried_over(last, content, missed, now_ms, figures):
                 self._commit(releases)
 
     def _commit(self, releases: list[Release]) -> None:

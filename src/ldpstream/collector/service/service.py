@@ -144,7 +144,7 @@ class Service:
             sends=self.config.webhook is not None,
             external_url=self.config.external_url,
             news=self._listeners[stream.name].hub.alerted,
-            page=at_once(len(stream.labels), PAGE),
+            page=at_once(stream.figures, PAGE),
             find_changes=partial(self._changes, stream.name),
             silenced_until=partial(self.administration.silenced_until, stream.name),
         )
@@ -317,7 +317,7 @@ class Service:
             names = StoredNames(self.store, name)
             self._intakes[name] = intake
             first_t = max(1, role.last_t + 1 - min(config.window, MOST_RECENT))
-            few = at_once(len(config.labels), MOST_RECENT)
+            few = at_once(config.figures, MOST_RECENT)
             for one in self.store.releases(name, max(first_t, role.last_t + 1 - few), few):
                 listener.recent.add(one)
             found = StreamService(

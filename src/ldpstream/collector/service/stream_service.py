@@ -15,6 +15,7 @@ from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.collector.service.condition import Facts
 from ldpstream.collector.service.recent import Recent
 from ldpstream.collector.store.contract import EngineProgress
+from ldpstream.collector.store.groups import figures_in
 from ldpstream.collector.store.names import StoredNames
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
@@ -74,7 +75,7 @@ class StreamService:
     @property
     def most_labels(self) -> int:
         """The most figures that a release of any version has."""
-        return max(len(terms.names) * (1 + groups_of(terms)) for terms in self.history.versions)
+        return max(map(figures_in, self.history.versions))
 
     def notice(self, terms: Terms | None, *, renew: bool = False) -> Notice:
         """Return what a device under these terms is told in every answer; None: under any."""
@@ -119,11 +120,6 @@ class StreamService:
     def roster(self) -> RosterSelection | None:
         selection = self.intake.selection
         return selection if isinstance(selection, RosterSelection) else None
-
-
-def groups_of(terms: Terms) -> int:
-    """Return how many groups of devices a release may have figures of, besides the fleet."""
-    return 0 if terms.attributes is None else len(terms.attributes.groups)
 
 
 def _widest(content: dict[str, Any], values: Domain | Range) -> float:

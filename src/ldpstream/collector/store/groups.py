@@ -17,6 +17,12 @@ GROUPS = "groups"
 FIGURES = ("values", "variance", "low", "high")
 
 
+def figures_in(terms: Terms) -> int:
+    """Return how many figures a release under these terms may have, of the fleet and all groups."""
+    groups = 0 if terms.attributes is None else len(terms.attributes.groups)
+    return len(terms.names) * (1 + groups)
+
+
 def known_groups(versions: Iterable[Terms]) -> list[str]:
     """Return the groups of any version of a stream's terms, as they are written."""
     groups = (one.attributes.groups for one in versions if one.attributes is not None)
