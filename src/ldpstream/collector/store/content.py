@@ -34,7 +34,10 @@ class StoredContent(Mapping[str, Any]):
         return dict(json.loads(self.text))
 
     def __getitem__(self, name: str) -> Any:
-        """Decode the one entry, if no other object is written before it."""
+        """Decode the one entry, if no other object is written before it.
+
+        In JSON a quotation mark within a string is escaped: what is found is a name.
+        """
         key, nested = f'"{name}":', self.text.find("{", 1)
         place = self.text.find(key, 1, nested if nested > 0 else len(self.text))
         if place > 0:
