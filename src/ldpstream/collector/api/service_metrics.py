@@ -212,9 +212,10 @@ class ServiceState(Collector):
             if latest is None:
                 continue
             names = stream.names.at(latest)
+            figures = {part: latest.content[part] for part, _ in _FREQUENCIES.values()}
             for place in self._places(stream.config, names, latest):
                 for key, (part, _) in _FREQUENCIES.items():
-                    families[key].add_metric((name, names[place]), latest.content[part][place])
+                    families[key].add_metric((name, names[place]), figures[part][place])
         yield from families.values()
 
     def _places(self, config: StreamConfig, names: Sequence[str], latest: Release) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ def missed_before(t: int, last_t: int, history: TermsHistory) -> Iterator[range]
         missed = missed[change - missed[0] :]
 
 
-def lasting(content: dict[str, Any]) -> dict[str, Any]:
+def lasting(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of a release's content holds at later timestamps, too."""
     return {key: part for key, part in content.items() if key not in MOMENTARY}
 

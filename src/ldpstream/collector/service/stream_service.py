@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,7 +122,7 @@ class StreamService:
         return selection if isinstance(selection, RosterSelection) else None
 
 
-def _widest(content: dict[str, Any], values: Domain | Range) -> float:
+def _widest(content: Mapping[str, Any], values: Domain | Range) -> float:
     """Return the widest interval of a release, as a part of all values that are possible."""
     whole = values.high - values.low if isinstance(values, Range) else 1.0
     ends = zip(content["low"], content["high"], strict=True)
