@@ -115,6 +115,35 @@ class Attributes:
         place = [one.name for one in self.each].index(name)
         return tuple(at for at, values in enumerate(self._table) if values[place] == value)
 
+    def matching(self, name: str, value: str, earlier: Attributes) -> tuple[int, ...]:
+        """Return the combinations of earlier attributes that make up a group of these.
+
+        >>> now = Attributes((Attribute("country", ("de",)),))
+        >>> before = Attributes((Attribute("country", ("de", "fr")),))
+        >>> now.matching("country", "other", before)
+        (1, 2)
+        """
+        one = next(one for one in self.each if one.name == name)
+        return tuple(
+            at
+            for at in range(earlier.combinations)
+            if one.values[one.place(earlier.values_of(at).get(name))] == value
+        )
+
+    def objection(self, earlier: Attributes | None) -> str | None:
+        """Return why a device that tells `earlier` ones cannot go over to these; None if it can.
+
+        It may tell fewer attributes or values than before, and none that is new.
+        """
+        known = {} if earlier is None else {one.name: one.declared for one in earlier.each}
+        for one in self.each:
+            if one.name not in known:
+                return f"the attribute {one.name} is new"
+            for value in one.declared:
+                if value not in known[one.name]:
+                    return f"the value {value!r} of the attribute {one.name} is new"
+        return None
+
     @cached_property
     def _table(self) -> tuple[tuple[str, ...], ...]:
         return tuple(product(*(one.values for one in self.each)))

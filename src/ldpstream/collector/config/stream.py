@@ -12,6 +12,7 @@ from typing import Any
 
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
+from ldpstream.collector.config.attributes import LEAST_GROUP, read_attributes
 from ldpstream.collector.config.levels import LevelConfig, read_levels
 from ldpstream.collector.config.places import line_of
 from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
@@ -29,6 +30,7 @@ from ldpstream.numeric.range import MEAN
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import choose_robust
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.names import STREAM_NAME, is_stream_name
 from ldpstream.protocol.notice import Halt
 from ldpstream.protocol.terms import DISTRIBUTION, Selection, names_of
@@ -112,6 +114,10 @@ class StreamConfig:
     """Whether the file says how devices are reached; else it is what suits the mechanism."""
     levels: tuple[LevelConfig, ...] = ()
     """The levels of privacy that a person may choose in place of this epsilon and window."""
+    attributes: Attributes | None = None
+    """The public attributes by which figures are broken down."""
+    least_group: int = LEAST_GROUP
+    """The fewest devices, heard in a window, of a group that is shown by itself."""
     successor: SuccessorConfig | None = None
     """How these terms follow those that the store has, if they differ."""
     follows_fleet: bool = False
@@ -225,6 +231,8 @@ def read_stream(table: Table) -> StreamConfig:
         stream,
         selection=selection,
         levels=read_levels(table.tables("level"), selection, partial(_level_oracle, table, values)),
+        attributes=read_attributes(table.table("attributes"), selection),
+        least_group=table.whole("least_group", LEAST_GROUP, least=1),
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )
     stream = _with_population(stream)

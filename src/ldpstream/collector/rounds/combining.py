@@ -10,6 +10,8 @@ import numpy as np
 
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.rounds.group import RoundGroup
+from ldpstream.collector.rounds.parts import reports_of
+from ldpstream.mechanisms.breakdown import Group
 from ldpstream.mechanisms.messages import Tally
 from ldpstream.mechanisms.mixed import MixedNoise, Part
 from ldpstream.mechanisms.noise import Noise
@@ -32,8 +34,12 @@ class StrataTally:
     an ask is put to all of them alike.
     """
 
-    def __init__(self, config: StreamConfig, saved: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self, config: StreamConfig, saved: Mapping[str, Any] | None, part: Group | None = None
+    ) -> None:
         self.config = config
+        self._part = part
+        """The group of devices whose reports are tallied; None: those of the whole fleet."""
         known = (saved or {}).get(MEMORY)
         self._memory = StrataMemory() if known is None else StrataMemory.from_json(known)
 
@@ -58,6 +64,7 @@ class StrataTally:
         noise: Noise,
     ) -> Tally:
         """Return the tally of one ask; `noise` is that of the terms in force."""
+        supports = reports_of(self._part, group, supports, history)
         first = group.first
         if len(group.rounds) == 1:
             self._memory = StrataMemory()
@@ -106,8 +113,12 @@ class StrataTally:
             if one is not None
         ]
         heard = [
-            {stratum.name: support for stratum, support in zip(strata, one.values(), strict=True)}
-            for one in supports
+            {
+                stratum.name: whole[one.name]
+                for stratum, one in zip(strata, group.rounds, strict=True)
+            }
+            for group, one_by_one in zip(groups, supports, strict=True)
+            for whole in [reports_of(self._part, group, one_by_one, history)]
         ]
         return combine_all([group.t for group in groups], strata, heard, noise.labels)
 
