@@ -353,6 +353,7 @@ def _successors() -> list[dict[str, Any]]:
         (LEVELS, following(LEVELS, levels=[CAREFUL | {"window": 7}])),
         (second, following(second, labels=["süd", "ost"])),
         (second, following(LEVELS)),
+        *_successors_of_parts(),
     ]
     return [
         {
@@ -368,6 +369,20 @@ def _successors() -> list[dict[str, Any]]:
         for after, level in [(Terms.read(new), before.level)]
         for why in [objection(before, after)]
     ]
+
+
+def _successors_of_parts() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Successors that tell as much of a device as before, less, or more."""
+    fewer = {name: value for name, value in following(PARTS).items() if name != "attributes"}
+    told: list[list[dict[str, Any]]] = [
+        [FIRMWARE, COUNTRY],
+        [COUNTRY | {"values": ["fr"]}],
+        [COUNTRY | {"values": ["de", "it", "es"]}],
+        [{"name": "colour", "values": ["red"]}],
+        *([FIRMWARE | {"values": [value]}] for value in ("it's", '"', "'\\'", "'\"'")),
+    ]
+    pairs = [(PARTS, following(PARTS, attributes=attributes)) for attributes in told]
+    return [*pairs, (PARTS, fewer), (SLOTS, following(PARTS))]
 
 
 def _renamed(old: Terms, new: Terms) -> dict[str, str]:

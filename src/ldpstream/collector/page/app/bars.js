@@ -130,8 +130,9 @@ export class Bars {
     this.rest.hidden = !rest;
     if (!rest) return;
     const { unit, labels } = this.stream;
-    const [name, , figure] = /** @type {any} */ (this.#restLine.children);
-    name.textContent = labels[REST];
+    const [name, track, figure] = /** @type {any} */ (this.#restLine.children);
+    track.firstChild.hidden = true;
+    name.textContent = name.title = labels[REST];
     figure.firstChild.textContent = unit.show(rest.value);
     figure.lastChild.textContent = unit.range(rest.low, rest.high);
   }

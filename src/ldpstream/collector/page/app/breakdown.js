@@ -156,7 +156,7 @@ export class Breakdown {
     if (curve) dot.style.background = curveColour(curve.slot);
     const others = merged.filter((one) => one !== value);
     const note = others.length ? h("small", {}, `merged, too small alone: ${others.join(", ")}`) : null;
-    return h("th", { scope: "row" }, dot, value, note);
+    return h("th", { scope: "row" }, dot, value, note && " ", note);
   }
 
   /**

@@ -157,6 +157,7 @@ class Card {
           h("b", {}, this.stream.unit.show(last.data[label])),
         );
       }),
+      this.stream.texts && !ranked.length ? h("li", { class: "note" }, "No text is listed yet.") : null,
     );
     const kind = last.missed ? "missed" : last.fresh ? "fresh" : "carried over";
     this.last.textContent = `Last release: t ${grouped(last.t)}, ${kind}, ${grouped(last.received)} of ${grouped(last.asked)} reports`;

@@ -23,14 +23,11 @@ export class Texts {
    * @param {string[]} texts @param {number} t @param {(place: number) => void} forget another text has it now
    */
   placesOf(texts, t, forget) {
-    return Int32Array.from(texts, (text) => this.#placeOf(text, t, forget));
-  }
-
-  /** @param {string} text @param {number} t @param {(place: number) => void} forget */
-  #placeOf(text, t, forget) {
-    const place = this.#places.get(text) ?? this.#made(text, t, forget);
-    if (place >= 0) this.#listed[place] = Math.max(this.#listed[place], t);
-    return place;
+    for (const text of texts) {
+      const place = this.#places.get(text);
+      if (place !== undefined) this.#listed[place] = Math.max(this.#listed[place], t);
+    }
+    return Int32Array.from(texts, (text) => this.#places.get(text) ?? this.#made(text, t, forget));
   }
 
   /** @param {string} text @param {number} t @param {(place: number) => void} forget */

@@ -55,6 +55,27 @@ export const combinationsOf = (attributes) =>
   attributes.reduce((product, { values }) => product * (values.length + 1), 1);
 
 /**
+ * Return why a device that tells `earlier` ones cannot go over to these; null if it can. It may tell fewer
+ * attributes or values than before, and none that is new.
+ * @param {readonly Attribute[]} attributes @param {readonly Attribute[]} earlier @returns {string | null}
+ */
+export function newIn(attributes, earlier) {
+  for (const { name, values } of attributes) {
+    const known = earlier.find((one) => one.name === name);
+    if (!known) return `the attribute ${name} is new`;
+    const value = values.find((one) => !known.values.includes(one));
+    if (value !== undefined) return `the value ${quoted(value)} of the attribute ${name} is new`;
+  }
+  return null;
+}
+
+/** @param {string} value of printable ASCII, in the quotes that Python gives it */
+function quoted(value) {
+  const quote = value.includes("'") && !value.includes('"') ? '"' : "'";
+  return quote + value.replaceAll("\\", "\\\\").replaceAll(quote, `\\${quote}`) + quote;
+}
+
+/**
  * Return the index of the combination of a device of which this is said; what is not declared, or not said,
  * counts as `OTHER`.
  * @param {readonly Attribute[]} attributes @param {Readonly<Record<string, unknown>>} described
