@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ldpstream.protocol.terms import Terms
+from tests.page import pixels
 from tests.page.conftest import Watched
 from tests.page.pretended import Pretended, Told, figures
 from tests.page.scene import Scene, stream_table
@@ -134,6 +135,17 @@ def test_of_many_groups_the_largest_have_a_line(
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.locator(".panel-groups .chart")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_no_figures_of_groups_touch(
+    page: Page, watched: Watched, pretended: Pretended, width: int
+) -> None:
+    pixels.record_texts(page.context)
+    open_meters(page, pretended)
+    page.get_by_role("button", name="Show only country de on this page").click()
+    expect(page.locator(".filter")).to_be_visible()
+    pixels.assert_figures_do_not_touch(page, width)
 
 
 def test_the_page_shows_one_group_until_all_are_asked_for(

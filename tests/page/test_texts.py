@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 
 from ldpstream.protocol.slots import group_of
 from ldpstream.protocol.terms import Terms
+from tests.page import pixels
 from tests.page.conftest import Watched
 from tests.page.pretended import KEY, Pretended, Told
 from tests.page.scene import XSS
@@ -86,6 +87,16 @@ def test_texts_are_listed_the_heaviest_first_and_then_the_rest(
         page.emulate_media(color_scheme=colours)
         assert serious_faults(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_no_figures_of_texts_touch(
+    page: Page, watched: Watched, pretended: Pretended, width: int
+) -> None:
+    pixels.record_texts(page.context)
+    open_texts(page, pretended, "words")
+    expect(page.locator(".bars tbody tr")).to_have_count(24)
+    pixels.assert_figures_do_not_touch(page, width)
 
 
 def test_a_text_has_a_gap_where_it_was_not_listed(

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { releasesBetween } from "../../../src/ldpstream/collector/page/app/api.js";
+import { Unavailable, releasesBetween } from "../../../src/ldpstream/collector/page/app/api.js";
 import { extentOf, yRange } from "../../../src/ldpstream/collector/page/app/axis.js";
 import { eventParser } from "../../../src/ldpstream/collector/page/app/feed.js";
 import { Columns } from "../../../src/ldpstream/collector/page/app/columns.js";
@@ -136,6 +136,8 @@ test("answers that end early are followed by others, until all is there", async 
   assert.deepEqual(await times(-5, 2), [1, 2]);
   assert.deepEqual(await times(19, 30), [19, 20]);
   assert.deepEqual(await times(-5, 0), []);
+  context.mock.method(globalThis, "fetch", async () => new Response('{"releases": [{"t"'));
+  await assert.rejects(times(1, 2), Unavailable, "an answer that is cut off is none");
 });
 
 const VERSIONS = [

@@ -151,8 +151,9 @@ async function call(path, token, { method = "GET", content, signal }) {
     if (signal?.aborted) throw error;
     throw new Unavailable(0, "the collector does not answer");
   }
-  const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Unavailable(response.status, String(body.detail ?? response.status));
+  const body = await response.json().catch(() => null);
+  if (!response.ok) throw new Unavailable(response.status, String(body?.detail ?? response.status));
+  if (body === null && response.status !== 204) throw new Unavailable(0, "the collector's answer was cut off");
   return body;
 }
 
