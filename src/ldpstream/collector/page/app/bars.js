@@ -126,15 +126,16 @@ export class Bars {
 
   /** What is not listed: as a figure alone, since it may be larger than all that is. */
   /** @param {import("./history.js").Row} row */
-  #drawRest({ rest }) {
-    this.rest.hidden = !rest;
-    if (!rest) return;
-    const { unit, labels } = this.stream;
+  #drawRest({ data }) {
+    const { unit, labels, texts } = this.stream;
+    this.rest.hidden = !texts || Number.isNaN(data[REST]);
+    if (this.rest.hidden) return;
+    const [value, low, high] = [0, 1, 2].map((end) => data[end * this.view.history.labels + REST]);
     const [name, track, figure] = /** @type {any} */ (this.#restLine.children);
     track.firstChild.hidden = true;
     name.textContent = name.title = labels[REST];
-    figure.firstChild.textContent = unit.show(rest.value);
-    figure.lastChild.textContent = unit.range(rest.low, rest.high);
+    figure.firstChild.textContent = unit.show(value);
+    figure.lastChild.textContent = unit.range(low, high);
   }
 
   /** @param {import("./history.js").Row} row @returns {number[]} */

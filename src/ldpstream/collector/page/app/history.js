@@ -16,7 +16,6 @@ import { places } from "./versions.js";
  * @property {number} received
  * @property {import("./api.js").Devices} [devices]
  * @property {boolean} unheard whether there was no report at all by then
- * @property {{value: number, low: number, high: number} | null} rest of an open vocabulary: what is not listed
  * @property {Map<string, Part>} parts of the fleet, by `partKey`
  * @property {Float32Array} whole the figures of the whole fleet
  * @property {Float32Array} data of the part of the fleet that the page shows, which may be all of it
@@ -159,7 +158,7 @@ function rowOf(release, labels, places) {
       return [partKey({ attribute, value }), { attribute, value, share, devices, merged, data }];
     }),
   );
-  return { t, atMs, fresh, missed, asked, received, devices, unheard, rest, parts, whole, data: whole };
+  return { t, atMs, fresh, missed, asked, received, devices, unheard, parts, whole, data: whole };
 }
 
 /** Figures that are not there. @param {number} labels */
