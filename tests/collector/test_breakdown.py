@@ -15,6 +15,7 @@ from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake, Problem
+from ldpstream.numeric import Range
 from tests.collector.driving import Crash, DyingStore
 from tests.collector.helpers import SECRETS, source_of
 from tests.collector.strata import CAREFUL, Fleet, StrataWorld
@@ -285,7 +286,9 @@ def test_groups_of_numbers(query: str, tmp_path: Path) -> None:
     )
     last = contents[-1]
     place = -1  # the mean is the last figure of a distribution, and the only one of a mean
-    steps = 40 / StrataWorld(tmp_path, fleet, GIVEN | numbers).config().values.steps * 100
+    values = StrataWorld(tmp_path, fleet, GIVEN | numbers).config().values
+    assert isinstance(values, Range)
+    steps = 100 * 40 / values.steps
     for value, truth in {"de": 0.0, "fr": steps, "other": 2 * steps}.items():
         group = of_group(last, value)
         assert group["values"][place] == pytest.approx(truth, abs=12)

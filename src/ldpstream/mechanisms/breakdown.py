@@ -210,6 +210,11 @@ class Breakdown:
         release = Release(total.t, part.values[0], part.variance[0], total.fresh, (low[0], high[0]))
         return self._query.shown(release, self._mechanisms[name, value].noise)
 
+    def alone(self, group: Group) -> Release:
+        """Return the last release of a group's mechanism, before figures are made to add up."""
+        mechanism = self._mechanisms[group]
+        return self._query.shown(mechanism.shown, mechanism.noise)
+
     def save(self) -> list[dict[str, Any]]:
         """Return the state of all groups as plain JSON."""
         return [

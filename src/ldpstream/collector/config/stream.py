@@ -159,10 +159,24 @@ class StreamConfig:
     def alert_rule(self, given: dict[str, Any], *, kept: bool = False) -> Rule:
         """Read a rule that the API is given, with the keys of the file.
 
-        One that is kept from before may be about a label that is gone.
+        One that is kept from before may be about a label, or a group, that is gone.
         """
         gone = [str(given["label"])] if kept and "label" in given else []
-        return read_request(given, self.name, [*self.labels, *gone])
+        lost = [str(given["group"])] if kept and "group" in given else []
+        return read_request(given, self.name, [*self.labels, *gone], [*self.groups, *lost])
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups of devices that have figures of their own, as rules name them."""
+        return [] if self.attributes is None else [*map(":".join, self.attributes.groups)]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What should be thought over before the stream is begun; a guessed size says nothing."""
+        if self.attributes is None or self.follows_fleet:
+            return ()
+        warning = self.attributes.warning(self.population)
+        return () if warning is None else (warning,)
 
     @property
     def query(self) -> Query:
@@ -214,7 +228,6 @@ def read_stream(table: Table) -> StreamConfig:
         deadlines=_deadlines(table.table("deadlines")),
         thresholds=_thresholds(table.table("thresholds"), labels),
         public=table.flag("public", True),
-        alerts=read_rules(table.tables("alert"), name, labels),
         public_enrolment=_public_enrolment(table),
         suspicion=_suspicion(table.table("suspicion")),
         other=_other(table, values),
@@ -235,7 +248,8 @@ def read_stream(table: Table) -> StreamConfig:
         least_group=table.whole("least_group", LEAST_GROUP, least=1),
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )
-    stream = _with_population(stream)
+    rules = read_rules(table.tables("alert"), name, labels, stream.groups)
+    stream = _with_population(replace(stream, alerts=rules))
     windows = [stream.window, *(level.window for level in stream.levels)]
     retention = read_retention(table.table("retention"), stream.interval_ms, max(windows))
     stream = replace(stream, retention=retention)

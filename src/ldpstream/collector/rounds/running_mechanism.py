@@ -12,14 +12,12 @@ from ldpstream.collector.rounds.breakdown import RunningBreakdown
 from ldpstream.collector.rounds.combining import StrataTally, relabelling
 from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.collector.rounds.loading import POPULATION, mechanism_of
+from ldpstream.collector.store.groups import GROUPS
 from ldpstream.mechanisms.mechanism import Mechanism, Step
 from ldpstream.mechanisms.messages import Ask, Release, Tally
 from ldpstream.oracles.collector_half import Support
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
-
-GROUPS = "groups"
-"""In a release: the figures of groups of devices, where attributes are told."""
 
 _log = logging.getLogger(__name__)
 
