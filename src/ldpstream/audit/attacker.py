@@ -7,10 +7,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from statistics import fmean
+from typing import Any
 
 from ldpstream.audit.exact import outputs
 from ldpstream.audit.world import LABELS, Scenario, Sent
 from ldpstream.oracles import Oracle
+from ldpstream.oracles.device_half import Randomiser
+from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.privacy.epsilon import Epsilon
 
 
@@ -25,7 +28,7 @@ def evidence(scenario: Scenario, wire: Sequence[Sent]) -> list[list[float]]:
     for one in wire:
         window = scenario.window_of(one.read_ms)
         if window is not None:
-            told = ratios(scenario.oracle, one.epsilon_nano)[one.report]
+            told = ratios(scenario.oracle, one.epsilon_nano, scenario.tags)[one.report]
             answers[one.target, window, one.round].append(told)
     found = [[0.0] * scenario.windows for _ in range(scenario.targets)]
     for (target, window, _), told_by in answers.items():
@@ -34,8 +37,12 @@ def evidence(scenario: Scenario, wire: Sequence[Sent]) -> list[list[float]]:
 
 
 @cache
-def ratios(oracle: Oracle, epsilon_nano: int) -> Mapping[bytes, float]:
-    """Return log Pr[report | "1"] / Pr[report | "0"], by the bytes of the report."""
-    device = oracle.device(len(LABELS), Epsilon(epsilon_nano))
-    zero, one = outputs(device, range(len(LABELS)))
-    return {report: math.log(one[report] / zero[report]) for report in zero}
+def ratios(oracle: Oracle, epsilon_nano: int, tags: int = 0) -> Mapping[bytes, float]:
+    """Return log Pr[report | "1"] / Pr[report | "0"], by the bytes of the report and its tag."""
+    inner = oracle.device(len(LABELS), Epsilon(epsilon_nano))
+    found: dict[bytes, float] = {}
+    seen: list[Randomiser[Any]] = [Tagged(inner, tags, tag) for tag in range(tags)]
+    for device in seen or [inner]:
+        zero, one = outputs(device, range(len(LABELS)))
+        found |= {report: math.log(one[report] / zero[report]) for report in zero}
+    return found

@@ -23,6 +23,7 @@ from ldpstream.oracles.grr.device import Device as GrrDevice
 from ldpstream.oracles.hadamard.device import Device as HadamardDevice
 from ldpstream.oracles.local_hash.device import LocalHashDevice
 from ldpstream.oracles.subset.device import Device as SubsetDevice
+from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.oracles.unary.device import UnaryDevice
 from ldpstream.privacy.enumeration import distribution
 from ldpstream.privacy.epsilon import NANO, Epsilon, log_ceiling
@@ -130,8 +131,9 @@ def check(name: str, device: Randomiser[Any]) -> Exact:
 
 
 def _worst(device: Randomiser[Any]) -> tuple[Method, Fraction | None]:
-    if isinstance(device, LocalHashDevice):
-        values = range(min(device.labels, 2 * device.buckets))
+    inner = device.inner if isinstance(device, Tagged) else device
+    if isinstance(inner, LocalHashDevice):
+        values = range(min(inner.labels, 2 * inner.buckets))
         if _paths(device, seeded=True) * len(values) * len(SEEDS) <= MOST_PATHS:
             # The seed is drawn independently of the value, so it cancels from every ratio.
             ratios = [worst_ratio(outputs(device, values, seed)) for seed in SEEDS]
@@ -204,6 +206,8 @@ def _from_ratios(device: Randomiser[Any]) -> Fraction | None:
 
     None if it is infinite.
     """
+    if isinstance(device, Tagged):  # the tag is no part of the value
+        return _from_ratios(device.inner)
     if isinstance(device, NumericDevice):
         return _of_levels(device)
     match device:

@@ -27,6 +27,7 @@ from ldpstream.fleet.reader import Judged, Reader
 from ldpstream.fleet.users import Users
 from ldpstream.fleet.weather import Line, Lost, Weather
 from ldpstream.lab.metrics import Metrics
+from ldpstream.lab.parts import Parts
 from ldpstream.mechanisms.queries import query_of
 from ldpstream.numeric import Range
 from ldpstream.open_files import allow_connections
@@ -74,6 +75,8 @@ class Plan:
     """Where simulated devices are kept; None: in memory, and gone at the end."""
     levels: Levels = field(default_factory=Levels)
     """The levels of privacy that users choose."""
+    parts: Parts | None = None
+    """The public attributes of users, who hold other labels by them; None: they have none."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ class Outcome:
     """How often devices refused or were refused, by error code."""
     metrics: Metrics | None
     judged: tuple[Judged, ...]
+    groups: dict[str, Metrics]
+    """Of the groups that were released, written such as "country:de"."""
 
 
 class StoppedEarly(Exception):
@@ -149,7 +154,7 @@ class Fleet:
         self._watch = watch
         self._transport = transport or AsyncHttpTransport()
         self._chance = Random(plan.seed)  # noqa: S311 - for the weather, not for reports
-        self._users = Users(plan.source, plan.devices, plan.seed)
+        self._users = Users(plan.source, plan.devices, plan.seed, plan.parts)
         self._range: Range | None = None
         self._names: tuple[str, ...] = ()
         """The stream's names of the source's labels: names outlive a change of labels."""
@@ -179,7 +184,13 @@ class Fleet:
             token = self._plan.read_token
             proof = TokenProof(token) if token else None
             reader = Reader(
-                self._transport, self._plan.url, self._plan.stream, self._users, query, proof
+                self._transport,
+                self._plan.url,
+                self._plan.stream,
+                self._users,
+                query,
+                proof,
+                terms.attributes,
             )
             await self._take_part(terms, reader, gateway)
             seconds = time.monotonic() - started
@@ -192,6 +203,7 @@ class Fleet:
             dict(self._refused),
             reader.metrics(self._plan.devices),
             tuple(reader.judged),
+            reader.metrics_of_groups(self._plan.devices),
         )
 
     async def _unless_stopped(self, work: Awaitable[T]) -> T:
@@ -242,6 +254,9 @@ class Fleet:
 
     def _map_labels(self, terms: Terms) -> None:
         """Map the source's labels to values of the stream, or refuse them."""
+        if self._plan.parts is not None and terms.attributes is None:
+            given, expected = "given", f"left out: {terms.stream} has no attributes"
+            raise Mistake(Problem.OPTION, option="--attribute", given=given, expected=expected)
         domain = self._plan.source.domain
         if isinstance(terms.values, Range):
             self._range = Range(terms.values.low, terms.values.high, len(domain) - 1)
@@ -274,6 +289,9 @@ class Fleet:
                 break
             except Lost:  # the device has backed off between its own retries
                 continue
+        if self._plan.parts is not None:
+            combination = int(self._users.combinations[user])
+            member.device.describe(**self._users.described(combination))
         member.device.follow(lambda: self._value(user, member.device.t))
         return member
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.rounds.combining import noise_of
+from ldpstream.collector.rounds.parts import whole
 from ldpstream.collector.store.contract import Release, Round
 from ldpstream.mechanisms.noise import Noise, PureNoise
 from ldpstream.mechanisms.strata import Stratum
@@ -34,7 +35,8 @@ def tallies_at_once(
     strata = _strata_of_all(rounds, history)
     if not strata or not isinstance(noise, PureNoise):
         return None
-    supports = [one.support for one in rounds if one.support is not None]
+    told = strata[0]  # all levels tell the same attributes
+    supports = [whole(one.support, told) for one in rounds if one.support is not None]
     kept = np.array([one.name not in discarded for one in rounds])
     reports = (kept * [one.reports for one in supports]).reshape(-1, len(strata))
     counts = np.concatenate([one.counts for one in supports]).reshape(*reports.shape, -1)

@@ -10,6 +10,8 @@ import numpy as np
 
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.rounds.group import RoundGroup
+from ldpstream.collector.rounds.parts import reports_of
+from ldpstream.mechanisms.breakdown import Group
 from ldpstream.mechanisms.messages import Tally
 from ldpstream.mechanisms.mixed import MixedNoise, Part
 from ldpstream.mechanisms.noise import Noise
@@ -31,8 +33,12 @@ class StrataTally:
     an ask is put to all of them alike.
     """
 
-    def __init__(self, config: StreamConfig, saved: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self, config: StreamConfig, saved: Mapping[str, Any] | None, part: Group | None = None
+    ) -> None:
         self.config = config
+        self._part = part
+        """The group of devices whose reports are tallied; None: those of the whole fleet."""
         known = (saved or {}).get(MEMORY)
         self._memory = StrataMemory() if known is None else StrataMemory.from_json(known)
 
@@ -57,6 +63,7 @@ class StrataTally:
         noise: Noise,
     ) -> Tally:
         """Return the tally of one ask; `noise` is that of the terms in force."""
+        supports = reports_of(self._part, group, supports, history)
         first = group.first
         if len(group.rounds) == 1:
             self._memory = StrataMemory()

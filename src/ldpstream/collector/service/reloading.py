@@ -29,7 +29,7 @@ FIXED = {
 """What a collector is built around, by the key of the file: it takes a restart."""
 _OF_TERMS = frozenset(
     {"values", "epsilon", "window", "interval_ms", "start_ms", "oracle", "other", "selection"}
-    | {"levels", "successor", "name", "source", "selection_given", "population"}
+    | {"levels", "attributes", "successor", "name", "source", "selection_given", "population"}
 )
 """What is compared with the store's terms, or is no setting of its own."""
 

@@ -75,7 +75,7 @@ class StreamService:
     @property
     def most_labels(self) -> int:
         """The most figures that a release of any version has."""
-        return max(len(terms.names) for terms in self.history.versions)
+        return max(len(terms.names) * (1 + groups_of(terms)) for terms in self.history.versions)
 
     def notice(self, terms: Terms | None, *, renew: bool = False) -> Notice:
         """Return what a device under these terms is told in every answer; None: under any."""
@@ -120,6 +120,11 @@ class StreamService:
     def roster(self) -> RosterSelection | None:
         selection = self.intake.selection
         return selection if isinstance(selection, RosterSelection) else None
+
+
+def groups_of(terms: Terms) -> int:
+    """Return how many groups of devices a release may have figures of, besides the fleet."""
+    return 0 if terms.attributes is None else len(terms.attributes.groups)
 
 
 def _widest(content: Mapping[str, Any], values: Domain | Range) -> float:

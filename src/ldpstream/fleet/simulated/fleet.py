@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Bytes
 from ldpstream.device.exchange import Address
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.fleet import Fleet, Outcome
@@ -72,10 +73,18 @@ class SimulatedFleet(Fleet):
             self._save,
         ).run()
         self._map_labels(terms)
-        gateway = SimulatedGateway(line, plan.url, self._devices, self._reader(terms))
+        read = self._reader(terms)
+        gateway = SimulatedGateway(line, plan.url, self._devices, read, self._tags)
         self._devices.reporting = True
         self._save()
         return terms, gateway
+
+    def _tags(self, terms: Terms, rows: Rows) -> Bytes:
+        """Return the tag of each of these devices under terms with attributes."""
+        assert terms.attributes is not None
+        said = map(self._users.described, range(int(self._users.combinations.max()) + 1))
+        tags = np.array([terms.attributes.combination(one) for one in said], np.uint8)
+        return tags[self._users.combinations[rows]]
 
     def _reader(self, terms: Terms) -> Read:
         """Return the function that reads what users hold, as indexes of the first terms' values."""

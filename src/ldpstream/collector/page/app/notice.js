@@ -57,6 +57,7 @@ async function sections(told) {
     h("h1", { class: "page-title" }, `Taking part in "${told.stream}"`),
     section("Who asks, and why", ...operator(told)),
     section("What is asked", h("p", {}, told.question), labels(told.terms.labels)),
+    told.terms.attributes ? section("What is sent beside it", ...attributes(told.terms.attributes)) : null,
     section("This is what leaves", leaving.element),
     section("What is promised", h("p", { class: "promise" }, own.sentence), h("p", {}, own.explanation)),
     told.promises.length > 1 ? section("Levels of privacy", ...levels(told)) : null,
@@ -87,7 +88,20 @@ function operator({ notice }) {
   return [h("dl", { class: "facts" }, ...rows)];
 }
 
-/** @param {string[] | undefined} labels none in a stream of numbers */
+/** @param {{name: string, values: string[]}[]} each of a device, in the clear */
+function attributes(each) {
+  return [
+    h(
+      "p",
+      {},
+      "Each report also tells what kind of device it comes from. That is not secret, is not randomised, and no promise " +
+        "below covers it; it must not depend on the value. These are told, and nothing else: a device with another value, or none, says \"other\".",
+    ),
+    h("dl", { class: "facts told" }, ...each.flatMap(({ name, values }) => [h("dt", {}, name), h("dd", {}, values.join(", "))])),
+  ];
+}
+
+/** @param {string[] | undefined} labels none in a stream of numbers or texts */
 function labels(labels) {
   if (!labels) return null;
   return h(

@@ -23,6 +23,11 @@ export class View {
     for (const listener of this.#listeners) listener();
   }
 
+  /** Whether the whole fleet is shown, and not one group of it. */
+  get isWhole() {
+    return this.history.group === null;
+  }
+
   get live() {
     return this.#fixed === null;
   }
