@@ -141,13 +141,15 @@ def simulate_parted(
     epsilon: float | str,
     window: int,
     options: RunOptions,
+    shift: int = 1,
     repeats: int = 1,
     seed: int = 0,
     progress: Progress = lambda done: None,
 ) -> list[dict[str, object]]:
     """Return a row for the fleet and for each group: error and coverage, as means of all repeats.
 
-    `alone` has those of the groups' own filters, before their figures are made to add up.
+    Groups hold values that are `shift` labels apart, 0 for the same ones. Figures named `..._alone`
+    are of the groups' own filters, before they are made to add up.
 
     >>> from ldpstream.streams.synthetic import sin
     >>> rows = simulate_parted(sin(users=20_000, timestamps=60), "lpf", ["country=de:0.7"],
@@ -160,7 +162,7 @@ def simulate_parted(
         given = "levels" if options.levels is not None else options.selection
         raise Mistake(Problem.OPTION, option="--attribute with", given=given, expected="slots only")
     settings = settings_of(stream, epsilon, window, options)
-    users = parted(stream, Parts.read(attributes))
+    users = parted(stream, Parts.read(attributes), shift)
     runs = [
         run_parted(settings, users, mechanism, np.random.default_rng(sequence), progress)
         for sequence in np.random.SeedSequence(seed).spawn(repeats)

@@ -81,7 +81,7 @@ def _refuse(given: str, expected: str) -> None:
 
 @dataclass(frozen=True)
 class PartedUsers(UsersOf):
-    """A stream of histograms, shifted by one label from each combination of attributes to the next.
+    """A stream of histograms, shifted by `shift` labels from each combination to the next.
 
     So what a group holds differs from what the fleet does, and moves with it.
 
@@ -94,16 +94,17 @@ class PartedUsers(UsersOf):
     """
 
     parts: Parts
+    shift: int = 1
 
     @property
     def fingerprint(self) -> str:
-        made_of = self.source.fingerprint, self.parts
+        made_of = self.source.fingerprint, self.parts, self.shift
         return fingerprint_of("parted", self.domain, *made_of)
 
     def snapshots(self, rng: np.random.Generator) -> Iterator[PartedSnapshot]:
         sizes = self.parts.sizes(self.users)
         tables = [
-            np.roll(self.source.held_by(int(size)).table, place, axis=1)
+            np.roll(self.source.held_by(int(size)).table, self.shift * place, axis=1)
             if size
             else np.zeros_like(self.source.table)
             for place, size in enumerate(sizes)
@@ -138,9 +139,9 @@ class PartedSnapshot(Snapshot):
         )
 
 
-def parted(stream: Stream, parts: Parts) -> PartedUsers:
-    """Return the stream with users of these attributes, who hold different values by them."""
+def parted(stream: Stream, parts: Parts, shift: int = 1) -> PartedUsers:
+    """Return the stream with users of these attributes, whose values differ by so many labels."""
     if not isinstance(stream, CountsStream):
         expected = f"left out: the users of {stream.name} have values of their own"
         raise Mistake(Problem.OPTION, option="--attribute", given="given", expected=expected)
-    return PartedUsers(stream, parts)
+    return PartedUsers(stream, parts, shift)

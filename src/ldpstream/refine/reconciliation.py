@@ -9,7 +9,6 @@ import numpy as np
 from ldpstream.arrays import Floats
 from ldpstream.refine.intervals import Interval
 
-HALVINGS = 40
 LEAST = 1e-15
 """A variance below that of any fleet, in place of 0."""
 
@@ -51,7 +50,7 @@ class Figures:
         )
 
     def moved(self, values: Floats, variance: Floats) -> Figures:
-        """Return the intervals around other values in [0, 1], as much narrower as these are."""
+        """Return other values in [0, 1], with intervals that are as much wider as they are."""
         scale = np.sqrt(variance / np.maximum(self.variance, LEAST))
         below, above = self._reaches()
         low, high = values - scale * below, values + scale * above
@@ -73,43 +72,47 @@ def reconciled(parts: Figures, shares: Floats, total: Floats, total_variance: Fl
     averaged over the bins: a bin's own is known through its estimate, and a histogram that sums to
     1 goes on doing so, as long as nothing is clipped.
 
-    The total has a variance V_X. If it is the better estimate of the same sum, errors of X and of
-    S - X are uncorrelated, and what S tells of y_g it tells through V: cov(e_g, e_S - e_X) is
-    s_g v_g (1 - V_X / V). Then var z_g = v_g - (1 - V_X / V) (2 k_g s_g v_g - k_g^2 V), which is
-    v_g - k_g^2 (V - V_X) for weights of the bin's own. It is never below 0.
+    If the total were the best estimate of its sum, the parts would become surer. But each is what a
+    filter made of other tallies, and parts that move differently may be followed better than their
+    sum. So no part counts as surer than it was. If the total is less sure than the sum, V_X > V,
+    a part takes over what that adds: var z_g = v_g + k_g^2 max(V_X - V, 0).
 
     >>> parts = Figures(np.array([[0.2], [0.5]]), np.array([[0.01], [0.03]]), (
     ...     np.array([[0.1], [0.3]]), np.array([[0.3], [0.7]])))
     >>> moved = reconciled(parts, np.array([0.5, 0.5]), np.array([0.45]), np.array([0.004]))
     >>> moved.values.round(3).tolist(), moved.variance.round(4).tolist()
-    ([[0.25], [0.65]], [[0.0085], [0.0165]])
+    ([[0.25], [0.65]], [[0.01], [0.03]])
     """
-    weights, column = shares * np.maximum(parts.variance.mean(axis=1), LEAST), shares[:, None]
+    weights = shares * np.maximum(parts.variance.mean(axis=1), LEAST)
     gain = (weights / (shares @ weights))[:, None]
     values = _moved(parts.values, gain, shares, np.clip(total, 0.0, 1.0))
-    variance = np.maximum(parts.variance, LEAST)
-    summed = np.sum(column**2 * variance, axis=0)
-    told = 2 * gain * column * variance - gain**2 * summed
-    return parts.moved(values, np.maximum(variance - (1 - total_variance / summed) * told, 0.0))
+    summed = np.sum(shares[:, None] ** 2 * parts.variance, axis=0)
+    added = gain**2 * np.maximum(total_variance - summed, 0.0)
+    return parts.moved(values, np.minimum(parts.variance + added, 1.0))
 
 
 def _moved(values: Floats, gain: Floats, shares: Floats, total: Floats) -> Floats:
     """Return clip(values + a gain), with the a for each column that gives the weighted total.
 
-    The weighted sum grows with a, so a is found by halving; the last step is exact, among the
-    parts that are not clipped.
+    The sum grows with a, along a line between any two moments at which a part reaches 0 or 1. So
+    the line is looked for by halving, and then the point on it.
     """
     moved = values + gain * (total - shares @ values)
     if moved.min() >= 0 and moved.max() <= 1:
         return moved
-    least, most = np.min(-values / gain, axis=0), np.max((1 - values) / gain, axis=0)
-    for _ in range(HALVINGS):
-        middle = (least + most) / 2
-        is_low = shares @ np.clip(values + gain * middle, 0.0, 1.0) < total
-        least, most = np.where(is_low, middle, least), np.where(is_low, most, middle)
-    moved = np.clip(values + gain * least, 0.0, 1.0)
-    free = (moved > 0) & (moved < 1)
+    begins, ends = -values / gain, (1 - values) / gain
+    moments = np.sort(np.concatenate([begins, ends]), axis=0)
+    columns = np.arange(len(total))
+    first, last = np.zeros(len(total), np.int64), np.full(len(total), len(moments) - 1)
+    for _ in range(len(moments).bit_length()):
+        middle = (first + last) // 2
+        reached = np.clip(values + gain * moments[middle, columns], 0.0, 1.0)
+        is_low = shares @ reached <= total
+        first, last = np.where(is_low, middle, first), np.where(is_low, last, middle)
+    start = moments[first, columns]
+    free = (begins <= start) & (start < ends)
+    moved = np.clip(values + gain * start, 0.0, 1.0)
     slope = shares @ (gain * free)
     step = np.divide(total - shares @ moved, slope, out=np.zeros_like(total), where=slope > 0)
-    last: Floats = np.clip(moved + gain * free * step, 0.0, 1.0)
-    return last
+    found: Floats = np.clip(moved + gain * free * step, 0.0, 1.0)
+    return found
