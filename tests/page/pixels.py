@@ -52,7 +52,8 @@ _TEXTS = """() => {
                 left = Math.max(left, clip.left)
                 right = Math.min(right, clip.right)
             }
-            if (right - left > 1) found.push({ text: node.data.trim(), number, left, right, top, bottom })
+            const text = node.data.trim()
+            if (right - left > 1) found.push({ text, number, left, right, top, bottom })
         }
     }
     for (const canvas of document.querySelectorAll('main canvas')) {

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from ldpstream.collector.api.page import Asset, assets
 from ldpstream.protocol.identity import number_of
-from ldpstream.protocol.promise import promises
+from ldpstream.protocol.promise import promises, told_openly
 from ldpstream.protocol.terms import Terms
 
 KEY = "ab" * 32
@@ -32,6 +32,7 @@ class Told:
 
     terms: Terms
     releases: list[dict[str, Any]] = field(default_factory=list)
+    alerts: list[dict[str, Any]] = field(default_factory=list)
     reports: list[bytes] = field(default_factory=list)
     """That devices have sent."""
 
@@ -82,6 +83,7 @@ class Told:
             "notice": None,
             "question": "Which value each device holds.",
             "reports": [report],
+            "attributes": told_openly(terms),
             "leaving": "At any time.",
         }
 
@@ -157,10 +159,11 @@ class Pretended:
                 Route("/v1/streams", self._all),
                 Route(stream, lambda request: JSONResponse(self._of(request).describe())),
                 Route(f"{stream}/status", lambda request: JSONResponse(self._of(request).status())),
-                Route(f"{stream}/alerts", lambda _: JSONResponse({"alerts": [], "changes": []})),
+                Route(f"{stream}/alerts", self._alerts),
                 Route(f"{stream}/changes", lambda _: JSONResponse({"changes": []})),
                 Route(f"{stream}/releases", self._releases),
                 Route(f"{stream}/feed", self._feed),
+                Route(f"{stream}/texts", self._texts),
                 Route(f"{stream}/devices", self._enrol, methods=["POST"]),
                 Route(f"{stream}/rounds/{{round}}/reports", self._take, methods=["POST"]),
             ]
@@ -177,10 +180,19 @@ class Pretended:
             return assets()["/privacy.html"].answer(request)
         return JSONResponse(self._of(request).notice())
 
+    def _alerts(self, request: Request) -> Response:
+        return JSONResponse({"alerts": self._of(request).alerts, "changes": []})
+
     def _releases(self, request: Request) -> Response:
         since, limit = (int(request.query_params[name]) for name in ("since", "limit"))
         found = self._of(request).releases[since - 1 : since - 1 + limit]
         return JSONResponse({"releases": found})
+
+    def _texts(self, request: Request) -> Response:
+        """Say something of any text, as a collector does."""
+        asked = request.query_params.getlist("text")
+        told = [{"text": text, "value": -0.001, "low": 0.0, "high": 0.007} for text in asked]
+        return JSONResponse({"t": len(self._of(request).releases), "texts": told})
 
     def _feed(self, request: Request) -> Response:
         last = int(request.headers.get("last-event-id", "0"))

@@ -63,6 +63,13 @@ def countries(t: int) -> list[dict[str, Any]]:
     return [one for one in shown if one["value"] not in small]
 
 
+def _alert(label: str, above: float, group: str | None) -> dict[str, Any]:
+    rule = {"above": above, "for": "0ms"} | ({"group": group} if group else {})
+    told = {"id": f"{label} {group}", "name": f"Errors in {group}", "kind": "above", "rule": rule}
+    known = {"value": None, "probability": None, "since_ms": None, "state": "inactive"}
+    return told | known | {"label": label}
+
+
 @pytest.fixture(scope="module")
 def pretended() -> Iterator[Pretended]:
     meters = stream("meters")
@@ -74,6 +81,7 @@ def pretended() -> Iterator[Pretended]:
         ]
         meters.add(FLEET, groups=countries(t) + firmwares)
     numbers = {"low": "0", "high": "5", "oracle": "square_wave"}
+    meters.alerts += [_alert("error", 0.28, "country:de"), _alert("error", 0.12, None)]
     latency = stream("latency", query="distribution", bins=4, steps=255, **numbers)
     names = len(latency.terms.names) - 4
     parts = [group("country", "de", 1, [0.1, 0.2, 0.3, 0.4, *range(names)])]
@@ -154,10 +162,13 @@ def test_the_page_shows_one_group_until_all_are_asked_for(
     open_meters(page, pretended)
     now = page.locator(".bars tbody tr", has_text="error")
     expect(now).to_contain_text("10.0 %")
+    threshold = now.locator(".limit")
+    expect(threshold).to_have_attribute("title", "threshold 12.0 %")
     button = page.get_by_role("button", name="Show only country de on this page")
     button.focus()
     page.keyboard.press("Enter")
     expect(now).to_contain_text("30.0 %")
+    expect(threshold).to_have_attribute("title", "threshold 28.0 %")
     expect(button).to_have_attribute("aria-pressed", "true")
     expect(button).to_be_focused()
     filtered = page.locator(".filter")
@@ -221,6 +232,7 @@ def test_participants_are_told_what_is_sent_beside_a_report(
     )
     page.goto(f"{pretended.url}/privacy/meters")
     page.wait_for_selector("main[data-shown]")
+    expect(page.locator("main")).to_contain_text("Every report says openly of its device: country")
     beside = page.locator("section", has=page.get_by_role("heading", name="What is sent beside it"))
     expect(beside).to_contain_text("de, fr, it")
     page.select_option("#attribute-country", "it")

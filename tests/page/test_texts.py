@@ -153,6 +153,21 @@ def test_without_a_text_it_says_how_texts_appear(
     expect(card).to_contain_text("any text")
 
 
+def test_any_text_can_be_looked_up(page: Page, watched: Watched, pretended: Pretended) -> None:
+    open_texts(page, pretended, "words")
+    box = page.get_by_label("A text, whether or not it is listed")
+    for text in ("a&b=c #?", XSS, LONG):
+        box.fill(text)
+        box.press("Enter")
+        line = page.locator(".panel-lookup tbody tr").first
+        expect(line.locator("th")).to_have_text(text)
+        expect(line).to_contain_text("-0.1 %0.0 to 0.7")
+    assert page.evaluate("window.pwned") is None
+
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert serious_faults(page) == []
+
+
 def test_a_browser_joins_with_a_text(page: Page, watched: Watched, pretended: Pretended) -> None:
     open_texts(page, pretended, "soon")
     field = page.locator("#join-value")

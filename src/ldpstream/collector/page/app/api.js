@@ -247,6 +247,17 @@ export async function revisedBetween(name, from, to, signal) {
   return { figures, changes };
 }
 
+/**
+ * What the reports of the last windows say of any text of an open vocabulary.
+ * @param {string} name @param {string} text @param {AbortSignal} [signal]
+ * @returns {Promise<{t: number, texts: {text: string, value: number, low: number, high: number}[]}>}
+ */
+export const figuresOf = (name, text, signal) =>
+  get(`${at(name)}/texts?text=${encodeURIComponent(wellFormed(text))}`, tokenFor(name), signal);
+
+/** A lone surrogate counts as a question mark, as on a device. @param {string} text */
+const wellFormed = (text) => text.replaceAll(/\p{Surrogate}/gu, "?");
+
 /** @param {string} name @returns {Promise<string>} a token that can be given away */
 export const readToken = async (name) => (await get(`${at(name)}/share`, adminToken())).token;
 

@@ -85,7 +85,7 @@ export class Bars {
     const measured = row.unheard ? [] : chosen;
     const high = Math.max(ceiling, ...measured.map((label) => row.data[2 * d + label]));
     const low = Math.min(bottom, ...measured.map((label) => row.data[d + label]));
-    const limits = chosen.map((label) => this.#limitOf(labels[label]));
+    const limits = chosen.map((label) => this.alarms.limits(labels[label], this.view.group)[0]?.at ?? null);
     const reach = Math.max(high, ...limits.map((limit) => limit ?? high));
     const top = reach + (reach - low) * 0.02;
     const place = (/** @type {number} */ value) => `${(100 * (value - low)) / (top - low)}%`;
@@ -117,11 +117,6 @@ export class Bars {
 
   get #elsewhere() {
     return this.stream.texts ? "texts, in the API" : "labels, in the heat map and the API";
-  }
-
-  /** @param {string} label @returns {number | null} a threshold, which is for the figures of all devices */
-  #limitOf(label) {
-    return this.view.isWhole ? (this.alarms.limits(label)[0]?.at ?? null) : null;
   }
 
   /** What is not listed: as a figure alone, since it may be larger than all that is. */

@@ -151,7 +151,7 @@ function rowOf(release, labels, places) {
   const { t, at_ms: atMs, fresh, missed, asked, received, devices, rest = null, groups = [] } = release;
   const unheard = release.heard_t === 0;
   const whole = unheard ? gap(labels) : figuresOf(release, labels, places);
-  if (rest) [whole[REST], whole[labels + REST], whole[2 * labels + REST]] = [rest.value, rest.low, rest.high];
+  if (rest && !unheard) [whole[REST], whole[labels + REST], whole[2 * labels + REST]] = [rest.value, rest.low, rest.high];
   const parts = new Map(
     groups.map(({ attribute, value, share, devices, merged = [], ...figures }) => {
       const data = figuresOf(figures, labels, places);

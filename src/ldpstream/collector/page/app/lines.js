@@ -280,9 +280,8 @@ export class Lines {
   /** The thresholds of the labels that have a line. */
   get #limits() {
     const { labels } = this.stream;
-    if (!this.view.isWhole) return [];
     return this.curves.flatMap(({ label, slot }) =>
-      this.alarms.limits(labels[label]).map((limit) => ({ ...limit, slot })),
+      this.alarms.limits(labels[label], this.view.group).map((limit) => ({ ...limit, slot })),
     );
   }
 

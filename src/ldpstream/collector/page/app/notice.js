@@ -18,11 +18,15 @@ import { wall } from "./wall.js";
  * @property {string} question
  * @property {import("./api.js").Promised[]} promises
  * @property {Report[]} reports
+ * @property {string | null} [attributes] that are sent beside each report, in words of the collector's
  * @property {string} leaving
  * @property {"token" | "public"} enrolment
  * @property {string} pin
  * @property {Record<string, any>} terms
  */
+
+const OTHERS =
+  "Nothing else is told: a device with another value, or none, says \"other\". What a device says here must not depend on its value.";
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const name = decodeURIComponent(location.pathname.split("/").at(-1) ?? "");
@@ -57,7 +61,7 @@ async function sections(told) {
     h("h1", { class: "page-title" }, `Taking part in "${told.stream}"`),
     section("Who asks, and why", ...operator(told)),
     section("What is asked", h("p", {}, told.question), labels(told.terms.labels)),
-    told.terms.attributes ? section("What is sent beside it", ...attributes(told.terms.attributes)) : null,
+    told.attributes ? section("What is sent beside it", h("p", {}, told.attributes), h("p", {}, OTHERS)) : null,
     section("This is what leaves", leaving.element),
     section("What is promised", h("p", { class: "promise" }, own.sentence), h("p", {}, own.explanation)),
     told.promises.length > 1 ? section("Levels of privacy", ...levels(told)) : null,
@@ -86,19 +90,6 @@ function operator({ notice }) {
   const facts = { "Who asks": who, Why: why, Contact: contact, "What is kept": retention };
   const rows = Object.entries(facts).flatMap(([term, text]) => [h("dt", {}, term), h("dd", {}, text)]);
   return [h("dl", { class: "facts" }, ...rows)];
-}
-
-/** @param {{name: string, values: string[]}[]} each of a device, in the clear */
-function attributes(each) {
-  return [
-    h(
-      "p",
-      {},
-      "Each report also tells what kind of device it comes from. That is not secret, is not randomised, and no promise " +
-        "below covers it; it must not depend on the value. These are told, and nothing else: a device with another value, or none, says \"other\".",
-    ),
-    h("dl", { class: "facts told" }, ...each.flatMap(({ name, values }) => [h("dt", {}, name), h("dd", {}, values.join(", "))])),
-  ];
 }
 
 /** @param {string[] | undefined} labels none in a stream of numbers or texts */

@@ -15,6 +15,7 @@ import { historyOf } from "./history.js";
 import { JoinPanel } from "./join.js";
 import { Levels } from "./levels.js";
 import { Lines } from "./lines.js";
+import { Lookup } from "./lookup.js";
 import { NextStep } from "./next_step.js";
 import { PauseButton } from "./pausing.js";
 import { Privacy } from "./privacy.js";
@@ -86,6 +87,7 @@ class StreamPage {
     this.privacy = new Privacy(stream, this.history);
     this.round = new RoundPanel(stream.terms.selection === "slots");
     this.join = new JoinPanel(stream);
+    this.lookup = stream.texts ? new Lookup(stream, signal) : null;
     this.levels = new Levels(stream, this.view);
     this.state = h("span", { class: "pill", role: "status" }, "…");
     this.next = new NextStep(stream);
@@ -414,6 +416,7 @@ class StreamPage {
           this.next.element, // not above the lines, which stay where they are when it comes
           (this.alarmPanel = panel("Alarms", "alarms", null, this.alarms.element)),
           panel("Now", "now", this.stream.texts ? null : this.bars.order, this.bars.element),
+          this.lookup ? panel("Any text", "lookup", null, this.lookup.element) : null,
           this.levels.several ? panel("Levels of privacy", "levels", null, this.levels.element) : null,
           panel("Round", "round", null, this.round.element),
           panel("Join as a device", "join", null, this.join.element),

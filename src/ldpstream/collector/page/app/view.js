@@ -28,6 +28,12 @@ export class View {
     return this.history.group === null;
   }
 
+  /** The group that is shown, as alert rules name it; empty: the whole fleet. */
+  get group() {
+    const { group } = this.history;
+    return group ? `${group.attribute}:${group.value}` : "";
+  }
+
   get live() {
     return this.#fixed === null;
   }
