@@ -90,6 +90,8 @@ class Found:
     """The windows after which the last of the heavy texts was listed; NaN if one was not."""
     coverage: float
     """The share of listed figures that lie in their intervals."""
+    rest_coverage: float
+    """The share of looks at which the share of all other texts lies in its interval."""
 
 
 def follow(
@@ -105,6 +107,7 @@ def follow(
     wanted = {text for text, share in truth.items() if share >= heavy and len(text) <= longest}
     first: dict[bytes, int] = {}
     inside: list[bool] = []
+    rests: list[bool] = []
     false = 0
     for t in range(1, timestamps + 1):
         listed = following.step(t, fleet.report(t))
@@ -113,6 +116,8 @@ def follow(
         shares = _shares(listed, truth)
         false += int(np.sum(shares < light))
         inside.extend(((listed.low <= shares) & (shares <= listed.high)).tolist())
+        if listed.texts:
+            rests.append(listed.rest_low <= 1 - shares.sum() <= listed.rest_high)
     missed = wanted - first.keys()
     last = max((first[text] for text in wanted - missed), default=0)
     return Found(
@@ -121,8 +126,13 @@ def follow(
         false=false,
         listed=len(inside),
         windows=float("nan") if missed else last / following.window,
-        coverage=float(np.mean(inside)) if inside else float("nan"),
+        coverage=_mean(inside),
+        rest_coverage=_mean(rests),
     )
+
+
+def _mean(flags: Sequence[bool]) -> float:
+    return float(np.mean(flags)) if flags else float("nan")
 
 
 def _shares(listed: Listed, truth: dict[bytes, float]) -> Floats:

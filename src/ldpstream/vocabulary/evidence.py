@@ -14,7 +14,7 @@ from ldpstream.oracles.hadamard.collector import Collector
 from ldpstream.oracles.hadamard.device import Device
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.vocabulary.device import HASHES, Vocabulary, bucket_of
-from ldpstream.vocabulary.kernels import Texts, transformed
+from ldpstream.vocabulary.kernels import Texts, opposing, transformed
 
 DISAGREEMENT = 3.0
 """Standard errors between the hash functions of one length from which a text is taken for another
@@ -64,8 +64,7 @@ class Columns:
 
     def support(self, rows: NDArray[np.uint32]) -> Support:
         """Return how many reports support each of a few rows, without a transform."""
-        opposing = np.bitwise_count(rows[:, None] & self.places) & 1
-        return Support(self.reports - opposing @ self.counts, self.reports)
+        return Support(self.reports - opposing(rows, self.places, self.counts), self.reports)
 
     def dense(self, columns: int) -> Counts:
         counted = np.zeros(columns, np.int64)
