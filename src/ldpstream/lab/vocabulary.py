@@ -117,7 +117,8 @@ def follow(
         false += int(np.sum(shares < light))
         inside.extend(((listed.low <= shares) & (shares <= listed.high)).tolist())
         if listed.texts:
-            rests.append(listed.rest_low <= 1 - shares.sum() <= listed.rest_high)
+            low, high = listed.rest_interval
+            rests.append(low <= 1 - shares.sum() <= high)
     missed = wanted - first.keys()
     last = max((first[text] for text in wanted - missed), default=0)
     return Found(

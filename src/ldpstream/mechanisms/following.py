@@ -57,9 +57,7 @@ class Listed:
     """Standard errors of the shares."""
     low: Floats
     high: Floats
-    rest_low: float
-    """The ends of the interval of `rest`."""
-    rest_high: float
+    rest_interval: tuple[float, float]
     fresh: bool
     """Whether reports of t stand behind it."""
 
@@ -67,6 +65,12 @@ class Listed:
     def rest(self) -> float:
         """The share of everything that is not listed."""
         return float(np.clip(1.0 - self.shares.sum(), 0.0, 1.0))
+
+    @classmethod
+    def nothing(cls, t: int, *, fresh: bool) -> Listed:
+        """Return what is known while no text is followed: all is in the rest."""
+        none = np.zeros(0)
+        return cls(t, (), none, none, none, none, (1.0, 1.0), fresh)
 
 
 class Following:
@@ -92,7 +96,7 @@ class Following:
         self._texts: tuple[bytes, ...] = (NOTHING,)
         self._mechanism: Mechanism | None = None
         self._looked_t = 0
-        self._last = Listed(0, (), *np.zeros((4, 0)), 0.0, 1.0, False)
+        self._last = Listed.nothing(0, fresh=False)
 
     @property
     def reach(self) -> int:
@@ -205,12 +209,13 @@ class Following:
 
     def _listed(self, t: int, fresh: bool) -> Listed:
         if self._mechanism is None:
-            return Listed(t, (), *np.zeros((4, 0)), 0.0, 1.0, fresh)
+            return Listed.nothing(t, fresh=fresh)
         shown = self._mechanism.shown
         # The upper side: the lower one is cut off at 0, and a variance counts tails beyond it.
         errors = np.maximum(shown.interval[1] - shown.values, LEAST_ERROR) / QUANTILE
         places = heaviest(shown.values / errors, STANDS_OUT)
-        places = [place for place in places if self._texts[place] != NOTHING][: self._most]
+        places = [place for place in places if self._texts[place] != NOTHING]
+        places = sorted(places, key=lambda place: -shown.values[place])[: self._most]
         shares, errors = shown.values[places], errors[places]
         least = STANDS_OUT * errors
         low, high = selected_interval(shares, errors, least)
@@ -218,8 +223,8 @@ class Following:
         centre = 1.0 - float(selected_median(shares, errors, least).sum())
         off = QUANTILE * float(np.sqrt(errors @ errors))
         texts = tuple(self._texts[place] for place in places)
-        ends = np.clip([min(centre, 1 - shares.sum()) - off, centre + off], 0.0, 1.0)
-        return Listed(t, texts, shares, errors, low, high, *map(float, ends), fresh)
+        start, end = np.clip([min(centre, 1 - shares.sum()) - off, centre + off], 0.0, 1.0)
+        return Listed(t, texts, shares, errors, low, high, (float(start), float(end)), fresh)
 
 
 def evidence_of(

@@ -283,7 +283,12 @@ class FewReports(Condition):
 def _figure_told(label: str, evidence: Evidence) -> str:
     figure = evidence.figure(label)
     if figure is None:
-        return f"{label} is no label of this stream any more, at t={evidence.release.t}"
+        gone = (
+            "not listed"
+            if "rest" in evidence.release.content
+            else "no label of this stream any more"
+        )
+        return f"{label} is {gone}, at t={evidence.release.t}"
     return (
         f"{label} is {figure.value:.4g}, {figure.low:.4g} to {figure.high:.4g},"
         f" at t={evidence.release.t}"

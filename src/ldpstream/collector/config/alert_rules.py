@@ -38,15 +38,18 @@ class _RequestTable(Table):
         raise Mistake(Problem.ALERT_RULE, what=what, fix=fix)
 
 
-def read_request(given: dict[str, Any], stream: str, labels: list[str]) -> Rule:
-    """Read one rule that the API was given, with the keys of the configuration."""
+def read_request(given: dict[str, Any], stream: str, labels: list[str] | None) -> Rule:
+    """Read one rule that the API was given, with the keys of the configuration.
+
+    `labels` are those of the stream; None: it may be about any text.
+    """
     table = _RequestTable(given)
     (rule,) = read_rules([table], stream, labels)
     table.finish()
     return rule
 
 
-def read_rules(tables: list[Table], stream: str, labels: list[str]) -> tuple[Rule, ...]:
+def read_rules(tables: list[Table], stream: str, labels: list[str] | None) -> tuple[Rule, ...]:
     """Read the [[stream.alert]] tables of a stream, or what the API was given instead."""
     rules: list[Rule] = []
     for table in tables:
@@ -57,7 +60,7 @@ def read_rules(tables: list[Table], stream: str, labels: list[str]) -> tuple[Rul
     return tuple(rules)
 
 
-def _rule(table: Table, stream: str, labels: list[str]) -> Rule:
+def _rule(table: Table, stream: str, labels: list[str] | None) -> Rule:
     condition = _condition(table, labels)
     name = table.text("name", condition.title)
     if "name" in table and not 1 <= len(name) <= LONGEST_NAME:
@@ -71,7 +74,7 @@ def _rule(table: Table, stream: str, labels: list[str]) -> Rule:
     )
 
 
-def _condition(table: Table, labels: list[str]) -> Condition:
+def _condition(table: Table, labels: list[str] | None) -> Condition:
     given = [key for key in CONDITIONS if key in table]
     if len(given) != 1:
         fix = f"give either above or below, or one of: {', '.join(CONDITIONS[2:])}"
@@ -86,6 +89,9 @@ def _condition(table: Table, labels: list[str]) -> Condition:
         case Kind.WIDE:
             return Wide(_label(table, labels), _positive(table, Kind.WIDE))
         case Kind.CHANGED:
+            if labels is None:
+                what = "nobody looks for changes in a stream of texts"
+                table.refuse(Kind.CHANGED, what, "give above or below")
             label, by = _label(table, labels), _positive(table, Kind.CHANGED)
             return Changed(label, by, table.whole("within", RECENT, least=1), _demand(table))
         case side:
@@ -93,9 +99,9 @@ def _condition(table: Table, labels: list[str]) -> Condition:
             return Threshold(label, side == "above", table.number(side), _demand(table))
 
 
-def _label(table: Table, labels: list[str]) -> str:
+def _label(table: Table, labels: list[str] | None) -> str:
     label = table.text("label")
-    if label not in labels:
+    if labels is not None and label not in labels:
         table.refuse("label", f"{label!r} is not a label", f"use one of: {', '.join(labels[:8])}")
     return label
 

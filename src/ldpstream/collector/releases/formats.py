@@ -5,7 +5,7 @@ and label, so that their columns do not depend on the labels. All have variance,
 
 If the terms of a stream have changed, a label is known by its name: CSV has a column for each label
 of any version, which is empty where a release has no such label; JSON has the labels of each
-version, and releases say which is theirs.
+version, and releases say which is theirs. In a stream of texts each release has names of its own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _ndjson(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes
 def _csv(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    joined = names.joined
+    joined = names.columns(rows)
     parts = _parts(rows)
     writer.writerow([*FACTS, *joined, *(f"{part}:{name}" for part in parts for name in joined)])
     for row in rows:

@@ -78,6 +78,8 @@ def summary_of(release: Release, terms: Terms) -> Summary:
         "low": release.content.get("low", values),
         "high": release.content.get("high", values),
     }
+    if "labels" in release.content:
+        content |= {"labels": release.content["labels"], "listed": [1] * len(values)}
     start_ms = _floor(terms.start_of(release.t), HOUR_MS)
     return Summary(release.t, release.t, start_ms, HOUR_MS, content)
 
@@ -88,12 +90,38 @@ def combined(earlier: Summary, later: Summary) -> Summary:
     n, m = a["releases"], b["releases"]
     content: dict[str, Any] = {name: a[name] + b[name] for name in _SUMS}
     content["terms_version"] = a["terms_version"]
+    if "labels" in a:
+        content |= _of_texts(a, b)
+        return Summary(earlier.first_t, later.last_t, earlier.start_ms, earlier.period_ms, content)
     for name in _MEANS:
         pairs = zip(a[name], b[name], strict=True)
         content[name] = [(n * x + m * y) / (n + m) for x, y in pairs]
     content["least"] = [*map(min, a["least"], b["least"])]
     content["most"] = [*map(max, a["most"], b["most"])]
     return Summary(earlier.first_t, later.last_t, earlier.start_ms, earlier.period_ms, content)
+
+
+def _of_texts(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Return what two summaries of texts say together.
+
+    Each text has the means of the releases that have listed it, and how many did.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for part in (a, b):
+        for place, label in enumerate(part["labels"]):
+            new = {name: part[name][place] for name in (*_MEANS, "least", "most", "listed")}
+            old = found.setdefault(label, new)
+            if old is not new:
+                n, m = old["listed"], new["listed"]
+                means = {name: (n * old[name] + m * new[name]) / (n + m) for name in _MEANS}
+                ends = {
+                    "least": min(old["least"], new["least"]),
+                    "most": max(old["most"], new["most"]),
+                }
+                found[label] = {**means, **ends, "listed": n + m}
+    parts = (*_MEANS, "least", "most", "listed")
+    columns = {name: [one[name] for one in found.values()] for name in parts}
+    return {"labels": list(found), **columns}
 
 
 def day_of(hours: list[Summary]) -> Summary:

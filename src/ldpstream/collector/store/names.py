@@ -18,6 +18,8 @@ class ReleasedNames:
     >>> names = ReleasedNames((("a", "b"), ("b", "c")))
     >>> names.joined
     ('b', 'c', 'a')
+
+    A release of texts has names of its own.
     """
 
     versions: tuple[tuple[str, ...], ...]
@@ -33,7 +35,8 @@ class ReleasedNames:
 
     def at(self, release: Release) -> tuple[str, ...]:
         """Return the names of a release's figures, in order."""
-        return self.versions[release.terms_version - 1]
+        own = release.content.get("labels")
+        return self.versions[release.terms_version - 1] if own is None else tuple(own)
 
     @property
     def latest(self) -> tuple[str, ...]:
@@ -44,6 +47,11 @@ class ReleasedNames:
         """The names of all versions: those of the latest first, then those that are gone."""
         names = (name for version in reversed(self.versions) for name in version)
         return tuple(dict.fromkeys(names))
+
+    def columns(self, rows: Iterable[Release]) -> tuple[str, ...]:
+        """Return the names of all columns of these releases."""
+        own = (name for row in rows for name in row.content.get("labels", ()))
+        return tuple(dict.fromkeys((*self.joined, *own)))
 
     @property
     def most(self) -> int:
