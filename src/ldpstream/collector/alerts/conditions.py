@@ -283,11 +283,8 @@ class FewReports(Condition):
 def _figure_told(label: str, evidence: Evidence) -> str:
     figure = evidence.figure(label)
     if figure is None:
-        gone = (
-            "not listed"
-            if "rest" in evidence.release.content
-            else "no label of this stream any more"
-        )
+        is_text = "labels" in evidence.release.content
+        gone = "not listed" if is_text else "no label of this stream any more"
         return f"{label} is {gone}, at t={evidence.release.t}"
     return (
         f"{label} is {figure.value:.4g}, {figure.low:.4g} to {figure.high:.4g},"

@@ -24,7 +24,7 @@ def texts(service: Service) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["releases"])
     pool = ReaderPool()
 
-    @router.get("/streams/{stream}/texts", responses=problems(401, 404, 422, 429))
+    @router.get("/streams/{stream}/texts", responses=problems(400, 401, 404))
     async def list_texts(
         stream: str,
         request: Request,

@@ -18,6 +18,8 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 _MEANS = ("values", "low", "high")
+_TEXTS = (*_MEANS, "least", "most", "listed")
+"""What a summary of texts has of each."""
 _SUMS = ("releases", "missed", "asked", "received")
 
 
@@ -106,22 +108,25 @@ def _of_texts(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
 
     Each text has the means of the releases that have listed it, and how many did.
     """
-    found: dict[str, dict[str, float]] = {}
-    for part in (a, b):
-        for place, label in enumerate(part["labels"]):
-            new = {name: part[name][place] for name in (*_MEANS, "least", "most", "listed")}
-            old = found.setdefault(label, new)
-            if old is not new:
-                n, m = old["listed"], new["listed"]
-                means = {name: (n * old[name] + m * new[name]) / (n + m) for name in _MEANS}
-                ends = {
-                    "least": min(old["least"], new["least"]),
-                    "most": max(old["most"], new["most"]),
-                }
-                found[label] = {**means, **ends, "listed": n + m}
-    parts = (*_MEANS, "least", "most", "listed")
-    columns = {name: [one[name] for one in found.values()] for name in parts}
-    return {"labels": list(found), **columns}
+    found = _by_text(a)
+    for text, new in _by_text(b).items():
+        old = found.get(text)
+        if old is None:
+            found[text] = new
+            continue
+        n, m = old["listed"], new["listed"]
+        found[text] = {name: (n * old[name] + m * new[name]) / (n + m) for name in _MEANS} | {
+            "least": min(old["least"], new["least"]),
+            "most": max(old["most"], new["most"]),
+            "listed": n + m,
+        }
+    return {"labels": [*found], **{name: [one[name] for one in found.values()] for name in _TEXTS}}
+
+
+def _by_text(summary: dict[str, Any]) -> dict[str, dict[str, float]]:
+    rows = zip(*(summary[name] for name in _TEXTS), strict=True)
+    each = (dict(zip(_TEXTS, row, strict=True)) for row in rows)
+    return dict(zip(summary["labels"], each, strict=True))
 
 
 def day_of(hours: list[Summary]) -> Summary:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ldpstream.collector.store.contract import Release, Store
+from ldpstream.mechanisms.following import MOST_LISTED
 from ldpstream.protocol.terms import Terms
 
 
@@ -56,7 +57,7 @@ class ReleasedNames:
     @property
     def most(self) -> int:
         """The most figures that a release may have."""
-        return max(map(len, self.versions))
+        return max(len(one) or MOST_LISTED for one in self.versions)
 
 
 class StoredNames:
