@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,10 @@ FEW = TEXTS | {"prefixes": [], "population": 60, "epsilon": 8, "candidates": ["r
 HELD = (NASTY, "rome")
 
 
+def running_texts(folder: Path, **stream: object) -> AbstractContextManager[Api]:
+    return running(folder, limits="", **(FEW | stream))
+
+
 def report(api: Api, number: int, group: int | None = None) -> bytes:
     """What a device reports; in another group than its own if that is given."""
     asking = api.asking()
@@ -29,7 +34,8 @@ def report(api: Api, number: int, group: int | None = None) -> bytes:
     assert isinstance(words, Vocabulary)
     tag = group_of(api.signer(number).keys.of(device_of(number)), len(words.groups))
     tag = tag if group is None else (tag + group) % len(words.groups)
-    tagged = Tagged(asking.collector.device.inner, len(words.groups), tag)
+    inner = asking.terms.oracle.device(len(words), asking.terms.epsilon)
+    tagged = Tagged(inner, len(words.groups), tag)
     bucket = words.bucket(HELD[number % 2], words.groups[tag])
     return tagged.encode(tagged.perturb(bucket, source_of(f"{asking.name} {number}")))
 
@@ -55,8 +61,7 @@ def go_on(api: Api, timestamps: int) -> None:
 
 
 def test_releases_texts_and_metrics_have_what_devices_hold(tmp_path: Path) -> None:
-    stream = FEW | {"candidates": [r"a,\"b\"\n\\ é", "rome"]}
-    with running(tmp_path, **stream) as api:
+    with running_texts(tmp_path, candidates=[r"a,\"b\"\n\\ é", "rome"]) as api:
         go_on(api, 8)
         described = api.client.get(STREAM).json()
         assert described["terms"]["query"] == "vocabulary"
@@ -93,7 +98,7 @@ def test_releases_texts_and_metrics_have_what_devices_hold(tmp_path: Path) -> No
 
 
 def test_a_fake_cannot_choose_its_group(tmp_path: Path) -> None:
-    with running(tmp_path, **FEW) as api:
+    with running_texts(tmp_path) as api:
         number = next(n for n in range(1, 100) if due(api, n))
         asking = api.asking()
         refused = api.post(asking, number, report(api, number, group=1))
@@ -105,7 +110,7 @@ def test_a_fake_cannot_choose_its_group(tmp_path: Path) -> None:
 
 
 def test_questions_about_texts_are_limited(tmp_path: Path) -> None:
-    with running(tmp_path, **FEW) as api:
+    with running_texts(tmp_path) as api:
         ask = f"{STREAM}/texts"
         assert_problem(api.client.get(ask), 400, "parameter")
         many = {"text": ["x"] * (MOST_TEXTS + 1)}
@@ -120,7 +125,7 @@ def test_questions_about_texts_are_limited(tmp_path: Path) -> None:
 
 def test_an_alert_may_be_about_any_text(tmp_path: Path) -> None:
     rule = {"label": "rome", "above": 0.2}
-    with running(tmp_path, **FEW, alert=[rule, {"label": "nobody has it", "below": 0.9}]) as api:
+    with running_texts(tmp_path, alert=[rule, {"label": "nobody has it", "below": 0.9}]) as api:
         go_on(api, 8)
         eventually(lambda: api.service.evaluators["a"].last_t >= 8)
         states = {
@@ -136,7 +141,7 @@ def test_a_rule_of_the_api_may_be_about_any_text() -> None:
 
 
 def test_candidates_change_by_a_reload_while_it_runs(tmp_path: Path) -> None:
-    with running(tmp_path, **FEW) as api:
+    with running_texts(tmp_path) as api:
         service = api.service
         go_on(api, 8)
         listed = api.client.get(f"{STREAM}/releases?since=8").json()["releases"][0]["labels"]
@@ -149,8 +154,10 @@ def test_candidates_change_by_a_reload_while_it_runs(tmp_path: Path) -> None:
         ]
         file.write_text(
             "\n".join(
-                ["[collector]", 'listen = "127.0.0.1:0"', 'store = "c.sqlite"', "[[stream]]"]
-                + ['name = "a"', 'interval = "10s"', *lines]
+                [
+                    *("[collector]", 'listen = "127.0.0.1:0"', 'store = "c.sqlite"'),
+                    *("[[stream]]", 'name = "a"', 'interval = "10s"', *lines),
+                ]
             )
         )
         done = service.reload("a test")
@@ -164,5 +171,5 @@ def test_candidates_change_by_a_reload_while_it_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["json", "ndjson", "csv", "arrow", "parquet"])
 def test_a_stream_that_has_released_nothing_can_be_read(kind: str, tmp_path: Path) -> None:
-    with running(tmp_path, **FEW) as api:
+    with running_texts(tmp_path) as api:
         assert api.client.get(f"{STREAM}/releases?format={kind}").status_code == 200

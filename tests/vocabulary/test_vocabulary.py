@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from ldpstream.errors import Mistake
-from ldpstream.lab.vocabulary import TextFleet, follow, random_texts, shares_of, zipf_holders
+from ldpstream.lab.vocabulary import Goal, TextFleet, follow
 from ldpstream.mechanisms.following import Following
 from ldpstream.oracles.walsh import walsh
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.selected import selected_interval
+from ldpstream.streams.words import random_texts, shares_of, zipf_holders
 from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.device import LONGEST_TEXT, bucket_of, encoded
 from ldpstream.vocabulary.discovery import extended
@@ -77,7 +79,9 @@ def test_sparse_columns_support_what_dense_ones_do() -> None:
     assert columns.support(rows).counts.tolist() == ((500 + excess) // 2).tolist()
 
 
-def _fleet(seed: int, users: int, vocabulary: Vocabulary) -> tuple[TextFleet, list[bytes], object]:
+def _fleet(
+    seed: int, users: int, vocabulary: Vocabulary
+) -> tuple[TextFleet, list[bytes], NDArray[np.uint32]]:
     rng = np.random.default_rng(seed)
     words = random_texts(500, 6, rng)
     holders = zipf_holders(500, users, 1.0, rng)
@@ -88,7 +92,7 @@ def _fleet(seed: int, users: int, vocabulary: Vocabulary) -> tuple[TextFleet, li
 def test_figures_are_unbiased_with_the_stated_error() -> None:
     """50 texts, each with an error below 5.6 standard errors but for chance 1e-6."""
     fleet, words, holders = _fleet(3, 20_000, WORDS)
-    truth = shares_of(words, holders)  # type: ignore[arg-type]
+    truth = shares_of(words, holders)
     rounds = [fleet.report(t) for t in range(5)]
     pooled = [Columns.summed(part) for part in zip(*rounds, strict=True)]
     figures = Evidence(WORDS, Epsilon.of(3), pooled).figures(Texts.of(words[:50]))
@@ -101,8 +105,8 @@ def test_figures_are_unbiased_with_the_stated_error() -> None:
 def test_heavy_texts_are_found_from_an_empty_list() -> None:
     fleet, words, holders = _fleet(4, 100_000, WORDS)
     following = Following(WORDS, Epsilon.of(3), 5, 100_000)
-    truth = shares_of(words, holders)  # type: ignore[arg-type]
-    found = follow(fleet, following, 15, truth, heavy=0.03, light=0.005, longest=6)
+    truth = shares_of(words, holders)
+    found = follow(fleet, following, 15, truth, Goal(heavy=0.03, light=0.005, longest=6))
     assert (found.missed, found.false) == (0, 0)
     assert found.found >= 3
 

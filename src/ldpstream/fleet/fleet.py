@@ -24,15 +24,18 @@ from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
 from ldpstream.fleet.levels import Levels
 from ldpstream.fleet.reader import Judged, Reader
+from ldpstream.fleet.text_reader import reader_of
 from ldpstream.fleet.users import Users
 from ldpstream.fleet.weather import Line, Lost, Weather
 from ldpstream.lab.metrics import Metrics
+from ldpstream.lab.vocabulary import Found
 from ldpstream.mechanisms.queries import query_of
 from ldpstream.numeric import Range
 from ldpstream.open_files import allow_connections
 from ldpstream.protocol.messages import TokenProof
 from ldpstream.protocol.terms import Value
 from ldpstream.streams.stream import Stream
+from ldpstream.vocabulary import Vocabulary
 
 ENROLLING_AT_ONCE = 64
 ENROLLING_BESIDE = 8
@@ -89,6 +92,8 @@ class Outcome:
     """How often devices refused or were refused, by error code."""
     metrics: Metrics | None
     judged: tuple[Judged, ...]
+    found: Found | None = None
+    """Of a stream of texts: which were found."""
 
 
 class StoppedEarly(Exception):
@@ -178,9 +183,7 @@ class Fleet:
             query = query_of(terms.values)
             token = self._plan.read_token
             proof = TokenProof(token) if token else None
-            reader = Reader(
-                self._transport, self._plan.url, self._plan.stream, self._users, query, proof
-            )
+            reader = reader_of(terms, self._transport, self._plan.url, self._users, query, proof)
             await self._take_part(terms, reader, gateway)
             seconds = time.monotonic() - started
         return Outcome(
@@ -192,6 +195,7 @@ class Fleet:
             dict(self._refused),
             reader.metrics(self._plan.devices),
             tuple(reader.judged),
+            reader.found,
         )
 
     async def _unless_stopped(self, work: Awaitable[T]) -> T:
@@ -243,6 +247,9 @@ class Fleet:
     def _map_labels(self, terms: Terms) -> None:
         """Map the source's labels to values of the stream, or refuse them."""
         domain = self._plan.source.domain
+        if isinstance(terms.values, Vocabulary):
+            self._names = domain.labels  # any label is a text
+            return
         if isinstance(terms.values, Range):
             self._range = Range(terms.values.low, terms.values.high, len(domain) - 1)
         elif not (terms.values == domain or _is_numbered(domain, len(terms.values))):

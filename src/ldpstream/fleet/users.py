@@ -39,6 +39,11 @@ class Users:
         self._counts: dict[int, Counts] = {}
         self._last: int | None = None
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of what users hold."""
+        return self._stream.domain.labels
+
     def value(self, user: int, t: int) -> int | None:
         """Return the label of a user at t, or None if that is too long ago."""
         values = self.values(t)

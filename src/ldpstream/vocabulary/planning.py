@@ -7,8 +7,10 @@ from math import sqrt, tanh
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.vocabulary.device import LEAST_BITS, MOST_BITS
 
-FOUND_AT = 5.0
-"""Standard errors in one group of prefixes from which a text is usually found."""
+PREFIXES = (2, 4, 6)
+"""The usual lengths of prefixes: texts of up to 8 bytes are found."""
+FOUND_AT = 6.5
+"""Standard errors in one group of prefixes at which a text is found almost for sure."""
 
 
 def planned_bits(population: int, epsilon: Epsilon) -> int:
@@ -28,13 +30,13 @@ def planned_bits(population: int, epsilon: Epsilon) -> int:
 
 
 def discoverable_share(population: int, epsilon: Epsilon, prefixes: int, windows: int = 3) -> float:
-    """Return the share of the fleet from which a text that nobody listed is usually found.
+    """Return the share of the fleet from which a text that nobody listed is found in time.
 
     Each of the `prefixes` + 1 lengths is reported by a part of the fleet, once in a window; the
     share stands out by f sqrt(n) (e^eps - 1) / (e^eps + 1) standard errors there.
 
     >>> round(discoverable_share(1_000_000, Epsilon.of(2), prefixes=3), 4)
-    0.0076
+    0.0099
     """
     return min(1.0, FOUND_AT / (_signal(epsilon) * sqrt(windows * population / (prefixes + 1))))
 

@@ -13,12 +13,11 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import SALT, Selection
 from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.device import LEAST_BITS, MOST_BITS
-from ldpstream.vocabulary.planning import planned_bits
+from ldpstream.vocabulary.planning import PREFIXES, planned_bits
 
 OPEN = "open"
 MECHANISM = "lpf"
 """The only mechanism that follows texts."""
-PREFIXES = (2, 4, 6)
 TOP = 100
 UNKNOWN_FLEET_BITS = 20
 """The bits of a stream whose population is counted: they are pinned before there is a fleet."""

@@ -22,7 +22,7 @@ from ldpstream.oracles.lab_half import encode_table
 from ldpstream.protocol.authentication import report_prefix, rounds_mac
 from ldpstream.protocol.messages import DeviceProof
 from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.slots import moment_ms, round_name
+from ldpstream.protocol.slots import group_message, moment_ms, round_name
 from ldpstream.protocol.terms import Terms
 
 Rows = NDArray[np.int64]
@@ -53,6 +53,8 @@ class SimulatedGateway(Deliveries):
         self._read = read
         self._places = np.arange(len(terms.values))
         """The index, under the terms in force, of each value of the first terms."""
+        self._tags = groups_of(devices, terms.tags) if terms.tags else None
+        """What the reports of each device end with, if anything."""
         self._rng = np.random.default_rng()
         number, key = devices.numbers[0].tobytes(), devices.keys[0].tobytes()
         self._proof = DeviceProof(number, rounds_mac(key, terms.stream, 0))
@@ -137,6 +139,8 @@ class SimulatedGateway(Deliveries):
         lab = stratum.oracle.lab(len(stratum.values), stratum.epsilon)
         held = values if stratum.domain is None else self._places[values]
         reports = encode_table(lab.perturb(held, self._rng), lab.device)
+        if self._tags is not None:
+            reports = np.hstack([reports, self._tags[rows, None]])
         self._devices.debit(rows)
         name = round_name(t, stratum.suffix)
         prefix = report_prefix(self.stream, stratum.pin, name, stratum.level)
@@ -165,3 +169,10 @@ class SimulatedGateway(Deliveries):
                 self.transport, self.url, self._devices, pin
             )
             self._fetching = False
+
+
+def groups_of(devices: Devices, groups: int) -> NDArray[np.uint8]:
+    """Return the group of a vocabulary that each device belongs to."""
+    parts = np.split(devices.slot_keys, range(AT_ONCE, len(devices), AT_ONCE))
+    found = [KeyedHashes.of(keys).fractions(group_message(), groups) for keys in parts]
+    return np.concatenate(found).astype(np.uint8)
