@@ -38,14 +38,9 @@ def until_listed(kind: type[Fleet], url: str, source: WordStream = SOURCE) -> Ou
         if judged.truth.max(initial=0.0) > 0.5:
             fleet.stop()
 
-    async def live() -> Outcome:
-        nonlocal fleet
-        plan = Plan(url, "words", TOKEN, source, DEVICES, PATIENCE, gateway=True)
-        fleet = kind(plan, watch=watch)
-        return await fleet.run()
-
-    fleet: Fleet
-    return asyncio.run(live())
+    plan = Plan(url, "words", TOKEN, source, DEVICES, PATIENCE, gateway=True)
+    fleet = kind(plan, watch=watch)
+    return asyncio.run(fleet.run())
 
 
 @pytest.mark.parametrize("kind", [Fleet, SimulatedFleet], ids=["real", "simulated"])
@@ -58,7 +53,7 @@ def test_a_text_that_most_devices_hold_is_found_and_exported(
         export = ["export", "--stream", "words"]
         assert run([*export, "--collector", url, "--out", str(file)]) == 0
         store = str(tmp_path / "collector.sqlite")
-        assert run([*export, "--store", store, "--out", str(other)]) == 0
+        assert run([*export, "--format", "json", "--store", store, "--out", str(other)]) == 0
     assert outcome.delivered > 0
     assert set(outcome.refused) <= {"round-closed", "unreachable"}  # on a busy machine
     assert outcome.metrics is None

@@ -159,5 +159,6 @@ def _release(answer: dict[str, Any]) -> Release:
     from ldpstream.collector.store.contract import Release
 
     known = {name: answer[name] for name in ("t", "at_ms", "asked", "received", "missed")}
-    parts = ("t", "values", "variance", "low", "high", "fresh", "terms_version", *REVISED)
-    return Release(content={name: answer[name] for name in parts if name in answer}, **known)
+    parts = ("t", "values", "variance", "low", "high", "fresh", "terms_version", "labels", "rest")
+    given = (name for name in (*parts, *REVISED) if name in answer)
+    return Release(content={name: answer[name] for name in given}, **known)

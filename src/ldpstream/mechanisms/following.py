@@ -29,13 +29,12 @@ from ldpstream.vocabulary.device import Vocabulary
 from ldpstream.vocabulary.discovery import discover, heaviest, listing_score
 from ldpstream.vocabulary.evidence import Columns, Evidence
 from ldpstream.vocabulary.kernels import Texts
+from ldpstream.vocabulary.planning import LISTED_AT
 
 KEPT_WINDOWS = 3
 """Windows of reports in which texts are looked for."""
 LOOKS = 4
 """In a window, how often texts are looked for."""
-STANDS_OUT = 4.5
-"""Standard errors of its figure from which a text is listed; the rest cannot be told apart."""
 NOTHING = b""
 """The empty text, which is always followed and never listed: a histogram has two labels."""
 LEAST_ERROR = 1e-9
@@ -213,11 +212,11 @@ class Following:
         shown = self._mechanism.shown
         # The upper side: the lower one is cut off at 0, and a variance counts tails beyond it.
         errors = np.maximum(shown.interval[1] - shown.values, LEAST_ERROR) / QUANTILE
-        places = heaviest(shown.values / errors, STANDS_OUT)
+        places = heaviest(shown.values / errors, LISTED_AT)
         places = [place for place in places if self._texts[place] != NOTHING]
         places = sorted(places, key=lambda place: -shown.values[place])[: self._most]
         shares, errors = shown.values[places], errors[places]
-        least = STANDS_OUT * errors
+        least = LISTED_AT * errors
         low, high = selected_interval(shares, errors, least)
         # What was shown because its noise was high is missing from the rest.
         centre = 1.0 - float(selected_median(shares, errors, least).sum())

@@ -12,6 +12,9 @@ PREFIXES = (2, 4, 6)
 FOUND_AT = 6.5
 """Standard errors in one group of prefixes at which a text is found almost for sure."""
 
+LISTED_AT = 4.5
+"""Standard errors from which a text that is followed is listed."""
+
 
 def planned_bits(population: int, epsilon: Epsilon) -> int:
     """Return b, such that there are as many buckets as devices that reported without noise.
@@ -41,9 +44,9 @@ def discoverable_share(population: int, epsilon: Epsilon, prefixes: int, windows
     return min(1.0, FOUND_AT / (_signal(epsilon) * sqrt(windows * population / (prefixes + 1))))
 
 
-def followed_share(population: int, epsilon: Epsilon, prefixes: int, score: float) -> float:
-    """Return the share at which a text that is a candidate, or was found, reaches a score."""
-    return discoverable_share(population, epsilon, prefixes) * score / FOUND_AT
+def listed_share(population: int, epsilon: Epsilon, prefixes: int, windows: int = 3) -> float:
+    """Return the share from which a text that is looked for stands out among whole texts."""
+    return discoverable_share(population, epsilon, prefixes, windows) * LISTED_AT / FOUND_AT
 
 
 def _signal(epsilon: Epsilon) -> float:
