@@ -1,6 +1,6 @@
 """Measure an open vocabulary: what is found from an empty list, and how fast reports are decoded.
 
-    .venv/bin/python benchmarks/vocabulary.py [--quick] [--seeds N] [--json]
+    .venv/bin/python benchmarks/vocabulary.py [--quick] [--seeds N] [--poisoning] [--json]
 
 Discovery: a fleet whose devices hold texts of 3 to 8 letters, Zipf with exponent 1, epsilon 2 and a
 window of 20; three windows. Decoding: reports of 2^20 - 1 buckets against a list of candidates,
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ldpstream.lab.poisoning.texts import TextAttack, poison
 from ldpstream.lab.vocabulary import LIGHT, Goal, TextFleet, follow
 from ldpstream.mechanisms.following import Following, Listed
 from ldpstream.oracles import Oracle
@@ -98,19 +99,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--poisoning", action="store_true", help="fake devices, and nothing else")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    if args.poisoning:
+        show(poisoning(), as_json=args.json)
+        return
     scale = 10 if args.quick else 1
     rows = [
         discovery(SEED + seed, 1_000_000 // scale, 1_000_000 // scale) for seed in range(args.seeds)
     ]
     decoded = decoding(10_000_000 // scale, 1_000_000)
+    show([row | decoded for row in rows], as_json=args.json)
+
+
+def poisoning() -> list[dict[str, Any]]:
+    """Return what fake devices come to that know their group."""
+    runs = [(TextAttack.NONE, 0.0)]
+    runs += [(attack, share) for attack in list(TextAttack)[1:] for share in (0.01, 0.02, 0.05)]
+    return [
+        asdict(poison(attack, share, users=100_000, epsilon="2", window=5, seed=SEED))
+        for attack, share in runs
+    ]
+
+
+def show(rows: list[dict[str, Any]], *, as_json: bool) -> None:
     for row in rows:
-        line = row | decoded
-        if args.json:
-            print(json.dumps(line))
+        if as_json:
+            print(json.dumps(row))
         else:
-            print("  ".join(f"{name} {value}" for name, value in line.items()))
+            print("  ".join(f"{name} {value}" for name, value in row.items()))
 
 
 if __name__ == "__main__":

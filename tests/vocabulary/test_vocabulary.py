@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ldpstream.errors import Mistake
+from ldpstream.lab.poisoning.texts import TextAttack, poison
 from ldpstream.lab.vocabulary import Goal, TextFleet, follow
 from ldpstream.mechanisms.following import Following
 from ldpstream.oracles.walsh import walsh
@@ -16,6 +19,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.selected import selected_interval
 from ldpstream.streams.words import random_texts, shares_of, zipf_holders
 from ldpstream.vocabulary import Vocabulary
+from ldpstream.vocabulary.collector import without_flood
 from ldpstream.vocabulary.device import LONGEST_TEXT, bucket_of, encoded
 from ldpstream.vocabulary.discovery import extended
 from ldpstream.vocabulary.evidence import Columns, Evidence
@@ -148,3 +152,55 @@ def test_intervals_hold_among_the_shown(truth: float) -> None:
     low, high = selected_interval(shown, errors[: len(shown)], 4.5 * errors[: len(shown)])
     assert len(shown) == 20_000
     assert abs(np.mean((low <= truth) & (truth <= high)) - 0.9) < 0.015
+
+
+def test_fakes_cannot_raise_all_texts_at_once() -> None:
+    """Column 0 supports every text; 5 % of fakes would raise each by more than 5 %."""
+    rng = np.random.default_rng(6)
+    honest = rng.integers(1 << 16, size=100_000).astype(np.uint32)
+    flooded = Columns.of(np.append(honest, np.zeros(5_000, np.uint32)))
+    texts = Texts.of([b"nobody", b"has", b"these"])
+    vocabulary = Vocabulary(salt=5, bits=16)
+    raised, kept = (
+        Evidence(vocabulary, Epsilon.of(2), [one] * 2).figures(texts).shares
+        for one in (flooded, without_flood(flooded))
+    )
+    assert (raised > 0.04).all()
+    assert (np.abs(kept) < 0.02).all()  # 7 standard errors
+
+
+@pytest.mark.parametrize(
+    ("attack", "moved"),
+    [(TextAttack.LIE, True), (TextAttack.SUPPORT, True), (TextAttack.FLOOD, False)],
+)
+def test_a_fake_has_the_gain_of_its_oracle_and_no_more(attack: TextAttack, moved: bool) -> None:
+    found = poison(attack, 0.1, users=30_000, epsilon="3", window=4, seed=9)
+    assert (found.expected > 0.09) == moved
+    # 5 standard errors of three windows of a third of the fleet, and of who is in the groups
+    assert abs(found.figure - found.expected) < 0.04
+    assert found.listed == moved
+    assert found.false == 0
+
+
+@given(first=st.integers(1, 14), expected=st.sampled_from([None, 40_000]))
+@settings(max_examples=6, deadline=None)
+def test_a_following_that_is_saved_and_recalled_goes_on_as_it_was(
+    first: int, expected: int | None
+) -> None:
+    """Also with another population, which is expected in the one and in the other."""
+    fleet, *_ = _fleet(8, 60_000, WORDS)
+    rounds = [(t, fleet.report(t)) for t in range(1, 18)]
+    whole = Following(WORDS, Epsilon.of(3), 5, 60_000)
+    for t, groups in rounds[:first]:
+        whole.step(t, groups)
+    again = Following(WORDS, Epsilon.of(3), 5, 60_000)
+    again.restore(json.loads(json.dumps(whole.save())))
+    again.recall(rounds[max(first - whole.reach, 0) : first])
+    for one in (whole, again):
+        if expected is not None:
+            one.expect(expected)
+    for t, groups in rounds[first:]:
+        left, right = whole.step(t, groups), again.step(t, groups)
+        assert left.texts == right.texts
+        assert left.shares.tolist() == right.shares.tolist()
+        assert left.rest_interval == right.rest_interval
