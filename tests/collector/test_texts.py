@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.releases.formats import write
+from ldpstream.collector.releases.formats import FACTS, write
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.rounds.running_vocabulary import past_columns
@@ -18,6 +24,7 @@ from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.names import ReleasedNames
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.protocol.history import TermsHistory
+from ldpstream.vocabulary.device import encoded
 from tests.collector.driving import Crash, DyingStore
 from tests.collector.helpers import SECRETS
 from tests.collector.texts import NASTY, WINDOW, TextWorld, labels_of, world_of
@@ -157,12 +164,6 @@ def test_nothing_is_revised(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["json", "ndjson", "csv", "arrow", "parquet"])
 def test_every_format_has_texts_that_need_escaping(kind: str, tmp_path: Path) -> None:
-    import csv
-    import io
-    import json
-
-    import polars as pl
-
     world = world_of(tmp_path, prefixes=[])
     world.held = (NASTY, "rome")
     world.config = replace(world.config, candidates=(NASTY, "rome"))
@@ -185,3 +186,21 @@ def test_every_format_has_texts_that_need_escaping(kind: str, tmp_path: Path) ->
         assert dict(zip(table["label"], table["value"], strict=True)) == last
         return
     assert dict(zip(told["labels"], told["values"], strict=True)) == last
+
+
+@given(st.lists(st.text(min_size=1, max_size=20), unique=True, min_size=1, max_size=5))
+def test_any_texts_survive_every_format(texts: list[str]) -> None:
+    labels = [encoded(text).decode("utf-8", "replace") for text in texts]
+    labels = [*dict.fromkeys(labels), *FACTS[:2]]
+    values = [place / 8 for place in range(len(labels))]
+    parts = dict.fromkeys(("values", "variance", "low", "high"), values)
+    row = Release(1, 2, {"t": 1, "labels": labels, "fresh": True, **parts}, 3, 4, False)
+    names = ReleasedNames(((),))
+    header, cells = csv.reader(io.StringIO(write("csv", "a", names, [row]).decode(), newline=""))
+    told = dict(zip(header, cells, strict=True))
+    for label, value in zip(labels, values, strict=True):
+        assert float(told[f"value:{label}" if label in FACTS else label]) == value
+        assert float(told[f"high:{label}"]) == value
+    assert json.loads(write("ndjson", "a", names, [row]))["labels"] == labels
+    table = pl.read_parquet(io.BytesIO(write("parquet", "a", names, [row])))
+    assert table["label"].to_list() == labels

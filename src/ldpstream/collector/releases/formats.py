@@ -55,11 +55,19 @@ def _ndjson(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes
 
 
 def _csv(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
-    text = io.StringIO()
+    text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     joined = names.columns(rows)
     parts = _parts(rows)
-    writer.writerow([*FACTS, *joined, *(f"{part}:{name}" for part in parts for name in joined)])
+    taken = set(FACTS) - set(names.joined)  # a text may be called anything
+    own = (f"value:{name}" if name in taken else name for name in joined)
+    # With "\r\n" at its end, which is then made "\n", a lone "\r" in a name is quoted, too.
+    csv.writer(text).writerow(
+        [*FACTS, *own, *(f"{part}:{name}" for part in parts for name in joined)]
+    )
+    text.seek(text.tell() - 2)
+    text.truncate()
+    text.write("\n")
     for row in rows:
         content = _content(row)
         numbers = (
