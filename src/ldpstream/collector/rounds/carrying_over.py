@@ -31,7 +31,7 @@ def lasting(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def carried_over(
-    last: Release, content: dict[str, Any], missed: range, now_ms: int, labels: int
+    last: Release, content: dict[str, Any], missed: range, now_ms: int
 ) -> Iterator[list[Release]]:
     """Repeat a release, with this content, at timestamps that were missed.
 
@@ -39,7 +39,7 @@ def carried_over(
     """
     content = content | {"fresh": False}
     carried = replace(last, at_ms=now_ms, content=content, asked=0, received=0, missed=True)
-    step = at_once(labels, MOST_CARRIED)
+    step = at_once(len(content["values"]), MOST_CARRIED)
     for first in range(0, len(missed), step):
         part = missed[first : first + step]
         yield [replace(carried, t=t, content=content | {"t": t}) for t in part]

@@ -88,6 +88,8 @@ class RevisedHistory:
         They rest on the tallies of up to OVERLAP timestamps before and after them, as far as their
         stretch goes. Releases in `read` are not read from the store once more.
         """
+        if self._config.vocabulary is not None:
+            return Revision({}, ())  # reports of texts are read anew at each release, anyway
         known = self._store.stream(self._config.name)
         assert known is not None
         key = (first_t, last_t, min(last_t + OVERLAP, known.last_t))

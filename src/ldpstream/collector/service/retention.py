@@ -11,6 +11,7 @@ from ldpstream.collector.periodic import PeriodicThread
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.releases.retention import Retention, combined, day_of, summary_of
 from ldpstream.collector.store.contract import Release, Store, Summary
+from ldpstream.mechanisms.following import MOST_LISTED
 from ldpstream.protocol.history import TermsHistory
 
 PAUSE_SECONDS = 60.0
@@ -27,6 +28,8 @@ class Pruner:
     retention: Retention
     history: TermsHistory
     store: Store
+    reach: int = 0
+    """The timestamps up to the last release whose rounds are needed, if not those of a window."""
 
     def prune(self, now_ms: int) -> None:
         """Remove all that is too old, an hour in each transaction."""
@@ -46,7 +49,7 @@ class Pruner:
         oldest, stored = self.store.releases(self.stream, 0, 1), self.store.stream(self.stream)
         if not oldest or stored is None:
             return False
-        first_t, last_t = oldest[0].t, stored.last_t - self.history.longest_window
+        first_t, last_t = oldest[0].t, stored.last_t - max(self.reach, self.history.longest_window)
         until_t = self.retention.hour_to_prune(self.history.first, first_t, last_t, now_ms)
         if until_t is None:
             return False
@@ -67,7 +70,7 @@ class Pruner:
         return found
 
     def _between(self, first_t: int, until_t: int) -> Iterator[Release]:
-        page = at_once(max(len(one.names) for one in self.history.versions), PAGE)
+        page = at_once(max(len(one.names) or MOST_LISTED for one in self.history.versions), PAGE)
         while first_t <= until_t:
             found = self.store.releases(self.stream, first_t, page)
             yield from (one for one in found if one.t <= until_t)

@@ -32,6 +32,7 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
 from ldpstream.collector.rounds.loading import settled
 from ldpstream.collector.rounds.revised import RevisedHistory
+from ldpstream.collector.rounds.text_figures import TextFigures
 from ldpstream.collector.service.administration import OPERATION, Administration
 from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.service.condition import Condition, judge
@@ -134,7 +135,7 @@ class Service:
         """Add the rules and alerts of a stream."""
         book = RuleBook(stream.name, stream.alerts, self.store, stream.alert_rule)
         for rule in book.rules:
-            if rule.label is not None and rule.label not in stream.labels:
+            if rule.label is not None and not stream.may_have(rule.label):
                 facts = {"stream": stream.name, "alert": rule.name}
                 _log.warning("an alert rule is about a label that is gone", extra=facts)
         evaluator = AlertEvaluator(
@@ -144,7 +145,7 @@ class Service:
             sends=self.config.webhook is not None,
             external_url=self.config.external_url,
             news=self._listeners[stream.name].hub.alerted,
-            page=at_once(len(stream.labels), PAGE),
+            page=at_once(stream.most_labels, PAGE),
             find_changes=partial(self._changes, stream.name),
             silenced_until=partial(self.administration.silenced_until, stream.name),
         )
@@ -308,7 +309,7 @@ class Service:
         config, name, hub = role.config, role.config.name, listener.hub
         hub.history = role.history
         latest = self.store.releases(name, role.last_t, 1)
-        revised = RevisedHistory(config, self.store)
+        revised, texts = RevisedHistory(config, self.store), TextFigures(self.store)
         if name not in self.streams:
             keys = StreamKeys(self.ring, name)
             denied = partial(self.administration.denied, name)
@@ -317,11 +318,11 @@ class Service:
             names = StoredNames(self.store, name)
             self._intakes[name] = intake
             first_t = max(1, role.last_t + 1 - min(config.window, MOST_RECENT))
-            few = at_once(len(config.labels), MOST_RECENT)
+            few = at_once(config.most_labels, MOST_RECENT)
             for one in self.store.releases(name, max(first_t, role.last_t + 1 - few), few):
                 listener.recent.add(one)
             found = StreamService(
-                config, hub, intake, self.clock, names, delay, revised, listener.recent
+                config, hub, intake, self.clock, names, delay, revised, texts, listener.recent
             )
             self.streams = {**self.streams, name: found}
             recent = self.store.rounds(name, role.last_t - config.window)
@@ -354,7 +355,7 @@ class Service:
         for name, stream in list(self.streams.items()):
             held, retention = self.held(name), stream.config.retention
             if held is not None and retention != KEEP_ALL:
-                yield Pruner(name, retention, stream.history, held)
+                yield Pruner(name, retention, stream.history, held, stream.config.reach)
 
     def _reports_came(self, asking: OpenRound) -> None:
         """Close a round at once when everyone who was asked has answered."""
