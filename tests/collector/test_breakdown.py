@@ -302,7 +302,6 @@ def test_groups_of_numbers(query: str, tmp_path: Path) -> None:
 FILE = """
 [[stream]]
 name = "a"
-labels = ["x", "y"]
 epsilon = 1
 window = 4
 interval = "10s"
@@ -322,12 +321,24 @@ population = 100
         ('Country = ["de"]', "", "the name 'Country' is not"),
         (f"n = {[str(n) for n in range(32)]}", "", "33 values with the others, of at most 32"),
         ('country = "de"', "", "country is 'de'"),
+        (
+            'country = ["de", "fr"]',
+            f"labels = {[str(n) for n in range(60_000)]}",
+            "3 groups of 60000 values each are more than 131,072 numbers",
+        ),
+        (
+            "\n".join(f'a{n} = ["1", "2", "3"]' for n in range(4)),
+            f"labels = {[str(n) for n in range(5000)]}",
+            "256 combinations of 5000 values each are more than 1,048,576 numbers",
+        ),
         ('country = ["de"]', "least_group = 0", "least_group is 0"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(
     attributes: str, more: str, told: str, tmp_path: Path
 ) -> None:
+    usual = "" if more.startswith("labels") else 'labels = ["x", "y"]'
+    text = FILE.format(attributes=attributes, more=f"{usual}\n{more}")
     with pytest.raises(Mistake, match=told) as refused:
-        parse(FILE.format(attributes=attributes, more=more), tmp_path / "c.toml")
+        parse(text, tmp_path / "c.toml")
     assert refused.value.problem is Problem.CONFIG_FILE

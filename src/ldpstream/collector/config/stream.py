@@ -172,11 +172,6 @@ class StreamConfig:
         """The names of what is released, in order."""
         return names_of(self.values)
 
-    @property
-    def most_labels(self) -> int:
-        """The most figures that a release has."""
-        return len(self.labels) or self.top
-
     def may_have(self, label: str) -> bool:
         """Return whether a release may have a figure of that name."""
         return self.vocabulary is not None or label in self.labels
@@ -201,6 +196,11 @@ class StreamConfig:
     def groups(self) -> list[str]:
         """The groups of devices that have figures of their own, as rules name them."""
         return [] if self.attributes is None else [*map(":".join, self.attributes.groups)]
+
+    @property
+    def figures(self) -> int:
+        """The most figures of a release, of the fleet and all groups."""
+        return (len(self.labels) or self.top) * (1 + len(self.groups))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -285,7 +285,7 @@ def read_stream(table: Table) -> StreamConfig:
         stream,
         selection=selection,
         levels=read_levels(table.tables("level"), selection, partial(_level_oracle, table, values)),
-        attributes=read_attributes(table.table("attributes"), selection),
+        attributes=read_attributes(table.table("attributes"), selection, len(values)),
         least_group=table.whole("least_group", LEAST_GROUP, least=1),
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )

@@ -39,7 +39,8 @@ def carried_over(
     """
     content = content | {"fresh": False}
     carried = replace(last, at_ms=now_ms, content=content, asked=0, received=0, missed=True)
-    step = at_once(len(content["values"]), MOST_CARRIED)
+    figures = len(content["values"]) * (1 + len(content.get("groups", ())))
+    step = at_once(figures, MOST_CARRIED)
     for first in range(0, len(missed), step):
         part = missed[first : first + step]
         yield [replace(carried, t=t, content=content | {"t": t}) for t in part]

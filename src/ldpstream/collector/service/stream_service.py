@@ -17,6 +17,7 @@ from ldpstream.collector.rounds.text_figures import TextFigures
 from ldpstream.collector.service.condition import Facts
 from ldpstream.collector.service.recent import Recent
 from ldpstream.collector.store.contract import EngineProgress
+from ldpstream.collector.store.groups import figures_in
 from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import Mistake, Problem
 from ldpstream.numeric import Range
@@ -74,10 +75,9 @@ class StreamService:
         return history.at(history.first.timestamp_at(self.clock.now_ms()))
 
     @property
-    def most_labels(self) -> int:
+    def figures(self) -> int:
         """The most figures that a release of any version has."""
-        known = (len(terms.names) * (1 + groups_of(terms)) for terms in self.history.versions)
-        return max(*known, self.config.most_labels)
+        return max(map(figures_in, self.history.versions))
 
     def notice(self, terms: Terms | None, *, renew: bool = False) -> Notice:
         """Return what a device under these terms is told in every answer; None: under any."""
@@ -122,11 +122,6 @@ class StreamService:
     def roster(self) -> RosterSelection | None:
         selection = self.intake.selection
         return selection if isinstance(selection, RosterSelection) else None
-
-
-def groups_of(terms: Terms) -> int:
-    """Return how many groups of devices a release may have figures of, besides the fleet."""
-    return 0 if terms.attributes is None else len(terms.attributes.groups)
 
 
 def _widest(content: Mapping[str, Any], values: Values) -> float:

@@ -9,12 +9,19 @@ from typing import Any
 from ldpstream.collector.store.contract import Release
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.breakdown import Group
+from ldpstream.mechanisms.following import MOST_LISTED
 from ldpstream.protocol.attributes import OTHER
 from ldpstream.protocol.terms import Terms
 
 GROUPS = "groups"
 """In a release: the figures of groups, where a stream has attributes."""
 FIGURES = ("values", "variance", "low", "high")
+
+
+def figures_in(terms: Terms) -> int:
+    """Return how many figures a release under these terms may have, of the fleet and all groups."""
+    groups = 0 if terms.attributes is None else len(terms.attributes.groups)
+    return (len(terms.names) or MOST_LISTED) * (1 + groups)
 
 
 def known_groups(versions: Iterable[Terms]) -> list[str]:
