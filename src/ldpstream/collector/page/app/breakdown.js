@@ -174,8 +174,6 @@ export class Breakdown {
       "tr",
       {},
       name,
-      h("td", {}, percent(share)),
-      h("td", {}, Number.isNaN(devices) ? "–" : grouped(devices)),
       h("td", {}, h("b", {}, unit.show(value))),
       h("td", {}, Number.isNaN(value) ? "" : unit.range(low, high)),
       h(
@@ -193,11 +191,13 @@ export class Breakdown {
           group ? "Only" : "All",
         ),
       ),
+      h("td", {}, percent(share)),
+      h("td", {}, Number.isNaN(devices) ? "–" : grouped(devices)),
     );
   }
 }
 
-const HEADS = ["Group", "Share of reports", "Devices heard", "Figure", "90 % interval", "Show"];
+const HEADS = ["Group", "Figure", "90 % interval", "Show", "Share of reports", "Devices heard"];
 
 /** @param {Float32Array} data @param {number} label @returns {number[]} its figure, and the ends of the interval */
 function figureOf(data, label) {
