@@ -26,8 +26,9 @@ def sections(audit: Audit, command: str) -> dict[str, str]:
     return {
         "audit-exact": f"{made_by}: {len(audit.exact)} checks.\n\n{table(exact(audit))}",
         "audit-attacks": (
-            f"{made_by}: epsilon {EPSILON}, w = {Size().window}, two labels, GRR; all bounds of"
-            f" this table and the next hold together with confidence {CONFIDENCE}.\n\n"
+            f"{made_by}: epsilon {EPSILON}, w = {Size().window}, two labels by GRR, and two"
+            " texts; all bounds of this table and the next hold together with confidence"
+            f" {CONFIDENCE}.\n\n"
             f"{table(attacks(audit))}"
         ),
         "audit-planted": f"{made_by}, the same run.\n\n{table(planted(audit))}",

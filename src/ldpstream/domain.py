@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from ldpstream.errors import Mistake, Problem
 
@@ -37,11 +38,13 @@ class Domain:
     Domain('0', '1', '2', '3', '4', '5', '6', '7', ... 100 labels)
     """
 
+    most_labels: ClassVar[int] = MOST_LABELS
+
     labels: tuple[str, ...]
     _indexes: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_labels(len(self.labels))
+        check_labels(len(self.labels), self.most_labels)
         indexes: dict[str, int] = {}
         for index, label in enumerate(self.labels):
             if len(label) > LONGEST_LABEL:

@@ -8,13 +8,23 @@ from typing import Any
 
 import pytest
 
-from ldpstream.audit.exact import QUICK, Method, _from_ratios, check, exp_below
+from ldpstream.audit.exact import (
+    QUICK,
+    TAGGED,
+    Method,
+    _from_ratios,
+    check,
+    exp_below,
+    outputs,
+    worst_ratio,
+)
 from ldpstream.audit.results import by_oracle
 from ldpstream.numeric import Numeric
 from ldpstream.numeric.duchi.device import Device as Duchi
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.device_half import Randomiser
 from ldpstream.oracles.grr.device import Device as Grr
+from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.oracles.unary.device import OueDevice as Oue
 from ldpstream.oracles.unary.device import coins
 from ldpstream.privacy.epsilon import Epsilon, Odds
@@ -35,7 +45,7 @@ def test_ratios_say_what_every_draw_says(kind: Oracle | Numeric, epsilon: str, l
 def test_the_quick_grid_holds_for_every_randomiser() -> None:
     rows = list(QUICK.check())
     assert len(rows) == len(QUICK)
-    assert {row.oracle for row in rows} == {*Oracle, *Numeric}
+    assert {row.oracle for row in rows} == {*Oracle, *Numeric, TAGGED}
     assert all(row.holds and 0 <= row.margin < 1e-9 * float(row.epsilon) for row in rows)
     assert all(row.exact_epsilon <= float(row.epsilon) for row in rows)
     assert sum(one.checks for one in by_oracle(rows)) == len(rows)
@@ -46,6 +56,29 @@ def test_the_audits_own_series_is_just_below_the_power(epsilon: str) -> None:
     exact = Epsilon.of(epsilon)
     assert Odds.within(exact).ratio <= exp_below(exact)
     assert exp_below(exact) - Odds.within(exact).ratio < Fraction(1, 2**64)
+
+
+@pytest.mark.parametrize("tag", range(3))
+def test_a_tag_gives_nothing_away(tag: int) -> None:
+    inner = Oracle.HADAMARD.device(5, Epsilon.of(1))
+    found = check(TAGGED, Tagged(inner, 3, tag))
+    assert found.method is Method.EVERY_DRAW
+    assert found.ratio == check("hadamard", inner).ratio
+    assert {report[-1] for one in outputs(Tagged(inner, 3, tag), range(5)) for report in one} == {
+        tag
+    }
+
+
+def test_a_tag_that_depends_on_the_value_is_found() -> None:
+    class Telling(Tagged[int]):
+        """A device whose group is a function of its value."""
+
+        def _perturb(self, value: int, source: Source) -> int:
+            self.tag = value % 2
+            return super()._perturb(value, source)
+
+    telling = Telling(Oracle.HADAMARD.device(5, Epsilon.of(1)), 3)
+    assert worst_ratio(outputs(telling, range(5))) is None
 
 
 class OneTooMany(Grr):

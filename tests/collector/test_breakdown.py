@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ GIVEN: dict[str, object] = {
     "least_group": 1,
 }
 INTERVAL_MS = 10_000
-Content = dict[str, Any]
+Content = Mapping[str, Any]
 
 
 @dataclass
@@ -144,7 +144,7 @@ def test_several_attributes_each_add_up(tmp_path: Path) -> None:
     last = lived(tmp_path, fleet, (20,), given)[-1]
     for name in ("country", "model"):
         groups = [one for one in last["groups"] if one["attribute"] == name]
-        assert_adds_up(last | {"groups": groups})
+        assert_adds_up({**last, "groups": groups})
     assert [one["share"] for one in last["groups"]] == pytest.approx([0.5, 0.3, 0.2, 0.5, 0.5])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from starlette.testclient import TestClient
 
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ManualClock
-from ldpstream.collector.releases.retention import DAY_MS, HOUR_MS, Retention
+from ldpstream.collector.releases.retention import DAY_MS, HOUR_MS, Retention, combined, summary_of
 from ldpstream.collector.rounds.loading import mechanism_of, terms_of
 from ldpstream.collector.service.retention import Pruner
 from ldpstream.collector.service.service import Service
@@ -109,6 +110,27 @@ def test_terms_that_changed_within_an_hour_have_a_summary_each(store: Store) -> 
     assert spans == [(97, 100, 1), (101, 102, 2)]
     assert parts[1].content["values"] == pytest.approx([0.2, 0.3, 0.5])
     assert store.check_releases("a").damage is None
+
+
+def test_a_summary_of_texts_has_the_means_of_the_releases_that_listed_each() -> None:
+    history = TermsHistory.read([HELD])
+    parts = []
+    for t, texts in enumerate((["a", "b"], ["b"], [], ["b", "a"]), 1):
+        values = [t / 10] * len(texts)
+        content = {"labels": texts, "values": values, "fresh": True}
+        parts.append(summary_of(release_of(t, content=content), history.first))
+    whole = reduce(combined, parts).content
+    assert whole["labels"] == ["a", "b"]
+    assert whole["listed"] == [2, 3]
+    assert whole["values"] == pytest.approx([0.25, 0.7 / 3])
+    assert (whole["least"], whole["most"]) == ([0.1, 0.1], [0.4, 0.4])
+    assert whole["releases"] == 4
+
+
+def test_rounds_that_figures_rest_on_are_kept(store: Store) -> None:
+    history, kept = TermsHistory.read([HELD]), Retention(HOUR_MS)
+    Pruner("a", kept, history, store, reach=90).prune(now_ms=900 * DAY_MS)
+    assert [one.t for one in store.rounds("a", 0)] == [*range(7, 101)]
 
 
 KEPT = {"releases": "2h", "hourly": "7d", "daily": "365d"}

@@ -48,7 +48,15 @@ SHARES = st.sampled_from([1, NANO // 4, NANO // 3, NANO // 2, NANO, NANO, NANO +
 RATES = st.sampled_from([[0, 1], [1, 2], [1, 1], [1, 1], [3, 2], [1]])
 SECONDS = st.sampled_from([0.1, 20, 59.9, 60, 120, 60 * WINDOW - 5, 60 * WINDOW])
 JUMPS_MS = st.sampled_from([-3 * INTERVAL_MS, -1, 59_000, INTERVAL_MS, WINDOW * INTERVAL_MS, 10**7])
-SLOTS = {"selection": "slots", "deadline_ms": 54_000}
+SLOTS: dict[str, Any] = {"selection": "slots", "deadline_ms": 54_000}
+TEXTS = SLOTS | {
+    "query": "vocabulary",
+    "labels": None,
+    "oracle": "hadamard",
+    "salt": "00000000000000ff",
+    "bits": 16,
+    "prefixes": [2],
+}
 NOTICED_MS = ChangeTime.SLOWEST_COMMIT_NS // 10**6 + 1
 """After so long by the wall clock, other bytes in the file itself are noticed (docs/device.md)."""
 
@@ -72,12 +80,13 @@ class HostileCollector(RuleBasedStateMachine):
         names_boots=st.booleans(),
         pace=st.sampled_from([Fraction(1), Fraction(9, 10)]),
         skew_ms=JUMPS_MS,
-        slots=st.booleans(),
+        kind=st.sampled_from([{}, SLOTS, TEXTS]),
     )
-    def begin(self, slots: bool, **clocks: Any) -> None:
+    def begin(self, kind: dict[str, Any], **clocks: Any) -> None:
         self.machine = Machine(TrueTime(), drift=Fraction(1, 1000), up_ms=10**6, **clocks)
-        terms = make_terms(WINDOW, INTERVAL_MS, **(SLOTS if slots else {}))
-        self.life = Life(self.folder, self.machine, terms, source=SeededSource(1))
+        terms, held = make_terms(WINDOW, INTERVAL_MS, **kind), "a text" if kind is TEXTS else 0
+        source = SeededSource(1)
+        self.life = Life(self.folder, self.machine, terms, source=source, value=lambda us: held)
         self.life.install()
         self.life.become_a_twin()  # the same coins again
 

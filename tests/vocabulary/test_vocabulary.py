@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from ldpstream.errors import Mistake
-from ldpstream.lab.vocabulary import TextFleet, follow, random_texts, shares_of, zipf_holders
+from ldpstream.lab.poisoning.texts import TextAttack, poison
+from ldpstream.lab.vocabulary import Goal, TextFleet, follow
 from ldpstream.mechanisms.following import Following
 from ldpstream.oracles.walsh import walsh
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.selected import selected_interval
+from ldpstream.streams.words import random_texts, shares_of, zipf_holders
 from ldpstream.vocabulary import Vocabulary
+from ldpstream.vocabulary.collector import without_flood
 from ldpstream.vocabulary.device import LONGEST_TEXT, bucket_of, encoded
 from ldpstream.vocabulary.discovery import extended
 from ldpstream.vocabulary.evidence import Columns, Evidence
@@ -77,7 +83,9 @@ def test_sparse_columns_support_what_dense_ones_do() -> None:
     assert columns.support(rows).counts.tolist() == ((500 + excess) // 2).tolist()
 
 
-def _fleet(seed: int, users: int, vocabulary: Vocabulary) -> tuple[TextFleet, list[bytes], object]:
+def _fleet(
+    seed: int, users: int, vocabulary: Vocabulary
+) -> tuple[TextFleet, list[bytes], NDArray[np.uint32]]:
     rng = np.random.default_rng(seed)
     words = random_texts(500, 6, rng)
     holders = zipf_holders(500, users, 1.0, rng)
@@ -88,7 +96,7 @@ def _fleet(seed: int, users: int, vocabulary: Vocabulary) -> tuple[TextFleet, li
 def test_figures_are_unbiased_with_the_stated_error() -> None:
     """50 texts, each with an error below 5.6 standard errors but for chance 1e-6."""
     fleet, words, holders = _fleet(3, 20_000, WORDS)
-    truth = shares_of(words, holders)  # type: ignore[arg-type]
+    truth = shares_of(words, holders)
     rounds = [fleet.report(t) for t in range(5)]
     pooled = [Columns.summed(part) for part in zip(*rounds, strict=True)]
     figures = Evidence(WORDS, Epsilon.of(3), pooled).figures(Texts.of(words[:50]))
@@ -101,8 +109,8 @@ def test_figures_are_unbiased_with_the_stated_error() -> None:
 def test_heavy_texts_are_found_from_an_empty_list() -> None:
     fleet, words, holders = _fleet(4, 100_000, WORDS)
     following = Following(WORDS, Epsilon.of(3), 5, 100_000)
-    truth = shares_of(words, holders)  # type: ignore[arg-type]
-    found = follow(fleet, following, 15, truth, heavy=0.03, light=0.005, longest=6)
+    truth = shares_of(words, holders)
+    found = follow(fleet, following, 15, truth, Goal(heavy=0.03, light=0.005, longest=6))
     assert (found.missed, found.false) == (0, 0)
     assert found.found >= 3
 
@@ -144,3 +152,54 @@ def test_intervals_hold_among_the_shown(truth: float) -> None:
     low, high = selected_interval(shown, errors[: len(shown)], 4.5 * errors[: len(shown)])
     assert len(shown) == 20_000
     assert abs(np.mean((low <= truth) & (truth <= high)) - 0.9) < 0.015
+
+
+def test_fakes_cannot_raise_all_texts_at_once() -> None:
+    """Column 0 supports every text; 5 % of fakes would raise each by more than 5 %."""
+    rng = np.random.default_rng(6)
+    honest = rng.integers(1 << 16, size=100_000).astype(np.uint32)
+    flooded = Columns.of(np.append(honest, np.zeros(5_000, np.uint32)))
+    texts = Texts.of([b"nobody", b"has", b"these"])
+    vocabulary = Vocabulary(salt=5, bits=16)
+    raised, kept = (
+        Evidence(vocabulary, Epsilon.of(2), [one] * 2).figures(texts).shares
+        for one in (flooded, without_flood(flooded))
+    )
+    assert (raised > 0.04).all()
+    assert (np.abs(kept) < 0.02).all()  # 7 standard errors
+
+
+@pytest.mark.parametrize(
+    ("attack", "moved"),
+    [(TextAttack.LIE, True), (TextAttack.SUPPORT, True), (TextAttack.FLOOD, False)],
+)
+def test_a_fake_has_the_gain_of_its_oracle_and_no_more(attack: TextAttack, moved: bool) -> None:
+    found = poison(attack, 0.1, users=30_000, epsilon="3", window=4, seed=9)
+    assert (found.expected > 0.09) == moved
+    # 5 standard errors of three windows of a third of the fleet, and of who is in the groups
+    assert abs(found.figure - found.expected) < 0.04
+    assert found.listed == moved
+    assert found.false == 0
+
+
+@pytest.mark.parametrize(("first", "expected"), [(4, None), (8, 40_000)])
+def test_a_following_that_is_saved_and_recalled_goes_on_as_it_was(
+    first: int, expected: int | None
+) -> None:
+    """Also with another population, which is expected in the one and in the other."""
+    fleet, *_ = _fleet(8, 30_000, WORDS)
+    rounds = [(t, fleet.report(t)) for t in range(1, 12)]
+    whole = Following(WORDS, Epsilon.of(3), 5, 30_000)
+    for t, groups in rounds[:first]:
+        whole.step(t, groups)
+    again = Following(WORDS, Epsilon.of(3), 5, 30_000)
+    again.restore(json.loads(json.dumps(whole.save())))
+    again.recall(rounds[max(first - whole.reach, 0) : first])
+    for one in (whole, again):
+        if expected is not None:
+            one.expect(expected)
+    for t, groups in rounds[first:]:
+        left, right = whole.step(t, groups), again.step(t, groups)
+        assert left.texts == right.texts
+        assert left.shares.tolist() == right.shares.tolist()
+        assert left.rest_interval == right.rest_interval

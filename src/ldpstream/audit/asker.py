@@ -24,22 +24,21 @@ KEY = bytes(32)
 
 
 def make_terms(window: int = 1, interval_ms: int = 60_000, **changes: Any) -> Terms:
-    """Return the terms of a stream with two labels."""
-    return Terms.read(
-        {
-            "version": 2,
-            "stream": "hostile",
-            "query": "histogram",
-            "labels": ["no", "yes"],
-            "epsilon_nano": NANO,
-            "window": window,
-            "interval_ms": interval_ms,
-            "start_ms": START_MS,
-            "oracle": "grr",
-            "selection": "open",
-            **changes,
-        }
-    )
+    """Return the terms of a stream with two labels; a change to None leaves a key out."""
+    given = {
+        "version": 2,
+        "stream": "hostile",
+        "query": "histogram",
+        "labels": ["no", "yes"],
+        "epsilon_nano": NANO,
+        "window": window,
+        "interval_ms": interval_ms,
+        "start_ms": START_MS,
+        "oracle": "grr",
+        "selection": "open",
+        **changes,
+    }
+    return Terms.read({key: value for key, value in given.items() if value is not None})
 
 
 @dataclass

@@ -13,6 +13,7 @@ from ldpstream.audit.exact import outputs
 from ldpstream.audit.world import LABELS, Scenario, Sent
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.device_half import Randomiser
+from ldpstream.oracles.hadamard.device import Device as HadamardDevice
 from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.privacy.epsilon import Epsilon
 
@@ -28,12 +29,23 @@ def evidence(scenario: Scenario, wire: Sequence[Sent]) -> list[list[float]]:
     for one in wire:
         window = scenario.window_of(one.read_ms)
         if window is not None:
-            told = ratios(scenario.oracle, one.epsilon_nano, scenario.tags)[one.report]
+            told = _told(scenario, one)
             answers[one.target, window, one.round].append(told)
     found = [[0.0] * scenario.windows for _ in range(scenario.targets)]
     for (target, window, _), told_by in answers.items():
         found[target][window] += fmean(told_by)
     return found
+
+
+def _told(scenario: Scenario, sent: Sent) -> float:
+    """Return log Pr[report | "1"] / Pr[report | "0"]."""
+    if scenario.words is None:
+        return ratios(scenario.oracle, sent.epsilon_nano)[sent.report]
+    words, tag = scenario.words, sent.report[-1]
+    inner = HadamardDevice(len(words), Epsilon(sent.epsilon_nano))
+    column = Tagged(inner, len(words.groups)).decode(sent.report)
+    no, yes = (inner.supports(column, words.bucket(label, words.groups[tag])) for label in LABELS)
+    return (yes - no) * math.log(inner.p / (1 - inner.p))
 
 
 @cache

@@ -29,11 +29,13 @@ from ldpstream.fleet.folders import memory_folder
 from ldpstream.mechanisms.registry import BUILT_IN, PAPER, names, takes_slots
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.vocabulary import Vocabulary
 
 MECHANISMS = (*PAPER, "lpf")
 ERROR = 1e-6
 """The probability that any bound of an audit is wrong, for all of them together."""
 EPSILON = "1"
+WORDS = Vocabulary(salt=1, bits=16, prefixes=(2,))
 ASKING = (Selection.ROSTER, Selection.OPEN)
 """How every mechanism can reach its devices."""
 
@@ -57,10 +59,13 @@ class Trial:
 
     mechanism: str
     bug: Bug | None = None
+    words: Vocabulary | None = None
+    """That of a stream of texts, in place of labels."""
 
     @property
     def name(self) -> str:
-        return self.bug.name if self.bug else self.mechanism
+        of_texts = " of texts" if self.words else ""
+        return self.bug.name if self.bug else self.mechanism + of_texts
 
     @property
     def epsilon(self) -> Epsilon:
@@ -79,15 +84,18 @@ class Trial:
     @property
     def selections(self) -> tuple[Selection, ...]:
         """How devices are reached, one world after the other."""
+        if self.words is not None:
+            return (Selection.SLOTS,)
         unasked = self.bug is None and takes_slots(self.mechanism)
         return (*ASKING, Selection.SLOTS) if unasked else ASKING
 
     def scenario(self, size: Size, number: int) -> Scenario:
         """Return a scenario; they vary, so that secrets start anywhere in a mechanism's cycle."""
         turn = number + number // math.lcm(size.window, len(self.selections))
+        usual = Oracle.GRR if self.words is None else Oracle.HADAMARD
         return Scenario(
             self.mechanism,
-            self.bug.oracle if self.bug else Oracle.GRR,
+            self.bug.oracle if self.bug else usual,
             self.epsilon,
             size.window,
             self.selections[turn % len(self.selections)],
@@ -95,6 +103,7 @@ class Trial:
             targets=size.targets,
             crowd=size.crowd,
             windows=size.windows,
+            words=self.words,
         )
 
     def planting(self) -> AbstractContextManager[object]:
@@ -104,7 +113,8 @@ class Trial:
 def all_trials() -> tuple[Trial, ...]:
     own = (name for name in names() if name not in BUILT_IN)
     honest = tuple(Trial(name) for name in (*MECHANISMS, *own))
-    return honest + tuple(Trial(bug.mechanism, bug) for bug in planted.BUGS)
+    texts = Trial("lpf", words=WORDS)
+    return (*honest, texts, *(Trial(bug.mechanism, bug) for bug in planted.BUGS))
 
 
 @dataclass(frozen=True)

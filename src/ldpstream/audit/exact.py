@@ -23,7 +23,7 @@ from ldpstream.oracles.grr.device import Device as GrrDevice
 from ldpstream.oracles.hadamard.device import Device as HadamardDevice
 from ldpstream.oracles.local_hash.device import LocalHashDevice
 from ldpstream.oracles.subset.device import Device as SubsetDevice
-from ldpstream.oracles.tagged.device import Tagged
+from ldpstream.oracles.tagged.device import MOST_TAGS, Tagged
 from ldpstream.oracles.unary.device import UnaryDevice
 from ldpstream.privacy.enumeration import distribution
 from ldpstream.privacy.epsilon import NANO, Epsilon, log_ceiling
@@ -35,6 +35,10 @@ DIGITS = 60
 """The digits of exact epsilons: at 32, the odds are off by 1e-33."""
 SEEDS = ((1, 0), (0x9E3779B1, 0x7F4A7C15), (0xFFFFFFFF, 0x12345678), (0x85EBCA6B, 0xC2B2AE35))
 """Hash seeds of local hashing, under each of which the bucket is enumerated."""
+
+TAGGED = "tagged hadamard"
+"""The name of the randomiser of texts, whose reports end with the group of their device."""
+TAGS = (0, MOST_TAGS - 1)
 
 Distribution = Mapping[bytes, Fraction]
 """The probability of each report, as bytes on the wire, given a value."""
@@ -95,7 +99,11 @@ def exp_below(epsilon: Epsilon) -> Fraction:
 
 @dataclass(frozen=True)
 class Grid:
-    """The grid of exact checks: each oracle at each number of labels and each epsilon."""
+    """The grid of exact checks: each oracle at each number of labels and each epsilon.
+
+    Reports of texts are those of Hadamard response with a tag, of as many labels, or more: they
+    are checked as devices of the first and of the last tag send them.
+    """
 
     labels: tuple[int, ...]
     levels: tuple[int, ...]
@@ -103,6 +111,7 @@ class Grid:
 
     def __len__(self) -> int:
         sizes = len(Oracle) * len(self.labels) + len(Numeric) * len(self.levels)
+        sizes += len(TAGS) * len(self.labels)
         return sizes * len(self.epsilons)
 
     def check(self) -> Iterator[Exact]:
@@ -111,6 +120,10 @@ class Grid:
             for oracle in Oracle:
                 for labels in self.labels:
                     yield check(oracle.value, oracle.device(labels, epsilon))
+            for labels in self.labels:
+                inner = Oracle.HADAMARD.device(labels, epsilon)
+                for tag in TAGS:
+                    yield check(TAGGED, Tagged(inner, MOST_TAGS, tag))
             for numeric in Numeric:
                 for levels in self.levels:
                     yield check(numeric.value, numeric.device(levels, epsilon))
@@ -211,6 +224,8 @@ def _from_ratios(device: Randomiser[Any]) -> Fraction | None:
     if isinstance(device, NumericDevice):
         return _of_levels(device)
     match device:
+        case Tagged():
+            return _from_ratios(device.inner)  # a tag depends on no value
         case GrrDevice():
             return _ratio(device.p, device.q)
         case UnaryDevice():

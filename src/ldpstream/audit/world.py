@@ -22,6 +22,7 @@ from ldpstream.audit.judge import Transcript, Watch
 from ldpstream.audit.machine import START_MS, Machine, TrueTime
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.config import Config, Limits, Selection, StreamConfig
+from ldpstream.collector.config.vocabulary import OpenVocabulary
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
@@ -40,6 +41,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import Source, SystemSource
 from ldpstream.protocol.attributes import Attribute, Attributes
 from ldpstream.protocol.messages import ListRounds, SubmitBatch
+from ldpstream.vocabulary import Vocabulary
 
 STREAM = "audit"
 LABELS = ("no", "yes")
@@ -72,6 +74,8 @@ class Scenario:
     targets: int
     crowd: int
     windows: int
+    words: Vocabulary | None = None
+    """That of a stream of texts, in place of labels."""
 
     @property
     def timestamps(self) -> int:
@@ -192,10 +196,11 @@ class World:
         target = Target(folder / f"{number}.ldp", machine, source)
         bits, window_of = self.bits[number], self.scenario.window_of
 
-        def value() -> int:
+        def value() -> int | str:
             target.watch.reads()
             place = window_of(self.true.now_ms())
-            return 0 if place is None else bits[place]
+            held = 0 if place is None else bits[place]
+            return held if self.scenario.words is None else LABELS[held]
 
         target.session.value.follow(value)
         return target
@@ -291,9 +296,13 @@ class World:
 
 
 def _config(scenario: Scenario, folder: Path) -> Config:
+    words = scenario.words
+    given = None if words is None else OpenVocabulary(words.bits, words.prefixes, words.salt)
     stream = StreamConfig(
         name=STREAM,
-        values=Domain.of(LABELS),
+        values=words or Domain.of(LABELS),
+        vocabulary=given,
+        candidates=LABELS,
         epsilon=scenario.epsilon,
         window=scenario.window,
         interval_ms=INTERVAL_MS,

@@ -187,6 +187,6 @@ def _release(answer: dict[str, Any]) -> Release:
     from ldpstream.collector.store.groups import GROUPS
 
     known = {name: answer[name] for name in ("t", "at_ms", "asked", "received", "missed")}
-    plain = ("t", "values", "variance", "low", "high", "fresh", "terms_version")
+    plain = ("t", "values", "variance", "low", "high", "fresh", "terms_version", "labels", "rest")
     parts = (*plain, GROUPS, *REVISED)
     return Release(content={name: answer[name] for name in parts if name in answer}, **known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -165,6 +166,7 @@ def _row(stream: str, simulated: bool, outcome: Outcome) -> Row:
         "cfpu": metrics and metrics.cfpu,
         "publications": metrics and metrics.publications,
         **_of_quantiles(metrics),
+        **({} if outcome.found is None else asdict(outcome.found)),
     }
 
 

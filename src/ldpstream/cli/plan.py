@@ -54,6 +54,9 @@ def command(
             "--quantiles", help="with --range: plan for its distribution, with quantiles and mean"
         ),
     ] = False,
+    vocabulary: Annotated[
+        bool, typer.Option("--vocabulary", help="plan for any text, which nobody has to list")
+    ] = False,
     epsilon: Annotated[
         str | None,
         typer.Option(help="privacy budget of any window; default: the least for --target-error"),
@@ -114,6 +117,17 @@ def command(
         # The error of p99 differs by chance more than by a few users: a search would find noise.
         given, expected = "with --quantiles", "--users and --epsilon, and compare plans"
         raise Mistake(Problem.OPTION, option="--target-error", given=given, expected=expected)
+    if vocabulary:
+        others = {
+            "--labels": labels is not None,
+            "--range": number_range is not None,
+            "--target-error": target_error is not None,
+            "a sample": source.given,
+            "--mechanism": mechanism not in ("usual", "lpf"),
+            "--oracle": oracle not in ("auto", "hadamard"),
+        }
+        _plan_texts(others, users, epsilon, window, _interval(interval), out, as_json=as_json)
+        return
     of_data, planned = (None, labels) if source.data is None else (labels, None)
     sample: streams.Stream | None = None
     if source.given:
@@ -164,6 +178,43 @@ def _attributes(written: list[str]) -> Attributes | None:
         given = " ".join(written)
         raise Mistake(Problem.OPTION, option="--attribute", given=given, expected=expected)
     return found
+
+
+def _plan_texts(
+    others: dict[str, bool],
+    users: int | None,
+    epsilon: str | None,
+    window: int,
+    interval_ms: int,
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Plan for texts, which have one mechanism and one oracle; nothing is simulated."""
+    from ldpstream.collector.config import parse
+    from ldpstream.lab.planning.texts import TextPlan
+    from ldpstream.privacy.epsilon import Epsilon
+
+    for option in (option for option, given in others.items() if given):
+        expected = "it without --vocabulary"
+        raise Mistake(
+            Problem.OPTION, option=f"{option} with --vocabulary", given="given", expected=expected
+        )
+    if users is None or epsilon is None:
+        missing = "--users" if users is None else "--epsilon"
+        raise Mistake(Problem.OPTION, option=missing, given="missing", expected="it")
+    plan = TextPlan(users, Epsilon.of(epsilon), window, interval_ms)
+    parse(plan.stream_file(), out or Path("stream.toml"))
+    if out is not None:
+        _write(out, plan.stream_file())
+    if as_json:
+        print(json.dumps(plan.to_json(), indent=1))
+        return
+    print_rows(plan.rows(), as_json=False)
+    for sentence in plan.sentences():
+        console(as_json=False).print(sentence, highlight=False)
+    if out is not None:
+        console(as_json=False).print(f"wrote {out}; check it: ldpstream serve --check {out}")
 
 
 def _interval(text: str) -> int:

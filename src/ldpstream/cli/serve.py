@@ -159,7 +159,9 @@ def _told(one: Comparison) -> Iterator[str]:
 
 def _in_words(stream: StreamService) -> str:
     terms, names = stream.terms, stream.terms.names
-    values = f"{len(names)} labels" if len(names) > 1 else f"the {names[0]} of numbers"
+    values = f"{len(names)} labels" if len(names) > 1 else f"the {', '.join(names)} of numbers"
+    if stream.config.vocabulary is not None:
+        values = f"any text, in {len(terms.values):,} buckets"
     return (
         f"{terms.stream}: {stream.config.mechanism} with {terms.oracle}, epsilon"
         f" {terms.epsilon} in {terms.window} timestamps of {terms.interval_ms / 1000:g} s,"

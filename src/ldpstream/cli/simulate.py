@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -13,6 +13,9 @@ from ldpstream.cli.output import print_rows, progress
 from ldpstream.cli.running import check_picture, mechanisms_named
 from ldpstream.errors import Mistake, Problem
 from ldpstream.extras import need
+
+if TYPE_CHECKING:
+    from ldpstream.streams.stream import Stream
 
 SHOWN = 3
 """The labels that --plot shows, if none are named."""
@@ -26,6 +29,12 @@ def command(
     timestamps: sources.Timestamps = None,
     mean: queries.Mean = None,
     distribution: queries.Distribution = None,
+    vocabulary: Annotated[
+        bool,
+        typer.Option(
+            "--vocabulary", help="any text, from an empty list; with --stream words and lpf"
+        ),
+    ] = False,
     mechanism: Annotated[
         str, typer.Option(help="one or more mechanisms, separated by commas; or all")
     ] = "all",
@@ -102,6 +111,23 @@ def command(
         need("--plot", "figures")
     stream = source.open(labels=labels, users=users, timestamps=timestamps, seed=seed)
     query = queries.query_of(mean, distribution)
+    if vocabulary:
+        others = {
+            "--mean or --distribution": query != queries.query_of(None, None),
+            "--levels": levels is not None,
+            "--oracle": oracle not in ("auto", "hadamard"),
+            "--variance": variance != "corrected",
+            "--pool": pool,
+            "--consistency": consistency is not None,
+            "--persistence": persistence != 0,
+            "--selection": selection not in (None, "slots"),
+            "--lag": lag is not None,
+            "--plugin": plugin is not None,
+            "--plot": plot is not None,
+        }
+        _refuse_others(mechanism, others)
+        _texts(stream, epsilon or "1", window or 20, repeats, seed, as_json=as_json)
+        return
     _check_labels(plot_label or [], query.names(stream.domain.labels), plot)
     if attribute:
         given = {"--pool": pool, "--persistence": persistence, "--lag": lag, "--plot": plot}
@@ -170,6 +196,43 @@ def command(
         if not intervals:
             said = "coverage: of intervals as of each release"
             print(f"{said}; --intervals gives those that hold now, and their coverage by kind")
+
+
+def _refuse_others(mechanism: str, others: dict[str, bool]) -> None:
+    """Refuse options that a vocabulary cannot have: texts have one mechanism and one oracle."""
+    for option in (option for option, given in others.items() if given):
+        _refuse_with_texts(option, "given", "it without --vocabulary")
+    if mechanism not in ("all", "lpf"):
+        _refuse_with_texts("--mechanism", mechanism, "lpf")
+
+
+def _refuse_with_texts(option: str, given: str, expected: str) -> NoReturn:
+    option = f"{option} with --vocabulary"
+    raise Mistake(Problem.OPTION, option=option, given=given, expected=expected)
+
+
+def _texts(
+    stream: Stream, epsilon: str, window: int, repeats: int, seed: int, *, as_json: bool
+) -> None:
+    """Follow texts that nobody has listed; print what was found."""
+    from ldpstream.lab.vocabulary import LIGHT, planned, simulate_texts
+    from ldpstream.privacy.epsilon import Epsilon
+    from ldpstream.streams.words import WordStream
+
+    if not isinstance(stream, WordStream):
+        _refuse_with_texts("--stream", stream.name, "words, as in words:texts=50000,exponent=1")
+    size, rows = Epsilon.of(epsilon), []
+    with progress(f"simulating {stream.name}", repeats * stream.timestamps) as advance:
+        for number in range(seed, seed + repeats):
+            words = planned(stream.users, size, number)
+            row = simulate_texts(stream, size, window, words, seed=number, progress=advance)
+            rows.append(row)
+    print_rows(rows, as_json=as_json)
+    if not as_json:
+        print(
+            f"heavy: from a share of {rows[0]['heavy']:.3g} on, if not too long to be found"
+            f" (docs/vocabulary.md); false: below {LIGHT:g} of that"
+        )
 
 
 def _check_labels(labels: list[str], known: tuple[str, ...], plot: Path | None) -> None:

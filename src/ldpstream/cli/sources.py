@@ -47,9 +47,9 @@ class Source:
     stream: Annotated[
         str | None,
         typer.Option(
-            help="a built-in stream: sin, log, lns, step, constant, zipf, meter, latency or "
-            "generated, with parameters as in sin:b=0.1 or generated:seed=7; or a prepared data "
-            "set (ldpstream data list)",
+            help="a built-in stream: sin, log, lns, step, constant, zipf, meter, latency, "
+            "words or generated, with parameters as in sin:b=0.1 or generated:seed=7; or a "
+            "prepared data set (ldpstream data list)",
             rich_help_panel=_GROUP,
         ),
     ] = None
@@ -152,21 +152,25 @@ def _counts(path: Path, users: int | None, timestamps: int | None) -> streams.St
 def _named(name: str, users: int | None, timestamps: int | None, seed: int) -> streams.Stream:
     from ldpstream.streams.datasets.registry import DATA_SETS, open_data_set
     from ldpstream.streams.synthetic import STREAMS, named
+    from ldpstream.streams.words import NAME, is_words, named_words
 
+    if is_words(name):
+        return named_words(name, users, timestamps, seed)
     if name in DATA_SETS:
         _only(f"--stream {name}", {"--users": users}, expected="it with a built-in stream only")
         prepared = open_data_set(name)
         return prepared if timestamps is None else prepared.first(timestamps)
     if not _is_built_in(name):
-        known = ", ".join([*STREAMS, *DATA_SETS])
+        known = ", ".join([*STREAMS, NAME, *DATA_SETS])
         raise Mistake(Problem.SOURCE_UNKNOWN, given=name, known=known)
     return named(name, users, timestamps, seed)
 
 
 def _is_built_in(name: str) -> bool:
     from ldpstream.streams.synthetic import STREAMS
+    from ldpstream.streams.words import is_words
 
-    return name.partition(":")[0] in STREAMS
+    return is_words(name) or name.partition(":")[0] in STREAMS
 
 
 def _data(

@@ -24,16 +24,19 @@ from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
 from ldpstream.fleet.levels import Levels
 from ldpstream.fleet.reader import Judged, Reader
+from ldpstream.fleet.text_reader import reader_of
 from ldpstream.fleet.users import Users
 from ldpstream.fleet.weather import Line, Lost, Weather
 from ldpstream.lab.metrics import Metrics
 from ldpstream.lab.parts import Parts
+from ldpstream.lab.vocabulary import Found
 from ldpstream.mechanisms.queries import query_of
 from ldpstream.numeric import Range
 from ldpstream.open_files import allow_connections
 from ldpstream.protocol.messages import TokenProof
 from ldpstream.protocol.terms import Value
 from ldpstream.streams.stream import Stream
+from ldpstream.vocabulary import Vocabulary
 
 ENROLLING_AT_ONCE = 64
 ENROLLING_BESIDE = 8
@@ -94,6 +97,8 @@ class Outcome:
     judged: tuple[Judged, ...]
     groups: dict[str, Metrics]
     """Of the groups that were released, written such as "country:de"."""
+    found: Found | None = None
+    """Of a stream of texts: which were found."""
 
 
 class StoppedEarly(Exception):
@@ -183,15 +188,7 @@ class Fleet:
             query = query_of(terms.values)
             token = self._plan.read_token
             proof = TokenProof(token) if token else None
-            reader = Reader(
-                self._transport,
-                self._plan.url,
-                self._plan.stream,
-                self._users,
-                query,
-                proof,
-                terms.attributes,
-            )
+            reader = reader_of(terms, self._transport, self._plan.url, self._users, query, proof)
             await self._take_part(terms, reader, gateway)
             seconds = time.monotonic() - started
         return Outcome(
@@ -204,6 +201,7 @@ class Fleet:
             reader.metrics(self._plan.devices),
             tuple(reader.judged),
             reader.metrics_of_groups(self._plan.devices),
+            reader.found,
         )
 
     async def _unless_stopped(self, work: Awaitable[T]) -> T:
@@ -258,6 +256,9 @@ class Fleet:
             given, expected = "given", f"left out: {terms.stream} has no attributes"
             raise Mistake(Problem.OPTION, option="--attribute", given=given, expected=expected)
         domain = self._plan.source.domain
+        if isinstance(terms.values, Vocabulary):
+            self._names = domain.labels  # any label is a text
+            return
         if isinstance(terms.values, Range):
             self._range = Range(terms.values.low, terms.values.high, len(domain) - 1)
         elif not (terms.values == domain or _is_numbered(domain, len(terms.values))):

@@ -13,6 +13,7 @@ from ldpstream.device.answers import refusal_in
 from ldpstream.device.exchange import AsyncTransport, Request
 from ldpstream.fleet.users import Users
 from ldpstream.lab.metrics import Metrics, measure_answers
+from ldpstream.lab.vocabulary import Found
 from ldpstream.mechanisms.queries import HISTOGRAM, Query
 from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.messages import TokenProof, releases_path
@@ -34,7 +35,7 @@ class Judged:
 
     @property
     def mae(self) -> float:
-        return float(np.mean(np.abs(self.values - self.truth)))
+        return float(np.mean(np.abs(self.values - self.truth))) if len(self.values) else 0.0
 
 
 @dataclass
@@ -72,10 +73,8 @@ class Reader:
             counts = self.users.counts(release["t"])
             if counts is not None:
                 self.seen += 1
-                version = release.get("terms_version", 1)
-                self._version = self._version or version
-                truth = self.query.truth(counts)
-                if version != self._version or len(release["values"]) != len(truth):
+                truth = self.truth(release, counts)
+                if truth is None:
                     continue
                 new.append(_judged(release, release, truth))
                 for group in release.get("groups", ()):
@@ -84,6 +83,19 @@ class Reader:
                     self.groups.setdefault(name, []).append(_judged(release, group, own))
         self.judged += new
         return new
+
+    def truth(self, release: dict[str, Any], counts: Counts) -> Floats | None:
+        """Return the true answer; None if a release cannot be compared with the first one."""
+        version = release.get("terms_version", 1)
+        self._version = self._version or version
+        truth = self.query.truth(counts)
+        same = version == self._version and len(release["values"]) == len(truth)
+        return truth if same else None
+
+    @property
+    def found(self) -> Found | None:
+        """Which texts were found, in a stream of texts."""
+        return None
 
     def metrics(self, devices: int) -> Metrics | None:
         """Return the metrics of `ldpstream simulate` for what was released; None if nothing was."""

@@ -50,6 +50,11 @@ class Users:
         """Return what users of a combination say of themselves: nothing without attributes."""
         return {} if self.parts is None else self.parts.attributes.values_of(combination)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of what users hold."""
+        return self._stream.domain.labels
+
     def value(self, user: int, t: int) -> int | None:
         """Return the label of a user at t, or None if that is too long ago."""
         values = self.values(t)

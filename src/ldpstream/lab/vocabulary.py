@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.arrays import Floats
-from ldpstream.mechanisms.following import Following, Listed
+from ldpstream.mechanisms.following import KEPT_WINDOWS, Following
 from ldpstream.oracles.hadamard.device import Device
 from ldpstream.oracles.kernels.labels import drawn_columns
 from ldpstream.oracles.lab_half import draw_seed, threshold
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.streams.words import WordStream, shares_of
 from ldpstream.vocabulary.device import Vocabulary
 from ldpstream.vocabulary.evidence import Columns
 from ldpstream.vocabulary.kernels import Texts
+from ldpstream.vocabulary.planning import PREFIXES, discoverable_share, planned_bits
+
+LIGHT = 0.3
+"""A text is listed falsely if it is held by less than this part of what is heavy."""
+MORE_BYTES = 2
+"""What is found is at most so much longer than the longest prefix."""
 
 
 class TextFleet:
@@ -25,7 +33,7 @@ class TextFleet:
     def __init__(
         self,
         texts: Texts,
-        holders: NDArray[np.int64],
+        holders: NDArray[np.uint32],
         vocabulary: Vocabulary,
         epsilon: Epsilon,
         window: int,
@@ -36,10 +44,7 @@ class TextFleet:
         self._groups = rng.integers(len(vocabulary.groups), size=len(holders))
         self._slots = rng.integers(window, size=len(holders))
         self._window, self._rng = window, rng
-        self._buckets = [
-            texts.buckets(group.seed, vocabulary.buckets, group.length)
-            for group in vocabulary.groups
-        ]
+        self._buckets = buckets_of(texts, vocabulary)
 
     def report(self, t: int) -> list[Columns]:
         """Return the columns that are reported at t, group by group."""
@@ -55,24 +60,29 @@ class TextFleet:
         return Columns.of(drawn_columns(values, device.columns, threshold(float(device.p)), seed))
 
 
-def zipf_holders(
-    texts: int, users: int, exponent: float, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Return which text each user holds: text i with probability in proportion to i^-exponent."""
-    weights = np.arange(1, texts + 1) ** -exponent
-    return rng.choice(texts, size=users, p=weights / weights.sum())
+def buckets_of(texts: Texts, vocabulary: Vocabulary) -> NDArray[np.uint32]:
+    """Return the bucket of each text, in a row for each group."""
+    return np.stack(
+        [texts.buckets(one.seed, vocabulary.buckets, one.length) for one in vocabulary.groups]
+    )
 
 
-def random_texts(number: int, longest: int, rng: np.random.Generator) -> list[bytes]:
-    """Return distinct words of 3 to `longest` random letters."""
-    found: dict[bytes, None] = {}
-    while len(found) < number:
-        lengths = rng.integers(3, longest + 1, size=number)
-        letters = rng.integers(ord("a"), ord("z") + 1, size=(number, longest)).astype(np.uint8)
-        found |= dict.fromkeys(
-            row[:length].tobytes() for row, length in zip(letters, lengths, strict=True)
-        )
-    return list(found)[:number]
+@dataclass(frozen=True)
+class Goal:
+    """What is to be found, by its share of the fleet."""
+
+    heavy: float
+    light: float
+    """A text of a smaller share that is listed is false."""
+    longest: int
+    """Longer texts, in bytes, need not be found."""
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary, epsilon: Epsilon, users: int) -> Goal:
+        """Return what may be expected of a vocabulary after three windows."""
+        lengths = vocabulary.prefixes
+        heavy = discoverable_share(users, epsilon, len(lengths), KEPT_WINDOWS)
+        return cls(heavy, LIGHT * heavy, lengths[-1] + MORE_BYTES if lengths else 0)
 
 
 @dataclass(frozen=True)
@@ -80,16 +90,65 @@ class Found:
     """How a run over a vocabulary went."""
 
     found: int
-    """Texts of at least `heavy` that were listed at some look."""
+    """Texts of at least `heavy` that were listed in some release."""
     missed: int
     false: int
-    """Texts that were listed and are held by fewer than `light`, over all looks."""
+    """Texts that were listed and are held by fewer than `light`, over all releases."""
     listed: int
-    """Texts listed, over all looks."""
-    windows: float
-    """The windows after which the last of the heavy texts was listed; NaN if one was not."""
-    coverage: float
-    """The share of listed figures that lie in their intervals."""
+    """Texts listed, over all releases."""
+    windows: float | None
+    """The windows after which the last of the heavy texts was listed; None if one was not."""
+    coverage: float | None
+    """The share of listed figures that lie in their intervals; None if nothing was listed."""
+    rest_coverage: float | None
+    """The share of releases in which the share of all other texts lies in its interval."""
+
+
+@dataclass
+class Judge:
+    """Judges releases of texts by the true shares."""
+
+    truth: dict[bytes, float]
+    goal: Goal
+    first: dict[bytes, int] = field(default_factory=dict)
+    """The timestamp at which each text was first listed."""
+    inside: list[bool] = field(default_factory=list)
+    rests: list[bool] = field(default_factory=list)
+    false: int = 0
+
+    def see(
+        self, t: int, texts: Sequence[bytes], ends: tuple[Floats, Floats], rest: tuple[float, float]
+    ) -> Floats:
+        """Judge a release; return the true shares of what it lists."""
+        for text in texts:
+            self.first.setdefault(text, t)
+        shares = np.array([self.truth.get(text, 0.0) for text in texts])
+        low, high = ends
+        self.false += int(np.sum(shares < self.goal.light))
+        self.inside += ((low <= shares) & (shares <= high)).tolist()
+        if len(texts):
+            self.rests.append(bool(rest[0] <= 1 - shares.sum() <= rest[1]))
+        return shares
+
+    def found(self, window: int, begin: int = 0) -> Found:
+        """Return how it went, after a begin."""
+        goal = self.goal
+        wanted = {
+            text
+            for text, share in self.truth.items()
+            if share >= goal.heavy and len(text) <= goal.longest
+        }
+        missed = wanted - self.first.keys()
+        last = max((self.first[text] - begin for text in wanted - missed), default=0)
+        return Found(
+            found=len(wanted) - len(missed),
+            missed=len(missed),
+            false=self.false,
+            listed=len(self.inside),
+            windows=None if missed else last / window,
+            coverage=_mean(self.inside),
+            rest_coverage=_mean(self.rests),
+        )
 
 
 def follow(
@@ -97,39 +156,55 @@ def follow(
     following: Following,
     timestamps: int,
     truth: dict[bytes, float],
-    heavy: float,
-    light: float,
-    longest: int,
+    goal: Goal,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Found:
     """Run a fleet over some timestamps, and judge what was listed by the true shares."""
-    wanted = {text for text, share in truth.items() if share >= heavy and len(text) <= longest}
-    first: dict[bytes, int] = {}
-    inside: list[bool] = []
-    false = 0
+    judge = Judge(truth, goal)
     for t in range(1, timestamps + 1):
         listed = following.step(t, fleet.report(t))
-        for text in listed.texts:
-            first.setdefault(text, t)
-        shares = _shares(listed, truth)
-        false += int(np.sum(shares < light))
-        inside.extend(((listed.low <= shares) & (shares <= listed.high)).tolist())
-    missed = wanted - first.keys()
-    last = max((first[text] for text in wanted - missed), default=0)
-    return Found(
-        found=len(wanted) - len(missed),
-        missed=len(missed),
-        false=false,
-        listed=len(inside),
-        windows=float("nan") if missed else last / following.window,
-        coverage=float(np.mean(inside)) if inside else float("nan"),
-    )
+        judge.see(t, listed.texts, (listed.low, listed.high), listed.rest_interval)
+        progress(1)
+    return judge.found(following.window)
 
 
-def _shares(listed: Listed, truth: dict[bytes, float]) -> Floats:
-    return np.array([truth.get(text, 0.0) for text in listed.texts])
+def planned(users: int, epsilon: Epsilon, seed: int) -> Vocabulary:
+    """Return the vocabulary that a live stream would have, with a salt of its own."""
+    salt = int(np.random.default_rng((seed, users)).integers(1 << 62))
+    return Vocabulary(salt, planned_bits(users, epsilon), PREFIXES)
 
 
-def shares_of(texts: Sequence[bytes], holders: NDArray[np.int64]) -> dict[bytes, float]:
-    """Return the share of the fleet that holds each text."""
-    counts = np.bincount(holders, minlength=len(texts)) / len(holders)
-    return dict(zip(texts, counts.tolist(), strict=True))
+def simulate_texts(
+    stream: WordStream,
+    epsilon: Epsilon,
+    window: int,
+    vocabulary: Vocabulary,
+    *,
+    seed: int = 0,
+    progress: Callable[[int], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Follow a stream of texts from an empty list; return a row of figures."""
+    rng = np.random.default_rng(seed)
+    goal = Goal.of(vocabulary, epsilon, stream.users)
+    texts = [text.encode() for text in stream.domain.labels]
+    fleet = TextFleet(Texts.of(texts), stream.holders, vocabulary, epsilon, window, rng)
+    following = Following(vocabulary, epsilon, window, stream.users)
+    truth = shares_of(texts, stream.holders)
+    found = follow(fleet, following, stream.timestamps, truth, goal, progress)
+    return {
+        "stream": stream.name,
+        "users": stream.users,
+        "timestamps": stream.timestamps,
+        "texts": len(stream.domain),
+        "mechanism": "lpf",
+        "epsilon": str(epsilon),
+        "window": window,
+        "bits": vocabulary.bits,
+        "prefixes": list(vocabulary.prefixes),
+        "seed": seed,
+        "heavy": goal.heavy,
+    } | asdict(found)
+
+
+def _mean(flags: Sequence[bool]) -> float | None:
+    return float(np.mean(flags)) if flags else None

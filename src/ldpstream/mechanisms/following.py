@@ -7,9 +7,11 @@ is taken up now gets figures that rest on all of them.
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,22 +24,23 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Selection
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.intervals import QUANTILE
-from ldpstream.refine.selected import selected_interval
+from ldpstream.refine.selected import selected_interval, selected_median
 from ldpstream.vocabulary.device import Vocabulary
 from ldpstream.vocabulary.discovery import discover, heaviest, listing_score
 from ldpstream.vocabulary.evidence import Columns, Evidence
 from ldpstream.vocabulary.kernels import Texts
+from ldpstream.vocabulary.planning import LISTED_AT
 
 KEPT_WINDOWS = 3
 """Windows of reports in which texts are looked for."""
 LOOKS = 4
 """In a window, how often texts are looked for."""
-STANDS_OUT = 4.5
-"""Standard errors of its figure from which a text is listed; the rest cannot be told apart."""
 NOTHING = b""
 """The empty text, which is always followed and never listed: a histogram has two labels."""
 LEAST_ERROR = 1e-9
 """A share below what any fleet could show, in place of an error of 0."""
+MOST_LISTED = 1000
+"""Texts that are listed at most, unless somebody wants fewer."""
 DROPPED = 2.0
 """Standard errors below which a text that was not named is followed no longer."""
 
@@ -49,17 +52,32 @@ class Listed:
     t: int
     texts: tuple[bytes, ...]
     shares: Floats
+    errors: Floats
+    """Standard errors of the shares."""
     low: Floats
     high: Floats
+    rest_interval: tuple[float, float]
+    fresh: bool
+    """Whether reports of t stand behind it."""
 
     @property
     def rest(self) -> float:
         """The share of everything that is not listed."""
         return float(np.clip(1.0 - self.shares.sum(), 0.0, 1.0))
 
+    @classmethod
+    def nothing(cls, t: int, *, fresh: bool) -> Listed:
+        """Return what is known while no text is followed: all is in the rest."""
+        none = np.zeros(0)
+        return cls(t, (), none, none, none, none, (1.0, 1.0), fresh)
+
 
 class Following:
-    """The collector's view of an open vocabulary; it does no I/O and draws no randomness."""
+    """The collector's view of an open vocabulary; it does no I/O and draws no randomness.
+
+    Texts and figures depend on what `save` returns and on the rounds of the last windows, which
+    whoever restores it gives back with `recall`.
+    """
 
     def __init__(
         self,
@@ -68,26 +86,82 @@ class Following:
         window: int,
         users: int,
         candidates: Sequence[bytes] = (),
+        most: int = MOST_LISTED,
     ) -> None:
         self.vocabulary, self.epsilon, self.window, self._users = vocabulary, epsilon, window, users
-        self._candidates = Texts.of(candidates)
-        self._rounds: deque[tuple[int, Sequence[Columns]]] = deque(maxlen=KEPT_WINDOWS * window)
+        self._candidates, self._most = Texts.of(candidates), most
+        self._named = hashlib.sha256(b"\0".join(candidates)).hexdigest()
+        self._rounds: deque[tuple[int, Sequence[Columns]]] = deque()
         self._texts: tuple[bytes, ...] = (NOTHING,)
         self._mechanism: Mechanism | None = None
+        self._looked_t = 0
+        self._last = Listed.nothing(0, fresh=False)
+
+    @property
+    def reach(self) -> int:
+        """The timestamps whose rounds are kept."""
+        return KEPT_WINDOWS * self.window
+
+    @property
+    def shown(self) -> Listed:
+        """What was listed last."""
+        return self._last
 
     def step(self, t: int, groups: Sequence[Columns]) -> Listed:
         """Take the reports of t, group by group; return what is listed."""
-        self._rounds.append((t, groups))
+        self._keep(t, groups)
         self._hear(t, groups)
-        if t * LOOKS % self.window < LOOKS:
+        if t * LOOKS // self.window != self._looked_t * LOOKS // self.window:
+            self._looked_t = t
             self._look()
-        return self._listed(t)
+        self._last = self._listed(t, any(one.reports for one in groups))
+        return self._last
+
+    def _keep(self, t: int, groups: Sequence[Columns]) -> None:
+        self._rounds.append((t, groups))
+        while self._rounds[0][0] <= t - self.reach:
+            self._rounds.popleft()
+
+    # Saving and restoring
+
+    def save(self) -> dict[str, Any]:
+        """Return the state, but for the rounds that are kept, as plain JSON."""
+        mechanism = self._mechanism
+        return {
+            "texts": [text.hex() for text in self._texts],
+            "mechanism": None if mechanism is None else mechanism.save(),
+            "named": self._named,
+            "looked_t": self._looked_t,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a saved state; other candidates are looked up at the next timestamp."""
+        self._texts = tuple(map(bytes.fromhex, saved["texts"]))
+        self._mechanism = None
+        if saved["mechanism"] is not None:
+            self._mechanism = self._built()
+            self._mechanism.adopt(saved["mechanism"])
+        self._looked_t = saved["looked_t"] if saved["named"] == self._named else -self.window
+
+    def recall(self, rounds: Iterable[tuple[int, Sequence[Columns]]]) -> None:
+        """Take back rounds of the last windows, which were heard before, in order of t."""
+        for t, groups in rounds:
+            self._keep(t, groups)
+
+    def expect(self, users: int) -> None:
+        """Go on with a fleet of another size, and all that is known."""
+        self._users, before = users, self._mechanism
+        if before is not None:
+            self._mechanism = self._built()
+            self._mechanism.adopt(before.save())
+
+    # Texts that are followed
 
     def _look(self) -> None:
         """Look for texts, and follow those that stand out beside those that still do."""
-        groups = range(len(self.vocabulary.groups))
-        pooled = [Columns.summed(heard[group] for _, heard in self._rounds) for group in groups]
-        evidence = Evidence(self.vocabulary, self.epsilon, pooled)
+        evidence = evidence_of(
+            self.vocabulary, self.epsilon, (groups for _, groups in self._rounds)
+        )
         found = set(discover(evidence)) if self.vocabulary.prefixes else set()
         texts = (NOTHING, *sorted(found | self._standing_out(evidence) | self._lasting()))
         if texts != self._texts:
@@ -132,14 +206,29 @@ class Following:
         support = Evidence(self.vocabulary, self.epsilon, groups).support(self._texts)
         drive(self._mechanism.step(t), lambda ask: noise.tally(ask.epsilon, support))
 
-    def _listed(self, t: int) -> Listed:
+    def _listed(self, t: int, fresh: bool) -> Listed:
         if self._mechanism is None:
-            return Listed(t, (), *np.zeros((3, 0)))
+            return Listed.nothing(t, fresh=fresh)
         shown = self._mechanism.shown
         # The upper side: the lower one is cut off at 0, and a variance counts tails beyond it.
         errors = np.maximum(shown.interval[1] - shown.values, LEAST_ERROR) / QUANTILE
-        places = heaviest(shown.values / errors, STANDS_OUT)
+        places = heaviest(shown.values / errors, LISTED_AT)
         places = [place for place in places if self._texts[place] != NOTHING]
+        places = sorted(places, key=lambda place: -shown.values[place])[: self._most]
         shares, errors = shown.values[places], errors[places]
-        low, high = selected_interval(shares, errors, STANDS_OUT * errors)
-        return Listed(t, tuple(self._texts[place] for place in places), shares, low, high)
+        least = LISTED_AT * errors
+        low, high = selected_interval(shares, errors, least)
+        # What was shown because its noise was high is missing from the rest.
+        centre = 1.0 - float(selected_median(shares, errors, least).sum())
+        off = QUANTILE * float(np.sqrt(errors @ errors))
+        texts = tuple(self._texts[place] for place in places)
+        start, end = np.clip([min(centre, 1 - shares.sum()) - off, centre + off], 0.0, 1.0)
+        return Listed(t, texts, shares, errors, low, high, (float(start), float(end)), fresh)
+
+
+def evidence_of(
+    vocabulary: Vocabulary, epsilon: Epsilon, rounds: Iterable[Sequence[Columns]]
+) -> Evidence:
+    """Return what the reports of some rounds say together, group by group."""
+    pooled = [Columns.summed(heard) for heard in zip(*rounds, strict=True)]
+    return Evidence(vocabulary, epsilon, pooled or [Columns.none()] * len(vocabulary.groups))

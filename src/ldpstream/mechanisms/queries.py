@@ -26,6 +26,7 @@ from ldpstream.oracles import Oracle, choose
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.intervals import normal_variance
+from ldpstream.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from ldpstream.mechanisms.settings import Settings
@@ -274,7 +275,7 @@ class DistributionQuery:
 HISTOGRAM = HistogramQuery()
 
 
-def query_of(values: Domain | Range) -> Query:
+def query_of(values: Domain | Range | Vocabulary) -> Query:
     """Return the query of a stream whose devices hold these values."""
     if isinstance(values, BinnedRange):
         return DistributionQuery(values.low, values.high, values.bins)

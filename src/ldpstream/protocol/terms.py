@@ -49,7 +49,7 @@ Values = Domain | Range | Vocabulary
 Value = str | float
 """A label by its name or index or, in a stream of numbers, a number; else any text."""
 
-_SALT = re.compile(r"[0-9a-f]{16}")
+SALT = re.compile(r"[0-9a-f]{16}")
 _END = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
@@ -454,7 +454,7 @@ def _numbers(sent: dict[str, Any]) -> tuple[Range, Numeric]:
 def _texts(sent: dict[str, Any]) -> tuple[Vocabulary, Oracle]:
     """Read what shapes the reports of texts: with slots only, so that no round says more than t."""
     salt, prefixes = sent["salt"], sent["prefixes"]
-    _check("salt", sent, isinstance(salt, str) and _SALT.fullmatch(salt) is not None)
+    _check("salt", sent, isinstance(salt, str) and SALT.fullmatch(salt) is not None)
     _check("bits", sent, type(sent["bits"]) is int)
     _check("prefixes", sent, isinstance(prefixes, list) and all(type(n) is int for n in prefixes))
     _check("oracle", sent, sent["oracle"] == Oracle.HADAMARD)

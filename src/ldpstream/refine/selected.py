@@ -35,6 +35,15 @@ def selected_interval(values: Floats, errors: Floats, least: Floats) -> Interval
     )
 
 
+def selected_median(values: Floats, errors: Floats, least: Floats) -> Floats:
+    """Return the shares that such estimates exceed as often as not, of those above `least`.
+
+    >>> selected_median(np.array([0.010]), np.array([0.001]), np.array([0.009])).round(4).tolist()
+    [0.0097]
+    """
+    return _share_at(0.5, values, errors, least)
+
+
 def _share_at(probability: float, values: Floats, errors: Floats, least: Floats) -> Floats:
     """Return the shares in [0, 1] at which an estimate this high has this probability."""
     low, high = np.zeros(len(values)), np.ones(len(values))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,9 @@ TIMESTAMPS = 800
 LEAST: dict[str, float] = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0, "day": 1}
 LEAST |= {"median": 0.001, "spread": 0.01, "shift": 0.01}
 """The least value of the parameters that have one."""
+LEAST |= {"texts": 2, "exponent": 0, "longest": 1}
 MOST = {"users": MOST_USERS, "timestamps": 10**7, "labels": MOST_LABELS, "steps": MOST_LABELS - 1}
+MOST |= {"texts": 1 << 20, "longest": 64}
 """The greatest values: a table of counts has to fit into memory."""
 
 
@@ -197,10 +200,22 @@ def named(
     >>> named("sin:b=0.1,h=0.2", users=1000, timestamps=50).users
     1000
     """
-    name, _, tail = text.partition(":")
+    name, _, _ = text.partition(":")
     make = STREAMS.get(name)
     if make is None:
         raise Mistake(Problem.SOURCE_UNKNOWN, given=name, known=", ".join(STREAMS))
+    return make(**parameters_of(make, text, users, timestamps, seed))
+
+
+def parameters_of(
+    make: Callable[..., object],
+    text: str,
+    users: int | None = None,
+    timestamps: int | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return the parameters of a stream that is named with them, checked."""
+    name, _, tail = text.partition(":")
     allowed = {
         parameter.name: parameter.default
         for parameter in inspect.signature(make).parameters.values()
@@ -213,7 +228,7 @@ def named(
     given = {k: v for k, v in sizes.items() if v is not None and k in allowed} | given
     for key, value in given.items():
         _check(name, key, value)
-    return make(**given)
+    return given
 
 
 def _read(stream: str, key: str, number: str, allowed: dict[str, float]) -> float:

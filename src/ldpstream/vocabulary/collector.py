@@ -46,12 +46,13 @@ class ColumnReader(TaggedReader):
         return Support(places | found.counts, found.reports)
 
     def columns(self, support: Support) -> list[Columns]:
-        """Return the columns that each group has reported."""
+        """Return the columns that each group has reported, without those that tell nothing."""
         places = (support.counts >> _COUNT_BITS).astype(np.uint32)
         counts, groups = support.counts & (1 << _COUNT_BITS) - 1, places >> np.uint32(MOST_BITS)
         ends = np.searchsorted(groups, np.arange(self.device.tags + 1))
         return [
-            Columns(places[start:end] & _COLUMN, counts[start:end]) for start, end in pairwise(ends)
+            without_flood(Columns(places[start:end] & _COLUMN, counts[start:end]))
+            for start, end in pairwise(ends)
         ]
 
     def _places(self, table: Bytes, see: See | None) -> NDArray[np.uint32]:
@@ -60,3 +61,16 @@ class ColumnReader(TaggedReader):
             see(reports)
         tags: NDArray[np.uint32] = table[:, -1].astype(np.uint32) << np.uint32(MOST_BITS)
         return reports.astype(np.uint32) | tags
+
+
+def without_flood(columns: Columns) -> Columns:
+    """Leave out column 0, which supports every text and so speaks for none.
+
+    An honest device reports it with probability 2p / 2^b, whatever it holds. Without it figures are
+    off by no more than that, and fakes cannot raise all texts at once.
+
+    >>> without_flood(Columns.of(np.array([0, 0, 5]))).places.tolist()
+    [5]
+    """
+    kept = columns.places != 0
+    return columns if kept.all() else Columns(columns.places[kept], columns.counts[kept])

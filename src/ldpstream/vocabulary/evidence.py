@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.arrays import Counts, Flags, Floats
-from ldpstream.oracles.collector_half import Support
+from ldpstream.oracles.collector_half import Support, sampling
 from ldpstream.oracles.hadamard.collector import Collector
 from ldpstream.oracles.hadamard.device import Device
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.vocabulary.device import HASHES, Vocabulary, bucket_of
-from ldpstream.vocabulary.kernels import Texts, transformed
+from ldpstream.vocabulary.kernels import Texts, opposing, transformed
 
 DISAGREEMENT = 3.0
 """Standard errors between the hash functions of one length from which a text is taken for another
@@ -64,8 +64,7 @@ class Columns:
 
     def support(self, rows: NDArray[np.uint32]) -> Support:
         """Return how many reports support each of a few rows, without a transform."""
-        opposing = np.bitwise_count(rows[:, None] & self.places) & 1
-        return Support(self.reports - opposing @ self.counts, self.reports)
+        return Support(self.reports - opposing(rows, self.places, self.counts), self.reports)
 
     def dense(self, columns: int) -> Counts:
         counted = np.zeros(columns, np.int64)
@@ -109,6 +108,20 @@ class Evidence:
         A group that reports prefixes longer than a text reports all of it, and counts too.
         """
         return self._figures([self._whole_supports(half, texts) for half in range(HASHES)])
+
+    def measured(self, texts: Texts, windows: float, population: int) -> tuple[Floats, Floats]:
+        """Return the shares of whole texts and their standard errors, at what they are.
+
+        The reports are those of so many windows, in each of which a device has one.
+        """
+        halves = [self._whole_supports(half, texts) for half in range(HASHES)]
+        counts, reports = (np.sum(part, axis=0) for part in zip(*halves, strict=True))
+        shares, _ = self._shares(counts, reports)
+        possible, some = np.clip(shares, 0.0, 1.0), np.maximum(reports, 1)
+        noise = self._collector.variance(1, possible) / some
+        sampled = [sampling(max(round(one / windows), 1), population) for one in some.tolist()]
+        variance = noise + np.array(sampled) * possible * (1 - possible)
+        return shares, np.where(reports, np.sqrt(variance), np.inf)
 
     def support(self, texts: Sequence[bytes]) -> Support:
         """Return how many reports of the groups of whole texts support each of a few texts."""

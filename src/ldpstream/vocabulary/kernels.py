@@ -115,3 +115,46 @@ def _transform(rows: NDArray[np.int32]) -> None:
                 rows[i] = a + b
                 rows[i + half] = a - b
         half *= 2
+
+
+def opposing(
+    rows: NDArray[np.uint32], places: NDArray[np.uint32], counts: Counts
+) -> NDArray[np.int64]:
+    """Return, for each of a few rows, how many reports of these columns oppose it.
+
+    >>> opposing(np.array([1, 3], np.uint32), np.array([1, 2, 3], np.uint32), np.array([5, 7, 9]))
+    array([14, 12])
+    """
+    out = np.zeros(len(rows), np.int64)
+    _oppose(rows, places, counts, out)
+    return out
+
+
+def _oppose_slowly(
+    rows: NDArray[np.uint32],
+    places: NDArray[np.uint32],
+    counts: Counts,
+    out: NDArray[np.int64],
+) -> None:
+    for i, row in enumerate(rows):
+        out[i] = (np.bitwise_count(places & row) & 1) @ counts
+
+
+@compiled(_oppose_slowly)
+def _oppose(
+    rows: NDArray[np.uint32],
+    places: NDArray[np.uint32],
+    counts: Counts,
+    out: NDArray[np.int64],
+) -> None:
+    for i in range(len(rows)):
+        against = np.int64(0)
+        for j in range(len(places)):
+            bits = rows[i] & places[j]
+            bits ^= bits >> np.uint32(16)
+            bits ^= bits >> np.uint32(8)
+            bits ^= bits >> np.uint32(4)
+            bits ^= bits >> np.uint32(2)
+            bits ^= bits >> np.uint32(1)
+            against += counts[j] * np.int64(bits & np.uint32(1))
+        out[i] = against

@@ -285,7 +285,9 @@ def _figure_told(label: str, evidence: Evidence) -> str:
     if evidence.is_hidden:
         return f"{label} is not known of this group, at t={evidence.release.t}"
     if figure is None:
-        return f"{label} is no label of this stream any more, at t={evidence.release.t}"
+        is_text = "labels" in evidence.release.content
+        gone = "not listed" if is_text else "no label of this stream any more"
+        return f"{label} is {gone}, at t={evidence.release.t}"
     return (
         f"{label} is {figure.value:.4g}, {figure.low:.4g} to {figure.high:.4g},"
         f" at t={evidence.release.t}"

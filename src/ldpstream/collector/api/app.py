@@ -35,6 +35,7 @@ from ldpstream.collector.api.problems import (
 from ldpstream.collector.api.releases import releases
 from ldpstream.collector.api.rounds import CurrentRounds, enrolment
 from ldpstream.collector.api.status import status
+from ldpstream.collector.api.texts import texts
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import LdpStreamError
 from ldpstream.protocol.messages import BATCH, PREFIX, REPORTS, ROUNDS
@@ -69,6 +70,7 @@ def build_app(service: Service) -> FastAPI:
     for routes in (
         enrolment,
         releases,
+        texts,
         alerts,
         annotation_routes,
         status,

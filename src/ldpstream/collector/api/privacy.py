@@ -21,6 +21,8 @@ from ldpstream.numeric import Range
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.promise import lasting, promises, significant, told_openly
 from ldpstream.protocol.terms import Selection, Terms
+from ldpstream.vocabulary import Vocabulary
+from ldpstream.vocabulary.device import LONGEST_TEXT
 
 DAY_MS = 86_400_000
 PATH = "/privacy/{stream}"
@@ -83,6 +85,11 @@ def _question(terms: Terms) -> str:
     if isinstance(terms.values, Range):
         low, high = terms.values.low, terms.values.high
         held = f"one number from {low} to {high}"
+    elif isinstance(terms.values, Vocabulary):
+        held = (
+            f"any text of at most {LONGEST_TEXT} bytes, or the first bytes of it, hashed into one"
+            f" of {len(terms.values):,} buckets"
+        )
     else:
         held = f"one of {len(terms.values):,} values, listed below"
         if terms.other is not None:

@@ -64,7 +64,7 @@ def releases(service: Service) -> APIRouter:
         """
         found = readable_stream(request, stream)
         kind = _format(format, request.headers.get("accept", ""))
-        most = at_once(found.most_labels, min(limit, service.config.limits.releases))
+        most = at_once(found.figures, min(limit, service.config.limits.releases))
         part = None if group is None else read_group(group, known_groups(found.history.versions))
         if part is not None and revised:
             expected = "without group: the history of groups is not revised"
@@ -92,7 +92,7 @@ def releases(service: Service) -> APIRouter:
         `values`, `low` and `high` are means of what was released, `least` and `most` its extremes.
         """
         found = readable_stream(request, stream)
-        most = at_once(found.most_labels, min(limit, service.config.limits.releases))
+        most = at_once(found.figures, min(limit, service.config.limits.releases))
 
         def read() -> list[dict[str, object]]:
             rows = service.store.summaries(stream, since_ms, most)
@@ -114,7 +114,7 @@ def releases(service: Service) -> APIRouter:
         size with an interval (90 %). What is found changes as tallies come.
         """
         found = readable_stream(request, stream)
-        most = at_once(found.most_labels, min(limit, service.config.limits.releases))
+        most = at_once(found.figures, min(limit, service.config.limits.releases))
 
         def read() -> list[dict[str, object]]:
             rows = service.store.releases(stream, since, most)
@@ -167,7 +167,7 @@ async def _events(
 ) -> AsyncGenerator[bytes, None]:
     """Releases, each with its id; and all alerts, whenever there is something new about them."""
     hub, evaluator = stream.hub, service.evaluators[stream.config.name]
-    page = at_once(stream.most_labels, FEED_PAGE)
+    page = at_once(stream.figures, FEED_PAGE)
 
     def read(since: int) -> list[tuple[int, bytes]]:
         return [_event(row) for row in service.store.releases(stream.config.name, since, page)]

@@ -231,7 +231,7 @@ class ServiceState(Collector):
         return known[1]
 
 
-def _parts(release: Release) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+def _parts(release: Release) -> Iterator[tuple[dict[str, str], Mapping[str, Any]]]:
     """Yield the figures of the whole fleet, and those of its groups with labels of their own."""
     yield {}, release.content
     for one in release.content.get(GROUPS, ()):

@@ -40,9 +40,12 @@ class _RequestTable(Table):
 
 
 def read_request(
-    given: dict[str, Any], stream: str, labels: list[str], groups: Sequence[str] = ()
+    given: dict[str, Any], stream: str, labels: list[str] | None, groups: Sequence[str] = ()
 ) -> Rule:
-    """Read one rule that the API was given, with the keys of the configuration."""
+    """Read one rule that the API was given, with the keys of the configuration.
+
+    `labels` are those of the stream; None: it may be about any text.
+    """
     table = _RequestTable(given)
     (rule,) = read_rules([table], stream, labels, groups)
     table.finish()
@@ -50,7 +53,7 @@ def read_request(
 
 
 def read_rules(
-    tables: list[Table], stream: str, labels: list[str], groups: Sequence[str] = ()
+    tables: list[Table], stream: str, labels: list[str] | None, groups: Sequence[str] = ()
 ) -> tuple[Rule, ...]:
     """Read the [[stream.alert]] tables of a stream, or what the API was given instead."""
     rules: list[Rule] = []
@@ -62,7 +65,7 @@ def read_rules(
     return tuple(rules)
 
 
-def _rule(table: Table, stream: str, labels: list[str], groups: Sequence[str]) -> Rule:
+def _rule(table: Table, stream: str, labels: list[str] | None, groups: Sequence[str]) -> Rule:
     condition, group = _condition(table, labels), _group(table, groups)
     name = table.text("name", condition.title + (f" in {group}" if group else ""))
     if "name" in table and not 1 <= len(name) <= LONGEST_NAME:
@@ -77,7 +80,7 @@ def _rule(table: Table, stream: str, labels: list[str], groups: Sequence[str]) -
     )
 
 
-def _condition(table: Table, labels: list[str]) -> Condition:
+def _condition(table: Table, labels: list[str] | None) -> Condition:
     given = [key for key in CONDITIONS if key in table]
     if len(given) != 1:
         fix = f"give either above or below, or one of: {', '.join(CONDITIONS[2:])}"
@@ -92,6 +95,9 @@ def _condition(table: Table, labels: list[str]) -> Condition:
         case Kind.WIDE:
             return Wide(_label(table, labels), _positive(table, Kind.WIDE))
         case Kind.CHANGED:
+            if labels is None:
+                what = "nobody looks for changes in a stream of texts"
+                table.refuse(Kind.CHANGED, what, "give above or below")
             label, by = _label(table, labels), _positive(table, Kind.CHANGED)
             return Changed(label, by, table.whole("within", RECENT, least=1), _demand(table))
         case side:
@@ -99,9 +105,9 @@ def _condition(table: Table, labels: list[str]) -> Condition:
             return Threshold(label, side == "above", table.number(side), _demand(table))
 
 
-def _label(table: Table, labels: list[str]) -> str:
+def _label(table: Table, labels: list[str] | None) -> str:
     label = table.text("label")
-    if label not in labels:
+    if labels is not None and label not in labels:
         table.refuse("label", f"{label!r} is not a label", f"use one of: {', '.join(labels[:8])}")
     return label
 

@@ -134,6 +134,10 @@ def parse(text: str, file: Path) -> Config:
                 "name", f"name {name!r} is used twice", "give each stream a name of its own"
             )
     if config.ingest is not None:
+        for stream, table in zip(config.streams, root.tables("stream"), strict=True):
+            if stream.vocabulary is not None:
+                what = "a report log does not count texts"
+                table.refuse("vocabulary", what, "leave ingest out, or give the stream labels")
         _check_retention(config.ingest, root.tables("stream"))
     root.finish()
     return config

@@ -19,8 +19,17 @@ from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
 from ldpstream.collector.config.retention import read_retention
 from ldpstream.collector.config.successor import SuccessorConfig, read_successor
 from ldpstream.collector.config.table import Table
+from ldpstream.collector.config.vocabulary import (
+    TOP,
+    OpenVocabulary,
+    planned_vocabulary,
+    read_candidates,
+    read_top,
+    read_vocabulary,
+)
 from ldpstream.collector.releases.retention import KEEP_ALL, Retention
 from ldpstream.domain import Domain
+from ldpstream.mechanisms.following import KEPT_WINDOWS
 from ldpstream.mechanisms.messages import Purpose
 from ldpstream.mechanisms.queries import Query, query_of
 from ldpstream.mechanisms.registry import build, report_epsilon, takes_slots, usual_selection
@@ -33,7 +42,8 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.names import STREAM_NAME, is_stream_name
 from ldpstream.protocol.notice import Halt
-from ldpstream.protocol.terms import DISTRIBUTION, Selection, names_of
+from ldpstream.protocol.terms import DISTRIBUTION, Selection, Values, names_of
+from ldpstream.vocabulary import Vocabulary
 
 BEST, ROBUST = "auto", "robust"
 """Instead of an oracle's name: the one with the least noise, or least open to poisoning."""
@@ -83,8 +93,8 @@ class StreamConfig:
     """One stream, as the file describes it."""
 
     name: str
-    values: Domain | Range
-    """What a device may hold: one of these labels, or a number of this range."""
+    values: Values
+    """What a device may hold: one of these labels, a number of this range, or any text."""
     epsilon: Epsilon
     window: int
     interval_ms: int
@@ -130,6 +140,12 @@ class StreamConfig:
     """How long releases and their summaries are kept."""
     notice: PrivacyNotice | None = None
     """What the operator tells the participants."""
+    vocabulary: OpenVocabulary | None = None
+    """What the file says of a stream of texts, where the store decides the rest."""
+    candidates: tuple[str, ...] = ()
+    """Texts that are looked for besides those that are found."""
+    top: int = TOP
+    """How many texts a release has at most."""
     source: Source = field(default_factory=Source, compare=False)
 
     @property
@@ -156,6 +172,16 @@ class StreamConfig:
         """The names of what is released, in order."""
         return names_of(self.values)
 
+    def may_have(self, label: str) -> bool:
+        """Return whether a release may have a figure of that name."""
+        return self.vocabulary is not None or label in self.labels
+
+    @property
+    def reach(self) -> int:
+        """The timestamps that figures rest on, which are never pruned."""
+        windows = max([self.window, *(level.window for level in self.levels)])
+        return windows if self.vocabulary is None else KEPT_WINDOWS * windows
+
     def alert_rule(self, given: dict[str, Any], *, kept: bool = False) -> Rule:
         """Read a rule that the API is given, with the keys of the file.
 
@@ -163,7 +189,8 @@ class StreamConfig:
         """
         gone = [str(given["label"])] if kept and "label" in given else []
         lost = [str(given["group"])] if kept and "group" in given else []
-        return read_request(given, self.name, [*self.labels, *gone], [*self.groups, *lost])
+        labels = [*self.labels, *gone] if self.vocabulary is None else None
+        return read_request(given, self.name, labels, [*self.groups, *lost])
 
     @property
     def groups(self) -> list[str]:
@@ -173,7 +200,7 @@ class StreamConfig:
     @property
     def figures(self) -> int:
         """The most figures of a release, of the fleet and all groups."""
-        return len(self.labels) * (1 + len(self.groups))
+        return (len(self.labels) or self.top) * (1 + len(self.groups))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -190,7 +217,8 @@ class StreamConfig:
     @property
     def settings(self) -> Settings:
         return Settings(
-            labels=len(self.values),
+            # A mechanism sees the texts that are followed, of which there are two or more.
+            labels=len(self.values) if self.vocabulary is None else 2,
             users=self.population,
             epsilon=self.epsilon,
             window=self.window,
@@ -212,14 +240,19 @@ def read_stream(table: Table) -> StreamConfig:
     name = table.text("name")
     if not is_stream_name(name):
         table.refuse("name", f"name is {name!r}", f"give {STREAM_NAME}")
-    values = _values(table)
+    vocabulary, population = read_vocabulary(table), _population(table)
+    epsilon = table.attempt("epsilon", lambda: Epsilon.of(table.number("epsilon")))
+    values: Values = (
+        _values(table)
+        if vocabulary is None
+        else planned_vocabulary(table, vocabulary, population, epsilon)
+    )
     labels = list(names_of(values))
     mechanism = table.text("mechanism", "lpf")
-    population = _population(table)
     stream = StreamConfig(
         name=name,
         values=values,
-        epsilon=table.attempt("epsilon", lambda: Epsilon.of(table.number("epsilon"))),
+        epsilon=epsilon,
         window=table.whole("window", least=1),
         interval_ms=_interval(table),
         start_ms=_start(table),
@@ -239,6 +272,9 @@ def read_stream(table: Table) -> StreamConfig:
         allowed_origins=_origins(table),
         selection_given="selection" in table,
         notice=read_notice(table),
+        vocabulary=vocabulary,
+        candidates=() if vocabulary is None else read_candidates(table),
+        top=TOP if vocabulary is None else read_top(table),
         source=Source.of(table),
     )
     stream = _with_population(stream)
@@ -253,10 +289,10 @@ def read_stream(table: Table) -> StreamConfig:
         least_group=table.whole("least_group", LEAST_GROUP, least=1),
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )
-    rules = read_rules(table.tables("alert"), name, labels, stream.groups)
+    known = labels if vocabulary is None else None
+    rules = read_rules(table.tables("alert"), name, known, stream.groups)
     stream = _with_population(replace(stream, alerts=rules))
-    windows = [stream.window, *(level.window for level in stream.levels)]
-    retention = read_retention(table.table("retention"), stream.interval_ms, max(windows))
+    retention = read_retention(table.table("retention"), stream.interval_ms, stream.reach)
     stream = replace(stream, retention=retention)
     for level, given in zip(stream.levels, table.tables("level"), strict=True):
         longest = replace(stream.settings, window=level.window)
@@ -310,12 +346,12 @@ def _check_distribution(table: Table, stream: StreamConfig) -> None:
             table.refuse(key, f"a distribution cannot have {what}", "leave it out")
 
 
-def _other(table: Table, values: Domain | Range) -> str | None:
+def _other(table: Table, values: Values) -> str | None:
     """Read `other`: one of the labels, or None."""
     if table.get("other", None) is None:
         return None
     label = table.text("other")
-    if isinstance(values, Range):
+    if not isinstance(values, Domain):
         table.refuse("other", "other is a label, and a stream of numbers has none", "leave it out")
     table.attempt("other", lambda: values.index(label))
     return label
@@ -330,7 +366,9 @@ def _selection(table: Table, mechanism: str) -> Selection:
     return found
 
 
-def _oracle(table: Table, values: Domain | Range) -> Oracle | Numeric | None:
+def _oracle(table: Table, values: Values) -> Oracle | Numeric | None:
+    if isinstance(values, Vocabulary):
+        return Oracle.HADAMARD
     name = table.text("oracle", BEST)
     if name in (BEST, ROBUST):
         return None
@@ -339,7 +377,7 @@ def _oracle(table: Table, values: Domain | Range) -> Oracle | Numeric | None:
 
 
 def _level_oracle(
-    stream: Table, values: Domain | Range, table: Table, epsilon: Epsilon
+    stream: Table, values: Values, table: Table, epsilon: Epsilon
 ) -> Oracle | Numeric | None:
     """Read the oracle of a level, for reports of all of its epsilon."""
     usual = ROBUST if stream.text("oracle", BEST) == ROBUST else BEST
@@ -349,7 +387,7 @@ def _level_oracle(
     return choose_robust(len(values), epsilon)
 
 
-def _refuse_robust_numbers(table: Table, values: Domain | Range) -> None:
+def _refuse_robust_numbers(table: Table, values: Values) -> None:
     if isinstance(values, Range):
         fix = "name one, or leave it to auto"
         table.refuse("oracle", "there is no robust oracle for numbers", fix)

@@ -7,7 +7,7 @@ variance, interval and flags.
 
 If the terms of a stream have changed, a label is known by its name: CSV has a column for each label
 of any version, which is empty where a release has no such label; JSON has the labels of each
-version, and releases say which is theirs.
+version, and releases say which is theirs. In a stream of texts each release has names of its own.
 """
 
 from __future__ import annotations
@@ -58,11 +58,19 @@ def _ndjson(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes
 
 
 def _csv(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
-    text = io.StringIO()
+    text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    joined = names.joined
+    joined = names.columns(rows)
     parts = _parts(rows)
-    writer.writerow([*FACTS, *joined, *(f"{part}:{name}" for part in parts for name in joined)])
+    taken = set(FACTS) - set(names.joined)  # a text may be called anything
+    own = (f"value:{name}" if name in taken else name for name in joined)
+    # With "\r\n" at its end, which is then made "\n", a lone "\r" in a name is quoted, too.
+    csv.writer(text).writerow(
+        [*FACTS, *own, *(f"{part}:{name}" for part in parts for name in joined)]
+    )
+    text.seek(text.tell() - 2)
+    text.truncate()
+    text.write("\n")
     for row in rows:
         content = _content(row)
         numbers = (

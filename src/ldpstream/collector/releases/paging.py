@@ -13,4 +13,4 @@ def at_once(labels: int, most: int) -> int:
     >>> at_once(3, 10_000), at_once(200, 10_000), at_once(65_536, 10_000)
     (10000, 250, 1)
     """
-    return min(most, max(1, NUMBERS // labels))
+    return min(most, max(1, NUMBERS // max(labels, 1)))

@@ -18,6 +18,8 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 _MEANS = ("values", "low", "high")
+_TEXTS = (*_MEANS, "least", "most", "listed")
+"""What a summary of texts has of each."""
 _SUMS = ("releases", "missed", "asked", "received")
 
 
@@ -78,6 +80,8 @@ def summary_of(release: Release, terms: Terms) -> Summary:
         "low": release.content.get("low", values),
         "high": release.content.get("high", values),
     }
+    if "labels" in release.content:
+        content |= {"labels": release.content["labels"], "listed": [1] * len(values)}
     start_ms = _floor(terms.start_of(release.t), HOUR_MS)
     return Summary(release.t, release.t, start_ms, HOUR_MS, content)
 
@@ -88,12 +92,41 @@ def combined(earlier: Summary, later: Summary) -> Summary:
     n, m = a["releases"], b["releases"]
     content: dict[str, Any] = {name: a[name] + b[name] for name in _SUMS}
     content["terms_version"] = a["terms_version"]
+    if "labels" in a:
+        content |= _of_texts(a, b)
+        return Summary(earlier.first_t, later.last_t, earlier.start_ms, earlier.period_ms, content)
     for name in _MEANS:
         pairs = zip(a[name], b[name], strict=True)
         content[name] = [(n * x + m * y) / (n + m) for x, y in pairs]
     content["least"] = [*map(min, a["least"], b["least"])]
     content["most"] = [*map(max, a["most"], b["most"])]
     return Summary(earlier.first_t, later.last_t, earlier.start_ms, earlier.period_ms, content)
+
+
+def _of_texts(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Return what two summaries of texts say together.
+
+    Each text has the means of the releases that have listed it, and how many did.
+    """
+    found = _by_text(a)
+    for text, new in _by_text(b).items():
+        old = found.get(text)
+        if old is None:
+            found[text] = new
+            continue
+        n, m = old["listed"], new["listed"]
+        found[text] = {name: (n * old[name] + m * new[name]) / (n + m) for name in _MEANS} | {
+            "least": min(old["least"], new["least"]),
+            "most": max(old["most"], new["most"]),
+            "listed": n + m,
+        }
+    return {"labels": [*found], **{name: [one[name] for one in found.values()] for name in _TEXTS}}
+
+
+def _by_text(summary: dict[str, Any]) -> dict[str, dict[str, float]]:
+    rows = zip(*(summary[name] for name in _TEXTS), strict=True)
+    each = (dict(zip(_TEXTS, row, strict=True)) for row in rows)
+    return dict(zip(summary["labels"], each, strict=True))
 
 
 def day_of(hours: list[Summary]) -> Summary:

@@ -24,8 +24,8 @@ from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
 
 ALWAYS_FREE = (
-    "population, mechanism, alerts, thresholds, least_group, who may read and enrol, suspicion,"
-    " retention"
+    "population, mechanism, alerts, thresholds, least_group, candidates, who may read and enrol,"
+    " suspicion, retention"
 )
 """What no device has pinned. So are the deadlines of rounds that devices are asked in."""
 
@@ -107,12 +107,19 @@ def _free(config: StreamConfig, history: TermsHistory, stored: Stream) -> Iterat
     terms = history.at(max(stored.last_t, 1))
     if stored.mechanism is None or type(config.values) is not type(terms.values):
         return
+    if config.vocabulary is not None:
+        yield from _of_population(config, stored.mechanism)
+        return
     mechanism = mechanism_of(config, terms)
     before, now = stored.mechanism, mechanism.save()
     anew = "; ".join(mechanism.adopt(before))
     if _name(before) != _name(now):
         cost = f"begins anew: {anew}" if anew else ""
         yield Difference("mechanism", _name(before), config.mechanism, Verdict.FREE, cost)
+    yield from _of_population(config, before)
+
+
+def _of_population(config: StreamConfig, before: dict[str, Any]) -> Iterator[Difference]:
     followed = POPULATION in before
     known, given = last_population(before), AUTO if config.follows_fleet else config.population
     if followed != config.follows_fleet or (known not in (None, given) and not followed):
@@ -136,7 +143,7 @@ def _idle_rules(config: StreamConfig, note: dict[str, Any] | None) -> Iterator[s
     """Yield a line for each rule of the API that is about what the file does not have."""
     for given in (note or {"rules": []})["rules"]:
         rule = config.alert_rule(given, kept=True)
-        if rule.label is not None and rule.label not in config.labels:
+        if rule.label is not None and not config.may_have(rule.label):
             yield (
                 f"the alert rule {rule.name!r} is about label {rule.label!r}, which is gone: it"
                 f" will never fire; remove or replace rule {rule.fingerprint} through the API"

@@ -20,6 +20,7 @@ from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.strata import Level, Succession
 from ldpstream.protocol.succession import objection
 from ldpstream.protocol.terms import Terms
+from ldpstream.vocabulary import Vocabulary
 
 KEYS = {
     "interval_ms": "interval",
@@ -100,6 +101,8 @@ def _impossible(old: Terms, name: str, given: Any) -> str | None:
     if old.selection is None:
         return "the stream was begun by release 0.1.0, whose terms can have no successor"
     values = given if name == "values" else old.values
+    if isinstance(values, Vocabulary) or isinstance(old.values, Vocabulary):
+        return "a stream of texts can have no successor"
     called = None
     if old.domain is not None and isinstance(values, Domain):
         called = values.labels[:1] * len(old.domain)  # what each is called is told elsewhere
@@ -114,6 +117,8 @@ def _impossible(old: Terms, name: str, given: Any) -> str | None:
 
 def _key(name: str, given: Any) -> str:
     if name == "values":
+        if isinstance(given, Vocabulary):
+            return "vocabulary"
         return "labels" if isinstance(given, Domain) else "range"
     return KEYS.get(name, name)
 
@@ -129,6 +134,9 @@ def _in_words(name: str, value: Any) -> str:
         return "; ".join(f"{one.name}: {', '.join(one.declared)}" for one in value.each)
     if isinstance(value, Range):
         return f"{value.low:g} to {value.high:g}"
+    if isinstance(value, Vocabulary):
+        lengths = ", ".join(map(str, value.prefixes)) or "none"
+        return f"salt {value.salt:016x}, {value.bits} bits, prefixes {lengths}"
     if isinstance(value, tuple):
         told = (f"{one.name} {one.epsilon} in {one.window} by {one.oracle}" for one in value)
         return ", ".join(told) or "nothing"

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Generator
 from dataclasses import dataclass, field
+from typing import Any
 
 from ldpstream.collector.clock import Clock
 from ldpstream.collector.config import Selection as Kind
@@ -31,14 +33,11 @@ from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.loading import selection_of, terms_of
 from ldpstream.collector.rounds.open_rounds import OpenRounds
 from ldpstream.collector.rounds.planned import reports_planned
-from ldpstream.collector.rounds.running_mechanism import RunningMechanism
+from ldpstream.collector.rounds.running_vocabulary import running
 from ldpstream.collector.rounds.selection import remember_all
 from ldpstream.collector.rounds.suspicion import Suspects
 from ldpstream.collector.store.contract import Release, Store
-from ldpstream.collector.store.groups import figures_in
-from ldpstream.mechanisms.mechanism import Step
-from ldpstream.mechanisms.messages import Ask, Purpose, Tally
-from ldpstream.mechanisms.messages import Release as Released
+from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.slots import round_name
 from ldpstream.protocol.terms import Terms
@@ -56,7 +55,7 @@ class _Timestamp:
     """The timestamp in progress."""
 
     t: int
-    step: Step
+    step: Generator[Ask, Any, Any]
     asked: int = 0
     received: int = 0
     asks: int = 0
@@ -78,9 +77,7 @@ class Coordinator:
         self._listener = listener or Listener()
         config, self.history, stored = terms_of(config, store, clock)
         self._slots = config.selection is Kind.SLOTS
-        self._running = RunningMechanism(
-            config, self.history.at(max(stored.last_t, 1)), stored.mechanism
-        )
+        self._running = running(config, self.history, stored, store)
         self.last_t = stored.last_t
         groups = grouped(store.rounds(config.name, stored.last_t - self.history.longest_window))
         self.selection = selection_of(config, self.terms, store)
@@ -277,13 +274,13 @@ class Coordinator:
         self.selection.follow(terms.epsilon, terms.window)
         self._fleet.go_over(terms)
 
-    def _run(self, tally: Tally | None) -> None:
+    def _run(self, tally: Any) -> None:
         """Resume the mechanism until it waits for an open round, or releases."""
         now = self._now
         assert now is not None
         while True:
             try:
-                ask = now.step.send(tally)  # type: ignore[arg-type]  # None starts a generator
+                ask = now.step.send(tally)  # None starts a generator
             except StopIteration as done:
                 self._release(now, done.value)
                 return
@@ -354,7 +351,7 @@ class Coordinator:
             self._counting = self._counting.closed(now_ms)
         self._announce()
 
-    def _tallied(self, group: RoundGroup) -> Tally | None:
+    def _tallied(self, group: RoundGroup) -> Any:
         """The tally of closed rounds: from their counts or, if there are none yet, their reports.
 
         None: an engine is still counting some of them.
@@ -372,7 +369,7 @@ class Coordinator:
         self.selection.heard(group.first.name, group.reports)
         self._fleet.add(group, self.history)
 
-    def _release(self, now: _Timestamp, released: Released) -> None:
+    def _release(self, now: _Timestamp, released: Any) -> None:
         figures = self._running.figures(released)
         suspect = self._suspects.among(now.rounds)
         self._follow_fleet(now)
@@ -412,8 +409,7 @@ class Coordinator:
             content = lasting(last.content)
             if content.get("terms_version", 1) != self.terms.version:
                 content = self._running.figures() | self._running.version
-            figures = figures_in(self.terms)
-            for releases in carried_over(last, content, missed, now_ms, figures):
+            for releases in carried_over(last, content, missed, now_ms):
                 self._commit(releases)
 
     def _commit(self, releases: list[Release]) -> None:

@@ -28,6 +28,7 @@ from ldpstream.mechanisms.strata import return_period
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
+from ldpstream.vocabulary import Vocabulary
 
 POPULATION = "population"
 """The key, in a mechanism's saved state, of a population that follows the fleet."""
@@ -58,11 +59,14 @@ def settled(
 ) -> StreamConfig:
     """Return the configuration with what the store decides about it: by terms, and saved state.
 
-    A population that follows the fleet goes on from the one that was saved. Terms that release
+    A population that follows the fleet goes on from the one that was saved. What the file leaves
+    open of a vocabulary, above all its salt, is as it was drawn. Terms that release
     0.1.0 began leave the selection to the configuration, and have no slots.
     """
     if config.follows_fleet and saved is not None:
         config = replace(config, population=last_population(saved) or config.population)
+    if config.vocabulary is not None and isinstance(latest.values, Vocabulary):
+        config = replace(config, values=config.vocabulary.settled(latest.values))
     if latest.selection is not None or config.selection is not Kind.SLOTS:
         return config
     if config.selection_given:
@@ -72,15 +76,18 @@ def settled(
 
 def last_population(saved: dict[str, Any]) -> int | None:
     """Return the population of a saved state, if it tells: the one that was followed, or given."""
-    given = saved["total"] if saved["division"] == PopulationDivision.__name__ else None
+    given = saved["total"] if saved.get("division") == PopulationDivision.__name__ else None
     found: int | None = saved.get(POPULATION, given)
     return found
 
 
 def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
+    values = config.values
+    if config.vocabulary is not None and isinstance(values, Vocabulary):
+        values = config.vocabulary.begun(values)
     terms = Terms(
         config.name,
-        config.values,
+        values,
         config.epsilon,
         config.window,
         config.interval_ms,

@@ -11,6 +11,7 @@ from ldpstream.oracles.collector_half import Support
 from ldpstream.oracles.tagged.collector import together
 from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.history import TermsHistory
+from ldpstream.protocol.terms import Terms
 
 
 def reports_of(
@@ -24,14 +25,20 @@ def reports_of(
     now, found = history.at(rounds.t).attributes, {}
     for name, terms in rounds.strata(history).items():
         told, support = terms.attributes, supports[name]
-        if told is None:
-            found[name] = support
-        elif part is None:
-            found[name] = together(support, told.combinations, range(told.combinations))
+        if part is None or told is None:
+            found[name] = whole(support, terms)
         else:
             assert now is not None
             found[name] = together(support, told.combinations, _members(now, part, told))
     return found
+
+
+def whole(support: Support, terms: Terms) -> Support:
+    """Return the support of the reports of all devices in a round under these terms."""
+    told = terms.attributes
+    if told is None:
+        return support
+    return together(support, told.combinations, range(told.combinations))
 
 
 @lru_cache(maxsize=1024)

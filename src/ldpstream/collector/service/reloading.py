@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -27,9 +27,11 @@ FIXED = {
     "external_url": "external_url",
 }
 """What a collector is built around, by the key of the file: it takes a restart."""
+FEW = 5
 _OF_TERMS = frozenset(
     {"values", "epsilon", "window", "interval_ms", "start_ms", "oracle", "other", "selection"}
     | {"levels", "attributes", "successor", "name", "source", "selection_given", "population"}
+    | {"vocabulary"}
 )
 """What is compared with the store's terms, or is no setting of its own."""
 
@@ -118,13 +120,20 @@ def _of_stream(old: StreamConfig, new: StreamConfig) -> Iterator[tuple[str, str]
                 yield "population", f"population = {_population(old)} -> {_population(new)}"
         elif one.name not in _OF_TERMS and before != now:
             key = KEYS.get(one.name, one.name)
-            yield key, f"{key} = {_in_words(before)} -> {_in_words(now)}"
+            told = _texts if one.name == "candidates" else _in_words
+            yield key, f"{key} = {told(before)} -> {told(now)}"
     if not (old.follows_fleet or new.follows_fleet) and old.population != new.population:
         yield "population", f"population = {old.population} -> {new.population}"
 
 
 def _population(stream: StreamConfig) -> str:
     return AUTO if stream.follows_fleet else str(stream.population)
+
+
+def _texts(candidates: Sequence[str]) -> str:
+    """Say how many there are, and which if they are few."""
+    few = ", ".join(map(repr, candidates)) if len(candidates) <= FEW else ""
+    return f"{len(candidates)} texts" + (f" ({few})" if few else "")
 
 
 def _in_words(value: Any) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ldpstream.collector.clock import Clock
+from ldpstream.collector.periodic import PeriodicThread
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.releases.retention import Retention, combined, day_of, summary_of
 from ldpstream.collector.store.contract import Release, Store, Summary
@@ -28,6 +28,8 @@ class Pruner:
     retention: Retention
     history: TermsHistory
     store: Store
+    reach: int = 0
+    """The timestamps up to the last release whose rounds are needed, if not those of a window."""
 
     def prune(self, now_ms: int) -> None:
         """Remove all that is too old, an hour in each transaction."""
@@ -47,7 +49,7 @@ class Pruner:
         oldest, stored = self.store.releases(self.stream, 0, 1), self.store.stream(self.stream)
         if not oldest or stored is None:
             return False
-        first_t, last_t = oldest[0].t, stored.last_t - self.history.longest_window
+        first_t, last_t = oldest[0].t, stored.last_t - max(self.reach, self.history.longest_window)
         until_t = self.retention.hour_to_prune(self.history.first, first_t, last_t, now_ms)
         if until_t is None:
             return False
@@ -84,24 +86,14 @@ class RetentionKeeper:
     def __init__(self, pruners: Callable[[], Iterable[Pruner]], clock: Clock) -> None:
         self._pruners = pruners
         self._clock = clock
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ldpstream-retention", daemon=True)
+        self._thread = PeriodicThread("retention", PAUSE_SECONDS, self._prune, at_once=True)
+        self.start, self.stop = self._thread.start, self._thread.stop
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            for one in self._pruners():
-                if self._stopping.is_set():
-                    break
-                try:
-                    one.prune(self._clock.now_ms())
-                except Exception:
-                    _log.exception("stream %s could not be pruned", one.stream)
-            self._stopping.wait(PAUSE_SECONDS)
+    def _prune(self) -> None:
+        for one in self._pruners():
+            if self._thread.is_stopping:
+                break
+            try:
+                one.prune(self._clock.now_ms())
+            except Exception:
+                _log.exception("stream %s could not be pruned", one.stream)

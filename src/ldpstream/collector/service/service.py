@@ -32,6 +32,7 @@ from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.follower import POLL_MS, Follower
 from ldpstream.collector.rounds.loading import settled
 from ldpstream.collector.rounds.revised import RevisedHistory
+from ldpstream.collector.rounds.text_figures import TextFigures
 from ldpstream.collector.service.administration import OPERATION, Administration
 from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.service.condition import Condition, judge
@@ -47,6 +48,7 @@ from ldpstream.collector.service.warm_up import warm_up
 from ldpstream.collector.service.watch import ConditionWatch
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
+from ldpstream.collector.store.groups import figures_in
 from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
@@ -134,7 +136,7 @@ class Service:
         """Add the rules and alerts of a stream."""
         book = RuleBook(stream.name, stream.alerts, self.store, stream.alert_rule)
         for rule in book.rules:
-            if rule.label is not None and rule.label not in stream.labels:
+            if rule.label is not None and not stream.may_have(rule.label):
                 facts = {"stream": stream.name, "alert": rule.name}
                 _log.warning("an alert rule is about a label that is gone", extra=facts)
         evaluator = AlertEvaluator(
@@ -308,7 +310,7 @@ class Service:
         config, name, hub = role.config, role.config.name, listener.hub
         hub.history = role.history
         latest = self.store.releases(name, role.last_t, 1)
-        revised = RevisedHistory(config, self.store)
+        revised, texts = RevisedHistory(config, self.store), TextFigures(self.store)
         if name not in self.streams:
             keys = StreamKeys(self.ring, name)
             denied = partial(self.administration.denied, name)
@@ -317,11 +319,11 @@ class Service:
             names = StoredNames(self.store, name)
             self._intakes[name] = intake
             first_t = max(1, role.last_t + 1 - min(config.window, MOST_RECENT))
-            few = at_once(config.figures, MOST_RECENT)
+            few = at_once(max(map(figures_in, role.history.versions)), MOST_RECENT)
             for one in self.store.releases(name, max(first_t, role.last_t + 1 - few), few):
                 listener.recent.add(one)
             found = StreamService(
-                config, hub, intake, self.clock, names, delay, revised, listener.recent
+                config, hub, intake, self.clock, names, delay, revised, texts, listener.recent
             )
             self.streams = {**self.streams, name: found}
             recent = self.store.rounds(name, role.last_t - config.window)
@@ -354,7 +356,7 @@ class Service:
         for name, stream in list(self.streams.items()):
             held, retention = self.held(name), stream.config.retention
             if held is not None and retention != KEEP_ALL:
-                yield Pruner(name, retention, stream.history, held)
+                yield Pruner(name, retention, stream.history, held, stream.config.reach)
 
     def _reports_came(self, asking: OpenRound) -> None:
         """Close a round at once when everyone who was asked has answered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,17 +13,17 @@ from ldpstream.collector.intake.queue import StreamIntake
 from ldpstream.collector.rounds.notifications import NotificationHub
 from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.rounds.selection import RosterSelection
+from ldpstream.collector.rounds.text_figures import TextFigures
 from ldpstream.collector.service.condition import Facts
 from ldpstream.collector.service.recent import Recent
 from ldpstream.collector.store.contract import EngineProgress
 from ldpstream.collector.store.groups import figures_in
 from ldpstream.collector.store.names import StoredNames
-from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.numeric import Range
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.notice import Halt, Notice
-from ldpstream.protocol.terms import Terms
+from ldpstream.protocol.terms import Terms, Values
 
 
 @dataclass
@@ -38,6 +39,7 @@ class StreamService:
     news_seconds: float
     """How long it may take until a round that another collector opened is known here."""
     revised: RevisedHistory
+    texts: TextFigures
     recent: Recent
     """How its last timestamps were answered."""
     begun_ms: int = 0
@@ -73,7 +75,7 @@ class StreamService:
         return history.at(history.first.timestamp_at(self.clock.now_ms()))
 
     @property
-    def most_labels(self) -> int:
+    def figures(self) -> int:
         """The most figures that a release of any version has."""
         return max(map(figures_in, self.history.versions))
 
@@ -122,8 +124,13 @@ class StreamService:
         return selection if isinstance(selection, RosterSelection) else None
 
 
-def _widest(content: dict[str, Any], values: Domain | Range) -> float:
-    """Return the widest interval of a release, as a part of all values that are possible."""
+def _widest(content: Mapping[str, Any], values: Values) -> float:
+    """Return the widest interval of a release, as a part of all values that are possible.
+
+    Of texts it is that of the rest, which there always is.
+    """
+    if "rest" in content:
+        return float(content["rest"]["high"] - content["rest"]["low"])
     whole = values.high - values.low if isinstance(values, Range) else 1.0
     ends = zip(content["low"], content["high"], strict=True)
     return float(max(high - low for low, high in ends) / whole)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ldpstream.collector.store.contract import Release
 from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.breakdown import Group
+from ldpstream.mechanisms.following import MOST_LISTED
 from ldpstream.protocol.attributes import OTHER
 from ldpstream.protocol.terms import Terms
 
@@ -20,7 +21,7 @@ FIGURES = ("values", "variance", "low", "high")
 def figures_in(terms: Terms) -> int:
     """Return how many figures a release under these terms may have, of the fleet and all groups."""
     groups = 0 if terms.attributes is None else len(terms.attributes.groups)
-    return len(terms.names) * (1 + groups)
+    return (len(terms.names) or MOST_LISTED) * (1 + groups)
 
 
 def known_groups(versions: Iterable[Terms]) -> list[str]:
@@ -47,7 +48,7 @@ def split(text: str) -> Group:
     return name, value
 
 
-def figures_of(content: dict[str, Any], group: Group) -> dict[str, Any] | None:
+def figures_of(content: Mapping[str, Any], group: Group) -> dict[str, Any] | None:
     """Return what a release says of a group; None: it is merged with others, or has no devices."""
     name, value = group
     found = (

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ldpstream.collector.store.contract import Release, Store
+from ldpstream.mechanisms.following import MOST_LISTED
 from ldpstream.protocol.terms import Terms
 
 
@@ -18,6 +19,8 @@ class ReleasedNames:
     >>> names = ReleasedNames((("a", "b"), ("b", "c")))
     >>> names.joined
     ('b', 'c', 'a')
+
+    A release of texts has names of its own.
     """
 
     versions: tuple[tuple[str, ...], ...]
@@ -33,7 +36,8 @@ class ReleasedNames:
 
     def at(self, release: Release) -> tuple[str, ...]:
         """Return the names of a release's figures, in order."""
-        return self.versions[release.terms_version - 1]
+        own = release.content.get("labels")
+        return self.versions[release.terms_version - 1] if own is None else tuple(own)
 
     @property
     def latest(self) -> tuple[str, ...]:
@@ -45,10 +49,15 @@ class ReleasedNames:
         names = (name for version in reversed(self.versions) for name in version)
         return tuple(dict.fromkeys(names))
 
+    def columns(self, rows: Iterable[Release]) -> tuple[str, ...]:
+        """Return the names of all columns of these releases."""
+        own = (name for row in rows for name in row.content.get("labels", ()))
+        return tuple(dict.fromkeys((*self.joined, *own)))
+
     @property
     def most(self) -> int:
         """The most figures that a release may have."""
-        return max(map(len, self.versions))
+        return max(len(one) or MOST_LISTED for one in self.versions)
 
 
 class StoredNames:

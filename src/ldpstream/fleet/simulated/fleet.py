@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,14 @@ from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.fleet import Fleet, Outcome
 from ldpstream.fleet.simulated.devices import Devices
 from ldpstream.fleet.simulated.enrolment import AT_ONCE, Enrolment
-from ldpstream.fleet.simulated.gateway import Read, Rows, SimulatedGateway
+from ldpstream.fleet.simulated.gateway import Read, Rows, SimulatedGateway, groups_of
 from ldpstream.fleet.weather import Line
+from ldpstream.lab.vocabulary import buckets_of
 from ldpstream.machine_clock import SystemClock
 from ldpstream.protocol.terms import Terms
+from ldpstream.vocabulary import Vocabulary
+from ldpstream.vocabulary.device import encoded
+from ldpstream.vocabulary.kernels import Texts
 
 
 class SimulatedFleet(Fleet):
@@ -80,19 +85,39 @@ class SimulatedFleet(Fleet):
         return terms, gateway
 
     def _tags(self, terms: Terms, rows: Rows) -> Bytes:
-        """Return the tag of each of these devices under terms with attributes."""
-        assert terms.attributes is not None
+        """Return the tag of each of these devices: its group of a vocabulary, or its attributes."""
+        if terms.attributes is None:
+            groups: Bytes = self._groups(terms.tags)[rows]
+            return groups
         said = map(self._users.described, range(int(self._users.combinations.max()) + 1))
         tags = np.array([terms.attributes.combination(one) for one in said], np.uint8)
         return tags[self._users.combinations[rows]]
 
+    @lru_cache(1)  # noqa: B019 - a fleet lives as long as its process
+    def _groups(self, groups: int) -> Bytes:
+        """Return the group of a vocabulary that each device belongs to."""
+        return groups_of(self._devices, groups)
+
     def _reader(self, terms: Terms) -> Read:
         """Return the function that reads what users hold, as indexes of the first terms' values."""
+        if isinstance(terms.values, Vocabulary):
+            return self._text_reader(terms.values)
         held = (self._held(index) for index in range(len(self._plan.source.domain)))
         places = np.array([terms.place(value) for value in held])
 
         def read(t: int, rows: Rows) -> NDArray[Any] | None:
             values = self._users.values(t)
             return None if values is None else places[values[rows]]
+
+        return read
+
+    def _text_reader(self, words: Vocabulary) -> Read:
+        """Return the function that reads the buckets of what users hold, each in its group."""
+        groups = self._groups(len(words.groups))
+        buckets = buckets_of(Texts.of([encoded(text) for text in self._names]), words)
+
+        def read(t: int, rows: Rows) -> NDArray[Any] | None:
+            values = self._users.values(t)
+            return None if values is None else buckets[groups[rows], values[rows]]
 
         return read

@@ -22,7 +22,7 @@ from ldpstream.oracles.lab_half import encode_table
 from ldpstream.protocol.authentication import report_prefix, rounds_mac
 from ldpstream.protocol.messages import DeviceProof
 from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.slots import moment_ms, round_name
+from ldpstream.protocol.slots import group_message, moment_ms, round_name
 from ldpstream.protocol.terms import Terms
 
 Rows = NDArray[np.int64]
@@ -30,7 +30,7 @@ Slots = NDArray[np.uint64]
 Read = Callable[[int, Rows], NDArray[Any] | None]
 """A function that returns the indexes of the values that some devices hold at a timestamp."""
 Tags = Callable[[Terms, Rows], Bytes]
-"""A function that returns the tags of devices, under terms with attributes."""
+"""A function that returns the tags of devices, under terms whose reports have them."""
 
 TICK = 0.25
 """Seconds between two batches: reports that are due in between go together."""
@@ -141,7 +141,7 @@ class SimulatedGateway(Deliveries):
         lab = stratum.oracle.lab(len(stratum.values), stratum.epsilon)
         held = values if stratum.domain is None else self._places[values]
         reports = encode_table(lab.perturb(held, self._rng), lab.device)
-        if stratum.attributes is not None:
+        if stratum.tags:
             reports = np.column_stack([reports, self._tags(stratum, rows)])
         self._devices.debit(rows)
         name = round_name(t, stratum.suffix)
@@ -171,3 +171,10 @@ class SimulatedGateway(Deliveries):
                 self.transport, self.url, self._devices, pin
             )
             self._fetching = False
+
+
+def groups_of(devices: Devices, groups: int) -> NDArray[np.uint8]:
+    """Return the group of a vocabulary that each device belongs to."""
+    parts = np.split(devices.slot_keys, range(AT_ONCE, len(devices), AT_ONCE))
+    found = [KeyedHashes.of(keys).fractions(group_message(), groups) for keys in parts]
+    return np.concatenate(found).astype(np.uint8)
