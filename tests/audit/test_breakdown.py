@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ldpstream.audit.asker import make_terms
+from ldpstream.audit.attacker import evidence
 from ldpstream.audit.empirical import Size, Trial
 from ldpstream.audit.exact import check
 from ldpstream.audit.life import Life
@@ -55,6 +56,8 @@ def test_a_device_that_says_something_else_in_each_slot_spends_no_more(memory: P
     world = World(trial.scenario(SMALL, number), memory)
     world.live()
     assert world.violations == []
+    scores = [abs(one) for target in evidence(world.scenario, world.wire) for one in target]
+    assert 0 < max(scores) <= float(world.scenario.epsilon) + 1e-9
     answers: dict[tuple[int, str], set[bytes]] = {}
     for one in world.wire:
         answers.setdefault((one.target, one.round), set()).add(one.report)

@@ -83,8 +83,9 @@ class Scenario:
 
     @property
     def attributes(self) -> Attributes | None:
-        """The public attributes that reports tell."""
-        return ATTRIBUTES if self.selection is Selection.SLOTS else None
+        """The public attributes that reports tell: with slots, and not beside texts."""
+        unasked = self.selection is Selection.SLOTS and self.words is None
+        return ATTRIBUTES if unasked else None
 
     @property
     def tags(self) -> int:
