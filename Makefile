@@ -18,7 +18,8 @@ demo: setup ## Run a collector and 2,000 devices on this machine, live, until Ct
 
 test: lint audit-dependencies ## Run every check: lint, types, tests and doctests
 	@tools/system.sh
-	$(RUN) pytest -n auto --dist worksteal $(ARGS)
+	@# One worker more than cores: many tests wait for programs that they have started.
+	$(RUN) pytest -n $$(($$(nproc) + 1)) --dist worksteal $(ARGS)
 
 verify: setup ## Run the slow checks: the wheel in fresh environments, the documentation
 	$(RUN) pytest tests/verify $(ARGS)

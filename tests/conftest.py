@@ -1,4 +1,4 @@
-"""How the tests run: under CI repeatably and without skips, and no two workers on one cache."""
+"""How the tests run: under CI repeatably and without skips, all workers on one cache of kernels."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if UNDER_CI else "dev"))
 
-# Numba numbers the files of its cache without a lock: two processes that compile two signatures of
-# one kernel at once can leave the code of the one under the name of the other.
-if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-    kernels = Path(__file__).parents[1] / ".pytest_cache" / "numba" / worker
+# Workers, and the programs that they start, compile each kernel once between them: `compiled` lets
+# one process at a time add to the cache.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    kernels = Path(__file__).parents[1] / ".pytest_cache" / "numba"
     os.environ.setdefault("NUMBA_CACHE_DIR", str(kernels))
 
 # A shell without job control starts what runs in the background with Ctrl-C ignored, and whatever

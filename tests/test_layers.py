@@ -93,7 +93,7 @@ COLLECTOR = House(
         {"alerts", "releases", "report_log"},
         {"store"},
         {"credentials", "reports"},
-        {"clock", "json_logging", "kernels"},
+        {"clock", "json_logging", "kernels", "periodic"},
     ),
 )
 

@@ -354,6 +354,7 @@ def test_what_nobody_takes_is_bounded(tmp_path: Path) -> None:
         evaluator = evaluator_of(store)
         rows = [release(t) for t in range(1, MOST_UNSENT + 12)]
         for one in rows:
+            assert isinstance(one.content, dict)
             one.content["values"] = [float(one.t % 2), 0, 0]
         store.release("a", rows, {}, 0)
         assert len(evaluator.catch_up()) == MOST_UNSENT + 11

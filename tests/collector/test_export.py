@@ -30,7 +30,7 @@ from tests.collector.test_metrics import one_timestamp
 
 COLUMNS = [
     *("t", "at_ms", "fresh", "missed", "asked", "received", "terms_version"),
-    *("label", "value", "variance", "low", "high"),
+    *("label", "attribute", "group", "value", "variance", "low", "high"),
 ]
 
 
@@ -73,6 +73,8 @@ def test_tables_have_a_row_for_each_label(kind: str) -> None:
         "received": 9,
         "terms_version": 1,
         "label": "t",
+        "attribute": "",
+        "group": "",
         "value": 0.25,
         "variance": 0.02,
         "low": 0.2,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from starlette.testclient import TestClient
 
 from ldpstream.collector.alerts.conditions import Changed, Demand, On
@@ -19,17 +22,24 @@ from ldpstream.collector.alerts.state import State
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import Suspicion
+from ldpstream.collector.releases.formats import REVISED
+from ldpstream.collector.rounds import revised
+from ldpstream.collector.rounds.at_once import tallies_at_once
 from ldpstream.collector.rounds.loading import mechanism_of
 from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.service.service import Service
+from ldpstream.collector.store.content import StoredContent, stored_text
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.mechanisms.tallies import Tallies
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.collector_half import Support
 from ldpstream.protocol.terms import Terms
 from tests.collector.api import STREAM, Api
 from tests.collector.helpers import SECRETS, START_MS, config, new_round, stream_config
+from tests.collector.strata import Fleet, StrataWorld
 from tests.collector.test_api_releases import released
+from tests.collector.test_levels import GIVEN
 
 
 def test_a_release_stays_and_a_revised_figure_stands_beside_it(api: Api) -> None:
@@ -156,3 +166,44 @@ def test_changes_are_annotations_for_grafana(tmp_path: Path) -> None:
     assert mark["time"] <= START_MS + 39 * 10_000 <= mark["timeEnd"]
     assert mark["tags"] == "ldpstream,change"
     assert later == []
+
+
+@pytest.mark.parametrize("levels", [False, True])
+def test_tallies_at_once_are_those_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, levels: bool
+) -> None:
+    given = GIVEN if levels else {"mechanism": "lpf", "epsilon": 4}
+    fleet = Fleet(600, "x", level_of=lambda number: "careful" if levels and number % 3 else "")
+    world = StrataWorld(tmp_path, fleet, given)
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        world.live(store, 30)
+        pages, found = [], list[Tallies | None]()
+        for make in (tallies_at_once, lambda *asked: None):
+
+            def noted(*asked: Any, make: Any = make) -> Tallies | None:
+                found.append(make(*asked))
+                return found[-1]
+
+            monkeypatch.setattr(revised, "tallies_at_once", noted)
+            rows = RevisedHistory(world.config(), store).of(store.releases("a", 0, 100))
+            pages.append([[one.content[part] for part in REVISED] for one in rows])
+    assert [one is None for one in found] == [False, True]
+    assert len(pages[0]) == 30
+    assert np.array(pages[0]) == pytest.approx(np.array(pages[1]), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("first", ["t", "fresh", "devices"])
+def test_a_page_is_made_of_what_is_stored(tmp_path: Path, first: str) -> None:
+    """Also if somebody has stored a release in another order; nothing is parsed twice."""
+    entries = {"t": 1, "fresh": True, "values": [0.5], "devices": {"values": 7}, "suspect": ["1"]}
+    content = {first: entries[first]} | entries
+    stored = Release(1, 5, StoredContent(stored_text(content)), 3, 2, missed=True)
+    plain = Release(1, 5, content, 3, 2, missed=True)
+    assert stored == plain
+    assert stored.line == plain.line
+    assert json.loads(stored.line) == plain.to_json()
+    assert stored.row == plain.row
+    assert [stored.content[name] for name in entries] == [*entries.values()]
+    assert stored.content.get("low") is None
+    assert stored.beside({"low": None}).line == plain.beside({"low": None}).line
+    assert stored.beside({"low": [0.1]}).content["low"] == [0.1]

@@ -311,3 +311,20 @@ def test_the_selection_is_told_everywhere(api: Api) -> None:
     eventually(lambda: api.service.streams["a"].hub.last_t == 1)
     (released,) = api.client.get(f"{STREAM}/releases").json()["releases"]
     assert (released["asked"], released["received"]) == (10, 0)
+
+
+def test_a_tag_that_is_no_combination_is_refused_after_the_mac(tmp_path: Path) -> None:
+    """Tags 0 to 2 are combinations, among which a fake may choose, as an application may."""
+    attributes = {"country": ["de", "fr"]}
+    with running(tmp_path, selection="slots", mechanism="lpu", attributes=attributes) as api:
+        asking, (first, other, *_) = api.asking(), due(api, 1)
+        report = report_of(asking, first)
+        for tag, code in ((3, "report-range"), (255, "report-range")):
+            assert_problem(api.post(asking, first, report[:-1] + bytes([tag])), 400, code)
+        assert_problem(api.post(asking, first, report[:-1]), 400, "report-length")
+        forged = api.signer(first).headers(asking, report)
+        changed = api.post(asking, first, report[:-1] + b"\1", **forged)
+        assert_problem(changed, 401, "report-mac")
+        assert api.post(asking, first, report[:-1] + b"\2").status_code == 202
+        assert_problem(api.post(asking, first, report[:-1] + b"\1"), 409, "report-conflict")
+        assert api.post(asking, other, report_of(asking, other)).status_code == 202

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from psycopg import DataError
 from ldpstream.collector.kernels.device_table import DeviceTable
 from ldpstream.collector.report_log.counts import BatchCount, Outcome
 from ldpstream.collector.report_log.jetstream import JetStreamLog
+from ldpstream.collector.reports.records import Records
 from ldpstream.collector.store.database import Database
 from ldpstream.engines import local
 from ldpstream.engines.batch import BatchBuilder
@@ -19,7 +21,8 @@ from ldpstream.engines.pace import batch_end
 from ldpstream.engines.shards import SHARDS, shards_of, split
 from ldpstream.engines.spark.job import Job
 from ldpstream.engines.spark.source import Options
-from tests.engines.rounds import LABELS, Logged, a_round, logged, reports, wrong
+from ldpstream.oracles.tagged.collector import TaggedReader
+from tests.engines.rounds import LABELS, Logged, a_round, logged, reports, truth, wrong
 from tests.engines.sparkling import until
 from tests.jetstream import NatsServer
 
@@ -64,6 +67,30 @@ def test_each_device_counts_once(
         outcome = tally.outcome
         assert (outcome.repeated, outcome.conflicting, outcome.late) == (100, 50, 7)
         assert at.counts.counted(at.stream) == at.log.extent(at.stream).last
+
+
+def test_reports_that_tell_attributes_are_counted_by_them(
+    nats_server: NatsServer, database: Database
+) -> None:
+    """Devices count once, whatever else they say of themselves in a second report."""
+    with logged(nats_server, database) as at:
+        plain = a_round(at.stream)
+        wanted = replace(plain, tags=3, report_bytes=plain.report_bytes + 1)
+        sent = reports(300)
+        tags = (np.arange(300) % 3).astype(np.uint8)
+        at.log.append(wanted, Records(np.column_stack([sent.table, tags])))
+        at.log.append(wanted, Records(np.column_stack([sent.table, (tags + 1) % 3])))
+        at.log.end(wanted)
+        count_all(at)
+        tally = at.counts.tally(at.stream, "1-publication")
+        assert tally is not None
+        half, support = wanted.collector(), tally.outcome.support
+        assert isinstance(half, TaggedReader)
+        assert support.reports == 300
+        for tag in range(3):
+            part = half.together(support, [tag])
+            assert (part.reports, part.counts.tolist()) == (100, truth(sent.where(tags == tag)))
+        assert half.together(support, range(3)).counts.tolist() == truth(sent)
 
 
 def test_without_memory_of_earlier_batches_the_count_is_wrong(

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,7 +106,11 @@ def test_those_are_due_whose_slot_it_is() -> None:
     devices = Devices.new(100, Clock())
     devices.keys[:] = devices.slot_keys[:] = devices.secrets
     devices.terms = make_terms(selection="slots", deadline_ms=50_000, window=4)
-    gateway = SimulatedGateway(AsyncHttpTransport(), "http://x", devices, lambda *_: None)
+
+    def nothing(*_: Any) -> Any:
+        return None
+
+    gateway = SimulatedGateway(AsyncHttpTransport(), "http://x", devices, nothing, nothing)
     for t in (1, 2, 64, 65):  # the second epoch begins at 65
         due = [row for row in range(100) if is_turn(devices.keys[row].tobytes(), 4, t)]
         assert gateway.due(t).tolist() == due

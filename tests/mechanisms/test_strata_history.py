@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 import pytest
 
@@ -51,11 +49,14 @@ def test_all_at_once_is_one_by_one(seed: int, times: list[int]) -> None:
     for t, heard in zip(times, supports, strict=True):
         tally, memory = combine(t, STRATA, heard, memory, LABELS)
         expected.append(tally)
-    found = combine_all(times, STRATA, supports, LABELS)
-    assert [one.reports for one in found] == [one.reports for one in expected]
-    assert not all(found)
-    for one, other in zip(found, expected, strict=True):
-        for part in ("estimate", "variance", "lasting"):
-            assert getattr(one, part) == pytest.approx(getattr(other, part), rel=1e-6, abs=1e-12)
-        if other:
-            assert one.sampled == pytest.approx(cast("float", other.sampled), rel=1e-6)
+    each = [[heard[one.name] for one in STRATA] for heard in supports]
+    counts = np.array([[one.counts for one in row] for row in each])
+    reports = np.array([[one.reports for one in row] for row in each])
+    found = combine_all(np.array(times), STRATA, counts, reports)
+    assert found.reports.tolist() == [one.reports for one in expected]
+    assert not all(expected)
+    for row, one in enumerate(expected):
+        for part in ("estimate", "variance", "lasting", "sampled") if one else ():
+            assert getattr(found, part)[row] == pytest.approx(
+                getattr(one, part), rel=1e-6, abs=1e-12
+            )

@@ -36,12 +36,14 @@ RECORDER = """
 
 _TEXTS = """() => {
     const found = []
+    let number = 0
     const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT)
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
         if (!node.data.trim() || node.parentElement.closest('.unseen, .tip, select')) continue
         const range = document.createRange()
         range.setStart(node, node.data.search(/\\S/)) // blanks at the ends keep texts apart
         range.setEnd(node, node.data.trimEnd().length)
+        number += 1
         for (const one of range.getClientRects()) {
             let { left, right, top, bottom } = one
             for (let box = node.parentElement; box; box = box.parentElement) {
@@ -50,7 +52,8 @@ _TEXTS = """() => {
                 left = Math.max(left, clip.left)
                 right = Math.min(right, clip.right)
             }
-            if (right - left > 1) found.push({ text: node.data.trim(), left, right, top, bottom })
+            const text = node.data.trim()
+            if (right - left > 1) found.push({ text, number, left, right, top, bottom })
         }
     }
     for (const canvas of document.querySelectorAll('main canvas')) {
@@ -116,9 +119,13 @@ class Box:
     top: float
     bottom: float
     canvas: bool = False
+    number: int | None = None
+    """The same for all boxes of one text: its lines, and what is left of one that is cut off."""
 
     def meets(self, other: Box) -> bool:
         """Whether two texts touch: there is not even the width of a space between them."""
+        if self.number is not None and self.number == other.number:
+            return False
         side_by_side = min(self.right, other.right) - max(self.left, other.left)
         above = min(self.bottom, other.bottom) - max(self.top, other.top)
         return side_by_side > -2 and above > 2
@@ -167,6 +174,19 @@ def touching(boxes: list[Box]) -> list[tuple[str, str]]:
             if one.meets(other):
                 found.append((one.text, other.text))
     return found
+
+
+def assert_figures_do_not_touch(page: Page, width: int) -> None:
+    """Look at a page that has drawn a stream, on a screen of this width."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
+    boxes = texts(page)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    assert len(boxes) > 60
+    assert any(box.canvas for box in boxes)
+    found = touching(boxes)
+    assert found == [], found
+    assert [box.text for box in boxes if box.left < 0 or box.right > width] == []
 
 
 def heat(page: Page, labels: int) -> list[tuple[int, int, int, int]]:

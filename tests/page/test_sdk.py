@@ -28,6 +28,7 @@ PLANTED = {
     "coin-by-value": "depends on the value",
     "silent-by-value": "depends on the value",
     "value-in-header": "depends on the value",
+    "tag-by-value": "depends on the value",
     "full-epsilon": "another epsilon",
 }
 """Bugs that can be planted, and what the judge of the hostile world calls each."""

@@ -156,11 +156,4 @@ def test_a_line_is_where_the_axis_says_and_not_on_the_floor(
 
 @pytest.mark.parametrize("width", [1280, 360])
 def test_no_figures_touch(looking: Page, width: int) -> None:
-    looking.set_viewport_size({"width": width, "height": 900})
-    looking.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
-    boxes = pixels.texts(looking)
-    looking.set_viewport_size({"width": 1280, "height": 900})
-    assert len(boxes) > 60
-    assert any(box.canvas for box in boxes)
-    assert pixels.touching(boxes) == []
-    assert [box.text for box in boxes if box.left < 0 or box.right > width] == []
+    pixels.assert_figures_do_not_touch(looking, width)

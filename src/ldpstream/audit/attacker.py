@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from statistics import fmean
+from typing import Any
 
 from ldpstream.audit.exact import outputs
 from ldpstream.audit.world import LABELS, Scenario, Sent
 from ldpstream.oracles import Oracle
+from ldpstream.oracles.device_half import Randomiser
 from ldpstream.oracles.hadamard.device import Device as HadamardDevice
 from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.privacy.epsilon import Epsilon
@@ -47,8 +49,12 @@ def _told(scenario: Scenario, sent: Sent) -> float:
 
 
 @cache
-def ratios(oracle: Oracle, epsilon_nano: int) -> Mapping[bytes, float]:
-    """Return log Pr[report | "1"] / Pr[report | "0"], by the bytes of the report."""
-    device = oracle.device(len(LABELS), Epsilon(epsilon_nano))
-    zero, one = outputs(device, range(len(LABELS)))
-    return {report: math.log(one[report] / zero[report]) for report in zero}
+def ratios(oracle: Oracle, epsilon_nano: int, tags: int = 0) -> Mapping[bytes, float]:
+    """Return log Pr[report | "1"] / Pr[report | "0"], by the bytes of the report and its tag."""
+    inner = oracle.device(len(LABELS), Epsilon(epsilon_nano))
+    found: dict[bytes, float] = {}
+    seen: list[Randomiser[Any]] = [Tagged(inner, tags, tag) for tag in range(tags)]
+    for device in seen or [inner]:
+        zero, one = outputs(device, range(len(LABELS)))
+        found |= {report: math.log(one[report] / zero[report]) for report in zero}
+    return found

@@ -9,6 +9,7 @@ Results are evaluated once, at the end: how long an audit runs never depends on 
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Callable
@@ -90,7 +91,7 @@ class Trial:
 
     def scenario(self, size: Size, number: int) -> Scenario:
         """Return a scenario; they vary, so that secrets start anywhere in a mechanism's cycle."""
-        turn = number + number // size.window
+        turn = number + number // math.lcm(size.window, len(self.selections))
         usual = Oracle.GRR if self.words is None else Oracle.HADAMARD
         return Scenario(
             self.mechanism,

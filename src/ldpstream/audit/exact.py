@@ -144,8 +144,9 @@ def check(name: str, device: Randomiser[Any]) -> Exact:
 
 
 def _worst(device: Randomiser[Any]) -> tuple[Method, Fraction | None]:
-    if isinstance(device, LocalHashDevice):
-        values = range(min(device.labels, 2 * device.buckets))
+    inner = device.inner if isinstance(device, Tagged) else device
+    if isinstance(inner, LocalHashDevice):
+        values = range(min(inner.labels, 2 * inner.buckets))
         if _paths(device, seeded=True) * len(values) * len(SEEDS) <= MOST_PATHS:
             # The seed is drawn independently of the value, so it cancels from every ratio.
             ratios = [worst_ratio(outputs(device, values, seed)) for seed in SEEDS]
@@ -218,6 +219,8 @@ def _from_ratios(device: Randomiser[Any]) -> Fraction | None:
 
     None if it is infinite.
     """
+    if isinstance(device, Tagged):  # the tag is no part of the value
+        return _from_ratios(device.inner)
     if isinstance(device, NumericDevice):
         return _of_levels(device)
     match device:

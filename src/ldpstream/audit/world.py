@@ -39,6 +39,7 @@ from ldpstream.mechanisms.messages import Purpose
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import Source, SystemSource
+from ldpstream.protocol.attributes import Attribute, Attributes
 from ldpstream.protocol.messages import ListRounds, SubmitBatch
 from ldpstream.vocabulary import Vocabulary
 
@@ -48,6 +49,8 @@ INTERVAL_MS = 10_000
 ASKED = 2
 """How often each device has to answer each round, as if the first answer had been lost."""
 TOKEN = b"enrolment token of the audit"
+ATTRIBUTES = Attributes((Attribute("site", ("a", "b")),))
+"""What reports tell in slots: each target says something else of itself before every answer."""
 MOST_SKEWED = 3
 """The most timestamps by which a target's wall clock is wrong, ahead or behind."""
 
@@ -77,6 +80,16 @@ class Scenario:
     @property
     def timestamps(self) -> int:
         return self.offset + self.windows * self.window
+
+    @property
+    def attributes(self) -> Attributes | None:
+        """The public attributes that reports tell."""
+        return ATTRIBUTES if self.selection is Selection.SLOTS else None
+
+    @property
+    def tags(self) -> int:
+        """How many combinations of attributes reports tell apart; 0: they tell nothing."""
+        return 0 if self.attributes is None else self.attributes.combinations
 
     def window_of(self, moment_ms: int) -> int | None:
         """Return the index of the secret window that contains this moment, or None."""
@@ -239,6 +252,7 @@ class World:
             target, told = self.targets[number], heard[number]
             for asked in told.rounds:
                 assert isinstance(asked, Round)
+                target.session.account.described = {"site": secrets.choice(("a", "b", "c"))}
                 outcome, read_ms = target.consider(told.pin, asked)
                 if isinstance(outcome, TooEarly):
                     early[number] = outcome.wait_ms
@@ -300,6 +314,7 @@ def _config(scenario: Scenario, folder: Path) -> Config:
         deadlines={Purpose.DISSIMILARITY: 0.45, Purpose.PUBLICATION: 0.9},
         thresholds={},
         public=False,
+        attributes=scenario.attributes,
     )
     limits = Limits(enrolments_per_second=10**6)
     return Config("127.0.0.1", 0, folder / "collector.sqlite", {}, limits, (stream,))

@@ -40,6 +40,10 @@ def command(
         Path | None,
         typer.Option(help="configuration of the store's collector: what it revises by"),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="a group of devices, such as country:de, in place of the whole fleet"),
+    ] = None,
     token: options.ReadToken = "",
     as_json: options.Json = False,
 ) -> None:
@@ -55,6 +59,9 @@ def command(
     if revised and collector is None and config is None:
         expected = "together with --collector, or with --config"
         raise Mistake(Problem.OPTION, option="--revised", given="given", expected=expected)
+    if revised and group is not None:
+        expected = "without --group: the history of groups is not revised"
+        raise Mistake(Problem.OPTION, option="--revised", given="given", expected=expected)
     if store is not None and collector is None:
         names, rows = _from_store(store, stream, since, config if revised else None)
     elif collector is not None and store is None:
@@ -64,6 +71,8 @@ def command(
         raise Mistake(
             Problem.OPTION, option="--store", given=given, expected="either --store or --collector"
         )
+    if group is not None:
+        rows = _of_group(group, rows)
     try:
         write_whole(out, write(kind, stream, names, rows))
     except OSError as error:
@@ -74,6 +83,24 @@ def command(
         print(json.dumps(done))
     else:
         print(f"{out}: {len(rows)} releases of {stream}")
+
+
+def _of_group(group: str, rows: list[Release]) -> list[Release]:
+    """Return the releases of a group; those that have none of its figures say so."""
+    from ldpstream.collector.store.groups import GROUPS, of_group, read_group
+
+    parts = [one for row in rows for one in row.content.get(GROUPS, ())]
+    known = {
+        f"{one['attribute']}:{value}"
+        for one in parts
+        for value in (one["value"], *one.get("merged", ()))
+    }
+    try:
+        part = read_group(group, sorted(known))
+    except Mistake as unknown:
+        facts = {key: unknown.facts[key] for key in ("given", "expected")}
+        raise Mistake(Problem.OPTION, option="--group", **facts) from None
+    return [of_group(row, part) for row in rows]
 
 
 def _from_store(
@@ -157,8 +184,9 @@ def _ask(transport: Any, url: str, path: str, token: str) -> Any:
 def _release(answer: dict[str, Any]) -> Release:
     from ldpstream.collector.releases.formats import REVISED
     from ldpstream.collector.store.contract import Release
+    from ldpstream.collector.store.groups import GROUPS
 
     known = {name: answer[name] for name in ("t", "at_ms", "asked", "received", "missed")}
-    parts = ("t", "values", "variance", "low", "high", "fresh", "terms_version", "labels", "rest")
-    given = (name for name in (*parts, *REVISED) if name in answer)
-    return Release(content={name: answer[name] for name in given}, **known)
+    plain = ("t", "values", "variance", "low", "high", "fresh", "terms_version", "labels", "rest")
+    parts = (*plain, GROUPS, *REVISED)
+    return Release(content={name: answer[name] for name in parts if name in answer}, **known)

@@ -80,6 +80,13 @@ def command(
         str,
         typer.Option(help="levels of privacy and shares of devices, such as careful:0.3"),
     ] = "",
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="a public attribute of the users, and the share of them with each value, such as "
+            "country=de:0.6,fr:0.3; may be given several times"
+        ),
+    ] = None,
     read_token: options.ReadToken = "",
     seed: Annotated[
         int, typer.Option(help="seed of values and network faults, never of reports")
@@ -95,6 +102,7 @@ def command(
     from ldpstream.fleet.levels import Levels
     from ldpstream.fleet.simulated.fleet import SimulatedFleet
     from ldpstream.fleet.weather import Weather
+    from ldpstream.lab.parts import Parts
 
     simulated = simulated or devices > MOST_REAL
     kind = SimulatedFleet if simulated else Fleet
@@ -117,10 +125,17 @@ def command(
         seed=seed,
         state=state,
         levels=Levels.read(levels),
+        parts=Parts.read(attribute) if attribute else None,
     )
     with stages(f"{devices} {'simulated ' if simulated else ''}devices") as show:
         outcome = run_fleet(plan, show, _ignore if as_json else _tell, kind)
-    print_rows([_row(plan.stream, simulated, outcome)], as_json=as_json)
+    row, groups = _row(plan.stream, simulated, outcome), _of_groups(outcome)
+    if as_json:
+        print_rows([row | ({"groups": groups} if groups else {})], as_json=True)
+        return
+    print_rows([row], as_json=False)
+    if groups:
+        print_rows(groups, as_json=False)
 
 
 def _ignore(judged: Judged) -> None: ...
@@ -153,6 +168,14 @@ def _row(stream: str, simulated: bool, outcome: Outcome) -> Row:
         **_of_quantiles(metrics),
         **({} if outcome.found is None else asdict(outcome.found)),
     }
+
+
+def _of_groups(outcome: Outcome) -> list[Row]:
+    """Return the error of what was released of each group of devices."""
+    return [
+        {"group": name, "mae": one.mae, "mse": one.mse, "coverage": one.coverage}
+        for name, one in outcome.groups.items()
+    ]
 
 
 def _of_quantiles(metrics: Metrics | None) -> dict[str, float]:

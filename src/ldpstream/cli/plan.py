@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ldpstream.lab.planning.subject import Subject
     from ldpstream.lab.planning.target import Judge
     from ldpstream.mechanisms.settings import Settings
+    from ldpstream.protocol.attributes import Attributes
     from ldpstream.streams import stream as streams
 
 GUESSED_USERS = 100_000
@@ -86,6 +87,13 @@ def command(
         typer.Option(help="how many to plan for; default: 5 windows, or all of a sample"),
     ] = None,
     repeats: Annotated[int, typer.Option(help="number of runs on a sample to average")] = 3,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="a public attribute of devices and its values, such as country=de,fr; may be "
+            "given several times"
+        ),
+    ] = None,
     plugin: options.Plugin = None,
     seed: options.Seed = 0,
     out: Annotated[Path | None, typer.Option(help="file to write the stream.toml to")] = None,
@@ -126,6 +134,7 @@ def command(
         sample = source.open(labels=of_data, timestamps=timestamps, seed=seed)
     if sample is not None and users is None and target_error is None:
         users = sample.users
+    attributes = _attributes(attribute or [])
     subject = _subject(planned, number_range, sample, quantiles=quantiles)
     settings, find = _settings(subject, users, epsilon, window, searching=target_error is not None)
     horizon = sample.timestamps if sample else timestamps or _horizon(subject, window)
@@ -137,7 +146,7 @@ def command(
         settings,
         _interval(interval),
         horizon / window,
-        _mechanisms(mechanism, subject),
+        _mechanisms(mechanism, subject, attributes),
         _oracles(oracle, subject),
         # Simulating every oracle takes long, and chance may decide; theory chooses well enough.
         compare_oracles=sample is None,
@@ -147,10 +156,28 @@ def command(
     )
     with progress("planning", wish.size()) as advance:
         plan = make_plan(wish, judge, advance)
-    text = _stream_file(plan, subject, out or Path("stream.toml"))
+    text = _stream_file(plan, subject, attributes, out or Path("stream.toml"))
     if out is not None:
         _write(out, text)
-    _say(plan, text, out, as_json=as_json)
+    warning = None if attributes is None else attributes.warning(plan.settings.users)
+    _say(plan, text, warning, out, as_json=as_json)
+
+
+def _attributes(written: list[str]) -> Attributes | None:
+    """Read attributes, or refuse them in one line; None if there are none."""
+    from ldpstream.protocol.attributes import Attribute, Attributes
+
+    if not written:
+        return None
+    parts = [one.partition("=") for one in written]
+    values = [tuple(value.strip() for value in each.split(",")) for _, _, each in parts]
+    names = [name.strip() for name, _, _ in parts]
+    found = Attributes(tuple(map(Attribute, names, values)))
+    if found.fault is not None:
+        expected = f"NAME=VALUE,..., such as country=de,fr: {found.fault}"
+        given = " ".join(written)
+        raise Mistake(Problem.OPTION, option="--attribute", given=given, expected=expected)
+    return found
 
 
 def _plan_texts(
@@ -287,10 +314,17 @@ def _settings(
     return settings, missing[0] if missing else None
 
 
-def _mechanisms(text: str, subject: Subject) -> tuple[str, ...]:
+def _mechanisms(text: str, subject: Subject, attributes: Attributes | None) -> tuple[str, ...]:
     from ldpstream.lab.planning.plan import MECHANISMS, one_report_has_all
+    from ldpstream.mechanisms.registry import takes_slots
 
     named = MECHANISMS if text == "usual" else mechanisms_named(text)
+    if attributes is not None:
+        slots = tuple(filter(takes_slots, named))
+        if text not in ("usual", "all") and slots != named:
+            expected = "those that devices report to in slots, lpf or lpu, with --attribute"
+            raise Mistake(Problem.OPTION, option="--mechanism", given=repr(text), expected=expected)
+        return slots
     if not subject.binned:
         return named
     fit = tuple(name for name in named if one_report_has_all(name))
@@ -310,7 +344,7 @@ def _oracles(text: str, subject: Subject) -> tuple[AnyOracle, ...] | None:
     return tuple(subject.query.oracle(name.strip()) for name in text.split(","))
 
 
-def _stream_file(plan: Plan, subject: Subject, path: Path) -> str:
+def _stream_file(plan: Plan, subject: Subject, attributes: Attributes | None, path: Path) -> str:
     """Return a file that the collector accepts; raise its own error if it does not."""
     from ldpstream.collector.config import parse
     from ldpstream.lab.planning.stream_file import StreamFile
@@ -321,6 +355,7 @@ def _stream_file(plan: Plan, subject: Subject, path: Path) -> str:
         plan.interval_ms,
         plan.advice.chosen,
         plan.advice.sentences(),
+        attributes,
     ).text()
     parse(text, path)
     return text
@@ -337,7 +372,7 @@ def _write(out: Path, text: str) -> None:
         ) from None
 
 
-def _say(plan: Plan, text: str, out: Path | None, *, as_json: bool) -> None:
+def _say(plan: Plan, text: str, warning: str | None, out: Path | None, *, as_json: bool) -> None:
     chosen, target = plan.advice.chosen, plan.advice.target
     if as_json:
         said = {
@@ -353,11 +388,14 @@ def _say(plan: Plan, text: str, out: Path | None, *, as_json: bool) -> None:
             "shuffled": plan.shuffled.row(),
             "outcomes": plan.rows(),
             "stream_toml": text,
+            "warnings": [] if warning is None else [warning],
         }
         print(json.dumps(said, indent=1))
         return
     print_rows(plan.table(), as_json=False)
     for sentence in (*plan.advice.sentences(), plan.shuffled.sentence()):
         console(as_json=False).print(sentence, highlight=False)
+    if warning is not None:
+        console(as_json=False).print(f"Warning: {warning}.", highlight=False)
     if out is not None:
         console(as_json=False).print(f"wrote {out}; check it: ldpstream serve --check {out}")

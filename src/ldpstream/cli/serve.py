@@ -92,11 +92,16 @@ def _check(config: Config, file: Path, *, as_json: bool) -> int:
 
     refused = list(refusals(config))
     names = [stream.name for stream in config.streams]
+    warnings = [f"{one.name}: {why}" for one in config.streams for why in one.warnings]
     if as_json:
-        print(json.dumps({"file": str(file), "streams": names, "refused": refused}))
-    elif refused:
-        print("\n".join(f"refused: {why}" for why in refused))
-    else:
+        told = {"file": str(file), "streams": names, "refused": refused, "warnings": warnings}
+        print(json.dumps(told))
+        return 2 if refused else 0
+    for why in warnings:
+        print(f"warning: {why}")
+    for why in refused:
+        print(f"refused: {why}")
+    if not refused:
         print(f"{file}: {len(names)} stream(s), nothing wrong")
     return 2 if refused else 0
 

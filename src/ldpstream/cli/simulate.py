@@ -75,6 +75,13 @@ def command(
             "always with levels)"
         ),
     ] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="a public attribute of the users, and the share of them with each value, such as "
+            "country=de:0.6,fr:0.3; for lpu and lpf; may be given several times"
+        ),
+    ] = None,
     lag: options.Lag = None,
     plugin: options.Plugin = None,
     repeats: options.Repeats = 1,
@@ -93,9 +100,11 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Run mechanisms on a stream with a simulated fleet and print their error and their cost."""
+    from ldpstream.lab.breakdown import simulate_parted
     from ldpstream.lab.figures.releases import releases_figure
     from ldpstream.lab.metrics import MRE_FLOOR
     from ldpstream.lab.simulation import simulate
+    from ldpstream.mechanisms.settings import RunOptions
 
     if plot is not None:
         check_picture("--plot", plot)
@@ -120,6 +129,34 @@ def command(
         _texts(stream, epsilon or "1", window or 20, repeats, seed, as_json=as_json)
         return
     _check_labels(plot_label or [], query.names(stream.domain.labels), plot)
+    if attribute:
+        given = {"--pool": pool, "--persistence": persistence, "--lag": lag, "--plot": plot}
+        _refuse_with_attributes({**given, "--levels": levels})
+        read = RunOptions.read(
+            oracle=oracle,
+            variance=variance,
+            consistency=consistency,
+            intervals=True,
+            query=query,
+            selection=selection or "slots",
+        )
+        names = _with_slots() if mechanism == "all" else mechanisms_named(mechanism)
+        parted: list[dict[str, object]] = []
+        with progress(f"simulating {stream.name}", len(names) * repeats * stream.timestamps) as by:
+            for name in names:
+                parted += simulate_parted(
+                    stream,
+                    name,
+                    attribute,
+                    epsilon=epsilon or "1",
+                    window=20 if window is None else window,
+                    options=read,
+                    repeats=repeats,
+                    seed=seed,
+                    progress=by,
+                )
+        print_rows(_without_empty(parted), as_json=as_json)
+        return
     chosen = mechanisms_named(mechanism) if levels is None else _with_levels(mechanism)
     if levels is None:
         epsilon, window = epsilon or "1", 20 if window is None else window
@@ -212,11 +249,31 @@ def _check_labels(labels: list[str], known: tuple[str, ...], plot: Path | None) 
 def _with_levels(text: str) -> tuple[str, ...]:
     """Return the mechanisms of a list with commas; for "all", those that can have levels."""
     from ldpstream.lab.personal import PERSONAL
-    from ldpstream.mechanisms.registry import names, takes_slots
 
     if text == "all":
-        return (*filter(takes_slots, names()), *PERSONAL)
+        return (*_with_slots(), *PERSONAL)
     return mechanisms_named(text)
+
+
+def _with_slots() -> tuple[str, ...]:
+    from ldpstream.mechanisms.registry import names, takes_slots
+
+    return tuple(filter(takes_slots, names()))
+
+
+def _refuse_with_attributes(given: dict[str, object]) -> None:
+    """Refuse options that a breakdown does not know."""
+    for option, value in given.items():
+        if value:
+            raise Mistake(
+                Problem.OPTION, option=option, given=value, expected="it without --attribute"
+            )
+
+
+def _without_empty(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Leave out the figures that no row has, such as those of quantiles."""
+    known = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    return [{name: row[name] for name in known} for row in rows]
 
 
 def _readable(row: dict[str, object], *, intervals: bool) -> dict[str, object]:

@@ -28,6 +28,7 @@ from ldpstream.fleet.text_reader import reader_of
 from ldpstream.fleet.users import Users
 from ldpstream.fleet.weather import Line, Lost, Weather
 from ldpstream.lab.metrics import Metrics
+from ldpstream.lab.parts import Parts
 from ldpstream.lab.vocabulary import Found
 from ldpstream.mechanisms.queries import query_of
 from ldpstream.numeric import Range
@@ -77,6 +78,8 @@ class Plan:
     """Where simulated devices are kept; None: in memory, and gone at the end."""
     levels: Levels = field(default_factory=Levels)
     """The levels of privacy that users choose."""
+    parts: Parts | None = None
+    """The public attributes of users, who hold other labels by them; None: they have none."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,8 @@ class Outcome:
     """How often devices refused or were refused, by error code."""
     metrics: Metrics | None
     judged: tuple[Judged, ...]
+    groups: dict[str, Metrics]
+    """Of the groups that were released, written such as "country:de"."""
     found: Found | None = None
     """Of a stream of texts: which were found."""
 
@@ -154,7 +159,7 @@ class Fleet:
         self._watch = watch
         self._transport = transport or AsyncHttpTransport()
         self._chance = Random(plan.seed)  # noqa: S311 - for the weather, not for reports
-        self._users = Users(plan.source, plan.devices, plan.seed)
+        self._users = Users(plan.source, plan.devices, plan.seed, plan.parts)
         self._range: Range | None = None
         self._names: tuple[str, ...] = ()
         """The stream's names of the source's labels: names outlive a change of labels."""
@@ -195,6 +200,7 @@ class Fleet:
             dict(self._refused),
             reader.metrics(self._plan.devices),
             tuple(reader.judged),
+            reader.metrics_of_groups(self._plan.devices),
             reader.found,
         )
 
@@ -246,6 +252,9 @@ class Fleet:
 
     def _map_labels(self, terms: Terms) -> None:
         """Map the source's labels to values of the stream, or refuse them."""
+        if self._plan.parts is not None and terms.attributes is None:
+            given, expected = "given", f"left out: {terms.stream} has no attributes"
+            raise Mistake(Problem.OPTION, option="--attribute", given=given, expected=expected)
         domain = self._plan.source.domain
         if isinstance(terms.values, Vocabulary):
             self._names = domain.labels  # any label is a text
@@ -281,6 +290,9 @@ class Fleet:
                 break
             except Lost:  # the device has backed off between its own retries
                 continue
+        if self._plan.parts is not None:
+            combination = int(self._users.combinations[user])
+            member.device.describe(**self._users.described(combination))
         member.device.follow(lambda: self._value(user, member.device.t))
         return member
 

@@ -15,6 +15,7 @@ from ldpstream.fleet.users import Users
 from ldpstream.lab.metrics import Metrics, measure_answers
 from ldpstream.lab.vocabulary import Found
 from ldpstream.mechanisms.queries import HISTOGRAM, Query
+from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.messages import TokenProof, releases_path
 
 PAGE = 1000
@@ -48,7 +49,11 @@ class Reader:
     query: Query = HISTOGRAM
     proof: TokenProof | None = None
     """Needed where the stream is private."""
+    attributes: Attributes | None = None
+    """Those of the stream, if it has any."""
     judged: list[Judged] = field(default_factory=list)
+    groups: dict[str, list[Judged]] = field(default_factory=dict)
+    """What was released of groups of devices, by their names."""
     seen: int = 0
     """How many releases were read of timestamps that the fleet took part in."""
     _next: int = 0
@@ -71,11 +76,11 @@ class Reader:
                 truth = self.truth(release, counts)
                 if truth is None:
                     continue
-                values, low, high = (
-                    np.array(release[name], np.float64) for name in ("values", "low", "high")
-                )
-                facts = (release["fresh"], release["received"])
-                new.append(Judged(release["t"], values, low, high, truth, *facts))
+                new.append(_judged(release, release, truth))
+                for group in release.get("groups", ()):
+                    name = f"{group['attribute']}:{group['value']}"
+                    own = self.query.truth(self._counts_of(group, release["t"]))
+                    self.groups.setdefault(name, []).append(_judged(release, group, own))
         self.judged += new
         return new
 
@@ -94,10 +99,15 @@ class Reader:
 
     def metrics(self, devices: int) -> Metrics | None:
         """Return the metrics of `ldpstream simulate` for what was released; None if nothing was."""
-        if not self.judged:
-            return None
+        return self._metrics(self.judged, devices) if self.judged else None
+
+    def metrics_of_groups(self, devices: int) -> dict[str, Metrics]:
+        """Return the same for each group that was released, by its name."""
+        return {name: self._metrics(judged, devices) for name, judged in self.groups.items()}
+
+    def _metrics(self, judged: list[Judged], devices: int) -> Metrics:
         truth, values, low, high = (
-            np.array([getattr(one, name) for one in self.judged])
+            np.array([getattr(one, name) for one in judged])
             for name in ("truth", "values", "low", "high")
         )
         return measure_answers(
@@ -106,9 +116,25 @@ class Reader:
             values,
             (low, high),
             users=devices,
-            reports=sum(one.received for one in self.judged),
-            publications=sum(one.fresh for one in self.judged),
+            reports=sum(one.received for one in judged),
+            publications=sum(one.fresh for one in judged),
         )
+
+    def _counts_of(self, group: dict[str, Any], t: int) -> Counts:
+        """Return what the users of a released group hold, of all values that are merged in it."""
+        counts, values = self.users.counts_by_part(t), group.get("merged", [group["value"]])
+        assert counts is not None
+        assert self.attributes is not None
+        name = group["attribute"]
+        attribute = next(one for one in self.attributes.each if one.name == name)
+        said = [self.users.described(row).get(name) for row in range(len(counts))]
+        chosen = [attribute.values[attribute.place(one)] in values for one in said]
+        return np.asarray(counts[chosen].sum(axis=0))
+
+
+def _judged(release: dict[str, Any], figures: dict[str, Any], truth: Floats) -> Judged:
+    values, low, high = (np.array(figures[one], np.float64) for one in ("values", "low", "high"))
+    return Judged(release["t"], values, low, high, truth, release["fresh"], release["received"])
 
 
 def _releases(answer: Any) -> list[dict[str, Any]]:

@@ -67,4 +67,4 @@ def reader_of(
     """Return what reads and judges the releases of a stream."""
     if isinstance(terms.values, Vocabulary):
         return TextReader(transport, url, terms.stream, users, query, proof, terms=terms)
-    return Reader(transport, url, terms.stream, users, query, proof)
+    return Reader(transport, url, terms.stream, users, query, proof, terms.attributes)

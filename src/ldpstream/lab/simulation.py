@@ -123,9 +123,7 @@ def _revised(
 ) -> tuple[Floats, Interval]:
     """Return the revised history, and the ends of its intervals."""
     revised = revision(record, mechanism.fleet, mechanism.consistency, lag)
-    shown = [query.shown(release, mechanism.noise) for release in revised.releases]
-    values = np.array([release.values for release in shown])
-    low, high = (np.array(ends) for ends in zip(*(one.interval for one in shown), strict=True))
+    values, low, high = revised.answers(query, mechanism.noise, slice(None))
     return values, (low, high)
 
 

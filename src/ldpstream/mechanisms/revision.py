@@ -10,11 +10,13 @@ import numpy as np
 from ldpstream.arrays import Floats
 from ldpstream.mechanisms.messages import Release, Tally, pooled_tally
 from ldpstream.mechanisms.noise import Noise, reweighed
+from ldpstream.mechanisms.queries import HistogramQuery, Query
+from ldpstream.mechanisms.tallies import Tallies
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.change_points import ChangePoint
 from ldpstream.refine.cohorts import Fleet
 from ldpstream.refine.consistency import Consistency, consistent
-from ldpstream.refine.intervals import Interval, normal_interval, normal_variance
+from ldpstream.refine.intervals import Interval, hull, normal_interval, normal_variance
 from ldpstream.refine.smoother import History, held_at, revise
 
 
@@ -34,10 +36,8 @@ class Record:
 
     def __init__(self, noise: Noise) -> None:
         self._noise = noise
-        self._rows: list[tuple[Floats, Floats, float, Floats]] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        self._parts: list[tuple[Floats, Floats, Floats, Floats]] = []
+        """Rows of estimates, their variances, shares that are sampled, and variances that last."""
 
     def go_on(self, noise: Noise) -> None:
         """Go on under terms by which the reports about the same labels are read otherwise."""
@@ -52,34 +52,66 @@ class Record:
         tallies = [
             reweighed(one.tally, self._noise, one.epsilon, known) for one in heard if one.tally
         ]
-        lasting = self._rows[-1][3] if self._rows else np.zeros(self._noise.labels)
         if not tallies:
-            nothing = np.full(self._noise.labels, np.nan)
-            self._rows.append((nothing, np.ones_like(nothing), 0.0, lasting))
+            nothing = np.full((1, self._noise.labels), np.nan)
+            self._parts.append((nothing, np.ones_like(nothing), np.zeros(1), self._lasting))
             return
         pooled = pooled_tally(tallies)
-        sampled = pooled.sampled_from(self._noise.population)
-        lasting = np.zeros(self._noise.labels) + pooled.lasting
-        self._rows.append((pooled.estimate, pooled.variance - lasting, sampled, lasting))
+        sampled = np.array([pooled.sampled_from(self._noise.population)])
+        lasting = np.zeros((1, self._noise.labels)) + pooled.lasting
+        part = pooled.estimate[None], pooled.variance - lasting, sampled, lasting
+        self._parts.append(part)
+
+    def add_all(self, span: range, tallies: Tallies) -> None:
+        """Add the tallies of a span of timestamps, some of which may have none."""
+        told = (tallies.reports > 0) & (tallies.times >= span[0]) & (tallies.times <= span[-1])
+        rows = tallies.times[told] - span[0]
+        shape = len(span), self._noise.labels
+        measured, variance, sampled = np.full(shape, np.nan), np.ones(shape), np.zeros(len(span))
+        measured[rows], sampled[rows] = tallies.estimate[told], tallies.sampled[told]
+        variance[rows] = tallies.variance[told] - tallies.lasting[told]
+        latest = np.searchsorted(rows, np.arange(len(span)), side="right")
+        lasting = np.concatenate([self._lasting, tallies.lasting[told]])[latest]
+        self._parts.append((measured, variance, sampled, lasting))
+
+    @property
+    def _lasting(self) -> Floats:
+        """The variance that lasts after the timestamps so far, as one row."""
+        return self._parts[-1][3][-1:] if self._parts else np.zeros((1, self._noise.labels))
 
     @property
     def history(self) -> History:
-        measured, variance, sampled, _ = zip(*self._rows, strict=True)
-        return History(np.array(measured), np.array(variance), np.array(sampled))
+        measured, variance, sampled, _ = zip(*self._parts, strict=True)
+        return History(np.concatenate(measured), np.concatenate(variance), np.concatenate(sampled))
 
     @property
     def lasting(self) -> Floats:
         """The variances of errors that the tallies of some time share: nothing averages them."""
-        return np.array([lasting for _, _, _, lasting in self._rows])
+        return np.concatenate([lasting for _, _, _, lasting in self._parts])
 
 
 @dataclass(frozen=True)
 class Revision:
-    """Revised releases, one for each timestamp of a record, and the changes among them."""
+    """Revised frequencies, a row for each timestamp of a record, and the changes among them."""
 
-    releases: list[Release]
-    """Their `t` counts from 1, the first timestamp of the record."""
+    values: Floats
+    variance: Floats
+    interval: Interval
     changes: tuple[ChangePoint, ...]
+
+    def answers(self, query: Query, noise: Noise, rows: slice) -> tuple[Floats, Floats, Floats]:
+        """Return the answers to a query at some timestamps, and the ends of their intervals."""
+        low, high = self.interval
+        parts = [one[rows] for one in (self.values, low, high, self.variance)]
+        if isinstance(query, HistogramQuery):
+            return parts[0], parts[1], parts[2]
+        shown = [
+            query.shown(Release(0, one, spread, fresh=True, bounds=(bottom, top)), noise)
+            for one, bottom, top, spread in zip(*parts, strict=True)
+        ]
+        ends = zip(*((one.values, *one.interval) for one in shown), strict=True)
+        values, low, high = (np.array(one) for one in ends)
+        return values, low, high
 
 
 def revision(
@@ -97,15 +129,10 @@ def revision(
     revised = revise(history, fleet, lag, since)
     low, high = _widened((revised.low, revised.high), record.lasting)
     variance = normal_variance(low, high)
-    low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
     held = held_at(np.isfinite(history.measured[:, 0]))  # silence widens, and moves no figure
     values = consistent(revised.values, variance[held], consistency)
-    rows = zip(values, variance, low, high, strict=True)
-    releases = [
-        Release(t, one, spread, fresh=True, bounds=(bottom, top)).showing(one)
-        for t, (one, spread, bottom, top) in enumerate(rows, start=1)
-    ]
-    return Revision(releases, revised.changes)
+    low, high, possible = (np.clip(one, 0.0, 1.0) for one in (low, high, values))
+    return Revision(values, variance, hull((low, high), (possible, possible)), revised.changes)
 
 
 def _widened(interval: Interval, added: Floats) -> Interval:

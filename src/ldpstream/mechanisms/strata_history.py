@@ -1,63 +1,34 @@
-"""Strata of many timestamps, combined at once.
-
-Strata whose reports are read by a pure oracle are combined by a compiled kernel, all others by
-`strata.combine`, a timestamp at a time.
-"""
+"""Strata of many timestamps, combined at once: `strata.combine`, as a compiled kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from ldpstream.mechanisms.messages import Tally
+from ldpstream.arrays import Counts, Indexes
 from ldpstream.mechanisms.noise import PureNoise
-from ldpstream.mechanisms.strata import StrataMemory, Stratum, combine
+from ldpstream.mechanisms.strata import Stratum
 from ldpstream.mechanisms.strata_kernels import combined
-from ldpstream.oracles.collector_half import Support
+from ldpstream.mechanisms.tallies import Tallies
 from ldpstream.protocol.slots import turn_share
 
 
 def combine_all(
-    times: Sequence[int],
-    strata: Sequence[Stratum],
-    supports: Sequence[Mapping[str, Support]],
-    bins: int,
-) -> list[Tally]:
-    """Return the tallies of a fleet of which nothing was known before, in order of time."""
-    if all(isinstance(one.noise, PureNoise) and one.to is None for one in strata):
-        return _compiled(times, strata, supports, bins)
-    tallies, memory = [], StrataMemory()
-    for t, heard in zip(times, supports, strict=True):
-        tally, memory = combine(t, strata, heard, memory, bins)
-        tallies.append(tally)
-    return tallies
+    times: Indexes, strata: Sequence[Stratum], counts: Counts, reports: Counts
+) -> Tallies:
+    """Return the tallies of a fleet of which nothing was known before, in order of time.
 
-
-def _compiled(
-    times: Sequence[int],
-    strata: Sequence[Stratum],
-    supports: Sequence[Mapping[str, Support]],
-    bins: int,
-) -> list[Tally]:
-    reports = np.zeros((len(times), len(strata)), np.int64)
-    counts = np.zeros((len(times), len(strata), bins), np.int64)
-    for place, heard in enumerate(supports):
-        for k, one in enumerate(strata):
-            support = heard.get(one.name)
-            if support is not None and support.reports:
-                reports[place, k], counts[place, k] = support.reports, support.counts
+    The reports of each stratum, whose labels are those of the fleet, are read by a pure oracle.
+    `counts` and `reports` are by timestamp and stratum.
+    """
     windows = np.array([one.window for one in strata])
-    turns = np.array([[turn_share(one.window, t) for one in strata] for t in times])
+    turns = np.array([[turn_share(one.window, t) for one in strata] for t in times.tolist()])
     readings = np.array([_reading(one) for one in strata])
-    found = combined(np.array(times), counts, reports, windows, turns, readings)
-    empty = Tally.empty(bins)
-    return [
-        Tally(estimate, variance, total, float(sampled), lasting) if total else empty
-        for estimate, variance, lasting, sampled, total in zip(
-            *found, reports.sum(axis=1).tolist(), strict=True
-        )
-    ]
+    estimate, variance, lasting, sampled = combined(
+        times, counts, reports, windows, turns, readings
+    )
+    return Tallies(times, reports.sum(axis=1), estimate, variance, sampled, lasting)
 
 
 def _reading(stratum: Stratum) -> list[float]:

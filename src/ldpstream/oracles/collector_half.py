@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,14 +106,16 @@ class Pure:
         """Return the frequencies of labels that these shares of the reports support."""
         return (supporting - self.q) / self._gain
 
-    def variance(self, reports: int, frequencies: Floats, population: int | None = None) -> Floats:
+    def variance(
+        self, reports: int | Counts, frequencies: Floats, population: int | None = None
+    ) -> Floats:
         """Return the variance of each bin of an estimate from `reports` reports.
 
         At frequency f, it is the randomiser's q(1-q)/(n(p-q)^2) + f(1-p-q)/(n(p-q)) (Wang et
         al. 2017, eq. 5) and, with `population`, that of drawing n of N users without replacement,
-        f(1-f)/n * (N-n)/(N-1).
+        f(1-f)/n * (N-n)/(N-1). An array of n has a row for each row of frequencies.
         """
-        noise = (self._base + frequencies * self._slope) / reports
+        noise: Floats = (self._base + frequencies * self._slope) / reports
         if population is None:
             return noise
         return noise + sampling(reports, population) * frequencies * (1 - frequencies)
@@ -179,9 +181,14 @@ def check_all_below(field: str, numbers: NDArray[Any], bound: int) -> None:
         )
 
 
-def sampling(reports: int, population: int) -> float:
+@overload
+def sampling(reports: int, population: int) -> float: ...
+@overload
+def sampling(reports: Counts, population: int) -> Floats: ...
+def sampling(reports: int | Counts, population: int) -> float | Floats:
     """Return the variance factor of drawing `reports` of `population` without replacement.
 
     It is 0 if there are at least `population` reports: then everyone was asked.
     """
-    return max(population - reports, 0) / (max(population - 1, 1) * reports)
+    rest: float | Floats = np.maximum(population - reports, 0)
+    return rest / (max(population - 1, 1) * reports)

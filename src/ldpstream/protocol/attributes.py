@@ -27,6 +27,9 @@ MOST_GROUPS = 32
 """Values of all attributes together, `OTHER` of each among them."""
 MOST_COMBINATIONS = 256
 """A tag is one byte."""
+LEAST_EXPECTED = 100
+"""Devices that should be expected of each combination: attributes that fewer share may tell who a
+device is to whoever knows as much of it."""
 ATTRIBUTE_NAME = "1 to 16 of a-z, 0-9 and _, the first of them a letter"
 ATTRIBUTE_VALUE = f'1 to 64 printable characters of ASCII, and not "{OTHER}"'
 
@@ -99,6 +102,22 @@ class Attributes:
         """All groups of devices, each the name of an attribute and a value of it."""
         return tuple((one.name, value) for one in self.each for value in one.values)
 
+    def warning(self, population: int) -> str | None:
+        """Return why they may single out devices of a fleet of this size; None if they do not.
+
+        >>> Attributes((Attribute("model", ("a", "b", "c")),)).warning(200)
+        '4 combinations of attributes have about 50 devices each, if 200 are divided evenly: fewer \
+than 100 may single out a device; tell fewer attributes or values'
+        """
+        each = population / self.combinations
+        if each >= LEAST_EXPECTED:
+            return None
+        return (
+            f"{self.combinations} combinations of attributes have about {each:.3g} devices each, if"
+            f" {population:,} are divided evenly: fewer than {LEAST_EXPECTED} may single out a"
+            " device; tell fewer attributes or values"
+        )
+
     def combination(self, described: Mapping[str, object]) -> int:
         """Return the index of the combination of a device of which this is said."""
         index = 0
@@ -114,6 +133,35 @@ class Attributes:
         """Return the combinations that make up a group."""
         place = [one.name for one in self.each].index(name)
         return tuple(at for at, values in enumerate(self._table) if values[place] == value)
+
+    def matching(self, name: str, value: str, earlier: Attributes) -> tuple[int, ...]:
+        """Return the combinations of earlier attributes that make up a group of these.
+
+        >>> now = Attributes((Attribute("country", ("de",)),))
+        >>> before = Attributes((Attribute("country", ("de", "fr")),))
+        >>> now.matching("country", "other", before)
+        (1, 2)
+        """
+        one = next(one for one in self.each if one.name == name)
+        return tuple(
+            at
+            for at in range(earlier.combinations)
+            if one.values[one.place(earlier.values_of(at).get(name))] == value
+        )
+
+    def objection(self, earlier: Attributes | None) -> str | None:
+        """Return why a device that tells `earlier` ones cannot go over to these; None if it can.
+
+        It may tell fewer attributes or values than before, and none that is new.
+        """
+        known = {} if earlier is None else {one.name: one.declared for one in earlier.each}
+        for one in self.each:
+            if one.name not in known:
+                return f"the attribute {one.name} is new"
+            for value in one.declared:
+                if value not in known[one.name]:
+                    return f"the value {value!r} of the attribute {one.name} is new"
+        return None
 
     @cached_property
     def _table(self) -> tuple[tuple[str, ...], ...]:

@@ -71,6 +71,27 @@ def promises(terms: Terms) -> list[Promise]:
     return [Promise.of(one) for one in terms.strata]
 
 
+def told_openly(terms: Terms) -> str | None:
+    """Say which attributes are sent beside every report, which nothing protects; None: none are.
+
+    >>> from ldpstream.protocol.terms import Terms
+    >>> terms = {
+    ...     "version": 3, "stream": "a", "query": "mean", "low": "0", "high": "1", "steps": 1,
+    ...     "epsilon_nano": 10**9, "window": 20, "interval_ms": 60000, "start_ms": 0,
+    ...     "oracle": "duchi", "selection": "slots", "deadline_ms": 54000,
+    ...     "attributes": [{"name": "country", "values": ["de"]}]}
+    >>> (told_openly(Terms.read(terms)) or "").partition(".")[0]
+    'Every report says openly of its device: country (de, other)'
+    """
+    if terms.attributes is None:
+        return None
+    told = "; ".join(f"{one.name} ({', '.join(one.values)})" for one in terms.attributes.each)
+    return (
+        f"Every report says openly of its device: {told}. The collector sees these attributes as"
+        " they are: they are public, no part of the value, and nothing protects them."
+    )
+
+
 def lasting(ms: int) -> str:
     """Write a length of time as people say it, with two digits that matter.
 

@@ -40,6 +40,9 @@ def objection(old: Terms, new: Terms) -> str | None:
         return "epsilon would grow"
     if at_level.window < old.window:
         return "the window would become shorter"
+    told = None if new.attributes is None else new.attributes.objection(old.attributes)
+    if told is not None:
+        return told
     if old.domain is None:
         return None if new.values == old.values else "the range of values would change"
     if succeeds.labels is None or len(succeeds.labels) != len(old.domain):

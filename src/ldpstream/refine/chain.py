@@ -63,6 +63,7 @@ def central(
     rows, members = weights.shape
     centre, low, high = np.empty(rows), np.empty(rows), np.empty(rows)
     chosen = np.empty(members, np.int64)
+    scales, shares = np.empty((members, len(sizes))), np.empty((members, len(sizes)))
     for row in range(rows):
         count, mean, kept = 0, 0.0, 0.0
         for i in range(members):
@@ -75,6 +76,9 @@ def central(
         for place in range(count):
             i = chosen[place]
             spread += weights[row, i] * (variances[row, i] + (means[row, i] - mean) ** 2)
+            for j in range(len(sizes)):
+                scales[place, j] = math.sqrt(variances[row, i] + sizes[j]) + 1e-30
+                shares[place, j] = weights[row, i] * tails[row, j] / kept
         for j in range(len(sizes)):
             spread += kept * tails[row, j] * sizes[j]
         spread = math.sqrt(spread / kept) + 1e-30
@@ -88,11 +92,10 @@ def central(
                     for j in range(len(sizes)):
                         if tails[row, j] < NEGLIGIBLE:
                             continue
-                        scale = math.sqrt(variances[row, i] + sizes[j]) + 1e-30
-                        away = (end - means[row, i]) / scale
-                        share = weights[row, i] * tails[row, j] / kept
+                        away = (end - means[row, i]) / scales[place, j]
+                        share = shares[place, j]
                         excess += share * 0.5 * math.erfc(-away / math.sqrt(2.0))
-                        slope += share * math.exp(-0.5 * away * away) / scale
+                        slope += share * math.exp(-0.5 * away * away) / scales[place, j]
                 step = excess / max(slope / math.sqrt(2 * math.pi), 1e-300)
                 end -= min(max(step, -spread / 2), spread / 2)
             if side < 0:

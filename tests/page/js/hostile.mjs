@@ -11,7 +11,8 @@
  * devices whose steady clock survives, it is moved at will.
  *
  * Every world has a twin, with the same secret, clocks and draws, in which the device holds other
- * values, and none at other times: what leaves must be the same, apart from reports and their MACs.
+ * values, and none at other times: what leaves must be the same, apart from reports and their MACs, and
+ * the tag that a report may end with too.
  */
 
 import { createHash, createHmac } from "node:crypto";
@@ -28,6 +29,7 @@ import {
   LedgerUnusable,
   MemoryStore,
   OwnTime,
+  Tagged,
   Terms,
   isTurn,
 } from "./inside.js";
@@ -35,6 +37,7 @@ import {
 const NANO = 1_000_000_000;
 const KEY = "ab".repeat(32);
 const LABELS = Array.from({ length: 1000 }, (_, at) => `${at}`);
+const COUNTRIES = ["de", "fr"];
 const OPERATIONS_PER_WORLD = 40;
 const INTERVAL_MS = 1000;
 const WINDOW = 4;
@@ -183,6 +186,7 @@ class Page {
     if (account === this.account) return;
     this.account = account;
     this.device.follow(() => world.read(this));
+    this.device.describe({ country: COUNTRIES[0] });
     [this.told, this.toldAt] = [this.wallMs(), this.countedMs()];
     const { label } = account;
     const correct = label.correct.bind(label);
@@ -349,7 +353,8 @@ class World {
     const { pathname } = new URL(address);
     const { "Ldp-Mac": _, ...headers } = request.headers;
     const size = request.body?.length;
-    this.transcript.push(JSON.stringify([this.now, request.method, address, headers, size]));
+    const tag = this.terms.tags ? request.body?.at?.(-1) : null;
+    this.transcript.push(JSON.stringify([this.now, request.method, address, headers, size, tag]));
     const loses = this.loses && this.draws.chance(0.6) ? this.loses : null;
     if (pathname.endsWith("/devices")) {
       if (request.method === "POST") return this.enrolment(request.body);
@@ -378,7 +383,7 @@ class World {
     if (asked.name !== name) this.violation("another round", { t, name });
     if (this.unasked && !this.turns.has(t)) this.violation("out of turn", { t, name });
     if (!this.disk.committed.has(`${t} ${name} ${report}`)) this.violation("sent before committed", { t, name });
-    const value = report[1] + 256 * (report[2] ?? 0);
+    const value = report[1] + 256 * report[2];
     const reading = this.readings.findLast((one) => one.value === value);
     if (!reading) return this.violation("a value that nobody read", { t, value });
     const key = `${number} ${t} ${name}`;
@@ -647,6 +652,12 @@ const PLANTS = {
       return device;
     };
   },
+  "tag-by-value": () => {
+    const { payload } = Tagged.prototype;
+    Tagged.prototype.payload = function (value, source) {
+      return payload.call(value % 7 === 3 ? new Tagged(this.inner, 2) : this, value, source);
+    };
+  },
   "full-epsilon": () => {
     const { payload } = Grr.prototype;
     Grr.prototype.payload = function (value, source) {
@@ -666,7 +677,7 @@ async function turnsOf({ window }) {
 
 /** Let a world run; return it. */
 async function run(draws, turns, found, apart) {
-  const world = new World(draws, draws.of([open, open, slots]), found, plant, apart);
+  const world = new World(draws, draws.of([open, open, slots, parts]), found, plant, apart);
   await world.begin();
   for (let turn = 0; turn < turns; turn += 1) await world.operate();
   return world;
@@ -692,6 +703,11 @@ const terms = {
 };
 const open = await Terms.read({ ...terms, selection: "open" });
 const slots = await Terms.read({ ...terms, selection: "slots", deadline_ms: 900 });
+const parts = await Terms.read({
+  ...JSON.parse(slots.canonical),
+  version: 3,
+  attributes: [{ name: "country", values: COUNTRIES }],
+});
 while (found.operations < operations && found.violations.length < 10) {
   const draws = () => new Draws(seed * 1_000_003 + found.operations);
   const before = found.violations.length;

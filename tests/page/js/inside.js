@@ -2,6 +2,7 @@
 
 export * from "../../../src/ldpstream/collector/page/sdk/node.js";
 export * from "../../../src/ldpstream/collector/page/sdk/account.js";
+export * from "../../../src/ldpstream/collector/page/sdk/attributes.js";
 export * from "../../../src/ldpstream/collector/page/sdk/authentication.js";
 export * from "../../../src/ldpstream/collector/page/sdk/bytes.js";
 export * from "../../../src/ldpstream/collector/page/sdk/clock.js";
@@ -29,7 +30,9 @@ export * from "../../../src/ldpstream/collector/page/sdk/store.js";
 export * from "../../../src/ldpstream/collector/page/sdk/stream.js";
 export * from "../../../src/ldpstream/collector/page/sdk/strata.js";
 export * from "../../../src/ldpstream/collector/page/sdk/succession.js";
+export * from "../../../src/ldpstream/collector/page/sdk/tagged.js";
 export * from "../../../src/ldpstream/collector/page/sdk/terms.js";
 export * from "../../../src/ldpstream/collector/page/sdk/values.js";
+export * from "../../../src/ldpstream/collector/page/sdk/vocabulary.js";
 export * from "../../../src/ldpstream/collector/page/sdk/wallet.js";
 export * from "../../../src/ldpstream/collector/page/sdk/wholes.js";

@@ -3,11 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { releasesBetween } from "../../../src/ldpstream/collector/page/app/api.js";
+import { Unavailable, releasesBetween } from "../../../src/ldpstream/collector/page/app/api.js";
 import { extentOf, yRange } from "../../../src/ldpstream/collector/page/app/axis.js";
 import { eventParser } from "../../../src/ldpstream/collector/page/app/feed.js";
 import { Columns } from "../../../src/ldpstream/collector/page/app/columns.js";
-import { History, historyOf, thinned, topLabels } from "../../../src/ldpstream/collector/page/app/history.js";
+import { History, historyOf, largest, partKey, thinned, topLabels } from "../../../src/ldpstream/collector/page/app/history.js";
+import { MOST_TEXTS, REST, Texts, shownText } from "../../../src/ldpstream/collector/page/app/texts.js";
+import { withUnit } from "../../../src/ldpstream/collector/page/app/unit.js";
 import { byLabel, changes, joined, places } from "../../../src/ldpstream/collector/page/app/versions.js";
 
 const release = (t, values = [0.5, 0.3, 0.2]) => ({
@@ -134,6 +136,8 @@ test("answers that end early are followed by others, until all is there", async 
   assert.deepEqual(await times(-5, 2), [1, 2]);
   assert.deepEqual(await times(19, 30), [19, 20]);
   assert.deepEqual(await times(-5, 0), []);
+  context.mock.method(globalThis, "fetch", async () => new Response('{"releases": [{"t"'));
+  await assert.rejects(times(1, 2), Unavailable, "an answer that is cut off is none");
 });
 
 const VERSIONS = [
@@ -240,4 +244,92 @@ test("without a figure the axis shows all values", () => {
   history.add([{ ...release(1, [0.5, 0.5]), heard_t: 0 }, { ...release(2, [0.5, 0.5]), heard_t: 2 }]);
   assert.ok(history.rows[0].data.every(Number.isNaN), "one over d is no figure");
   assert.ok(!history.rows[1].data.some(Number.isNaN));
+});
+
+/** A stream of texts as the collector describes it. */
+const ofTexts = () =>
+  withUnit({ terms: { query: "vocabulary", stream: "words", prefixes: [2, 4] }, versions: [{ version: 1, labels: [] }] });
+const listing = (t, shares, rest = 0.5) => ({
+  ...release(t, Object.values(shares)),
+  labels: Object.keys(shares),
+  rest: { value: rest, low: rest - 0.1, high: rest + 0.1 },
+});
+
+test("texts have a place of their own, and a gap where a release does not list them", () => {
+  const stream = ofTexts();
+  const history = historyOf(stream);
+  const told = [listing(1, {}), listing(2, { b: 0.3 }), listing(3, { a: 0.4, b: 0.2 }), listing(4, { a: 0.1 })];
+  assert.equal(history.add(told), 4);
+  const [b, a] = [1, 2];
+  assert.deepEqual(stream.labels.slice(1), ["b", "a"]);
+  const figures = (place) => history.rows.map(({ data }) => Number(data[place].toFixed(4)));
+  assert.deepEqual(figures(b), [NaN, 0.3, 0.2, NaN]);
+  assert.deepEqual(figures(a), [NaN, NaN, 0.4, 0.1]);
+  assert.deepEqual(figures(REST), [0.5, 0.5, 0.5, 0.5]);
+  assert.deepEqual(figures(2 * MOST_TEXTS + REST), [0.6, 0.6, 0.6, 0.6]);
+  assert.deepEqual(largest(stream, history.rows, 3), [a, b], "never what is not listed");
+  assert.deepEqual(largest(stream, history.rows.slice(3), 3), [a]);
+  assert.ok(!history.knows(release(5)), "of a stream of labels");
+  const older = historyOf(stream);
+  older.add([listing(3, { a: 0.4 })]);
+  assert.equal(older.add([listing(1, { c: 0.1, b: 0.3 })]), 1, "older ones come later");
+  assert.deepEqual(stream.labels.slice(1), ["b", "a", "c"]);
+});
+
+test("however many texts strangers think of, so many are held: those that were listed last", () => {
+  const stream = ofTexts();
+  const history = historyOf(stream);
+  history.add([listing(1, { first: 0.5, second: 0.25, chosen: 0.125 })]);
+  const [first, , chosen] = [1, 2, 3];
+  stream.texts.kept = new Set([chosen]);
+  for (let t = 2; t <= MOST_TEXTS - 3; t += 1) history.add([listing(t, { [`text ${t}`]: 0.1 })]);
+  assert.equal(stream.labels.length, MOST_TEXTS);
+  history.add([listing(MOST_TEXTS, { another: 0.1, second: 0.2 })]);
+  assert.equal(stream.labels[first], "another", "it takes the place of the one listed longest ago");
+  assert.ok(Number.isNaN(history.rows[0].data[first]), "and none of its figures");
+  history.add([listing(MOST_TEXTS + 1, { "one more": 0.1 })]);
+  assert.deepEqual([stream.labels[2], stream.labels[chosen]], ["second", "chosen"]);
+  assert.equal(stream.labels.indexOf("text 2"), -1);
+  assert.equal(stream.labels.length, MOST_TEXTS);
+  const texts = new Texts();
+  texts.placesOf(Array.from({ length: MOST_TEXTS - 1 }, (_, at) => `late ${at}`), 9, assert.fail);
+  assert.deepEqual([...texts.placesOf(["early"], 8, assert.fail)], [-1], "an older one finds no room");
+});
+
+test("a text of a stranger stays on its line", () => {
+  assert.equal(shownText("a\nb\u0000\u202ec\u2028"), "a·b··c·");
+  assert.equal(shownText(""), "(no text)");
+  assert.equal(shownText("<b>süß 東京 👩‍👧</b>"), "<b>süß 東京 👩‍👧</b>");
+});
+
+const COUNTRY = [{ name: "country", values: ["de", "fr"] }];
+const group = (value, values, more = {}) => ({
+  ...{ attribute: "country", value, share: 0.5, devices: 50, values, variance: values.map(() => 0), ...more },
+});
+
+test("a page shows the whole fleet, or one group of it", () => {
+  const versions = [{ version: 1, labels: ["a", "b", "c"] }];
+  const history = historyOf({ labels: ["a", "b", "c"], versions, attributes: COUNTRY });
+  const groups = [group("de", [0.7, 0.2, 0.1]), group("other", [0.3, 0.4, 0.3], { merged: ["fr", "other"] })];
+  history.add([{ ...release(1), groups }, release(2)]);
+  const shown = () => history.rows.map(({ data }) => Number(data[0].toFixed(4)));
+  assert.deepEqual(shown(), [0.5, 0.5]);
+  history.show({ attribute: "country", value: "de" });
+  history.add([{ ...release(3), groups: [group("de", [0.6, 0.2, 0.2])] }]);
+  assert.deepEqual(shown(), [0.7, NaN, 0.6], "a gap where the group is not shown by itself");
+  history.show({ attribute: "country", value: "fr" });
+  assert.deepEqual(shown(), [NaN, NaN, NaN]);
+  history.show(null);
+  assert.deepEqual(shown(), [0.5, 0.5, 0.5]);
+  const { merged, share, devices } = history.rows[0].parts.get(partKey({ attribute: "country", value: "other" }));
+  assert.deepEqual([merged, share, devices], [["fr", "other"], 0.5, 50]);
+});
+
+test("figures of groups are held in as much memory as those of more labels", () => {
+  const labels = Array.from({ length: 1000 }, (_, at) => `${at}`);
+  const versions = [{ version: 1, labels }];
+  const values = Array.from({ length: 31 }, (_, at) => `${at}`);
+  const history = historyOf({ labels, versions, attributes: [{ name: "model", values }] });
+  assert.ok(history.mostRows * 3 * 1000 * 33 <= 12_000_000, `${history.mostRows} rows`);
+  assert.ok(history.page * 1000 * 33 <= 600_000, `${history.page} rows in an answer`);
 });

@@ -253,6 +253,55 @@ test("slots, turns and moments are the same", async () => {
   }
 });
 
+test("texts have the same buckets, in all spellings", async () => {
+  for (const { texts, ...given } of vectors.buckets) {
+    const vocabulary = sdk.Vocabulary.read(given);
+    for (const [text, buckets] of texts) {
+      const found = vocabulary.groups.map((_, group) => vocabulary.bucket(text, group));
+      assert.deepEqual(found, buckets, JSON.stringify(text));
+    }
+    for (const none of [null, undefined, 7, 1n, Symbol("a"), {}, ["a"], new String("a")]) {
+      assert.equal(vocabulary.bucket(none, 0), null);
+    }
+  }
+  for (const { key, groups } of vectors.groups) {
+    for (const [number, group] of groups) assert.equal(await sdk.groupOf(fromHex(key), number), group);
+  }
+});
+
+test("reports end with the same tag", async () => {
+  const tags = new Set();
+  for (const one of vectors.tagged) {
+    const whole = await sdk.Terms.read(one.sent);
+    const terms = await whole.seenBy(fromHex(one.key), one.described);
+    assert.deepEqual([terms.tags, terms.tag, terms.pin], [one.tags, one.tag, whole.pin]);
+    assert.equal(terms.place(one.value), one.place);
+    const report = terms.randomiser(terms.epsilonNano).report(one.place, new Scripted(one.seed));
+    assert.equal(toHex(report), one.wire);
+    assert.equal(report.at(-1), one.tag);
+    tags.add(`${one.sent.query} ${one.tag}`);
+  }
+  assert.ok(tags.size >= 10, [...tags].join());
+});
+
+test("a Hadamard report is uniform over 2^24 columns, and supports its bucket as often as it must", () => {
+  const oracle = sdk.randomiserOf("vocabulary", "hadamard", 2 ** 24 - 1, 1_000_000_000);
+  const reports = 20_000;
+  for (const value of [0, 2 ** 23 - 1, 2 ** 24 - 2]) {
+    let [supporting, high] = [0, 0];
+    for (let at = 0; at < reports; at += 1) {
+      const [, a, b, c] = oracle.report(value, new sdk.SystemSource());
+      const column = a + 256 * b + 65_536 * c;
+      const both = BigInt(column) & BigInt(value + 1);
+      supporting += both.toString(2).replaceAll("0", "").length % 2 === 0;
+      high += column >= 2 ** 23;
+    }
+    // Binomial, e / (e + 1) and 1/2, with standard deviations below 71: seven of them are one in 10^11.
+    assert.ok(Math.abs(supporting - (reports * Math.E) / (Math.E + 1)) < 500, `${value}: ${supporting}`);
+    if (value !== 2 ** 23 - 1) assert.ok(Math.abs(high - reports / 2) < 500, `${value}: ${high}`);
+  }
+});
+
 test("questions for rounds have the same codes", async () => {
   for (const { key, stream, after, mac } of vectors.rounds_macs) {
     assert.equal(toHex(await roundsMac(fromHex(key), stream, after)), mac, String(after));

@@ -19,6 +19,9 @@ export async function takePart(where: "file" | "page"): Promise<number> {
   for (const stream of device.streams) await stream.reserve(device.limit ? 0.5 : 0);
   device.stream("others").follow(() => device.stream("regions", "https://a.example").status().level);
   device.observe(21.5);
+  device.describe({ country: "de", firmware: terms.attributes[0]?.values[0] ?? "other" });
+  device.stream("others").describe({});
+  console.log(terms.query === "vocabulary" ? terms.vocabulary?.bits : 0);
   device.follow(() => "north");
   const heard: Heard = await device.poll(10, AbortSignal.timeout(1));
   for (const { round, report } of heard.delivered) console.log(round.t, report.length);
@@ -34,6 +37,8 @@ export async function takePart(where: "file" | "page"): Promise<number> {
 new Device();
 // @ts-expect-error: neither a label nor a number
 (await Device.open(new MemoryStore())).observe({});
+// @ts-expect-error: an attribute has one value, a text
+(await Device.open(new MemoryStore())).describe({ country: ["de"] });
 // @ts-expect-error: no such policy
 await (await Device.open(new MemoryStore())).enrol("https://a.example", "regions", "", { accept: "always" });
 // @ts-expect-error: a path is no store

@@ -42,9 +42,17 @@ from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL
 from ldpstream.protocol.messages import reports_path, terms_path
 from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.slots import EPOCH_WINDOWS, moment_ms, next_turn, round_name, slot_of
+from ldpstream.protocol.slots import (
+    EPOCH_WINDOWS,
+    group_of,
+    moment_ms,
+    next_turn,
+    round_name,
+    slot_of,
+)
 from ldpstream.protocol.succession import Acceptance, Policy, objection
 from ldpstream.protocol.terms import Terms
+from ldpstream.vocabulary import Vocabulary
 
 FILE = Path(__file__).with_name("vectors.json")
 NANOS = [1, 2, 10, 10**3, 10**6, 25_000_000, 10**8, 5 * 10**8, 693_147_180, 693_147_181]
@@ -74,6 +82,16 @@ NUMBERS = {name: value for name, value in TERMS.items() if name != "labels"} | {
 BINNED = NUMBERS | {"query": "distribution", "steps": 255, "bins": 32, "oracle": "square_wave"}
 CAREFUL = {"name": "careful", "epsilon_nano": 5 * 10**8, "window": 8, "oracle": "oue"}
 LEVELS = SLOTS | {"version": 3, "levels": [CAREFUL]}
+TEXTS = {name: value for name, value in SLOTS.items() if name != "labels"} | {
+    "query": "vocabulary",
+    "salt": "0123456789abcdef",
+    "bits": 20,
+    "prefixes": [2, 4, 6, 8],
+    "oracle": "hadamard",
+}
+COUNTRY = {"name": "country", "values": ["de", "fr"]}
+FIRMWARE = {"name": "firmware_2", "values": ["1.0 (beta)", '~"\\']}
+PARTS = SLOTS | {"version": 3, "attributes": [COUNTRY, FIRMWARE]}
 DEVICE_PROBLEMS = (
     Problem.TERMS_MALFORMED,
     Problem.PIN_DIFFERS,
@@ -149,6 +167,9 @@ def vectors() -> dict[str, Any]:
         "own_times": [_own_time(rng) for _ in range(60)],
         "ledgers": [_ledger(rng) for _ in range(60)],
         "decisions": [_decision(rng) for _ in range(400)],
+        "groups": [_group(rng) for _ in range(20)],
+        "buckets": [_buckets(*given) for given in VOCABULARIES],
+        "tagged": [_tagged(sent, rng) for sent in _tagged_terms() for _ in range(4)],
         "problems": {one.code: [one.message, one.remedy] for one in DEVICE_PROBLEMS},
     }
 
@@ -159,7 +180,8 @@ def _cases(rng: random.Random) -> list[tuple[Oracle, int, int]]:
         cases += [(oracle, labels, 10**9) for labels in (2, 3, 4, 7, 8, 9, 128, 257, 1000)]
         cases += [(oracle, rng.choice((2, 5, 17, 300)), nano) for nano in NANOS]
     number_reports = (Oracle.GRR, Oracle.BLH, Oracle.OLH, Oracle.HADAMARD)
-    return cases + [(oracle, 65_536, 2 * 10**9) for oracle in number_reports]
+    cases += [(oracle, 65_536, 2 * 10**9) for oracle in number_reports]
+    return cases + [(Oracle.HADAMARD, (1 << bits) - 1, 2 * 10**9) for bits in (16, 20, 24)]
 
 
 def _numbers(rng: random.Random) -> list[tuple[Numeric, int, int]]:
@@ -244,7 +266,19 @@ def _terms_given() -> list[dict[str, Any]]:
         following(LEVELS, labels=["süd", "north"], levels=[CAREFUL | {"window": 9}]),
         following(following(SLOTS, labels=["a", "b"]), epsilon_nano=1),
         following(NUMBERS, window=5),
+        TEXTS,
+        TEXTS | {"salt": "f" * 16, "bits": 24, "prefixes": []},
+        TEXTS | {"salt": "0" * 16, "bits": 16, "prefixes": [1, 2, 3, 4, 5, 6, 16]},
+        PARTS,
+        PARTS | {"levels": [CAREFUL]},
+        following(PARTS, labels=["süd", "north"]),
+        _with_deadline(NUMBERS) | {"version": 3, "attributes": [COUNTRY]},
+        _with_deadline(BINNED) | {"version": 3, "attributes": [COUNTRY]},
     ]
+
+
+def _with_deadline(terms: dict[str, Any]) -> dict[str, Any]:
+    return terms | {"selection": "slots", "deadline_ms": 900}
 
 
 def following(old: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -319,6 +353,7 @@ def _successors() -> list[dict[str, Any]]:
         (LEVELS, following(LEVELS, levels=[CAREFUL | {"window": 7}])),
         (second, following(second, labels=["süd", "ost"])),
         (second, following(LEVELS)),
+        *_successors_of_parts(),
     ]
     return [
         {
@@ -334,6 +369,20 @@ def _successors() -> list[dict[str, Any]]:
         for after, level in [(Terms.read(new), before.level)]
         for why in [objection(before, after)]
     ]
+
+
+def _successors_of_parts() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Successors that tell as much of a device as before, less, or more."""
+    fewer = {name: value for name, value in following(PARTS).items() if name != "attributes"}
+    told: list[list[dict[str, Any]]] = [
+        [FIRMWARE, COUNTRY],
+        [COUNTRY | {"values": ["fr"]}],
+        [COUNTRY | {"values": ["de", "it", "es"]}],
+        [{"name": "colour", "values": ["red"]}],
+        *([FIRMWARE | {"values": [value]}] for value in ("it's", '"', "'\\'", "'\"'")),
+    ]
+    pairs = [(PARTS, following(PARTS, attributes=attributes)) for attributes in told]
+    return [*pairs, (PARTS, fewer), (SLOTS, following(PARTS))]
 
 
 def _renamed(old: Terms, new: Terms) -> dict[str, str]:
@@ -441,9 +490,59 @@ def _malformed_terms() -> list[Any]:
     malformed += [SLOTS | {"version": 3, "succeeds": unmapped}]
     malformed += [NUMBERS | {"version": 3, "succeeds": successor}]
     malformed += [TERMS_1 | {"succeeds": successor}, SLOTS | {"succeeds": successor}]
+    malformed += _malformed_texts() + _malformed_parts(successor)
     for sent in malformed:
         _must_fail(sent)
     return malformed
+
+
+def _malformed_texts() -> list[Any]:
+    wrong: dict[str, list[Any]] = {
+        "salt": ["", "0123456789abcde", "0123456789ABCDEF", "0123456789abcdef0", 7, None],
+        "bits": [15, 25, 20.5, "20", None],
+        "prefixes": [[4, 2], [2, 2], [0], [17], [1.5], ["2"], "24", None, list(range(1, 9))],
+        "oracle": ["grr", "hybrid", None],
+        "selection": ["open", "roster"],
+        "version": [1, 3],
+        "labels": [["a", "b"]],
+        "other": ["a"],
+        "levels": [[CAREFUL]],
+        "attributes": [[COUNTRY]],
+    }
+    malformed = [TEXTS | {name: value} for name, values in wrong.items() for value in values]
+    malformed += [
+        {name: value for name, value in TEXTS.items() if name != missing}
+        for missing in ("salt", "bits", "prefixes", "deadline_ms", "selection")
+    ]
+    unasked = {name: value for name, value in TEXTS.items() if name != "deadline_ms"}
+    return [*malformed, unasked | {"selection": "open"}]
+
+
+def _malformed_parts(successor: dict[str, Any]) -> list[Any]:
+    wrong: dict[str, list[Any]] = {
+        "name": ["", "Country", "9a", "a-b", "a" * 17, None, 3],
+        "values": [
+            [],
+            ["other"],
+            ["de", "de"],
+            [""],
+            ["a" * 65],
+            ["süd"],
+            ["a\n"],
+            [1],
+            "de",
+            None,
+        ],
+        "more": [1],
+    }
+    attributes: list[Any] = [[], None, {}, "x", [{}], ["a"], [COUNTRY, COUNTRY]]
+    attributes += [[COUNTRY | {name: value}] for name, values in wrong.items() for value in values]
+    attributes.append([{"name": "c", "values": [str(n) for n in range(32)]}])
+    attributes.append([{"name": f"a{n}", "values": ["1", "2", "3", "4"]} for n in range(4)])
+    malformed: list[Any] = [PARTS | {"attributes": one} for one in attributes]
+    malformed += [PARTS | {"version": 2}, SLOTS | {"attributes": [COUNTRY]}]
+    malformed += [TERMS | {"version": 3, "attributes": [COUNTRY]}, PARTS | {"succeeds": {}}]
+    return [*malformed, TERMS_1 | {"attributes": [COUNTRY]}, TEXTS | {"succeeds": successor}]
 
 
 def _must_fail(sent: Any) -> None:
@@ -504,6 +603,89 @@ def _slots(rng: random.Random, window: int) -> dict[str, Any]:
             )
         ],
         "names": [[t, round_name(t)] for t in (1, window)],
+    }
+
+
+def _group(rng: random.Random) -> dict[str, Any]:
+    key = rng.randbytes(32)
+    return {"key": key.hex(), "groups": [[n, group_of(key, n)] for n in (2, 4, 6, 10, 16)]}
+
+
+VOCABULARIES = [
+    (0, 16, []),
+    ((1 << 64) - 1, 24, [1, 2, 15]),
+    (0x0123456789ABCDEF, 20, [2, 4, 6, 8]),
+]
+TEXTS_REPORTED = [
+    "",
+    " ",
+    "a",
+    "error 404: not found",
+    "Zürich",
+    "Zu\u0308rich",
+    "\u1e69 s\u0323\u0307 s\u0307\u0323",  # three spellings of one composed letter
+    "\ud55c\uae00 \u1112\u1161\u11ab",
+    "\u212b \ufb01 \u2126",
+    "東京",
+    "👩\u200d👩\u200d👧",
+    "\ud800",
+    "a\udc00b\ud800",
+    "\ud800\u0338",
+    "nul\0nul",
+    "\ufffd\ufffe\uffff",
+    "x" * 255,
+    "x" * 256,
+    "x" * 300,
+    "ü" * 200,
+    "x" + "😀" * 80,
+    "x" * 255 + "u\u0308",
+    "12345678",
+    "123456789",
+]
+
+
+def _buckets(salt: int, bits: int, prefixes: list[int]) -> dict[str, Any]:
+    """Texts in all spellings, and their buckets in each group."""
+    words = Vocabulary(salt, bits, tuple(prefixes))
+    return {
+        **words.to_json(),
+        "texts": [
+            [text, [words.bucket(text, one) for one in words.groups]] for text in TEXTS_REPORTED
+        ],
+    }
+
+
+def _tagged_terms() -> list[dict[str, Any]]:
+    return [
+        TEXTS,
+        TEXTS | {"bits": 16, "prefixes": []},
+        PARTS,
+        PARTS | {"oracle": "oue"},
+        _with_deadline(NUMBERS) | {"version": 3, "attributes": [FIRMWARE, COUNTRY]},
+    ]
+
+
+def _tagged(sent: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """A report of a device of which the application says something, as the terms want it."""
+    key = rng.randbytes(32)
+    said = {"country": rng.choice(["de", "fr", "it", "constructor"]), "colour": "red"}
+    described = said if rng.random() < 0.8 else {}
+    described |= {"firmware_2": rng.choice(FIRMWARE["values"])} if rng.random() < 0.5 else {}
+    terms = Terms.read(sent).seen_by(key, described)
+    value = rng.choice(["north", "south"] if "labels" in sent else ["a text", "Zürich"])
+    given = value if "low" not in sent else rng.uniform(-20, 60)
+    place, seed = terms.place(given), f"tagged {rng.getrandbits(32)}"
+    randomiser = terms.randomiser(terms.epsilon)
+    return {
+        "sent": sent,
+        "key": key.hex(),
+        "described": described,
+        "tags": terms.tags,
+        "tag": terms.tag,
+        "value": given,
+        "place": place,
+        "seed": seed,
+        "wire": randomiser.encode(randomiser.perturb(place, Scripted(seed))).hex(),
     }
 
 

@@ -282,6 +282,8 @@ class FewReports(Condition):
 
 def _figure_told(label: str, evidence: Evidence) -> str:
     figure = evidence.figure(label)
+    if evidence.is_hidden:
+        return f"{label} is not known of this group, at t={evidence.release.t}"
     if figure is None:
         is_text = "labels" in evidence.release.content
         gone = "not listed" if is_text else "no label of this stream any more"

@@ -182,7 +182,7 @@ class AlertEvaluator:
         self.latest = evidence = self._evidence(release, found)
         changes = []
         for rule in self.rules:
-            holds = rule.condition.verdict(evidence)
+            holds = rule.verdict(evidence)
             if holds is None:
                 continue
             before = self.alerts[rule.fingerprint]

@@ -64,6 +64,11 @@ class Evidence:
         confirmed = self.release.received > 0 and not content.get("suspect")
         return bool(content["fresh"]) or confirmed
 
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it is about a group of devices of which the release has no figures."""
+        return self.release.content["values"] is None
+
     @cached_property
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.names)}
@@ -77,7 +82,7 @@ class Evidence:
     def figure(self, label: str) -> Figure | None:
         """Return the figure of a label; None if the release has no such label."""
         place, content = self._places.get(label), self.release.content
-        if place is None:
+        if place is None or self.is_hidden:
             return None
         return Figure(*(float(content[part][place]) for part in ("values", "low", "high")))
 

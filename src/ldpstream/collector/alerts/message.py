@@ -61,8 +61,8 @@ def told(change: Change, external_url: str) -> dict[str, Any]:
         "status": "firing" if alert.state is State.FIRING else "resolved",
         "labels": rule.labels,
         "annotations": {
-            "summary": f"{rule.condition.title}{how} in stream {rule.stream}",
-            "description": rule.condition.told(change.evidence),
+            "summary": f"{rule.title}{how} in stream {rule.stream}",
+            "description": rule.condition.told(rule.seen(change.evidence)),
         },
         "startsAt": moment(alert.fired_ms),
         "endsAt": moment(alert.resolved_ms),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ldpstream.collector.alerts.conditions import Condition
+from ldpstream.collector.alerts.evidence import Evidence
+from ldpstream.collector.store.groups import of_group, split
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,24 @@ class Rule:
     condition: Condition
     hold_ms: int = 0
     keep_firing_ms: int = 0
+    group: str = ""
+    """The group of devices that it is about, such as "country:de"; empty: the whole fleet."""
+
+    def seen(self, evidence: Evidence) -> Evidence:
+        """Return the release as this rule looks at it: with the figures of its group."""
+        if not self.group:
+            return evidence
+        return replace(evidence, release=of_group(evidence.release, split(self.group)))
+
+    def verdict(self, evidence: Evidence) -> bool | None:
+        """Whether its condition holds; None: the release is no evidence for either."""
+        seen = self.seen(evidence)
+        return None if seen.is_hidden else self.condition.verdict(seen)
+
+    @property
+    def title(self) -> str:
+        """The condition in a few words, and of whom."""
+        return self.condition.title + (f" in {self.group}" if self.group else "")
 
     @property
     def label(self) -> str | None:
@@ -26,13 +46,15 @@ class Rule:
     @property
     def about(self) -> str:
         """What it is about, in words."""
-        return "the stream" if self.label is None else f"label {self.label!r}"
+        about = "the stream" if self.label is None else f"label {self.label!r}"
+        return about + (f" in {self.group}" if self.group else "")
 
     def to_json(self) -> dict[str, Any]:
         """The rule with the keys of the configuration, from which `read_rules` reads it again."""
         return {
             "name": self.name,
             **self.condition.to_json(),
+            **({"group": self.group} if self.group else {}),
             "for": f"{self.hold_ms}ms",
             "keep_firing_for": f"{self.keep_firing_ms}ms",
         }
@@ -41,7 +63,8 @@ class Rule:
     def labels(self) -> dict[str, str]:
         """The labels that identify its alert."""
         about = {} if self.label is None else {"label": self.label}
-        return {"alertname": self.name, "stream": self.stream} | about
+        part = {"group": self.group} if self.group else {}
+        return {"alertname": self.name, "stream": self.stream} | about | part
 
     @property
     def fingerprint(self) -> str:

@@ -61,6 +61,11 @@ RULE_SCHEMA: dict[str, Any] = {
             "default": PROBABILITY,
             "description": 'with on = "interval": how sure it must be',
         },
+        "group": {
+            "type": "string",
+            "examples": ["country:de"],
+            "description": "with above, below or wider_than: the group of devices it is about",
+        },
         "for": {"type": "string", "examples": ["30s"], "default": "0s"},
         "keep_firing_for": {"type": "string", "examples": ["1m"], "default": "0s"},
         "name": {"type": "string", "minLength": 1, "maxLength": 200},
@@ -164,6 +169,7 @@ def shown(evaluator: AlertEvaluator, changes: int) -> dict[str, Any]:
 
 def _shown(evaluator: AlertEvaluator, rule: Rule, alert: Alert) -> dict[str, Any]:
     latest = evaluator.latest
+    latest = None if latest is None else rule.seen(latest)
     figure = None if latest is None else rule.condition.figure(latest)
     known = latest is not None and (rule.label is None or figure is not None)
     return {

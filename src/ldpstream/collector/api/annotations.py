@@ -58,7 +58,7 @@ def annotation_routes(service: Service) -> APIRouter:
         `/changes` has; they span the moments at which they may have been.
         """
         found = readable_stream(request, stream)
-        most = at_once(found.most_labels, service.config.limits.releases)
+        most = at_once(found.figures, service.config.limits.releases)
 
         def read() -> list[Annotation]:
             changes = _changes(found, begin, end, most)

@@ -19,7 +19,7 @@ from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.mechanisms.registry import report_epsilon
 from ldpstream.numeric import Range
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.protocol.promise import lasting, promises, significant
+from ldpstream.protocol.promise import lasting, promises, significant, told_openly
 from ldpstream.protocol.terms import Selection, Terms
 from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.device import LONGEST_TEXT
@@ -63,6 +63,7 @@ def describe(stream: StreamService) -> dict[str, Any]:
         "notice": None if notice is None else notice.to_json(),
         "question": _question(terms),
         "promises": [one.to_json() for one in promises(terms)],
+        "attributes": told_openly(terms),
         "reports": [_report(stream, one) for one in terms.strata],
         "leaving": LEAVING.format(time=lasting(longest * terms.interval_ms)),
         "enrolment": "public" if stream.config.public_enrolment else "token",

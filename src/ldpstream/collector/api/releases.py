@@ -23,6 +23,7 @@ from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.groups import known_groups, of_group, read_group
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.messages import PREFIX
 
@@ -50,8 +51,12 @@ def releases(service: Service) -> APIRouter:
         limit: Annotated[int, Query(ge=1, description="at most so many")] = 1000,
         format: Annotated[str | None, Query(description=", ".join(MEDIA_TYPES))] = None,  # noqa: A002
         revised: Annotated[bool, Query(description="with revised figures")] = False,
+        group: Annotated[str | None, Query(description="of a group, such as country:de")] = None,
     ) -> Response:
         """Releases in order of t, in the format of `format`, else of Accept, else as JSON.
+
+        With `group` they have the figures of that group of devices in place of the fleet's; null
+        where it is not shown.
 
         There may be more of them though fewer than `limit` come: ask on from the t after the last.
         With `revised` each has figures beside it, `revised` and its interval, from all tallies
@@ -59,11 +64,17 @@ def releases(service: Service) -> APIRouter:
         """
         found = readable_stream(request, stream)
         kind = _format(format, request.headers.get("accept", ""))
-        most = at_once(found.most_labels, min(limit, service.config.limits.releases))
+        most = at_once(found.figures, min(limit, service.config.limits.releases))
+        part = None if group is None else read_group(group, known_groups(found.history.versions))
+        if part is not None and revised:
+            expected = "without group: the history of groups is not revised"
+            raise Mistake(Problem.PARAMETER, name="revised", given="true", expected=expected)
 
         def read() -> bytes:
             rows = service.store.releases(stream, since, most)
             names = found.names.of(rows)
+            if part is not None:
+                rows = [of_group(row, part) for row in rows]
             return write(kind, stream, names, found.revised.of(rows) if revised else rows)
 
         body = await pool.run(sender_of(request.scope), read)
@@ -81,7 +92,7 @@ def releases(service: Service) -> APIRouter:
         `values`, `low` and `high` are means of what was released, `least` and `most` its extremes.
         """
         found = readable_stream(request, stream)
-        most = at_once(found.most_labels, min(limit, service.config.limits.releases))
+        most = at_once(found.figures, min(limit, service.config.limits.releases))
 
         def read() -> list[dict[str, object]]:
             rows = service.store.summaries(stream, since_ms, most)
@@ -103,7 +114,7 @@ def releases(service: Service) -> APIRouter:
         size with an interval (90 %). What is found changes as tallies come.
         """
         found = readable_stream(request, stream)
-        most = at_once(found.most_labels, min(limit, service.config.limits.releases))
+        most = at_once(found.figures, min(limit, service.config.limits.releases))
 
         def read() -> list[dict[str, object]]:
             rows = service.store.releases(stream, since, most)
@@ -156,7 +167,7 @@ async def _events(
 ) -> AsyncGenerator[bytes, None]:
     """Releases, each with its id; and all alerts, whenever there is something new about them."""
     hub, evaluator = stream.hub, service.evaluators[stream.config.name]
-    page = at_once(stream.most_labels, FEED_PAGE)
+    page = at_once(stream.figures, FEED_PAGE)
 
     def read(since: int) -> list[tuple[int, bytes]]:
         return [_event(row) for row in service.store.releases(stream.config.name, since, page)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -16,6 +18,7 @@ from ldpstream.collector.service.condition import State as StreamState
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.groups import GROUPS
 
 _GAUGES = {
     "epsilon": "No device spends more than this in any window.",
@@ -212,9 +215,11 @@ class ServiceState(Collector):
             if latest is None:
                 continue
             names = stream.names.at(latest)
-            for place in self._places(stream.config, names, latest):
-                for key, (part, _) in _FREQUENCIES.items():
-                    families[key].add_metric((name, names[place]), latest.content[part][place])
+            places = self._places(stream.config, names, latest)
+            for group, figures in _parts(latest):
+                for place, (key, (part, _)) in product(places, _FREQUENCIES.items()):
+                    labels = {"stream": name, "label": names[place], **group}
+                    families[key].add_sample(f"ldpstream_{key}", labels, figures[part][place])
         yield from families.values()
 
     def _places(self, config: StreamConfig, names: Sequence[str], latest: Release) -> list[int]:
@@ -224,6 +229,13 @@ class ServiceState(Collector):
             places = shown(config, names, latest, self._service.config.limits.metric_labels)
             known = self._shown[config.name] = latest, places
         return known[1]
+
+
+def _parts(release: Release) -> Iterator[tuple[dict[str, str], Mapping[str, Any]]]:
+    """Yield the figures of the whole fleet, and those of its groups with labels of their own."""
+    yield {}, release.content
+    for one in release.content.get(GROUPS, ()):
+        yield {"attribute": one["attribute"], "group": one["value"]}, one
 
 
 def shown(config: StreamConfig, names: Sequence[str], release: Release, most: int) -> list[int]:

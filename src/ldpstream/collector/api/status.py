@@ -111,6 +111,7 @@ def _description(service: Service, stream: StreamService) -> dict[str, Any]:
         "population_interval": [devices[end] for end in _ENDS if end in devices] or None,
         "thresholds": dict(stream.config.thresholds),
         "promises": [one.to_json() for one in promises(terms)],
+        "attributes": [] if terms.attributes is None else terms.attributes.to_json(),
         "enrolment": "public" if stream.config.public_enrolment else "token",
         "versions": [_version(stream, terms) for terms in stream.history.versions],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -38,31 +39,35 @@ class _RequestTable(Table):
         raise Mistake(Problem.ALERT_RULE, what=what, fix=fix)
 
 
-def read_request(given: dict[str, Any], stream: str, labels: list[str] | None) -> Rule:
+def read_request(
+    given: dict[str, Any], stream: str, labels: list[str] | None, groups: Sequence[str] = ()
+) -> Rule:
     """Read one rule that the API was given, with the keys of the configuration.
 
     `labels` are those of the stream; None: it may be about any text.
     """
     table = _RequestTable(given)
-    (rule,) = read_rules([table], stream, labels)
+    (rule,) = read_rules([table], stream, labels, groups)
     table.finish()
     return rule
 
 
-def read_rules(tables: list[Table], stream: str, labels: list[str] | None) -> tuple[Rule, ...]:
+def read_rules(
+    tables: list[Table], stream: str, labels: list[str] | None, groups: Sequence[str] = ()
+) -> tuple[Rule, ...]:
     """Read the [[stream.alert]] tables of a stream, or what the API was given instead."""
     rules: list[Rule] = []
     for table in tables:
-        rule = _rule(table, stream, labels)
+        rule = _rule(table, stream, labels, groups)
         if rule.fingerprint in {one.fingerprint for one in rules}:
             table.refuse("name", f"alert {rule.name!r} stands twice", "give it another name")
         rules.append(rule)
     return tuple(rules)
 
 
-def _rule(table: Table, stream: str, labels: list[str] | None) -> Rule:
-    condition = _condition(table, labels)
-    name = table.text("name", condition.title)
+def _rule(table: Table, stream: str, labels: list[str] | None, groups: Sequence[str]) -> Rule:
+    condition, group = _condition(table, labels), _group(table, groups)
+    name = table.text("name", condition.title + (f" in {group}" if group else ""))
     if "name" in table and not 1 <= len(name) <= LONGEST_NAME:
         table.refuse("name", f"name has {len(name)} characters", f"give 1 to {LONGEST_NAME}")
     return Rule(
@@ -71,6 +76,7 @@ def _rule(table: Table, stream: str, labels: list[str] | None) -> Rule:
         condition=condition,
         hold_ms=table.duration("for", "0s"),
         keep_firing_ms=table.duration("keep_firing_for", "0s"),
+        group=group,
     )
 
 
@@ -104,6 +110,20 @@ def _label(table: Table, labels: list[str] | None) -> str:
     if labels is not None and label not in labels:
         table.refuse("label", f"{label!r} is not a label", f"use one of: {', '.join(labels[:8])}")
     return label
+
+
+def _group(table: Table, groups: Sequence[str]) -> str:
+    """Read the group of devices that a rule is about; empty: the whole fleet."""
+    if "group" not in table:
+        return ""
+    if not ({"above", "below", Kind.WIDE} & set(table)):
+        what = "a rule about a group compares its figures with a threshold"
+        table.refuse("group", what, f"give above, below or {Kind.WIDE}, or remove group")
+    group = table.text("group")
+    if group not in groups:
+        fix = f"use one of: {', '.join(groups[:8])}" if groups else "give the stream attributes"
+        table.refuse("group", f"{group!r} is no group of this stream's devices", fix)
+    return group
 
 
 def _refuse_label(table: Table) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
+from ldpstream.collector.config.attributes import LEAST_GROUP, read_attributes
 from ldpstream.collector.config.levels import LevelConfig, read_levels
 from ldpstream.collector.config.places import line_of
 from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
@@ -38,6 +39,7 @@ from ldpstream.numeric.range import MEAN
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import choose_robust
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.names import STREAM_NAME, is_stream_name
 from ldpstream.protocol.notice import Halt
 from ldpstream.protocol.terms import DISTRIBUTION, Selection, Values, names_of
@@ -122,6 +124,10 @@ class StreamConfig:
     """Whether the file says how devices are reached; else it is what suits the mechanism."""
     levels: tuple[LevelConfig, ...] = ()
     """The levels of privacy that a person may choose in place of this epsilon and window."""
+    attributes: Attributes | None = None
+    """The public attributes by which figures are broken down."""
+    least_group: int = LEAST_GROUP
+    """The fewest devices, heard in a window, of a group that is shown by itself."""
     successor: SuccessorConfig | None = None
     """How these terms follow those that the store has, if they differ."""
     follows_fleet: bool = False
@@ -166,11 +172,6 @@ class StreamConfig:
         """The names of what is released, in order."""
         return names_of(self.values)
 
-    @property
-    def most_labels(self) -> int:
-        """The most figures that a release has."""
-        return len(self.labels) or self.top
-
     def may_have(self, label: str) -> bool:
         """Return whether a release may have a figure of that name."""
         return self.vocabulary is not None or label in self.labels
@@ -184,11 +185,30 @@ class StreamConfig:
     def alert_rule(self, given: dict[str, Any], *, kept: bool = False) -> Rule:
         """Read a rule that the API is given, with the keys of the file.
 
-        One that is kept from before may be about a label that is gone.
+        One that is kept from before may be about a label, or a group, that is gone.
         """
         gone = [str(given["label"])] if kept and "label" in given else []
+        lost = [str(given["group"])] if kept and "group" in given else []
         labels = [*self.labels, *gone] if self.vocabulary is None else None
-        return read_request(given, self.name, labels)
+        return read_request(given, self.name, labels, [*self.groups, *lost])
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups of devices that have figures of their own, as rules name them."""
+        return [] if self.attributes is None else [*map(":".join, self.attributes.groups)]
+
+    @property
+    def figures(self) -> int:
+        """The most figures of a release, of the fleet and all groups."""
+        return (len(self.labels) or self.top) * (1 + len(self.groups))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What should be thought over before the stream is begun; a guessed size says nothing."""
+        if self.attributes is None or self.follows_fleet:
+            return ()
+        warning = self.attributes.warning(self.population)
+        return () if warning is None else (warning,)
 
     @property
     def query(self) -> Query:
@@ -246,7 +266,6 @@ def read_stream(table: Table) -> StreamConfig:
         deadlines=_deadlines(table.table("deadlines")),
         thresholds=_thresholds(table.table("thresholds"), labels),
         public=table.flag("public", True),
-        alerts=read_rules(table.tables("alert"), name, labels if vocabulary is None else None),
         public_enrolment=_public_enrolment(table),
         suspicion=_suspicion(table.table("suspicion")),
         other=_other(table, values),
@@ -266,9 +285,13 @@ def read_stream(table: Table) -> StreamConfig:
         stream,
         selection=selection,
         levels=read_levels(table.tables("level"), selection, partial(_level_oracle, table, values)),
+        attributes=read_attributes(table.table("attributes"), selection, len(values)),
+        least_group=table.whole("least_group", LEAST_GROUP, least=1),
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )
-    stream = _with_population(stream)
+    known = labels if vocabulary is None else None
+    rules = read_rules(table.tables("alert"), name, known, stream.groups)
+    stream = _with_population(replace(stream, alerts=rules))
     retention = read_retention(table.table("retention"), stream.interval_ms, stream.reach)
     stream = replace(stream, retention=retention)
     for level, given in zip(stream.levels, table.tables("level"), strict=True):

@@ -6,10 +6,10 @@ import logging
 import os
 import secrets
 import socket
-import threading
 from collections.abc import Callable
 
 from ldpstream.collector.clock import ticks
+from ldpstream.collector.periodic import PeriodicThread
 from ldpstream.collector.store.contract import Lease, Store
 
 RENEWALS = 3
@@ -37,8 +37,7 @@ class LeaseKeeper:
         self._confirmed: dict[str, float] = {}
         """When leases that are held here were last taken or renewed, in ticks."""
         self._next_attempt: dict[str, float] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="ldpstream-lease", daemon=True)
+        self._thread = PeriodicThread("lease", self.pause, self._renew)
 
     @property
     def pause(self) -> float:
@@ -75,9 +74,7 @@ class LeaseKeeper:
 
     def stop(self) -> None:
         """Stop renewing, and give all leases back, so that others can take over at once."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.stop()
         for lease in list(self._held.values()):
             try:
                 self._store.give_back(lease)
@@ -85,15 +82,14 @@ class LeaseKeeper:
                 _log.exception("the lease of %s was not given back; it will expire", lease.stream)
 
     def _renew(self) -> None:
-        while not self._stopping.wait(self.pause):
-            held, asked = list(self._held.values()), ticks()
-            try:
-                renewed = self._store.renew(held, self._seconds) if held else set()
-            except Exception:
-                _log.exception("the leases of %s stream(s) could not be renewed", len(held))
-                continue
-            for lease in held:
-                if lease in renewed:
-                    self._confirmed[lease.stream] = asked
-                else:
-                    self.drop(lease)
+        held, asked = list(self._held.values()), ticks()
+        try:
+            renewed = self._store.renew(held, self._seconds) if held else set()
+        except Exception:
+            _log.exception("the leases of %s stream(s) could not be renewed", len(held))
+            return
+        for lease in held:
+            if lease in renewed:
+                self._confirmed[lease.stream] = asked
+            else:
+                self.drop(lease)

@@ -1,7 +1,9 @@
 """Releases as files: what the API answers with and `ldpstream export` writes.
 
 JSON, NDJSON and CSV have a row for each timestamp. Arrow and Parquet have a row for each timestamp
-and label, so that their columns do not depend on the labels. All have variance, interval and flags.
+and label, so that their columns do not depend on the labels, and such rows for each group of
+devices, too: their columns `attribute` and `group` are empty for the whole fleet. All have
+variance, interval and flags.
 
 If the terms of a stream have changed, a label is known by its name: CSV has a column for each label
 of any version, which is empty where a release has no such label; JSON has the labels of each
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.groups import FIGURES, GROUPS, written
 from ldpstream.collector.store.names import ReleasedNames
 from ldpstream.extras import need
 
@@ -115,7 +118,7 @@ def _parquet(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> byte
 def _table(names: ReleasedNames, rows: Sequence[Release]) -> pl.DataFrame:
     import polars as pl
 
-    contents = [(_content(row), names.at(row)) for row in rows]
+    contents = [(one, names.at(row)) for row in rows for one in _by_group(_content(row))]
     kinds = {"fresh": pl.Boolean(), "missed": pl.Boolean()}
     columns = [
         pl.Series(
@@ -127,10 +130,24 @@ def _table(names: ReleasedNames, rows: Sequence[Release]) -> pl.DataFrame:
     ]
     labels = [label for _, labels in contents for label in labels]
     columns.append(pl.Series("label", labels, pl.String()))
+    for name, place in (("attribute", 0), ("group", 2)):
+        parts = [one.get("group", "").partition(":")[place] for one, own in contents for _ in own]
+        columns.append(pl.Series(name, parts, pl.String()))
     for name, part in (("value", "values"), *((part, part) for part in _parts(rows))):
-        numbers = [number for one, own in contents for number in _by_name(own, one[part], own)]
+        numbers = [n for one, own in contents for n in _by_name(own, one.get(part), own)]
         columns.append(pl.Series(name, numbers, pl.Float64()))
     return pl.DataFrame(columns)
+
+
+def _by_group(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the content of a release, and that of each group that it has figures of."""
+    groups = [
+        {key: part for key, part in content.items() if key not in REVISED}
+        | {part: one[part] for part in FIGURES}
+        | {"group": written((one["attribute"], one["value"]))}
+        for one in content.get(GROUPS, ())
+    ]
+    return [content, *groups]
 
 
 def _parts(rows: Sequence[Release]) -> tuple[str, ...]:

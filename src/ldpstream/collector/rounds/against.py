@@ -24,8 +24,8 @@ from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
 
 ALWAYS_FREE = (
-    "population, mechanism, alerts, thresholds, candidates, who may read and enrol, suspicion,"
-    " retention"
+    "population, mechanism, alerts, thresholds, least_group, candidates, who may read and enrol,"
+    " suspicion, retention"
 )
 """What no device has pinned. So are the deadlines of rounds that devices are asked in."""
 
@@ -98,7 +98,7 @@ def compare(config: StreamConfig, archive: Archive | Store, now_ms: int) -> Comp
             successor = make_successor(config, latest, urgent(of_terms), now_ms, stored.last_t)
     except Mistake as mistake:
         refusal = str(mistake)
-    remarks = tuple(_idle_rules(config, archive.note(config.name, RULES)))
+    remarks = (*_idle_rules(config, archive.note(config.name, RULES)), *config.warnings)
     return Comparison(config, latest, tuple(found), successor, refusal, remarks)
 
 
@@ -140,11 +140,16 @@ def _name(saved: dict[str, Any]) -> str:
 
 
 def _idle_rules(config: StreamConfig, note: dict[str, Any] | None) -> Iterator[str]:
-    """Yield a line for each rule of the API that is about a label that the file does not have."""
+    """Yield a line for each rule of the API that is about what the file does not have."""
     for given in (note or {"rules": []})["rules"]:
         rule = config.alert_rule(given, kept=True)
         if rule.label is not None and not config.may_have(rule.label):
             yield (
                 f"the alert rule {rule.name!r} is about label {rule.label!r}, which is gone: it"
+                f" will never fire; remove or replace rule {rule.fingerprint} through the API"
+            )
+        elif rule.group and rule.group not in config.groups:
+            yield (
+                f"the alert rule {rule.name!r} is about group {rule.group!r}, which is gone: it"
                 f" will never fire; remove or replace rule {rule.fingerprint} through the API"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ def missed_before(t: int, last_t: int, history: TermsHistory) -> Iterator[range]
         missed = missed[change - missed[0] :]
 
 
-def lasting(content: dict[str, Any]) -> dict[str, Any]:
+def lasting(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of a release's content holds at later timestamps, too."""
     return {key: part for key, part in content.items() if key not in MOMENTARY}
 
@@ -39,7 +39,8 @@ def carried_over(
     """
     content = content | {"fresh": False}
     carried = replace(last, at_ms=now_ms, content=content, asked=0, received=0, missed=True)
-    step = at_once(len(content["values"]), MOST_CARRIED)
+    figures = len(content["values"]) * (1 + len(content.get("groups", ())))
+    step = at_once(figures, MOST_CARRIED)
     for first in range(0, len(missed), step):
         part = missed[first : first + step]
         yield [replace(carried, t=t, content=content | {"t": t}) for t in part]

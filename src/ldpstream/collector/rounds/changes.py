@@ -16,6 +16,7 @@ from ldpstream.collector.config import StreamConfig
 from ldpstream.domain import Domain
 from ldpstream.durations import spelled
 from ldpstream.numeric import Range
+from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.strata import Level, Succession
 from ldpstream.protocol.succession import objection
 from ldpstream.protocol.terms import Terms
@@ -92,6 +93,7 @@ def _described(config: StreamConfig, terms: Terms) -> Iterator[tuple[str, Any]]:
         yield "selection", config.selection
         yield "deadline_ms", config.slot_deadline_ms
         yield "levels", levels_of(config, terms)
+        yield "attributes", config.attributes
 
 
 def _impossible(old: Terms, name: str, given: Any) -> str | None:
@@ -128,6 +130,8 @@ def _in_words(name: str, value: Any) -> str:
         return spelled(value)
     if isinstance(value, Domain):
         return ", ".join(value.labels)
+    if isinstance(value, Attributes):
+        return "; ".join(f"{one.name}: {', '.join(one.declared)}" for one in value.each)
     if isinstance(value, Range):
         return f"{value.low:g} to {value.high:g}"
     if isinstance(value, Vocabulary):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.rounds.group import RoundGroup
+from ldpstream.collector.rounds.parts import reports_of
+from ldpstream.mechanisms.breakdown import Group
 from ldpstream.mechanisms.messages import Tally
 from ldpstream.mechanisms.mixed import MixedNoise, Part
 from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.strata import StrataMemory, Stratum, combine
-from ldpstream.mechanisms.strata_history import combine_all
 from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.history import TermsHistory
@@ -32,8 +33,12 @@ class StrataTally:
     an ask is put to all of them alike.
     """
 
-    def __init__(self, config: StreamConfig, saved: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self, config: StreamConfig, saved: Mapping[str, Any] | None, part: Group | None = None
+    ) -> None:
         self.config = config
+        self._part = part
+        """The group of devices whose reports are tallied; None: those of the whole fleet."""
         known = (saved or {}).get(MEMORY)
         self._memory = StrataMemory() if known is None else StrataMemory.from_json(known)
 
@@ -58,6 +63,7 @@ class StrataTally:
         noise: Noise,
     ) -> Tally:
         """Return the tally of one ask; `noise` is that of the terms in force."""
+        supports = reports_of(self._part, group, supports, history)
         first = group.first
         if len(group.rounds) == 1:
             self._memory = StrataMemory()
@@ -68,7 +74,7 @@ class StrataTally:
         for level in now.strata:
             window = level.window if slots else _turns(self.config.population, first.users)
             parts = self._parts(group, supports, history, level, window)
-            read_by, support = _as_one(parts, self._noise(level), window)
+            read_by, support = _as_one(parts, noise_of(self.config, level), window)
             epsilon = level.epsilon if slots else Epsilon(first.epsilon_nano)
             strata.append(Stratum(level.level, epsilon, window, read_by))
             heard[level.level] = support
@@ -76,40 +82,6 @@ class StrataTally:
         combined, after = combine(group.t, strata, heard, before, noise.labels)
         self._memory = after if slots else before
         return combined
-
-    def tallies(
-        self,
-        groups: Sequence[RoundGroup],
-        supports: Sequence[Mapping[str, Support]],
-        history: TermsHistory,
-        noise: Noise,
-    ) -> list[Tally] | None:
-        """Return the tallies of many asks, of a stream that nothing is remembered of, at once.
-
-        None if they are not all of the levels of one version of the terms, in slots.
-        """
-        if not groups or self._memory.heard:
-            return None
-        now, last = history.at(groups[0].t), history.at(groups[-1].t)
-        levels = [history.stratum(one.name) for one in groups[0].rounds]
-        if (
-            now.version != last.version
-            or now.selection is not Selection.SLOTS
-            or len(levels) == 1
-            or any(level is None or level.version != now.version for level in levels)
-            or any(len(group.rounds) != len(levels) for group in groups)
-        ):
-            return None
-        strata = [
-            Stratum(one.level, one.epsilon, one.window, self._noise(one))
-            for one in levels
-            if one is not None
-        ]
-        heard = [
-            {stratum.name: support for stratum, support in zip(strata, one.values(), strict=True)}
-            for one in supports
-        ]
-        return combine_all([group.t for group in groups], strata, heard, noise.labels)
 
     def _parts(
         self,
@@ -128,18 +100,22 @@ class StrataTally:
                 to = None if terms.version == level.version else history.places(terms, level)
                 every = terms.window if level.selection is Selection.SLOTS else window
                 epsilon = Epsilon(one.epsilon_nano)
-                found.append(Part(self._noise(terms), epsilon, supports[one.name], every, to))
+                found.append(
+                    Part(noise_of(self.config, terms), epsilon, supports[one.name], every, to)
+                )
         return found
 
-    def _noise(self, terms: Terms) -> Noise:
-        settings = replace(
-            self.config.settings,
-            labels=len(terms.values),
-            epsilon=terms.epsilon,
-            window=terms.window,
-            oracle=terms.oracle,
-        )
-        return self.config.query.noise(settings, terms.epsilon)
+
+def noise_of(config: StreamConfig, terms: Terms) -> Noise:
+    """Return how reports under these terms are read, at their level."""
+    settings = replace(
+        config.settings,
+        labels=len(terms.values),
+        epsilon=terms.epsilon,
+        window=terms.window,
+        oracle=terms.oracle,
+    )
+    return config.query.noise(settings, terms.epsilon)
 
 
 def relabelling(history: TermsHistory, old: Terms, new: Terms) -> Relabelling | None:

@@ -84,13 +84,14 @@ class Coordinator:
         known_t = self._known_since()
         remember_all(self.selection, (one.first for one in groups if one.t > known_t))
         self._fleet = FleetTracker(config, self.terms, store, self._last_release())
-        for group in groups:
-            if group.is_tallied:
-                self._heard(group)
         self._suspects = Suspects(config.suspicion, config.name, store)
         self._counter = RoundCounter(
             config.name, store, self.selection, self._suspects, self._listener
         )
+        for group in groups:
+            if group.is_tallied:
+                self._heard(group)
+                self._running.heard(group, self._counter.credible(group), self.history)
         self._unanswered = deque(one for one in groups if one.t > stored.last_t)
         """Rounds that the mechanism has not come to: opened before a crash, or with slots."""
         self._open = OpenRounds(

@@ -97,6 +97,7 @@ def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
         config.selection,
         config.slot_deadline_ms,
         levels_of(config),
+        attributes=config.attributes,
     )
     try:
         return store.create_stream(config.name, terms.to_json())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
 from typing import Any
@@ -15,14 +15,14 @@ from ldpstream.arrays import Floats
 from ldpstream.collector.alerts.evidence import LevelChange
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.releases.formats import REVISED
+from ldpstream.collector.rounds.at_once import tallies_at_once
 from ldpstream.collector.rounds.combining import StrataTally, relabelling
 from ldpstream.collector.rounds.group import RoundGroup, grouped
 from ldpstream.collector.rounds.loading import mechanism_of
 from ldpstream.collector.rounds.stretches import Stretch, stretches
-from ldpstream.collector.store.contract import Archive, Release, Store
+from ldpstream.collector.store.contract import Archive, Release, Round, Store
 from ldpstream.mechanisms.filtered import Observed
-from ldpstream.mechanisms.messages import Release as Released
-from ldpstream.mechanisms.messages import Tally
+from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.queries import DistributionQuery, HistogramQuery
 from ldpstream.mechanisms.revision import Heard, Record, revision
 from ldpstream.mechanisms.strata import OFFSETS_OVER
@@ -41,8 +41,8 @@ CACHED = 4
 class Revision:
     """The revised figures of some timestamps."""
 
-    shown: dict[int, Released]
-    """By timestamp; what is in no stretch (`stretches.py`) is not revised."""
+    shown: dict[int, Floats]
+    """Figures and both ends of their intervals, as rows, by timestamp: of those in a stretch."""
     changes: tuple[LevelChange, ...]
 
     def followed_by(self, later: Revision) -> Revision:
@@ -50,10 +50,9 @@ class Revision:
 
     def beside(self, release: Release) -> Release:
         """Return a release, which never changes, with the revised figures beside it, or None."""
-        revised = self.shown.get(release.t)
-        figures = (None,) * 3 if revised is None else (revised.values, *revised.interval)
-        plain = (None if one is None else one.tolist() for one in figures)
-        return replace(release, content=release.content | dict(zip(REVISED, plain, strict=True)))
+        figures = self.shown.get(release.t)
+        rows = (None,) * len(REVISED) if figures is None else figures.tolist()
+        return release.beside(dict(zip(REVISED, rows, strict=True)))
 
 
 class RevisedHistory:
@@ -131,13 +130,12 @@ class RevisedHistory:
     ) -> Revision:
         """Revise some timestamps of one stretch by the tallies of those near them."""
         mechanism, begin = self._mechanism(stretch.terms), near[0]
-        record = Record(mechanism.noise)
-        for t, known, heard in self._heard(near, mechanism.noise.labels, read):
-            record.go_on(self._mechanism(self._history.at(t)).noise)
-            record.add(known, heard)
+        noise, names = mechanism.noise, stretch.terms.names
+        record = self._record(near, noise, read)
         done = revision(record, stretch.fleet, mechanism.consistency, since=begin - 1)
-        query, noise, names = self._config.query, mechanism.noise, stretch.terms.names
-        shown = {t: query.shown(done.releases[t - begin], noise) for t in wanted}
+        rows, query = slice(wanted[0] - begin, wanted[-1] + 1 - begin), self._config.query
+        answers = np.stack(done.answers(query, noise, rows), axis=1)
+        shown = dict(zip(wanted, answers, strict=True))
         changes = (
             LevelChange(
                 one.place + begin,
@@ -151,13 +149,34 @@ class RevisedHistory:
         )
         return Revision(shown, tuple(one for one in changes if one.t in wanted))
 
-    def _heard(
-        self, near: range, labels: int, read: Mapping[int, Release]
-    ) -> Iterator[tuple[int, Floats, list[Heard]]]:
-        """Yield each timestamp, what was known of the frequencies then, and its tallies."""
+    def _record(self, near: range, noise: Noise, read: Mapping[int, Release]) -> Record:
+        """Return the tallies of timestamps, combined as they were for their releases."""
         span = range(max(near[0] - self._warm_up, 1), near[-1] + 1)
         releases = self._releases(span, read)
-        tallies = self._tallies(releases, span)
+        asked = self._store.rounds(self._config.name, span[0] - 1, span[-1])
+        rounds = [one for one in asked if one.support is not None]
+        discarded, record = self._discarded(releases), Record(noise)
+        if rounds:
+            now = self._mechanism(self._history.at(rounds[0].t)).noise
+            found = tallies_at_once(self._config, self._history, rounds, discarded, releases, now)
+            if found is not None:
+                record.go_on(now)
+                record.add_all(near, found)
+                return record
+        tallies = self._one_by_one(asked, discarded)
+        for t, known in self._known(near, noise.labels, releases, tallies):
+            record.go_on(self._mechanism(self._history.at(t)).noise)
+            record.add(known, tallies.get(t, ()))
+        return record
+
+    def _known(
+        self,
+        near: range,
+        labels: int,
+        releases: Mapping[int, Release],
+        tallies: Mapping[int, list[Heard]],
+    ) -> Iterator[tuple[int, Floats]]:
+        """Yield each timestamp, and what was known of the frequencies then."""
         plain = isinstance(self._config.query, HistogramQuery)
         usual = np.full(labels, 1 / max(labels, 2))
         for t in near:
@@ -166,7 +185,7 @@ class RevisedHistory:
                 usual = np.array(releases[t].content["values"])
             elif heard and heard[0].tally:
                 usual = usual + 0.05 * (heard[0].tally.estimate - usual)
-            yield t, usual, heard
+            yield t, usual
 
     def _releases(self, span: range, read: Mapping[int, Release]) -> dict[int, Release]:
         """Return the releases of a span by timestamp, with those that are read already."""
@@ -183,47 +202,39 @@ class RevisedHistory:
         longest = max(one.window for one in strata)
         return min(round(OFFSETS_OVER * longest), OVERLAP) if len(strata) > 1 else 0
 
-    def _tallies(self, releases: Mapping[int, Release], span: range) -> dict[int, list[Heard]]:
-        """Return the tallies of timestamps, combined as they were for their releases."""
-        asked = self._store.rounds(self._config.name, span[0] - 1, span[-1])
-        groups = [group for group in grouped(asked) if group.is_tallied]
-        supports = [self._credible(group, releases.get(group.t)) for group in groups]
-        noise = self._mechanism(self._history.at(span[0])).noise
-        strata = StrataTally(self._config, None)
-        tallies = strata.tallies(groups, supports, self._history, noise)
-        if tallies is None:
-            tallies = [*self._one_by_one(strata, groups, supports)]
-        found: dict[int, list[Heard]] = {}
-        for group, tally in zip(groups, tallies, strict=True):
-            heard = Heard(Epsilon(group.first.epsilon_nano), tally)
-            found.setdefault(group.t, []).append(heard)
-        return found
-
     def _one_by_one(
-        self,
-        strata: StrataTally,
-        groups: Sequence[RoundGroup],
-        supports: Sequence[dict[str, Support]],
-    ) -> Iterator[Tally]:
-        """Yield the tallies of asks under any terms."""
+        self, rounds: Sequence[Round], discarded: Container[str]
+    ) -> dict[int, list[Heard]]:
+        """Return the tallies of asks under any terms, by timestamp."""
+        strata, found = StrataTally(self._config, None), dict[int, list[Heard]]()
+        groups = [group for group in grouped(rounds) if group.is_tallied]
         before = self._history.at(groups[0].t) if groups else self._history.first
-        for group, heard in zip(groups, supports, strict=True):
+        for group in groups:
             terms = self._history.at(group.t)
             if terms.version != before.version:
                 strata.go_over(relabelling(self._history, before, terms))
                 before = terms
-            yield strata.tally(group, heard, self._history, self._mechanism(terms).noise)
+            supports, noise = _credible(group, discarded), self._mechanism(terms).noise
+            tally = strata.tally(group, supports, self._history, noise)
+            heard = Heard(Epsilon(group.first.epsilon_nano), tally)
+            found.setdefault(group.t, []).append(heard)
+        return found
 
-    def _credible(self, group: RoundGroup, release: Release | None) -> dict[str, Support]:
-        """Return the counts of rounds, without those left out of their release as suspect."""
-        content: dict[str, Any] = {} if release is None else release.content
-        discarded = content.get("suspect", ()) if self._config.suspicion.discard else ()
-        supports = {}
-        for one in group.rounds:
-            assert one.support is not None
-            left_out = one.name in discarded
-            supports[one.name] = Support.none(len(one.support.counts)) if left_out else one.support
-        return supports
+    def _discarded(self, releases: Mapping[int, Release]) -> set[str]:
+        """Return the names of the rounds left out of their releases as suspect."""
+        if not self._config.suspicion.discard:
+            return set()
+        return {name for one in releases.values() for name in one.content.get("suspect", ())}
+
+
+def _credible(group: RoundGroup, discarded: Container[str]) -> dict[str, Support]:
+    """Return the counts of rounds; those discarded count as empty."""
+    supports = {}
+    for one in group.rounds:
+        assert one.support is not None
+        left_out = one.name in discarded
+        supports[one.name] = Support.none(len(one.support.counts)) if left_out else one.support
+    return supports
 
 
 def _observed(config: StreamConfig, terms: Terms) -> Observed:

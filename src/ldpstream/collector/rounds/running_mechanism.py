@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from ldpstream.collector.config import StreamConfig
+from ldpstream.collector.rounds.breakdown import RunningBreakdown
 from ldpstream.collector.rounds.combining import StrataTally, relabelling
 from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.collector.rounds.loading import POPULATION, mechanism_of
+from ldpstream.collector.store.groups import GROUPS
 from ldpstream.mechanisms.mechanism import Mechanism, Step
 from ldpstream.mechanisms.messages import Ask, Release, Tally
 from ldpstream.oracles.collector_half import Support
@@ -31,6 +33,7 @@ class RunningMechanism:
             for part in self._mechanism.adopt(saved):
                 _log.warning("begins anew: %s", part, extra={"stream": config.name})
         self._strata = StrataTally(config, saved)
+        self._breakdown = RunningBreakdown(config, terms, saved)
         self._planner: tuple[Terms, Mechanism] | None = None
 
     def step(self, t: int) -> Step:
@@ -51,7 +54,14 @@ class RunningMechanism:
         self, group: RoundGroup, supports: Mapping[str, Support], history: TermsHistory
     ) -> Tally:
         """Return the tally of one ask, from the supports of its rounds by name."""
+        self._breakdown.take_in(group, supports, history)
         return self._strata.tally(group, supports, history, self._mechanism.noise)
+
+    def heard(
+        self, group: RoundGroup, supports: Mapping[str, Support], history: TermsHistory
+    ) -> None:
+        """Take note of rounds that were tallied before a restart."""
+        self._breakdown.heard(group, supports, history)
 
     def go_over(self, terms: Terms, history: TermsHistory) -> None:
         """Go on under new terms, with all that is known under the last ones."""
@@ -59,6 +69,7 @@ class RunningMechanism:
         before, self._mechanism = self._mechanism, mechanism_of(self.config, terms)
         self._mechanism.adopt(before.save(), move)
         self._strata.go_over(move)
+        self._breakdown.go_over(terms, move)
         self.terms = terms
 
     def expect(self, population: int) -> None:
@@ -67,12 +78,15 @@ class RunningMechanism:
         before, self._mechanism = self._mechanism, mechanism_of(self.config, self.terms)
         self._mechanism.adopt(before.save())
         self._strata.config = self.config
+        self._breakdown.expect(self.config)
         self._planner = None
 
     def figures(self, released: Release | None = None) -> dict[str, Any]:
         """Return what readers are shown of a release; by default, of what is known now."""
         shown = self._mechanism.shown if released is None else released
-        return self.config.query.shown(shown, self._mechanism.noise).to_json()
+        told = self.config.query.shown(shown, self._mechanism.noise).to_json()
+        groups = [one.to_json() for one in self._breakdown.shown(shown)]
+        return told | {GROUPS: groups} if self.terms.attributes else told
 
     @property
     def version(self) -> dict[str, int]:
@@ -81,4 +95,5 @@ class RunningMechanism:
 
     def save(self) -> dict[str, Any]:
         followed = {POPULATION: self.config.population} if self.config.follows_fleet else {}
-        return self._mechanism.save() | self._strata.save() | followed
+        states = self._strata.save() | self._breakdown.save()
+        return self._mechanism.save() | states | followed

@@ -44,6 +44,10 @@ class Running(Protocol):
         self, group: RoundGroup, supports: Mapping[str, Support], history: TermsHistory
     ) -> Any: ...
 
+    def heard(
+        self, group: RoundGroup, supports: Mapping[str, Support], history: TermsHistory
+    ) -> None: ...
+
     def go_over(self, terms: Terms, history: TermsHistory) -> None: ...
 
     def expect(self, population: int) -> None: ...
@@ -103,6 +107,11 @@ class RunningVocabulary:
         """Return the columns that each group of devices has reported."""
         assert isinstance(self._reader, ColumnReader)
         return self._reader.columns(supports[group.first.name])
+
+    def heard(
+        self, group: RoundGroup, supports: Mapping[str, Support], history: TermsHistory
+    ) -> None:
+        """Take no note: rounds that were tallied before a restart were given at the beginning."""
 
     def go_over(self, terms: Terms, history: TermsHistory) -> None:
         raise AssertionError("the terms of a stream of texts never change")

@@ -63,6 +63,7 @@ def make_successor(
             from_t - 1 + _overlap(section, old),
             _called(section, old, config),
         ),
+        config.attributes,
     )
     for stratum in old.strata:
         why = objection(stratum, new)

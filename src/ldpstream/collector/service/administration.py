@@ -25,6 +25,7 @@ from ldpstream.collector.credentials.masters import KeyRing
 from ldpstream.collector.credentials.sealing import check_of
 from ldpstream.collector.credentials.secrets import MasterSource, Secrets
 from ldpstream.collector.intake.queue import RETRY_SECONDS
+from ldpstream.collector.periodic import PeriodicThread
 from ldpstream.collector.store.admin_tables import Entry
 from ldpstream.collector.store.contract import Store
 from ldpstream.errors import LdpStreamError, Mistake, Problem
@@ -50,8 +51,8 @@ class Administration:
         self._source: MasterSource = secrets.source
         self._clock = clock
         self._lock = threading.RLock()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="ldpstream-admin", daemon=True)
+        self._thread = PeriodicThread("admin", POLL_SECONDS, self._watch)
+        self.stop = self._thread.stop
         masters = self._tables.masters((secrets.master, *self._source.known))
         if masters is None:
             raise Mistake(Problem.MASTER_DIFFERS, where="the store")
@@ -68,19 +69,11 @@ class Administration:
         if self._store.shared:
             self._thread.start()
 
-    def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
     def _watch(self) -> None:
-        while not self._stopping.wait(POLL_SECONDS):
-            try:
-                self.refresh()
-            except LdpStreamError as error:
-                _log.warning("keys, tokens and the deny list are as they were: %s", error)
-            except Exception:
-                _log.exception("keys, tokens and the deny list could not be read")
+        try:
+            self.refresh()
+        except LdpStreamError as error:
+            _log.warning("keys, tokens and the deny list are as they were: %s", error)
 
     def refresh(self) -> None:
         """Read from the store what has changed; look for a master secret that is missing."""

@@ -30,7 +30,8 @@ FIXED = {
 FEW = 5
 _OF_TERMS = frozenset(
     {"values", "epsilon", "window", "interval_ms", "start_ms", "oracle", "other", "selection"}
-    | {"levels", "successor", "name", "source", "selection_given", "population", "vocabulary"}
+    | {"levels", "attributes", "successor", "name", "source", "selection_given", "population"}
+    | {"vocabulary"}
 )
 """What is compared with the store's terms, or is no setting of its own."""
 

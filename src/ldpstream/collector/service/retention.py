@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ldpstream.collector.clock import Clock
+from ldpstream.collector.periodic import PeriodicThread
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.releases.retention import Retention, combined, day_of, summary_of
 from ldpstream.collector.store.contract import Release, Store, Summary
-from ldpstream.mechanisms.following import MOST_LISTED
+from ldpstream.collector.store.groups import figures_in
 from ldpstream.protocol.history import TermsHistory
 
 PAUSE_SECONDS = 60.0
@@ -70,7 +70,7 @@ class Pruner:
         return found
 
     def _between(self, first_t: int, until_t: int) -> Iterator[Release]:
-        page = at_once(max(len(one.names) or MOST_LISTED for one in self.history.versions), PAGE)
+        page = at_once(max(map(figures_in, self.history.versions)), PAGE)
         while first_t <= until_t:
             found = self.store.releases(self.stream, first_t, page)
             yield from (one for one in found if one.t <= until_t)
@@ -86,24 +86,14 @@ class RetentionKeeper:
     def __init__(self, pruners: Callable[[], Iterable[Pruner]], clock: Clock) -> None:
         self._pruners = pruners
         self._clock = clock
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ldpstream-retention", daemon=True)
+        self._thread = PeriodicThread("retention", PAUSE_SECONDS, self._prune, at_once=True)
+        self.start, self.stop = self._thread.start, self._thread.stop
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            for one in self._pruners():
-                if self._stopping.is_set():
-                    break
-                try:
-                    one.prune(self._clock.now_ms())
-                except Exception:
-                    _log.exception("stream %s could not be pruned", one.stream)
-            self._stopping.wait(PAUSE_SECONDS)
+    def _prune(self) -> None:
+        for one in self._pruners():
+            if self._thread.is_stopping:
+                break
+            try:
+                one.prune(self._clock.now_ms())
+            except Exception:
+                _log.exception("stream %s could not be pruned", one.stream)

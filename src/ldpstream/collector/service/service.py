@@ -48,6 +48,7 @@ from ldpstream.collector.service.warm_up import warm_up
 from ldpstream.collector.service.watch import ConditionWatch
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
+from ldpstream.collector.store.groups import figures_in
 from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
@@ -145,7 +146,7 @@ class Service:
             sends=self.config.webhook is not None,
             external_url=self.config.external_url,
             news=self._listeners[stream.name].hub.alerted,
-            page=at_once(stream.most_labels, PAGE),
+            page=at_once(stream.figures, PAGE),
             find_changes=partial(self._changes, stream.name),
             silenced_until=partial(self.administration.silenced_until, stream.name),
         )
@@ -318,7 +319,7 @@ class Service:
             names = StoredNames(self.store, name)
             self._intakes[name] = intake
             first_t = max(1, role.last_t + 1 - min(config.window, MOST_RECENT))
-            few = at_once(config.most_labels, MOST_RECENT)
+            few = at_once(max(map(figures_in, role.history.versions)), MOST_RECENT)
             for one in self.store.releases(name, max(first_t, role.last_t + 1 - few), few):
                 listener.recent.add(one)
             found = StreamService(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ from ldpstream.collector.rounds.text_figures import TextFigures
 from ldpstream.collector.service.condition import Facts
 from ldpstream.collector.service.recent import Recent
 from ldpstream.collector.store.contract import EngineProgress
+from ldpstream.collector.store.groups import figures_in
 from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import Mistake, Problem
 from ldpstream.numeric import Range
@@ -73,10 +75,9 @@ class StreamService:
         return history.at(history.first.timestamp_at(self.clock.now_ms()))
 
     @property
-    def most_labels(self) -> int:
+    def figures(self) -> int:
         """The most figures that a release of any version has."""
-        versions = (len(terms.names) for terms in self.history.versions)
-        return max(*versions, self.config.most_labels)
+        return max(map(figures_in, self.history.versions))
 
     def notice(self, terms: Terms | None, *, renew: bool = False) -> Notice:
         """Return what a device under these terms is told in every answer; None: under any."""
@@ -123,7 +124,7 @@ class StreamService:
         return selection if isinstance(selection, RosterSelection) else None
 
 
-def _widest(content: dict[str, Any], values: Values) -> float:
+def _widest(content: Mapping[str, Any], values: Values) -> float:
     """Return the widest interval of a release, as a part of all values that are possible.
 
     Of texts it is that of the rest, which there always is.

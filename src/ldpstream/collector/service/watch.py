@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
+from ldpstream.collector.periodic import PeriodicThread
 from ldpstream.collector.service.condition import Condition, State
 from ldpstream.errors import LdpStreamError
 
@@ -26,26 +27,14 @@ class ConditionWatch:
         """Asks what takes time: how far engines have come."""
         self._conditions = conditions
         self._known: dict[str, State] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="ldpstream-watch", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        thread = PeriodicThread("watch", WATCH_SECONDS, self._watch)
+        self.start, self.stop = thread.start, thread.stop
 
     def _watch(self) -> None:
-        while not self._stopping.wait(WATCH_SECONDS):
-            for work in (self._look, self.tell):
-                try:
-                    work()
-                except LdpStreamError:  # what does not answer makes streams behind, or failing
-                    continue
-                except Exception:
-                    _log.exception("the condition of streams could not be determined")
+        with suppress(LdpStreamError):  # what does not answer makes streams behind, or failing
+            self._look()
+        with suppress(LdpStreamError):
+            self.tell()
 
     def tell(self) -> None:
         """Log each stream whose condition is another one than before."""

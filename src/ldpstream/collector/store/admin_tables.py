@@ -14,8 +14,9 @@ from typing import Any, Protocol, TypeVar
 from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken, use_of
 from ldpstream.collector.credentials.masters import Masters
 from ldpstream.collector.credentials.sealing import check_of, seal, unseal
-from ldpstream.collector.store.chain import Chain, Checked, Damage, stored_text
+from ldpstream.collector.store.chain import Chain, Checked, Damage
 from ldpstream.collector.store.chain_key import CHAIN_KEY, KEYRING, LOG, MASTER, with_log
+from ldpstream.collector.store.content import stored_text
 from ldpstream.errors import Mistake, Problem
 
 Result = TypeVar("Result")

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ldpstream.errors import Mistake, Problem
 
@@ -42,11 +42,6 @@ class Row(NamedTuple):
     asked: int
     received: int
     missed: bool
-
-
-def stored_text(value: dict[str, Any]) -> str:
-    """Return JSON as both stores keep it, byte by byte."""
-    return json.dumps(value, separators=(",", ":"))
 
 
 SummaryRow = tuple[int, int, int, int, str]

@@ -6,7 +6,6 @@ thread-safe.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,8 @@ from ldpstream.collector.reports.halves import Half
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
 from ldpstream.collector.store.admin_tables import AdminTables
-from ldpstream.collector.store.chain import Chain, Checked, Progress, Row, ignore, stored_text
+from ldpstream.collector.store.chain import Chain, Checked, Progress, Row, ignore
+from ldpstream.collector.store.content import StoredContent, stored_text
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
 from ldpstream.protocol.strata import stratum_in
@@ -92,7 +92,7 @@ class Release:
 
     t: int
     at_ms: int
-    content: dict[str, Any]
+    content: dict[str, Any] | StoredContent
     """What the mechanism released: values, variance, fresh, ..."""
     asked: int
     received: int
@@ -114,13 +114,30 @@ class Release:
     @cached_property
     def line(self) -> str:
         """JSON on one line; written once for all who listen."""
-        return json.dumps(self.to_json(), separators=(",", ":"))
+        head, text = f'{{"t":{self.t},', self._text
+        if not text.startswith(head):
+            return stored_text(self.to_json())
+        content, missed = text[len(head) : -1], "true" if self.missed else "false"
+        counted = f'"asked":{self.asked},"received":{self.received},"missed":{missed}'
+        return f'{head}"at_ms":{self.at_ms},{content},{counted}}}'
 
     @property
     def row(self) -> Row:
         """What is stored of it, and chained."""
-        content = stored_text(self.content).encode()
+        content = self._text.encode()
         return Row(self.t, self.at_ms, content, self.asked, self.received, self.missed)
+
+    @property
+    def _text(self) -> str:
+        """The content as it is stored."""
+        content = self.content
+        return content.text if isinstance(content, StoredContent) else stored_text(content)
+
+    def beside(self, more: dict[str, Any]) -> Release:
+        """Return the release with more beside what it says, under names of its own."""
+        content = self.content
+        both = content.beside(more) if isinstance(content, StoredContent) else content | more
+        return Release(self.t, self.at_ms, both, self.asked, self.received, self.missed)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -14,16 +14,27 @@ NEW_ROUND_COLUMNS = (
     " deadline_ms, roster_size, asked"
 )
 ROUND_COLUMNS = f"{NEW_ROUND_COLUMNS}, state, counts, reports, closed_ms"
-_NAMES = ROUND_COLUMNS.split(", ")
 
 
 def round_of(row: tuple[Any, ...]) -> Round:
     """Return the round in a row of `ROUND_COLUMNS`."""
-    known = dict(zip(_NAMES, row, strict=True))
-    counts, reports = known.pop("counts"), known.pop("reports")
+    t, name, purpose, epsilon_nano, users, share, whole, size, *announced = row[:-4]
+    state, counts, reports, closed_ms = row[-4:]
+    opened_ms, deadline_ms, roster_size, asked = announced
+    support = None if counts is None else Support(np.frombuffer(counts, "<i8"), reports)
     return Round(
-        rate=(known.pop("rate_share"), known.pop("rate_whole")),
-        state=RoundState(known.pop("state")),
-        support=None if counts is None else Support(np.frombuffer(counts, "<i8"), reports),
-        **known,
+        t,
+        name,
+        purpose,
+        epsilon_nano,
+        users,
+        (share, whole),
+        size,
+        opened_ms,
+        deadline_ms,
+        roster_size,
+        asked,
+        RoundState(state),
+        support,
+        closed_ms,
     )

@@ -10,7 +10,8 @@ import json
 from collections.abc import Sequence
 
 from ldpstream.collector.store.admin_tables import Execute
-from ldpstream.collector.store.chain import Chain, Damage, Ends, SummaryRow, stored_text
+from ldpstream.collector.store.chain import Chain, Damage, Ends, SummaryRow
+from ldpstream.collector.store.content import stored_text
 from ldpstream.collector.store.contract import Summary
 
 _COLUMNS = "first_t, last_t, start_ms, period_ms, CAST(content AS text)"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.arrays import Bytes
 from ldpstream.device.exchange import Address
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.fleet import Fleet, Outcome
@@ -76,10 +78,25 @@ class SimulatedFleet(Fleet):
             self._save,
         ).run()
         self._map_labels(terms)
-        gateway = SimulatedGateway(line, plan.url, self._devices, self._reader(terms))
+        read = self._reader(terms)
+        gateway = SimulatedGateway(line, plan.url, self._devices, read, self._tags)
         self._devices.reporting = True
         self._save()
         return terms, gateway
+
+    def _tags(self, terms: Terms, rows: Rows) -> Bytes:
+        """Return the tag of each of these devices: its group of a vocabulary, or its attributes."""
+        if terms.attributes is None:
+            groups: Bytes = self._groups(terms.tags)[rows]
+            return groups
+        said = map(self._users.described, range(int(self._users.combinations.max()) + 1))
+        tags = np.array([terms.attributes.combination(one) for one in said], np.uint8)
+        return tags[self._users.combinations[rows]]
+
+    @lru_cache(1)  # noqa: B019 - a fleet lives as long as its process
+    def _groups(self, groups: int) -> Bytes:
+        """Return the group of a vocabulary that each device belongs to."""
+        return groups_of(self._devices, groups)
 
     def _reader(self, terms: Terms) -> Read:
         """Return the function that reads what users hold, as indexes of the first terms' values."""
@@ -96,7 +113,7 @@ class SimulatedFleet(Fleet):
 
     def _text_reader(self, words: Vocabulary) -> Read:
         """Return the function that reads the buckets of what users hold, each in its group."""
-        groups = groups_of(self._devices, len(words.groups))
+        groups = self._groups(len(words.groups))
         buckets = buckets_of(Texts.of([encoded(text) for text in self._names]), words)
 
         def read(t: int, rows: Rows) -> NDArray[Any] | None:

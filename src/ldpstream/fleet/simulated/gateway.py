@@ -29,6 +29,8 @@ Rows = NDArray[np.int64]
 Slots = NDArray[np.uint64]
 Read = Callable[[int, Rows], NDArray[Any] | None]
 """A function that returns the indexes of the values that some devices hold at a timestamp."""
+Tags = Callable[[Terms, Rows], Bytes]
+"""A function that returns the tags of devices, under terms whose reports have them."""
 
 TICK = 0.25
 """Seconds between two batches: reports that are due in between go together."""
@@ -44,17 +46,17 @@ class SimulatedGateway(Deliveries):
     All of its devices go over to new terms together.
     """
 
-    def __init__(self, transport: AsyncTransport, url: str, devices: Devices, read: Read) -> None:
+    def __init__(
+        self, transport: AsyncTransport, url: str, devices: Devices, read: Read, tags: Tags
+    ) -> None:
         self.label = LabelTime(devices.clock)
         terms = devices.terms
         assert terms is not None
         super().__init__(transport, url, terms.stream, heard=self._heed)
         self._devices = devices
-        self._read = read
+        self._read, self._tags = read, tags
         self._places = np.arange(len(terms.values))
         """The index, under the terms in force, of each value of the first terms."""
-        self._tags = groups_of(devices, terms.tags) if terms.tags else None
-        """What the reports of each device end with, if anything."""
         self._rng = np.random.default_rng()
         number, key = devices.numbers[0].tobytes(), devices.keys[0].tobytes()
         self._proof = DeviceProof(number, rounds_mac(key, terms.stream, 0))
@@ -139,8 +141,8 @@ class SimulatedGateway(Deliveries):
         lab = stratum.oracle.lab(len(stratum.values), stratum.epsilon)
         held = values if stratum.domain is None else self._places[values]
         reports = encode_table(lab.perturb(held, self._rng), lab.device)
-        if self._tags is not None:
-            reports = np.hstack([reports, self._tags[rows, None]])
+        if stratum.tags:
+            reports = np.column_stack([reports, self._tags(stratum, rows)])
         self._devices.debit(rows)
         name = round_name(t, stratum.suffix)
         prefix = report_prefix(self.stream, stratum.pin, name, stratum.level)

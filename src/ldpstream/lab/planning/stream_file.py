@@ -13,6 +13,7 @@ from ldpstream.lab.planning.subject import Subject
 from ldpstream.mechanisms.queries import DistributionQuery, MeanQuery
 from ldpstream.mechanisms.registry import usual_selection
 from ldpstream.mechanisms.settings import Settings
+from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.terms import DISTRIBUTION
 
 WIDTH = 100
@@ -30,6 +31,8 @@ class StreamFile:
     interval_ms: int
     chosen: Outcome
     reasons: Sequence[str]
+    attributes: Attributes | None = None
+    """The public attributes of devices, if figures are to be broken down."""
 
     def text(self) -> str:
         settings = self.settings
@@ -62,7 +65,17 @@ class StreamFile:
             f"population = {settings.users}",
             f'selection = "{usual_selection(self.chosen.mechanism)}"',
         ]
-        return "\n".join(lines) + "\n"
+        return "\n".join([*lines, *self._attributes()]) + "\n"
+
+    def _attributes(self) -> list[str]:
+        if self.attributes is None:
+            return []
+        told = "What each report tells openly of its device; devices pin this, too."
+        lines = [
+            f"{one.name} = [{', '.join(map(_quoted, one.declared))}]"
+            for one in self.attributes.each
+        ]
+        return ["", "[stream.attributes]", *_comment(told), *lines]
 
 
 def _values(subject: Subject) -> list[str]:

@@ -49,5 +49,10 @@ class TaggedReader:
 
     def together(self, support: Support, tags: Sequence[int]) -> Support:
         """Return the support of all reports that have one of these tags, without tags."""
-        rows = support.counts.reshape(-1, self.inner.counters + 1)[list(tags)].sum(axis=0)
-        return Support(rows[:-1], int(rows[-1]))
+        return together(support, self.device.tags, tags)
+
+
+def together(support: Support, of: int, tags: Sequence[int]) -> Support:
+    """Return the support of all reports that have some of the `of` tags that it tells apart."""
+    rows = support.counts.reshape(of, -1)[list(tags)].sum(axis=0)
+    return Support(rows[:-1], int(rows[-1]))

@@ -32,6 +32,7 @@ import { adminToken } from "./tokens.js";
  * @property {string} [on]
  * @property {number} [probability]
  * @property {string} for in milliseconds
+ * @property {string} [group] of devices, such as "country:de"; without it, it is about the whole fleet
  */
 /** @typedef {{t: number, at_ms: number, id: string, name: string, label: string | null, state: State}} Change */
 /** @typedef {{at: number, state: State | null}} Limit a threshold; null: nobody watches it */
@@ -71,12 +72,16 @@ export class Alarms {
     return this.alerts.filter(({ state }) => state === "firing").length;
   }
 
-  /** @param {string} label @returns {Limit[]} the thresholds of a label */
-  limits(label) {
+  /**
+   * The thresholds of a label.
+   * @param {string} label @param {string} [group] of devices, as rules name it; without it, of the whole fleet
+   * @returns {Limit[]}
+   */
+  limits(label, group = "") {
     const watched = this.alerts
-      .filter(({ label: own, rule }) => own === label && isThreshold(rule))
+      .filter(({ label: own, rule }) => own === label && isThreshold(rule) && (rule.group ?? "") === group)
       .map(({ rule, state }) => ({ at: limitOf(rule), state }));
-    const shown = thresholdOf(this.stream, label);
+    const shown = group ? null : thresholdOf(this.stream, label);
     const known = shown === null || watched.some(({ at }) => at === shown);
     return known ? watched : [...watched, { at: shown, state: null }];
   }
@@ -166,8 +171,9 @@ function line(alert, stream) {
   );
 }
 
-/** @param {Alert} alert @param {import("./unit.js").Unit} unit @returns {string} in words */
+/** @param {Pick<Alert, "label" | "rule">} alert @param {import("./unit.js").Unit} unit @returns {string} in words */
 export function condition({ label, rule }, unit) {
+  if (rule.group) return `in ${rule.group}, ${condition({ label, rule: { ...rule, group: undefined } }, unit)}`;
   if (rule.no_reports !== undefined)
     return `nobody reports for ${duration(Number.parseInt(rule.no_reports, 10))}`;
   if (rule.reports_below !== undefined)

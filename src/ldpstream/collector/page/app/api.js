@@ -13,6 +13,7 @@ import { withUnit } from "./unit.js";
  * @property {number} start_ms
  * @property {string} oracle
  * @property {number} [bins] of a distribution
+ * @property {number[]} [prefixes] of an open vocabulary: the lengths, in bytes, by which texts are found
  * @property {{name: string, epsilon_nano: number, window: number}[]} [levels] other than the stream's own
  * @property {{version: number}} [succeeds] the terms of before
  */
@@ -44,7 +45,9 @@ import { withUnit } from "./unit.js";
  * @property {Promised[]} promises at each level of privacy, the stream's own first
  * @property {import("./versions.js").Version[]} versions of its terms, the first one first
  * @property {number} version that of `terms`, which are in force
- * @property {string[]} labels of all versions: those of the latest first
+ * @property {string[]} labels of all versions: those of the latest first; of an open vocabulary, the texts known
+ * @property {import("./texts.js").Texts | null} texts of an open vocabulary
+ * @property {{name: string, values: string[]}[]} attributes by which figures are broken down
  * @property {import("./unit.js").Unit} unit
  */
 /**
@@ -70,8 +73,25 @@ import { withUnit } from "./unit.js";
  * @property {number} asked
  * @property {number} received
  * @property {Devices} [devices]
+ * @property {string[]} [labels] of an open vocabulary: the texts that it lists
+ * @property {{value: number, low: number, high: number}} [rest] what it does not list
+ * @property {GroupFigures[]} [groups] of devices
  * @property {number} [heard_t] the last timestamp with a report; 0: there was none
  * @property {number} [terms_version] the version of its terms, if it is not the first
+ */
+
+/**
+ * The figures of the devices that have the same value of an attribute.
+ * @typedef {object} GroupFigures
+ * @property {string} attribute
+ * @property {string} value
+ * @property {number} share of the reports in the last window
+ * @property {number} devices heard in the last window
+ * @property {number[]} values
+ * @property {number[]} variance
+ * @property {number[]} [low]
+ * @property {number[]} [high]
+ * @property {string[]} [merged] values that are too small to be shown by themselves
  */
 
 /** @typedef {{version: number, values: number[], low: number[], high: number[]}} Revised by the labels of its version */
@@ -131,8 +151,9 @@ async function call(path, token, { method = "GET", content, signal }) {
     if (signal?.aborted) throw error;
     throw new Unavailable(0, "the collector does not answer");
   }
-  const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Unavailable(response.status, String(body.detail ?? response.status));
+  const body = await response.json().catch(() => null);
+  if (!response.ok) throw new Unavailable(response.status, String(body?.detail ?? response.status));
+  if (body === null && response.status !== 204) throw new Unavailable(0, "the collector's answer was cut off");
   return body;
 }
 
@@ -225,6 +246,17 @@ export async function revisedBetween(name, from, to, signal) {
   }
   return { figures, changes };
 }
+
+/**
+ * What the reports of the last windows say of any text of an open vocabulary.
+ * @param {string} name @param {string} text @param {AbortSignal} [signal]
+ * @returns {Promise<{t: number, texts: {text: string, value: number, low: number, high: number}[]}>}
+ */
+export const figuresOf = (name, text, signal) =>
+  get(`${at(name)}/texts?text=${encodeURIComponent(wellFormed(text))}`, tokenFor(name), signal);
+
+/** A lone surrogate counts as a question mark, as on a device. @param {string} text */
+const wellFormed = (text) => text.replaceAll(/\p{Surrogate}/gu, "?");
 
 /** @param {string} name @returns {Promise<string>} a token that can be given away */
 export const readToken = async (name) => (await get(`${at(name)}/share`, adminToken())).token;

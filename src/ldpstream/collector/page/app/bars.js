@@ -3,6 +3,7 @@
 import { Alarms } from "./alarms.js";
 import { fill, h } from "./dom.js";
 import { clock, grouped } from "./format.js";
+import { REST } from "./texts.js";
 
 const MOST = 24;
 const HEADS = ["Label", "Bar", "Share released, and the 90 % interval of the truth"];
@@ -13,6 +14,7 @@ const unseen = (text) => h("span", { class: "unseen" }, text);
 export class Bars {
   /** @type {"size" | "domain"} */ #order = "size";
   /** @type {HTMLTableRowElement[]} */ #lines = [];
+  /** @type {HTMLTableRowElement} */ #restLine;
 
   /**
    * @param {import("./api.js").Stream} stream @param {import("./view.js").View} view
@@ -27,6 +29,8 @@ export class Bars {
     this.caption = h("caption", {});
     this.body = h("tbody", {});
     this.more = h("p", { class: "note" });
+    this.rest = h("tfoot", { hidden: true });
+    this.#restLine = newLine(this.rest);
     this.order = h("button", { type: "button", class: "quiet", onclick: () => this.#reorder() });
     this.element = h(
       "div",
@@ -42,6 +46,7 @@ export class Bars {
           h("tr", {}, ...HEADS.map((text) => h("th", { scope: "col" }, unseen(text)))),
         ),
         this.body,
+        this.rest,
       ),
       this.more,
     );
@@ -74,13 +79,13 @@ export class Bars {
       h("span", { class: row.fresh ? "mark fresh" : "mark" }, kind),
     );
     const chosen = this.#chosen(row);
-    const d = labels.length;
+    const d = this.view.history.labels;
     const { unit } = this.stream;
     const [bottom, ceiling] = unit.ends ?? [0, unit.least];
     const measured = row.unheard ? [] : chosen;
     const high = Math.max(ceiling, ...measured.map((label) => row.data[2 * d + label]));
     const low = Math.min(bottom, ...measured.map((label) => row.data[d + label]));
-    const limits = chosen.map((label) => this.alarms.limits(labels[label])[0]?.at ?? null);
+    const limits = chosen.map((label) => this.alarms.limits(labels[label], this.view.group)[0]?.at ?? null);
     const reach = Math.max(high, ...limits.map((limit) => limit ?? high));
     const top = reach + (reach - low) * 0.02;
     const place = (/** @type {number} */ value) => `${(100 * (value - low)) / (top - low)}%`;
@@ -105,9 +110,27 @@ export class Bars {
       figure.lastChild.textContent = row.unheard ? "" : unit.range(from, to);
     });
     const hidden = this.#known(row).length - chosen.length;
-    this.more.textContent = hidden
-      ? `and ${grouped(hidden)} more labels, in the heat map and the API`
-      : "";
+    this.#drawRest(row);
+    if (this.stream.texts && !chosen.length) this.more.textContent = noTextYet(this.stream.terms);
+    else this.more.textContent = hidden ? `and ${grouped(hidden)} more ${this.#elsewhere}` : "";
+  }
+
+  get #elsewhere() {
+    return this.stream.texts ? "texts, in the API" : "labels, in the heat map and the API";
+  }
+
+  /** What is not listed: as a figure alone, since it may be larger than all that is. */
+  /** @param {import("./history.js").Row} row */
+  #drawRest({ data }) {
+    const { unit, labels, texts } = this.stream;
+    this.rest.hidden = !texts || Number.isNaN(data[REST]);
+    if (this.rest.hidden) return;
+    const [value, low, high] = [0, 1, 2].map((end) => data[end * this.view.history.labels + REST]);
+    const [name, track, figure] = /** @type {any} */ (this.#restLine.children);
+    track.firstChild.hidden = true;
+    name.textContent = name.title = labels[REST];
+    figure.firstChild.textContent = unit.show(value);
+    figure.lastChild.textContent = unit.range(low, high);
   }
 
   /** @param {import("./history.js").Row} row @returns {number[]} */
@@ -121,8 +144,16 @@ export class Bars {
   /** The labels that the terms of a row have. @param {import("./history.js").Row} row @returns {number[]} */
   #known({ data, unheard }) {
     const all = Array.from(this.stream.labels.keys());
+    if (this.stream.texts) return all.filter((place) => place !== REST && !Number.isNaN(data[place]));
     return unheard ? all : all.filter((label) => !Number.isNaN(data[label]));
   }
+}
+
+/** @param {import("./api.js").Terms} terms of an open vocabulary */
+function noTextYet({ prefixes = [] }) {
+  const appear = "No text is listed yet. Texts appear by themselves, once enough devices hold them to stand out of the noise";
+  if (!prefixes.length) return "No text is listed yet. Those appear that whoever runs this stream has named, once they stand out of the noise.";
+  return `${appear}: those of at most ${Math.max(...prefixes) + 2} bytes, and longer ones that whoever runs this stream has named.`;
 }
 
 /** @param {HTMLElement} body */

@@ -1,7 +1,7 @@
 /** Which labels have a line: the largest by themselves, or those that the reader chose. */
 
 import { fill, h } from "./dom.js";
-import { topLabels } from "./history.js";
+import { largest } from "./history.js";
 import { CURVES, curveColour } from "./theme.js";
 
 const USUAL = 5;
@@ -12,6 +12,7 @@ export class Chips {
   /** @type {Curve[]} */ curves = [];
   #automatic = true;
   #drawn = "";
+  #known = -1;
 
   /**
    * @param {import("./api.js").Stream} stream @param {import("./view.js").View} view
@@ -25,21 +26,19 @@ export class Chips {
     this.input = h("input", {
       type: "text",
       list: "labels",
-      placeholder: "Add a label",
-      "aria-label": "Add a label to the lines",
+      placeholder: stream.texts ? "Add a text" : "Add a label",
+      "aria-label": `Add a ${stream.texts ? "text" : "label"} to the lines`,
       autocomplete: "off",
-      hidden: stream.labels.length < 2,
+      hidden: stream.labels.length < 2 && !stream.texts,
       onchange: () => this.#addTyped(),
     });
-    const known = h("datalist", { id: "labels" });
-    for (const label of stream.labels.slice(0, 1000))
-      known.append(h("option", { value: label }));
+    this.known = h("datalist", { id: "labels" });
     this.reset = h(
       "button",
       { type: "button", class: "quiet", hidden: true, onclick: () => this.#auto() },
       "Largest",
     );
-    this.element = h("div", { class: "chip-row" }, this.list, this.input, known, this.reset);
+    this.element = h("div", { class: "chip-row" }, this.list, this.input, this.known, this.reset);
   }
 
   #auto() {
@@ -84,14 +83,24 @@ export class Chips {
   /** Follow the stream: the largest have a line, and whoever has one keeps it if that is close. */
   update() {
     if (this.#automatic) this.#choose();
+    if (this.stream.texts) this.stream.texts.kept = new Set(this.curves.map(({ label }) => label));
+    this.#offer();
     this.reset.hidden = this.#automatic;
     this.#draw();
   }
 
+  /** Offer the labels to add: of texts there may be others by now. */
+  #offer() {
+    const { labels, texts } = this.stream;
+    const changes = texts?.changes ?? 0;
+    if (changes === this.#known) return;
+    this.#known = changes;
+    fill(this.known, ...labels.slice(0, 1000).map((label) => h("option", { value: label })));
+  }
+
   #choose() {
-    const labels = this.stream.labels.length;
-    const number = Math.min(USUAL, labels);
-    const ranked = topLabels(this.view.history.rows.slice(-30), labels, number + 2);
+    const number = Math.min(USUAL, this.stream.labels.length);
+    const ranked = largest(this.stream, this.view.history.rows.slice(-30), number + 2);
     const kept = ranked.filter((label) => this.curves.some((curve) => curve.label === label));
     const wanted = new Set([...ranked.slice(0, number - 1), ...kept, ...ranked]);
     const chosen = new Set([...wanted].slice(0, number));

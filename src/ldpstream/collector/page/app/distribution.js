@@ -4,6 +4,9 @@ import { h } from "./dom.js";
 import { grouped, percent, range } from "./format.js";
 
 export class Distribution {
+  /** @type {import("./api.js").Release | undefined} */ #last;
+  /** @type {import("./history.js").Group | null} */ #group = null;
+
   /** @param {import("./api.js").Stream} stream */
   constructor(stream) {
     this.bins = stream.terms.bins ?? 0;
@@ -19,10 +22,26 @@ export class Distribution {
     );
   }
 
+  /** Show a group of devices, or with null the whole fleet. @param {import("./history.js").Group | null} group */
+  show(group) {
+    this.#group = group;
+    this.draw(this.#last);
+  }
+
+  /** @param {import("./api.js").Release} release what it says of the devices that are shown, if anything */
+  #figuresIn(release) {
+    const { attribute, value } = this.#group ?? {};
+    if (attribute === undefined) return release;
+    return release.groups?.find((one) => one.attribute === attribute && one.value === value);
+  }
+
   /** @param {import("./api.js").Release | undefined} release */
   draw(release) {
-    if (!release) return;
-    const { values, low = values, high = values } = release;
+    this.#last = release;
+    const found = release && this.#figuresIn(release);
+    this.chart.hidden = !found;
+    if (!release || !found) return;
+    const { values, low = values, high = values } = found;
     const top = Math.max(0.01, ...high.slice(0, this.bins));
     const length = (/** @type {number} */ share) => `${(100 * share) / top}%`;
     this.columns.forEach((column, bin) => {

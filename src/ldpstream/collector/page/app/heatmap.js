@@ -53,6 +53,11 @@ export class HeatMap {
     });
   }
 
+  /** The figures are others now. */
+  restart() {
+    this.#columns = new Columns(this.stream.labels.length);
+  }
+
   draw() {
     const { labels } = this.stream;
     this.#rows = this.view.rows;

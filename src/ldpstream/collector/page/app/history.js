@@ -1,5 +1,6 @@
 /** The releases that the page holds, in order of t: bounded, and thinned out before they are drawn. */
 
+import { MOST_TEXTS, REST } from "./texts.js";
 import { places } from "./versions.js";
 
 /** @typedef {import("./api.js").Release} Release */
@@ -15,8 +16,24 @@ import { places } from "./versions.js";
  * @property {number} received
  * @property {import("./api.js").Devices} [devices]
  * @property {boolean} unheard whether there was no report at all by then
- * @property {Float32Array} data
+ * @property {Map<string, Part>} parts of the fleet, by `partKey`
+ * @property {Float32Array} whole the figures of the whole fleet
+ * @property {Float32Array} data of the part of the fleet that the page shows, which may be all of it
  */
+/**
+ * What is known of a group of devices with the same value of an attribute.
+ * @typedef {object} Part
+ * @property {string} attribute
+ * @property {string} value
+ * @property {number} share of the reports in the last window
+ * @property {number} devices heard in the last window
+ * @property {string[]} merged values that are too small to be shown by themselves, if they are in this group
+ * @property {Float32Array} data as that of a row
+ */
+/** @typedef {{attribute: string, value: string}} Group */
+
+/** @param {Group} group */
+export const partKey = ({ attribute, value }) => `${attribute} ${value}`;
 
 const MOST_ROWS = 12_000;
 const MOST_NUMBERS = 12_000_000;
@@ -26,15 +43,33 @@ const Z90 = 1.6448536269514722; // the interval that holds the truth with probab
 export class History {
   /** @type {Row[]} */ rows = [];
 
+  /** The group of devices that is shown; null: the whole fleet. @type {Group | null} */ group = null;
+
   /**
-   * @param {number} labels of all versions of the terms
+   * @param {number} labels of all versions of the terms; of texts, how many are remembered
    * @param {Map<number, Int32Array | null>} [places] of each version's labels among them
+   * @param {{texts?: import("./texts.js").Texts | null, groups?: number}} [more] of an open vocabulary; how
+   *   many groups of devices have figures of their own
    */
-  constructor(labels, places = new Map([[1, null]])) {
+  constructor(labels, places = new Map([[1, null]]), { texts = null, groups = 0 } = {}) {
     this.labels = labels;
     this.places = places;
-    this.mostRows = Math.max(32, Math.min(MOST_ROWS, Math.floor(MOST_NUMBERS / (3 * labels))));
-    this.page = Math.max(16, Math.min(1000, Math.floor(NUMBERS_PER_REQUEST / labels)));
+    this.texts = texts;
+    const numbers = labels * (1 + groups);
+    this.mostRows = Math.max(32, Math.min(MOST_ROWS, Math.floor(MOST_NUMBERS / (3 * numbers))));
+    this.page = Math.max(16, Math.min(1000, Math.floor(NUMBERS_PER_REQUEST / numbers)));
+  }
+
+  /** Show a group of devices, or with null the whole fleet. @param {Group | null} group */
+  show(group) {
+    this.group = group;
+    for (const row of this.rows) row.data = this.#shown(row);
+  }
+
+  /** @param {Row} row */
+  #shown(row) {
+    if (!this.group) return row.whole;
+    return row.parts.get(partKey(this.group))?.data ?? gap(this.labels);
   }
 
   get last() {
@@ -66,14 +101,25 @@ export class History {
   }
 
   /** Whether the labels of a release are known. @param {Release} release */
-  knows({ terms_version: version = 1, values }) {
+  knows({ terms_version: version = 1, values, labels }) {
+    if (this.texts) return labels !== undefined && labels.length === values.length;
     const places = this.places.get(version);
     return places !== undefined && values.length === (places?.length ?? this.labels);
   }
 
   /** @param {Release} release */
   #row(release) {
-    return rowOf(release, this.labels, this.places.get(release.terms_version ?? 1) ?? null);
+    const row = rowOf(release, this.labels, this.#placesIn(release));
+    row.data = this.#shown(row);
+    return row;
+  }
+
+  /** @param {Release} release @returns {Int32Array | null} where its labels are; null: in the same places */
+  #placesIn({ t, terms_version: version = 1, labels = [] }) {
+    if (!this.texts) return this.places.get(version) ?? null;
+    return this.texts.placesOf(labels, t, (place) => {
+      for (const { whole } of this.rows) clear(whole, place);
+    });
   }
 
   /** @param {number} t @returns {number} the first row at or after t */
@@ -94,18 +140,40 @@ export class History {
 }
 
 /** One for the labels of all versions of a stream's terms. @param {import("./api.js").Stream} stream */
-export const historyOf = ({ labels, versions }) => 
-  new History(labels.length, places(versions, labels));
+export function historyOf({ labels, versions, texts = null, attributes = [] }) {
+  if (texts) return new History(MOST_TEXTS, new Map(), { texts });
+  const groups = attributes.reduce((sum, { values }) => sum + values.length + 1, 0);
+  return new History(labels.length, places(versions, labels), { groups });
+}
 
 /** @param {Release} release @param {number} labels @param {Int32Array | null} places @returns {Row} */
 function rowOf(release, labels, places) {
-  const { t, at_ms: atMs, fresh, missed, asked, received, devices } = release;
+  const { t, at_ms: atMs, fresh, missed, asked, received, devices, rest = null, groups = [] } = release;
   const unheard = release.heard_t === 0;
-  const data = unheard ? new Float32Array(3 * labels).fill(NaN) : figuresOf(release, labels, places);
-  return { t, atMs, fresh, missed, asked, received, devices, unheard, data };
+  const whole = unheard ? gap(labels) : figuresOf(release, labels, places);
+  if (rest && !unheard) [whole[REST], whole[labels + REST], whole[2 * labels + REST]] = [rest.value, rest.low, rest.high];
+  const parts = new Map(
+    groups.map(({ attribute, value, share, devices, merged = [], ...figures }) => {
+      const data = figuresOf(figures, labels, places);
+      return [partKey({ attribute, value }), { attribute, value, share, devices, merged, data }];
+    }),
+  );
+  return { t, atMs, fresh, missed, asked, received, devices, unheard, parts, whole, data: whole };
 }
 
-/** @param {Release} release @param {number} labels @param {Int32Array | null} places */
+/** Figures that are not there. @param {number} labels */
+const gap = (labels) => new Float32Array(3 * labels).fill(NaN);
+
+/** @param {Float32Array} data @param {number} label */
+function clear(data, label) {
+  const labels = data.length / 3;
+  for (const end of [0, 1, 2]) data[end * labels + label] = NaN;
+}
+
+/**
+ * @param {Pick<Release, "values" | "variance" | "low" | "high">} release @param {number} labels
+ * @param {Int32Array | null} places
+ */
 function figuresOf(release, labels, places) {
   const data = new Float32Array(3 * labels);
   if (places) data.fill(NaN);
@@ -179,4 +247,15 @@ export function topLabels(rows, labels, number) {
   return Array.from(scores.keys())
     .sort((a, b) => scores[b] - scores[a] || a - b)
     .slice(0, number);
+}
+
+/**
+ * The labels of a stream that are largest. Of texts only those that are listed.
+ * @param {import("./api.js").Stream} stream @param {Row[]} rows @param {number} number @returns {number[]}
+ */
+export function largest({ labels, texts }, rows, number) {
+  if (!texts) return topLabels(rows, labels.length, number);
+  const isListed = (/** @type {number} */ place) => rows.some(({ data }) => !Number.isNaN(data[place]));
+  const ranked = topLabels(rows, labels.length, labels.length);
+  return ranked.filter((place) => place !== REST && isListed(place)).slice(0, number);
 }

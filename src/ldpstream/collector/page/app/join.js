@@ -7,8 +7,10 @@ import { clock, duration, epsilon, grouped } from "./format.js";
 
 const MOST_LINES = 50;
 const MOST_OPTIONS = 2000;
-/** @type {{ stream: string, value: string } | null} what a page that is drawn anew goes on with */
+/** @type {{ stream: string, value: string, described: Record<string, string> } | null} what a page that is drawn anew goes on with */
 let handedOver = null;
+const LONGEST_TEXT = 256;
+const OTHER = "other";
 
 export class JoinPanel {
   /** @type {Device | null} */ #device = null;
@@ -53,7 +55,8 @@ export class JoinPanel {
   }
 
   #form() {
-    this.value = this.stream.unit.ends ? this.#number(this.stream.unit.ends) : this.#labels();
+    this.value = this.#values();
+    this.attributes = this.stream.attributes.map((one) => this.#attribute(one));
     this.level = this.#levels();
     this.token = h("input", {
       id: "join-token",
@@ -86,10 +89,35 @@ export class JoinPanel {
         },
       },
       field("join-value", "The value to report", this.value),
+      ...this.attributes.map((list) => field(list.id, `${list.name}, which is sent as it is`, list)),
       this.level ? field("join-level", "How careful this device is", this.level) : null,
       this.enrolling,
       h("div", { class: "row" }, this.go, this.pause, this.farewell),
     );
+  }
+
+  #values() {
+    if (this.stream.texts) return this.#text();
+    return this.stream.unit.ends ? this.#number(this.stream.unit.ends) : this.#labels();
+  }
+
+  /** Any text, of which so many bytes count. */
+  #text() {
+    const placeholder = "any text; nothing: a text drawn at random";
+    const onchange = () => this.#observe();
+    return h("input", { id: "join-value", type: "text", maxlength: LONGEST_TEXT, placeholder, autocomplete: "off", onchange });
+  }
+
+  /** @param {{name: string, values: string[]}} attribute a list of its values */
+  #attribute({ name, values }) {
+    const list = h("select", { id: `join-attribute-${name}`, name, onchange: () => this.#describe() });
+    list.append(...values.map((value) => h("option", {}, value)), h("option", { selected: true }, OTHER));
+    return list;
+  }
+
+  /** What is said of this device. @returns {Record<string, string>} */
+  get described() {
+    return Object.fromEntries((this.attributes ?? []).map(({ name, value }) => [name, value]));
   }
 
   /** A list of the labels, to choose one from. */
@@ -142,7 +170,7 @@ export class JoinPanel {
   handOver() {
     if (!this.#running || !this.value) return;
     const value = this.value instanceof HTMLSelectElement ? chosen(this.value) : this.value.value;
-    handedOver = { stream: this.stream.terms.stream, value };
+    handedOver = { stream: this.stream.terms.stream, value, described: this.described };
   }
 
   /** Go on as the device that ran when the page was drawn anew. */
@@ -154,6 +182,10 @@ export class JoinPanel {
       const same = [...this.value.options].find(({ text }) => text === before.value);
       if (same) this.value.value = same.value;
     } else this.value.value = before.value;
+    for (const list of this.attributes ?? []) {
+      const same = [...list.options].find(({ text }) => text === before.described[list.name]);
+      if (same) same.selected = true;
+    }
     await this.#join();
   }
 
@@ -206,6 +238,7 @@ export class JoinPanel {
       const device = await this.#open();
       this.#device = device;
       this.#observe();
+      this.#describe();
       this.#start(device);
     } catch (error) {
       this.#busy(false);
@@ -314,10 +347,19 @@ export class JoinPanel {
   #observe() {
     if (!this.#device?.terms) return;
     const chosen = this.value?.value ?? "";
-    const { labels } = this.stream.terms;
+    this.#device.observe(chosen === "" ? null : this.#held(chosen));
+  }
+
+  /** @param {string} chosen @returns {string | number} the value */
+  #held(chosen) {
+    const { terms, texts, unit } = this.stream;
+    if (texts) return chosen;
     // By its name, which outlives a change of the stream's labels.
-    const value = labels ? labels[Number(chosen)] : Number(chosen);
-    this.#device.observe(chosen === "" ? null : value);
+    return unit.ends ? Number(chosen) : terms.labels[Number(chosen)];
+  }
+
+  #describe() {
+    if (this.#device?.terms) this.#device.describe(this.described);
   }
 
   /** @param {import("../sdk/index.js").Heard} heard */

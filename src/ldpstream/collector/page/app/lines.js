@@ -28,9 +28,12 @@ export class Lines {
   /**
    * @param {import("./api.js").Stream} stream @param {import("./view.js").View} view
    * @param {Alarms} [alarms]
+   * @param {(row: Row) => Row} [turned] rows with the figures of something other than the stream's labels
    */
-  constructor(stream, view, alarms = new Alarms(stream)) {
+  constructor(stream, view, alarms = new Alarms(stream), turned = undefined) {
     this.stream = stream;
+    this.turned = turned;
+    this.called = turned ? "Lines of the groups" : "Lines of the chosen labels";
     this.view = view;
     this.alarms = alarms;
     this.changes = changes(stream.versions);
@@ -44,7 +47,7 @@ export class Lines {
       class: "chart",
       tabindex: 0,
       role: "application",
-      "aria-label": "Lines of the chosen labels",
+      "aria-label": this.called,
       "aria-describedby": "keys",
       onkeydown: (/** @type {KeyboardEvent} */ event) => view.onKey(event),
     });
@@ -86,8 +89,8 @@ export class Lines {
 
   draw() {
     if (!this.box.clientWidth) return;
-    this.#rows = this.view.rows;
-    const labels = this.stream.labels.length;
+    this.#rows = this.turned ? this.view.rows.map(this.turned) : this.view.rows;
+    const labels = this.turned ? this.stream.labels.length : this.view.history.labels;
     const columns = this.curves.flatMap(({ label }) => [label, labels + label, 2 * labels + label]);
     const ends = /** @type {(-1 | 0 | 1)[]} */ (columns.map((_, at) => [0, -1, 1][at % 3]));
     const { x, curves } = thinned(this.#rows, columns, this.box.clientWidth, ends);
@@ -101,16 +104,21 @@ export class Lines {
   }
 
   get #isRevised() {
-    return Boolean(this.revised?.figures.size);
+    return this.#figures.size > 0;
+  }
+
+  /** What all reports by now say of the whole fleet. */
+  get #figures() {
+    return (this.view.isWhole && this.revised?.figures) || NONE;
   }
 
   #inWords() {
     const row = this.#rows.at(-1);
-    if (!row) return "Lines of the chosen labels: no release yet";
+    if (!row) return `${this.called}: no release yet`;
     const { labels } = this.stream;
     const here = this.curves.filter(({ label }) => !Number.isNaN(row.data[label]));
     const values = here.map(({ label }) => `${labels[label]} ${this.stream.unit.show(row.data[label])}`);
-    return `Lines of the chosen labels, timestamps ${this.#rows[0].t} to ${row.t}. At the end: ${values.join(", ")}`;
+    return `${this.called}, timestamps ${this.#rows[0].t} to ${row.t}. At the end: ${values.join(", ")}`;
   }
 
   /** @param {any[]} data @param {string} wanted */
@@ -243,7 +251,7 @@ export class Lines {
     return [
       h("strong", {}, `t ${row.t} · ${clock(this.#seconds(row.t) * 1000)} · ${kind}`),
       ...this.curves.map(({ label, slot }) => {
-        const revised = this.revised?.figures.get(row.t);
+        const revised = this.#figures.get(row.t);
         const known = revised && !Number.isNaN(revised.values[label]);
         const now = known ? `, now ${this.stream.unit.show(revised.values[label])}` : "";
         const text = `${labels[label]} ${this.stream.unit.show(row.data[label])}${now}`;
@@ -273,7 +281,7 @@ export class Lines {
   get #limits() {
     const { labels } = this.stream;
     return this.curves.flatMap(({ label, slot }) =>
-      this.alarms.limits(labels[label]).map((limit) => ({ ...limit, slot })),
+      this.alarms.limits(labels[label], this.view.group).map((limit) => ({ ...limit, slot })),
     );
   }
 
@@ -309,8 +317,8 @@ export class Lines {
 
   /** The revised lines, each with the band of its intervals; as released where none is revised. */
   #drawRevised() {
-    const figures = this.revised?.figures;
-    if (!figures?.size) return;
+    const figures = this.#figures;
+    if (!figures.size) return;
     const { ctx, bbox } = this.#plot;
     const place = this.#place;
     const high = (/** @type {number} */ value) => this.#plot.valToPos(value, "y", true);
@@ -343,6 +351,7 @@ export class Lines {
   /** What changed at once, of the labels that have a line. */
   get #jumps() {
     const { labels } = this.stream;
+    if (!this.view.isWhole) return [];
     const slots = new Map(this.curves.map(({ label, slot }) => [labels[label], slot]));
     return (this.revised?.changes ?? []).flatMap((change) => {
       const slot = slots.get(change.label);
@@ -378,7 +387,7 @@ export class Lines {
   /** Dotted, in the colours of the labels. */
   #drawTruth() {
     const { truth } = this;
-    if (!truth || !this.#rows.length) return;
+    if (!truth || !this.#rows.length || !this.view.isWhole) return;
     const { ctx, bbox } = this.#plot;
     const place = this.#place;
     ctx.save();
@@ -527,6 +536,8 @@ export class Lines {
   }
 }
 
+/** @type {Map<number, import("./revised.js").Figures>} */
+const NONE = new Map();
 const FONT = "12px system-ui, sans-serif";
 
 /** How uPlot writes times: from so many seconds between ticks, and what a new day adds. */

@@ -49,7 +49,7 @@ export function stepOf({ state, engine }, stream) {
     case "waiting":
       return {
         say: "No device takes part yet. To try the stream out, add devices, with the enrolment token that `ldpstream serve` names; or let this browser join, below.",
-        run: ["export LDPSTREAM_ENROLMENT_TOKEN=$(cat ldpstream-data/enrolment.secret)", fleet(stream)],
+        run: stream.texts ? undefined : ["export LDPSTREAM_ENROLMENT_TOKEN=$(cat ldpstream-data/enrolment.secret)", fleet(stream)],
       };
     case "silent":
       return {

@@ -18,11 +18,15 @@ import { wall } from "./wall.js";
  * @property {string} question
  * @property {import("./api.js").Promised[]} promises
  * @property {Report[]} reports
+ * @property {string | null} [attributes] that are sent beside each report, in words of the collector's
  * @property {string} leaving
  * @property {"token" | "public"} enrolment
  * @property {string} pin
  * @property {Record<string, any>} terms
  */
+
+const OTHERS =
+  "Nothing else is told: a device with another value, or none, says \"other\". What a device says here must not depend on its value.";
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const name = decodeURIComponent(location.pathname.split("/").at(-1) ?? "");
@@ -57,6 +61,7 @@ async function sections(told) {
     h("h1", { class: "page-title" }, `Taking part in "${told.stream}"`),
     section("Who asks, and why", ...operator(told)),
     section("What is asked", h("p", {}, told.question), labels(told.terms.labels)),
+    told.attributes ? section("What is sent beside it", h("p", {}, told.attributes), h("p", {}, OTHERS)) : null,
     section("This is what leaves", leaving.element),
     section("What is promised", h("p", { class: "promise" }, own.sentence), h("p", {}, own.explanation)),
     told.promises.length > 1 ? section("Levels of privacy", ...levels(told)) : null,
@@ -87,7 +92,7 @@ function operator({ notice }) {
   return [h("dl", { class: "facts" }, ...rows)];
 }
 
-/** @param {string[] | undefined} labels none in a stream of numbers */
+/** @param {string[] | undefined} labels none in a stream of numbers or texts */
 function labels(labels) {
   if (!labels) return null;
   return h(

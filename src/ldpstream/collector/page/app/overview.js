@@ -6,7 +6,7 @@ import { showCondition } from "./condition.js";
 import { fill, h, oncePerFrame } from "./dom.js";
 import { duration, epsilon, grouped } from "./format.js";
 import { pause } from "./feed.js";
-import { historyOf, topLabels } from "./history.js";
+import { historyOf, largest } from "./history.js";
 import { drawSparkline } from "./sparkline.js";
 import { curveColour, onTheme } from "./theme.js";
 
@@ -142,7 +142,7 @@ class Card {
     const rows = this.history.rows.slice(-SHOWN);
     const last = rows.at(-1);
     if (!last) return;
-    const ranked = topLabels(rows.slice(-30), labels.length, CURVES);
+    const ranked = largest(this.stream, rows.slice(-30), CURVES);
     drawSparkline(this.canvas, rows, ranked, this.stream.unit);
     fill(
       this.top,
@@ -157,6 +157,7 @@ class Card {
           h("b", {}, this.stream.unit.show(last.data[label])),
         );
       }),
+      this.stream.texts && !ranked.length ? h("li", { class: "note" }, "No text is listed yet.") : null,
     );
     const kind = last.missed ? "missed" : last.fresh ? "fresh" : "carried over";
     this.last.textContent = `Last release: t ${grouped(last.t)}, ${kind}, ${grouped(last.received)} of ${grouped(last.asked)} reports`;

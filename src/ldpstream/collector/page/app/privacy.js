@@ -114,14 +114,24 @@ export class Privacy {
 const fact = (name, value) => [h("dt", {}, name), h("dd", {}, value)];
 
 /** @param {import("./api.js").Stream} stream */
-function promise({ terms, promises }) {
+function promise(stream) {
+  const { terms, promises } = stream;
   const [own, ...others] = promises;
   return [
     h("p", { class: "promise" }, own.sentence),
     h("p", { class: "note" }, own.explanation),
     ...(others.length ? [h("p", { class: "note" }, inOtherLevels(others))] : []),
+    ...toldOf(stream).map((words) => h("p", { class: "note" }, words)),
     h("p", { class: "note" }, h("a", { href: noticeOf(terms.stream) }, "For participants: what is asked, and what leaves a device")),
   ];
+}
+
+/** What a report says in the clear. @param {import("./api.js").Stream} stream @returns {string[]} */
+function toldOf({ attributes, texts }) {
+  if (texts) return ["A report says to which half of all buckets of a public hash a text belongs, more likely than not. No text leaves a device."];
+  if (!attributes.length) return [];
+  const each = attributes.map(({ name, values }) => `${name} (${[...values, "other"].join(", ")})`);
+  return [`Each report also tells, as it is: ${each.join("; ")}. That is public, and the promise does not cover it.`];
 }
 
 /** @param {import("./api.js").Promised[]} levels other than the stream's own */

@@ -22,6 +22,7 @@ export class Revised {
   constructor(stream, view, news, signal) {
     this.stream = stream.terms.stream;
     this.ends = stream.unit.ends ?? [0, 1];
+    this.isKept = !stream.texts;
     this.view = view;
     this.news = news;
     this.signal = signal;
@@ -29,7 +30,7 @@ export class Revised {
 
   /** Ask, unless nothing is new or an answer is on its way: then what is new by then is asked for. */
   async refresh() {
-    if (this.#asking || document.hidden) return;
+    if (!this.isKept || this.#asking || document.hidden) return;
     this.#asking = true;
     try {
       while (!this.signal.aborted && this.#wanted !== this.#known) {

@@ -24,7 +24,13 @@ export function drawSparkline(canvas, rows, labels, unit) {
     height - 4 - ((value - low) / (high - low)) * (height - 8);
   labels.forEach((label, slot) => {
     context.beginPath();
-    rows.forEach(({ data }, at) => context.lineTo(x(at), y(data[label])));
+    let wasThere = false; // where a label is not, there is a gap
+    rows.forEach(({ data }, at) => {
+      const isThere = !Number.isNaN(data[label]);
+      if (isThere && wasThere) context.lineTo(x(at), y(data[label]));
+      else if (isThere) context.moveTo(x(at), y(data[label]));
+      wasThere = isThere;
+    });
     context.strokeStyle = curveColour(slot);
     context.lineWidth = 1.75;
     context.lineJoin = "round";

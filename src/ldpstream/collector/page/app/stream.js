@@ -3,6 +3,7 @@
 import { Alarms } from "./alarms.js";
 import * as api from "./api.js";
 import { Bars } from "./bars.js";
+import { Breakdown, Filter } from "./breakdown.js";
 import { Chips } from "./chips.js";
 import { showCondition } from "./condition.js";
 import { Distribution } from "./distribution.js";
@@ -14,6 +15,7 @@ import { historyOf } from "./history.js";
 import { JoinPanel } from "./join.js";
 import { Levels } from "./levels.js";
 import { Lines } from "./lines.js";
+import { Lookup } from "./lookup.js";
 import { NextStep } from "./next_step.js";
 import { PauseButton } from "./pausing.js";
 import { Privacy } from "./privacy.js";
@@ -76,9 +78,16 @@ class StreamPage {
       this.alarms,
     );
     this.distribution = stream.terms.bins ? new Distribution(stream) : null;
+    this.breakdown = stream.attributes.length
+      ? new Breakdown(stream, this.view, (group) => this.#show(group))
+      : null;
+    this.filter = new Filter(this.view, () => this.#show(null));
+    /** Whether there is a picture of all labels. */
+    this.hasHeat = stream.labels.length > 1 && !this.distribution && !stream.texts;
     this.privacy = new Privacy(stream, this.history);
     this.round = new RoundPanel(stream.terms.selection === "slots");
     this.join = new JoinPanel(stream);
+    this.lookup = stream.texts ? new Lookup(stream, signal) : null;
     this.levels = new Levels(stream, this.view);
     this.state = h("span", { class: "pill", role: "status" }, "…");
     this.next = new NextStep(stream);
@@ -106,12 +115,22 @@ class StreamPage {
     });
     onTheme(() => {
       this.lines.rebuild();
+      this.breakdown?.rebuild();
       this.draw();
     }, signal);
     signal.addEventListener("abort", () => {
       this.join.stop();
       this.lines.destroy();
+      this.breakdown?.destroy();
     });
+  }
+
+  /** Show only one group of devices, or all. @param {import("./history.js").Group | null} group */
+  #show(group) {
+    this.history.show(group);
+    this.heat.restart();
+    this.distribution?.show(group);
+    this.draw();
   }
 
   async start() {
@@ -257,8 +276,10 @@ class StreamPage {
     this.chips.update();
     this.lines.curves = this.chips.curves;
     this.lines.draw();
-    if (this.stream.labels.length > 1 && !this.distribution) this.heat.draw();
+    if (this.hasHeat) this.heat.draw();
     this.bars.draw();
+    this.breakdown?.draw();
+    this.filter.draw();
     if (this.levels.several) this.levels.draw();
     this.privacy.draw();
     this.#drawControls();
@@ -297,6 +318,7 @@ class StreamPage {
   #drawTable() {
     const { unit, labels } = this.stream;
     const { curves } = this.chips;
+    const { labels: width } = this.history;
     const rows = this.view.rows.slice(-TABLE_ROWS).reverse();
     fill(
       this.table,
@@ -311,7 +333,7 @@ class StreamPage {
             "tr",
             {},
             ...["t", "kind", "asked", "received"].map((name) => h("th", { scope: "col" }, name)),
-            ...curves.map(({ label }) => h("th", { scope: "col" }, labels[label])),
+            ...curves.map(({ label }) => h("th", { scope: "col", title: labels[label] }, labels[label])),
           ),
         ),
         h(
@@ -326,7 +348,7 @@ class StreamPage {
               h("td", {}, grouped(row.asked)),
               h("td", {}, grouped(row.received)),
               ...curves.map(({ label }) => {
-                const [low, high] = [1, 2].map((end) => row.data[end * labels.length + label]);
+                const [low, high] = [1, 2].map((end) => row.data[end * width + label]);
                 return h("td", {}, `${unit.show(row.data[label])} (${unit.range(low, high)})`);
               }),
             ),
@@ -358,6 +380,7 @@ class StreamPage {
         ),
         this.#forAdmin(),
       ),
+      this.filter.element,
       h(
         "div",
         { class: "columns" },
@@ -379,7 +402,10 @@ class StreamPage {
           this.distribution
             ? panel("Distribution now", "distribution", null, this.distribution.element)
             : null,
-          this.stream.labels.length > 1 && !this.distribution
+          this.breakdown
+            ? panel("Groups", "groups", this.breakdown.action, this.breakdown.element)
+            : null,
+          this.hasHeat
             ? panel("All labels", "heat", this.heat.scale, this.heat.element)
             : null,
           panel("Privacy", "privacy", null, this.privacy.element),
@@ -389,7 +415,8 @@ class StreamPage {
           { class: "column" },
           this.next.element, // not above the lines, which stay where they are when it comes
           (this.alarmPanel = panel("Alarms", "alarms", null, this.alarms.element)),
-          panel("Now", "now", this.bars.order, this.bars.element),
+          panel("Now", "now", this.stream.texts ? null : this.bars.order, this.bars.element),
+          this.lookup ? panel("Any text", "lookup", null, this.lookup.element) : null,
           this.levels.several ? panel("Levels of privacy", "levels", null, this.levels.element) : null,
           panel("Round", "round", null, this.round.element),
           panel("Join as a device", "join", null, this.join.element),
@@ -478,7 +505,7 @@ function panel(title, id, action, ...content) {
 }
 
 /** @param {api.Stream} stream */
-function legend({ versions }) {
+function legend({ versions, texts }) {
   const mark = (/** @type {string} */ kind, /** @type {string} */ text) =>
     h("li", {}, h("i", { class: `tick ${kind}` }), text);
   return h(
@@ -490,9 +517,9 @@ function legend({ versions }) {
     mark("fired", "alarm fired"),
     mark("resolved", "resolved"),
     versions.length > 1 ? mark("changed", "terms changed") : null,
-    mark("dot", "as released"),
-    mark("line", "revised by what came later"),
-    mark("change", "changed at once"),
+    ...(texts
+      ? []
+      : [mark("dot", "as released"), mark("line", "revised by what came later"), mark("change", "changed at once")]),
     h("li", {}, h("i", { class: "tick band" }), "where the truth is, 90 %"),
   );
 }

@@ -3,6 +3,7 @@
 import { Oue, Subset, Sue } from "../sdk/bitmaps.js";
 import { Grr, Hadamard } from "../sdk/labels.js";
 import { LocalHash } from "../sdk/local_hash.js";
+import { Tagged } from "../sdk/tagged.js";
 
 /**
  * @param {import("../sdk/oracle.js").Oracle} oracle @param {import("../sdk/terms.js").Terms} terms
@@ -18,6 +19,7 @@ export function spokenFor(oracle, { labels }, report) {
  * @returns {((label: number) => boolean) | null}
  */
 function supportOf(oracle, payload) {
+  if (oracle instanceof Tagged) return supportOf(oracle.inner, payload.subarray(0, -1));
   const whole = payload.reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
   if (oracle instanceof Grr) return (label) => BigInt(label) === whole;
   if (oracle instanceof Hadamard) return (label) => ones(whole & BigInt(label + 1)) % 2 === 0;

@@ -1,6 +1,7 @@
 /** In which unit the figures of a stream are read: shares in per cent, or numbers of its range. */
 
 import { grouped, percent, range } from "./format.js";
+import { Texts } from "./texts.js";
 import { first, joined } from "./versions.js";
 
 /**
@@ -52,13 +53,19 @@ function numbers(title, about, low, high) {
 export function withUnit(described) {
   const { terms, versions = [first(terms)] } = described;
   const version = terms.succeeds?.version ?? 1;
-  const known = { ...described, versions, version, labels: joined(versions) };
+  const { attributes = [] } = terms;
+  const known = { ...described, versions, version, labels: joined(versions), attributes, texts: null };
   const ends = /** @type {[number, number]} */ ([Number(terms.low), Number(terms.high)]);
   if (terms.query === "distribution") {
     // The bins are shares, and have a part of the page of their own.
     const labels = known.labels.slice(terms.bins);
     const unit = numbers("Quantiles", "distribution", ...ends);
     return { ...known, labels, terms: { ...terms, labels }, unit };
+  }
+  if (terms.query === "vocabulary") {
+    const texts = new Texts();
+    const unit = { ...shares(0), title: "Texts", about: "any text" };
+    return { ...known, labels: texts.names, texts, terms: { ...terms, labels: [] }, unit };
   }
   if (terms.query !== "mean") return { ...known, unit: shares(terms.labels.length) };
   return { ...known, terms: { ...terms, labels: ["mean"] }, unit: numbers("Mean", "mean", ...ends) };

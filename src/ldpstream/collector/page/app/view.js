@@ -23,6 +23,17 @@ export class View {
     for (const listener of this.#listeners) listener();
   }
 
+  /** Whether the whole fleet is shown, and not one group of it. */
+  get isWhole() {
+    return this.history.group === null;
+  }
+
+  /** The group that is shown, as alert rules name it; empty: the whole fleet. */
+  get group() {
+    const { group } = this.history;
+    return group ? `${group.attribute}:${group.value}` : "";
+  }
+
   get live() {
     return this.#fixed === null;
   }

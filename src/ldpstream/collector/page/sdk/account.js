@@ -53,6 +53,8 @@ export class Account {
     this.wallet = wallet;
     this.#id = id;
     this.label = new LabelTime(wallet.clock);
+    /** What the application says of this device: its public attributes. @type {Readonly<Record<string, unknown>>} */
+    this.described = {};
   }
 
   get clock() {
@@ -207,14 +209,15 @@ export class Account {
     if (number !== null && now !== number) return { silence: Silence.ELSEWHERE };
     const { secret, slotKey } = this.enrolment;
     const terms = this.termsAt(asked.t);
+    const seen = await terms.seenBy(slotKey, this.described);
     const selected = await isSelected(asked, terms, secret, slotKey);
     const look = lookAt(this.clock);
     const before = { look, ownMs: this.wallet.ownAt(look) };
     let decision = this.#decide(pin, asked, selected, before.ownMs);
     if ("fresh" in decision) {
       // The value may be looked at from here on, and is not looked at in vain.
-      const value = reading(terms, this.wallet.source, this.#renamedUnder(terms));
-      decision = await this.#draw(pin, asked, selected, before, value);
+      const value = reading(seen, this.wallet.source, this.#renamedUnder(terms));
+      decision = await this.#draw(pin, asked, selected, before, value, seen);
     }
     if (decision instanceof Refused) return { refusal: await this.note(decision) };
     if (!("repeat" in decision)) return decision;
@@ -244,24 +247,24 @@ export class Account {
    * Decide again, with all others locked out, and commit a report of this value. The check is made
    * with the own time before the value was read, the debit is entered with the own time after it.
    * @param {string} pin @param {Round} asked @param {boolean} selected
-   * @param {Before} before @param {number} value
+   * @param {Before} before @param {number} value @param {Terms} seen the terms that it is a value of
    * @returns {Promise<Exclude<Decision, {fresh: true}>>}
    */
-  async #draw(pin, asked, selected, before, value) {
+  async #draw(pin, asked, selected, before, value, seen) {
     const { wallet } = this;
-    const [number, { level }, terms] = [this.#number, this.enrolment, this.termsAt(asked.t)];
+    const number = this.#number;
     const decision = await wallet.change((change) => {
       this.#look();
       // Another page has left, enrolled elsewhere, moved to another level, or gone over to a successor.
-      const same = this.#enrolment?.level === level && this.#number === number;
-      if (!same || this.termsAt(asked.t) !== terms) return { silence: Silence.ELSEWHERE };
+      const terms = this.#enrolment && this.#number === number ? this.termsAt(asked.t) : null;
+      if (terms?.pin !== seen.pin || terms.level !== seen.level) return { silence: Silence.ELSEWHERE };
       const checkedMs = this.#ownAt(before);
       const decision = this.#decide(pin, asked, selected, checkedMs);
       if (!("fresh" in decision)) {
         const ended = decision instanceof Refused && decision.code === "round-past";
         return ended ? { silence: Silence.MOVED_ON } : decision;
       }
-      return { repeat: this.#enter(change, asked, checkedMs, value) };
+      return { repeat: this.#enter(change, asked, checkedMs, seen.randomiser(asked.epsilonNano), value) };
     });
     if ("repeat" in decision) {
       this.#look();
@@ -280,12 +283,15 @@ export class Account {
     return Math.min(ownMs, wallet.ownAt(look), wallet.ownMs());
   }
 
-  /** @param {Change} change @param {Round} asked @param {number} checkedMs @param {number} value */
-  #enter(change, asked, checkedMs, value) {
+  /**
+   * @param {Change} change @param {Round} asked @param {number} checkedMs
+   * @param {import("./oracle.js").Oracle} randomiser @param {number} value
+   */
+  #enter(change, asked, checkedMs, randomiser, value) {
     const { wallet, enrolment } = this;
     const terms = this.termsAt(asked.t);
     const { name: round, t, epsilonNano: nano } = asked;
-    const report = terms.randomiser(nano).report(value, wallet.source);
+    const report = randomiser.report(value, wallet.source);
     const ownMs = Math.max(checkedMs, wallet.ownMs());
     this.budget(terms).check(checkedMs, nano);
     const whose = { enrolment: enrolment.id, left: false };

@@ -204,6 +204,11 @@ export class Device {
     this.#only.follow(read);
   }
 
+  /** Say what this device is (`Stream.describe`). @param {Readonly<Record<string, string>>} attributes */
+  describe(attributes) {
+    this.#only.describe(attributes);
+  }
+
   status() {
     return this.#only.status();
   }

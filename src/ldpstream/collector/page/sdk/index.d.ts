@@ -11,11 +11,13 @@ export interface Level {
 /** One version of the public terms of a stream, as they bind a device at its level. */
 export interface Terms {
   readonly stream: string;
-  readonly query: "histogram" | "mean" | "distribution";
-  /** The labels of a stream of labels; null in one of numbers. */
+  readonly query: "histogram" | "mean" | "distribution" | "vocabulary";
+  /** The labels of a stream of labels; null in one of numbers or texts. */
   readonly labels: readonly string[] | null;
-  /** The range of a stream of numbers; null in one of labels. */
+  /** The range of a stream of numbers; null in one of labels or texts. */
   readonly range: { readonly low: number; readonly high: number; readonly steps: number } | null;
+  /** How texts become buckets, in a stream of any text; null in others. */
+  readonly vocabulary: { readonly salt: string; readonly bits: number; readonly prefixes: readonly number[] } | null;
   readonly epsilonNano: number;
   readonly window: number;
   readonly intervalMs: number;
@@ -27,6 +29,8 @@ export interface Terms {
   readonly deadlineMs: number | null;
   /** The levels that a person may choose. */
   readonly levels: readonly Level[];
+  /** The public attributes that reports tell of a device (`describe`), each with the values that are told apart. */
+  readonly attributes: readonly { readonly name: string; readonly values: readonly string[] }[];
   /** The level at which these terms are seen; "": the stream's own. */
   readonly level: string;
   /** The number of these terms among those of the stream, from 1. */
@@ -156,11 +160,17 @@ interface TakesPart {
   /** What was agreed, at the device's level; null before an enrolment, and after leaving. */
   readonly terms: Terms | null;
 
-  /** Hold this value from now on: a label by its name or index, or a number; null: there is none. */
+  /** Hold this value from now on: a label by its name or index, a number, or a text; null: there is none. */
   observe(value: string | number | null): void;
 
   /** Call `read` for the value whenever one is reported; it must return it at once. */
   follow(read: () => string | number | null): void;
+
+  /**
+   * Say what this device is: its public attributes, by the names that the terms declare. They are sent with every
+   * report, so they must not depend on the value. Each call replaces the last.
+   */
+  describe(attributes: Readonly<Record<string, string>>): void;
 
   status(): Status;
 
@@ -193,8 +203,8 @@ export interface Stream extends TakesPart {
 }
 
 /**
- * A device that lives in a store; what it promises is in docs/device.md. `observe`, `follow`, `status`,
- * `terms` and `leave` are for a device with one stream: with several, name it (`stream`).
+ * A device that lives in a store; what it promises is in docs/device.md. `observe`, `follow`, `describe`,
+ * `status`, `terms` and `leave` are for a device with one stream: with several, name it (`stream`).
  *
  * @example
  * const device = await Device.join(new IndexedDbStore("regions"), "https://collector.example", "regions");
@@ -237,6 +247,7 @@ export class Device implements TakesPart {
   get terms(): Terms | null;
   observe(value: string | number | null): void;
   follow(read: () => string | number | null): void;
+  describe(attributes: Readonly<Record<string, string>>): void;
   status(): Status;
 
   /** Leave the only stream; the value that was held for it is forgotten. */

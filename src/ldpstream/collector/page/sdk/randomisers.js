@@ -32,6 +32,7 @@ const BY_QUERY = Object.freeze({
   histogram: LABELS,
   mean: NUMBERS,
   distribution: Object.freeze({ square_wave: SquareWave }),
+  vocabulary: Object.freeze({ hadamard: Hadamard }),
 });
 
 /**

@@ -56,6 +56,14 @@ export async function momentMs(key, stream, deadlineMs) {
   return Number((BigInt(deadlineMs) * ((1n << 64n) + 10n * drawn)) >> 68n);
 }
 
+/**
+ * Return which of so many groups of a vocabulary a device belongs to, for good.
+ * @param {Uint8Array} key @param {number} groups
+ */
+export async function groupOf(key, groups) {
+  return Number((await fraction(key, "ldpstream group 2\n")) % BigInt(groups));
+}
+
 /** @param {number} t @param {string} [suffix] @returns {string} the one round of a stratum at a timestamp */
 export const roundName = (t, suffix = "") => `${t}-publication${suffix}`;
 

@@ -62,8 +62,8 @@ export class Stream {
   }
 
   /**
-   * Hold this value from now on: a label by its name or index or, in a stream of numbers, a number,
-   * which is clamped to the range. What is no value of the stream (null, NaN, an unknown label) never
+   * Hold this value from now on: a label by its name or index; in a stream of numbers a number, which is
+   * clamped to the range; for an open vocabulary any text, of which 256 bytes count. What is no value of the stream (null, NaN, an unknown label) never
    * means silence, which would tell of it: the stream's `other` label is reported or, where there is
    * none, a value drawn at random. That draws a label's figure f towards 1/d, by theta (1/d - f) if a
    * share theta of the fleet has no value; the collector cannot see it.
@@ -80,6 +80,16 @@ export class Stream {
    */
   follow(read) {
     this.value.follow(read);
+  }
+
+  /**
+   * Say what this device is: its public attributes, by the names that the terms declare. They are sent
+   * beside every report and nothing protects them, so they must not depend on the value. What is not
+   * declared, or not said, counts as `other`; each call replaces the last.
+   * @param {Readonly<Record<string, string>>} attributes
+   */
+  describe(attributes) {
+    this.account.described = { ...attributes };
   }
 
   /** What the owner may see: it spends nothing. */

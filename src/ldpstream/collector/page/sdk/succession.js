@@ -3,6 +3,7 @@
  * was promised. A device asks `objection` first, and then the policy that its application has set.
  */
 
+import { newIn } from "./attributes.js";
 import { DeviceError, shown } from "./problems.js";
 import { isPin } from "./strata.js";
 import { LONGEST_WINDOW, isObject, whole } from "./wholes.js";
@@ -35,6 +36,8 @@ export function objection(old, next) {
   const atLevel = next.atLevel(old.level);
   if (atLevel.epsilonNano > old.epsilonNano) return "epsilon would grow";
   if (atLevel.window < old.window) return "the window would become shorter";
+  const told = newIn(next.attributes, old.attributes);
+  if (told) return told;
   if (!old.labels) return sameValues(old, next) ? null : "the range of values would change";
   if (succeeds.labels?.length !== old.labels.length) {
     return "not every label of before is mapped to one of now";

@@ -1,14 +1,18 @@
 /** What a device agreed to at enrolment: the terms of one stream, and the pin that names them. */
 
+import { areAttributes, combinationOf, combinationsOf, readAttributes } from "./attributes.js";
 import { sha256, toHex, utf8 } from "./bytes.js";
 import { LARGEST_NANO } from "./odds.js";
 import { DeviceError, TermsRefused, shown } from "./problems.js";
 import { isRandomiser, randomiserOf } from "./randomisers.js";
 import { FINEST, Range, cellsOf } from "./range.js";
+import { groupOf } from "./slots.js";
 import { areLevels, isSuccession, readLevels, readSuccession, stratumSuffix } from "./strata.js";
+import { Tagged } from "./tagged.js";
+import { Vocabulary } from "./vocabulary.js";
 import { LATEST_MS, LONGEST_WINDOW, haveKeys, isObject, whole } from "./wholes.js";
 
-/** The newest format of terms; format 2 is kept for terms that have no levels and follow no others. */
+/** The newest format of terms; format 2 is kept for those without levels and attributes that follow no others. */
 export const TERMS_FORMAT = 3;
 const LONGEST_INTERVAL_MS = 2 ** 41;
 const MOST_LABELS = 2 ** 16;
@@ -17,6 +21,8 @@ const STREAM = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 
 /** @type {Record<string, (value: any, sent: Record<string, any>) => boolean>} */
 const CHECKS = {
+  attributes: areAttributes,
+  bits: (_, sent) => Vocabulary.read(sent) !== null,
   bins: (bins, { steps }) => whole(bins, 2, FINEST) && steps + 1 === cellsOf(bins),
   deadline_ms: (ms, sent) => whole(ms, 1, sent.interval_ms),
   epsilon_nano: (nano) => whole(nano, 1, LARGEST_NANO),
@@ -28,7 +34,11 @@ const CHECKS = {
   oracle: (name, { query }) => isRandomiser(query, name),
   other: (label, { labels }) => typeof label === "string" && labels.includes(label),
   query: (query) => Object.hasOwn(VALUE_KEYS, query),
-  selection: (selection) => SELECTIONS.includes(selection),
+  prefixes: (_, sent) => Vocabulary.read(sent) !== null,
+  salt: (_, sent) => Vocabulary.read(sent) !== null,
+  // Texts only with slots: a round says no more than t.
+  selection: (selection, { query }) =>
+    SELECTIONS.includes(selection) && (query !== "vocabulary" || selection === "slots"),
   start_ms: (ms) => whole(ms, 0, LATEST_MS),
   steps: (_, sent) => Range.read(sent) !== null,
   stream: isStreamName,
@@ -44,15 +54,17 @@ const VALUE_KEYS = {
   histogram: ["labels"],
   mean: ["high", "low", "steps"],
   distribution: ["bins", "high", "low", "steps"],
+  vocabulary: ["bits", "prefixes", "salt"],
 };
 const SELECTIONS = ["slots", "open", "roster"];
 const STRATA_KEYS = ["levels", "succeeds"];
+const NEWER_KEYS = [...STRATA_KEYS, "attributes"];
 
 /** @param {Record<string, any>} sent @returns {number} the oldest format that can say all of this */
 function formatOf(sent) {
   // Terms of the first version do not say how devices are reached.
   if (!Object.hasOwn(sent, "selection")) return 1;
-  return STRATA_KEYS.some((key) => Object.hasOwn(sent, key)) ? TERMS_FORMAT : 2;
+  return NEWER_KEYS.some((key) => Object.hasOwn(sent, key)) ? TERMS_FORMAT : 2;
 }
 
 /**
@@ -65,11 +77,16 @@ function keysOf(sent) {
   const keys = [...COMMON_KEYS, ...VALUE_KEYS[query]];
   if (query === "histogram" && Object.hasOwn(sent, "other")) keys.push("other");
   if (Object.hasOwn(sent, "selection")) {
-    const strata = query === "distribution" ? [] : STRATA_KEYS;
-    keys.push("selection", ...strata.filter((key) => Object.hasOwn(sent, key)));
+    keys.push("selection", ...newerKeys(query).filter((key) => Object.hasOwn(sent, key)));
   }
   if (sent.selection === "slots") keys.push("deadline_ms");
   return keys.sort();
+}
+
+/** @param {string} query @returns {string[]} what else such terms may have */
+function newerKeys(query) {
+  if (query === "vocabulary") return [];
+  return query === "distribution" ? ["attributes"] : NEWER_KEYS;
 }
 
 /** @param {unknown} name @returns {name is string} */
@@ -101,15 +118,17 @@ function isLabel(label) {
 export class Terms {
   /** @type {Record<string, any>} */ #fields;
 
-  /** @param {Record<string, any>} fields @param {string} canonical @param {string} pin @param {string} [level] */
-  constructor(fields, canonical, pin, level = "") {
+  /** @param {Record<string, any>} fields @param {string} canonical @param {string} pin @param {string} [level] @param {number} [tag] */
+  constructor(fields, canonical, pin, level = "", tag = 0) {
     this.#fields = fields;
     /** @type {string} */ this.stream = fields.stream;
-    /** @type {"histogram" | "mean" | "distribution"} */ this.query = fields.query;
-    /** @type {readonly string[] | null} null in a stream of numbers */
+    /** @type {"histogram" | "mean" | "distribution" | "vocabulary"} */ this.query = fields.query;
+    /** @type {readonly string[] | null} null in a stream of numbers or texts */
     this.labels = fields.labels ? Object.freeze([...fields.labels]) : null;
-    /** @type {Range | null} null in a stream of labels */
+    /** @type {Range | null} null in a stream of labels or texts */
     this.range = fields.labels ? null : Range.read(/** @type {any} */ (fields));
+    /** @type {Vocabulary | null} null unless a value is any text */
+    this.vocabulary = Vocabulary.read(/** @type {any} */ (fields));
     /** @type {number} */ this.epsilonNano = fields.epsilon_nano;
     /** @type {number} */ this.window = fields.window;
     /** @type {number} */ this.intervalMs = fields.interval_ms;
@@ -125,6 +144,10 @@ export class Terms {
     this.levels = readLevels(fields.levels ?? []);
     /** @type {import("./strata.js").Succession | null} null: the first terms of a stream */
     this.succeeds = fields.succeeds ? readSuccession(fields.succeeds) : null;
+    /** The public attributes that a report tells of its device. */
+    this.attributes = readAttributes(fields.attributes ?? []);
+    /** With tags: that of the device by which these terms are seen (`seenBy`); it is not pinned. */
+    this.tag = tag;
     /** The level at which these terms are seen; it is not pinned. */
     this.level = level;
     const chosen = this.levels.find(({ name }) => name === level);
@@ -178,6 +201,28 @@ export class Terms {
     return new Terms(this.#fields, this.canonical, this.pin, name);
   }
 
+  /**
+   * Return these terms as the device of this key sees them, of which this is said. With attributes its
+   * reports tell which of them it has; with a vocabulary, its group.
+   * @param {Uint8Array} slotKey @param {Readonly<Record<string, unknown>>} described @returns {Promise<Terms>}
+   */
+  async seenBy(slotKey, described) {
+    if (!this.tags) return this;
+    const tag = this.vocabulary
+      ? await groupOf(slotKey, this.tags)
+      : combinationOf(this.attributes, described);
+    return new Terms(this.#fields, this.canonical, this.pin, this.level, tag);
+  }
+
+  /**
+   * How many parts of the fleet reports tell apart by a tag at their end: the groups of a vocabulary, or the
+   * combinations of attributes. 0: there is no tag.
+   */
+  get tags() {
+    if (this.vocabulary) return this.vocabulary.groups.length;
+    return this.attributes.length ? combinationsOf(this.attributes) : 0;
+  }
+
   /** The end of the names of the rounds under these terms, at this level. */
   get suffix() {
     return stratumSuffix(this.version, this.level);
@@ -190,13 +235,15 @@ export class Terms {
     return { epsilonNano: this.epsilonNano, span: this.window * this.intervalMs };
   }
 
-  /** How many values there are: labels, or levels of the range. */
+  /** How many values there are: labels, levels of the range, or buckets. */
   get size() {
+    if (this.vocabulary) return this.vocabulary.buckets;
     return this.labels?.length ?? /** @type {Range} */ (this.range).levels;
   }
 
-  /** @param {unknown} value a label by its name or index, or a number @returns {number | null} */
+  /** @param {unknown} value a label by its name or index, a number, or a text @returns {number | null} */
   place(value) {
+    if (this.vocabulary) return this.vocabulary.bucket(value, this.tag);
     if (this.range) return this.range.level(value);
     const labels = /** @type {readonly string[]} */ (this.labels);
     const index = typeof value === "string" ? labels.indexOf(value) : value;
@@ -205,7 +252,8 @@ export class Terms {
 
   /** @param {number} nano @returns {import("./oracle.js").Oracle} what makes reports with this epsilon */
   randomiser(nano) {
-    return randomiserOf(this.query, this.oracle, this.size, nano);
+    const inner = randomiserOf(this.query, this.oracle, this.size, nano);
+    return this.tags ? new Tagged(inner, this.tag) : inner;
   }
 
   /** @param {number} ms @returns {number} the timestamp of a moment; below 1 before the start */

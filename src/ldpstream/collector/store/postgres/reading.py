@@ -10,6 +10,7 @@ import psycopg
 from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
+from ldpstream.collector.store.content import StoredContent
 from ldpstream.collector.store.contract import EVER, Release, Round, Stream
 from ldpstream.collector.store.postgres.accepting import table_of
 from ldpstream.collector.store.postgres.chained import successors
@@ -24,12 +25,12 @@ def select_releases(
 ) -> list[Release]:
     """At most `limit` releases (all: None) with t >= since, in order of t."""
     rows = connection.execute(
-        "SELECT t, at_ms, content, asked, received, missed FROM release"
+        "SELECT t, at_ms, content::text, asked, received, missed FROM release"
         " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND t >= %s"
         " ORDER BY t LIMIT %s",
         (stream, since, limit),
     )
-    return [Release(*row) for row in rows]
+    return [Release(t, at_ms, StoredContent(text), *others) for t, at_ms, text, *others in rows]
 
 
 def select_versions(connection: psycopg.Connection, *, stream: str) -> list[dict[str, Any]]:

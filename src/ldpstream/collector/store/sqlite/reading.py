@@ -13,6 +13,7 @@ from typing import Any
 from ldpstream.collector.store.admin_tables import check_log
 from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
 from ldpstream.collector.store.chain_key import LOG
+from ldpstream.collector.store.content import StoredContent
 from ldpstream.collector.store.contract import EVER, Archive, Release, Round, Stream
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.round_rows import ROUND_COLUMNS, round_of
@@ -33,9 +34,9 @@ def select_releases(
         " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t >= ?"
         " ORDER BY t LIMIT ?",
         (stream, since, limit),
-    ).fetchall()
+    )
     return [
-        Release(t, at_ms, json.loads(content), asked, received, bool(missed))
+        Release(t, at_ms, StoredContent(content), asked, received, bool(missed))
         for t, at_ms, content, asked, received, missed in rows
     ]
 
@@ -49,7 +50,7 @@ def select_rounds(
         " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? AND t <= ?"
         " ORDER BY id",
         (stream, after_t, until_t),
-    ).fetchall()
+    )
     return [round_of(row) for row in rows]
 
 

@@ -21,8 +21,9 @@ from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
 from ldpstream.collector.store import summary_table
 from ldpstream.collector.store.admin_tables import AdminTables
-from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore, stored_text
+from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore
 from ldpstream.collector.store.chain_tables import write_ends
+from ldpstream.collector.store.content import stored_text
 from ldpstream.collector.store.contract import (
     EVER,
     NO_RESTS,

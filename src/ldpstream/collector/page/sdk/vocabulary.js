@@ -1,0 +1,102 @@
+/** How a device turns a text into the bucket that it reports, as `vocabulary/device.py`. */
+
+import { utf8 } from "./bytes.js";
+import { whole } from "./wholes.js";
+
+/** The bytes of a text that count; what is longer is cut. */
+const LONGEST_TEXT = 256;
+const [LEAST_BITS, MOST_BITS] = [16, 24];
+const MOST_PREFIXES = 7;
+const LONGEST_PREFIX = 16;
+/** Hash functions for each length: two texts that share a bucket under one differ by the other. */
+const HASHES = 2;
+const SALT = /^[0-9a-f]{16}$/;
+const WORD = (1n << 64n) - 1n;
+const GAMMA = 0x9e3779b97f4a7c15n;
+
+/**
+ * A part of the fleet, whose devices all report a prefix of the same length, hashed alike.
+ * @typedef {{length: number | null, seed: bigint}} Group length in bytes; null: the whole text
+ */
+
+/** What shapes a report of a stream of texts; all of it is pinned by the terms. */
+export class Vocabulary {
+  /** @param {string} salt 64 bits in hex @param {number} bits @param {readonly number[]} prefixes lengths in bytes */
+  constructor(salt, bits, prefixes) {
+    this.salt = salt;
+    this.bits = bits;
+    this.prefixes = Object.freeze([...prefixes]);
+    Object.freeze(this);
+  }
+
+  /** @param {any} sent terms @returns {Vocabulary | null} null if they have none */
+  static read({ salt, bits, prefixes }) {
+    const sound = isSalt(salt) && whole(bits, LEAST_BITS, MOST_BITS) && arePrefixes(prefixes);
+    return sound ? new Vocabulary(salt, bits, prefixes) : null;
+  }
+
+  /** One less than a power of two: row 0 of the matrix is no bucket's. */
+  get buckets() {
+    return 2 ** this.bits - 1;
+  }
+
+  /** @returns {readonly Group[]} all groups by number; those of whole texts come last */
+  get groups() {
+    const lengths = [...this.prefixes, null].flatMap((length) => Array(HASHES).fill(length));
+    const salt = BigInt(`0x${this.salt}`);
+    return lengths.map((length, number) => ({
+      length,
+      seed: mixed((salt + BigInt(number + 1) * GAMMA) & WORD),
+    }));
+  }
+
+  /**
+   * Return the bucket of a text in a group.
+   * @param {unknown} text @param {number} group its number @returns {number | null} null if it is no text
+   */
+  bucket(text, group) {
+    if (typeof text !== "string") return null;
+    const { length, seed } = this.groups[group];
+    return bucketOf(encoded(text).slice(0, length ?? LONGEST_TEXT), seed, this.buckets);
+  }
+}
+
+/** @param {unknown} salt @returns {salt is string} */
+const isSalt = (salt) => typeof salt === "string" && SALT.test(salt);
+
+/** @param {any} lengths whether they are ascending, few and short */
+const arePrefixes = (lengths) =>
+  Array.isArray(lengths) &&
+  lengths.length <= MOST_PREFIXES &&
+  lengths.every((length, at) => whole(length, at ? lengths[at - 1] + 1 : 1, LONGEST_PREFIX));
+
+/**
+ * Return the bytes that a text is hashed by: UTF-8 of its composed form (NFC), cut. A lone surrogate, which
+ * UTF-8 cannot encode, becomes a question mark.
+ * @param {string} text
+ */
+export const encoded = (text) =>
+  utf8(text.normalize("NFC").replaceAll(/\p{Surrogate}/gu, "?")).slice(0, LONGEST_TEXT);
+
+/**
+ * Return the hash of some bytes: SplitMix64 absorbs them in little-endian words of eight, the length first,
+ * so that padding cannot make two texts equal.
+ * @param {Uint8Array} data @param {bigint} seed @param {number} buckets
+ */
+export function bucketOf(data, seed, buckets) {
+  let state = mixed(seed ^ BigInt(data.length));
+  const padded = new Uint8Array(8 * Math.ceil(data.length / 8));
+  padded.set(data);
+  const words = new DataView(padded.buffer);
+  for (let start = 0; start < padded.length; start += 8) {
+    state = mixed(((state ^ words.getBigUint64(start, true)) + GAMMA) & WORD);
+  }
+  return Number(((state >> 32n) * BigInt(buckets)) >> 32n);
+}
+
+/** The output function of SplitMix64. @param {bigint} state */
+function mixed(state) {
+  const once = ((state ^ (state >> 30n)) * 0xbf58476d1ce4e5b9n) & WORD;
+  const twice = ((once ^ (once >> 27n)) * 0x94d049bb133111ebn) & WORD;
+  return twice ^ (twice >> 31n);
+}

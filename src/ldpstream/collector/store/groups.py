@@ -1,0 +1,74 @@
+"""Releases of one group of devices, written "country:de", in place of those of the whole fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ldpstream.collector.store.contract import Release
+from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.breakdown import Group
+from ldpstream.mechanisms.following import MOST_LISTED
+from ldpstream.protocol.attributes import OTHER
+from ldpstream.protocol.terms import Terms
+
+GROUPS = "groups"
+"""In a release: the figures of groups, where a stream has attributes."""
+FIGURES = ("values", "variance", "low", "high")
+
+
+def figures_in(terms: Terms) -> int:
+    """Return how many figures a release under these terms may have, of the fleet and all groups."""
+    groups = 0 if terms.attributes is None else len(terms.attributes.groups)
+    return (len(terms.names) or MOST_LISTED) * (1 + groups)
+
+
+def known_groups(versions: Iterable[Terms]) -> list[str]:
+    """Return the groups of any version of a stream's terms, as they are written."""
+    groups = (one.attributes.groups for one in versions if one.attributes is not None)
+    return list(dict.fromkeys(written(group) for each in groups for group in each))
+
+
+def written(group: Group) -> str:
+    return ":".join(group)
+
+
+def read_group(text: str, known: Sequence[str]) -> Group:
+    """Parse a group as it is written; refuse one that the stream has not."""
+    if text not in known:
+        expected = f"one of {', '.join(known)}" if known else "a stream with attributes"
+        raise Mistake(Problem.PARAMETER, name="group", given=repr(text), expected=expected)
+    return split(text)
+
+
+def split(text: str) -> Group:
+    """Return a group as it is written, which is known to be one."""
+    name, _, value = text.partition(":")
+    return name, value
+
+
+def figures_of(content: Mapping[str, Any], group: Group) -> dict[str, Any] | None:
+    """Return what a release says of a group; None: it is merged with others, or has no devices."""
+    name, value = group
+    found = (
+        one for one in content.get(GROUPS, ()) if one["attribute"] == name and one["value"] == value
+    )
+    return next(found, None)
+
+
+def of_group(release: Release, group: Group) -> Release:
+    """Return a release with a group's figures in place of the fleet's.
+
+    They are null where the release does not show the group; if it was merged with others, it says
+    under which value.
+    """
+    told = figures_of(release.content, group)
+    if told is None:
+        merged = figures_of(release.content, (group[0], OTHER)) or {}
+        own: dict[str, Any] = dict.fromkeys(FIGURES) | {"fresh": False}
+        own |= {"merged_into": OTHER} if group[1] in merged.get("merged", ()) else {}
+    else:
+        own = {key: part for key, part in told.items() if key not in ("attribute", "value")}
+    kept = {key: part for key, part in release.content.items() if key != GROUPS}
+    return replace(release, content=kept | own | {"group": written(group)})

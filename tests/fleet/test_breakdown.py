@@ -1,0 +1,108 @@
+"""Fleets whose devices say what they are, beside a real collector that breaks its figures down."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from ldpstream.cli import run
+from ldpstream.device.async_transport import AsyncHttpTransport
+from ldpstream.errors import Mistake
+from ldpstream.fleet.fleet import Fleet, Outcome, Plan
+from ldpstream.fleet.reader import Judged
+from ldpstream.fleet.simulated.fleet import SimulatedFleet
+from ldpstream.fleet.users import Users
+from ldpstream.lab.parts import Parts
+from ldpstream.streams.synthetic import constant, sin
+from tests.serving import TOKEN, serving, stream_table
+
+DEVICES = 200
+PATIENCE = 240.0
+PARTS = Parts.read(["country=de:0.6,fr:0.3"])
+ATTRIBUTES = '{ country = ["de", "fr"] }'
+
+
+def table(**given: object) -> str:
+    usual: dict[str, object] = {
+        "population": DEVICES,
+        "interval": '"1s"',
+        "selection": '"slots"',
+        "mechanism": '"lpf"',
+        "epsilon": 6,
+        "least_group": 1,
+        "attributes": ATTRIBUTES,
+    }
+    return stream_table("sin", datetime.now(UTC), **usual | given)
+
+
+async def until_all_were_heard(plan: Plan, kind: type[Fleet]) -> Outcome:
+    """Run until as many reports are judged as there are devices."""
+    seen: list[Judged] = []
+
+    def watch(judged: Judged) -> None:
+        seen.append(judged)
+        if sum(one.received for one in seen) >= plan.devices:
+            fleet.stop()
+
+    fleet = kind(plan, watch=watch, transport=AsyncHttpTransport())
+    return await fleet.run()
+
+
+@pytest.mark.parametrize("kind", [Fleet, SimulatedFleet])
+def test_what_devices_say_of_themselves_arrives(kind: type[Fleet], tmp_path: Path) -> None:
+    """Of all, 0 is held by all but a few; of those in France, by only these few."""
+    source = constant(users=DEVICES, timestamps=50, p=0.1)
+    with serving(tmp_path, table()) as url:
+        plan = Plan(
+            url, "sin", TOKEN, source, DEVICES, PATIENCE, gateway=kind is Fleet, parts=PARTS
+        )
+        outcome = asyncio.run(until_all_were_heard(plan, kind))
+        with urlopen(f"{url}/v1/streams/sin/releases?format=json") as answer:
+            releases: list[dict[str, Any]] = json.load(answer)["releases"]
+    late = {"round-closed", "unreachable", "collector-refused"}  # on a busy machine
+    assert set(outcome.refused) <= late
+    assert set(outcome.groups) == {"country:de", "country:fr", "country:other"}
+    last = releases[-1]["groups"]
+    found = {one["value"]: one for one in last}
+    assert sum(one["devices"] for one in last) == releases[-1]["devices"]["heard"]
+    assert found["de"]["devices"] > found["fr"]["devices"] > found["other"]["devices"] > 0
+    assert found["de"]["values"][0] > 0.7
+    assert found["fr"]["values"][0] < 0.3
+    for name, metrics in outcome.groups.items():
+        assert metrics.mae < 0.2, name
+
+
+def test_users_hold_other_labels_by_their_attributes() -> None:
+    users = Users(constant(users=100, timestamps=5, p=0.1), 100, seed=1, parts=PARTS)
+    assert users.values(3) is not None
+    by_part = users.counts_by_part(3)
+    assert by_part is not None
+    assert by_part.sum(axis=1).tolist() == [60, 30, 10]
+    assert by_part[1][0] < by_part[1][1]
+    counts = users.counts(3)
+    assert counts is not None
+    assert counts.tolist() == by_part.sum(axis=0).tolist()
+
+
+def test_attributes_that_a_stream_does_not_ask_for_are_refused(tmp_path: Path) -> None:
+    source = sin(users=10, timestamps=50)
+    plain = stream_table("sin", datetime.now(UTC), interval='"1s"', selection='"slots"')
+    with serving(tmp_path, plain) as url:
+        plan = Plan(url, "sin", TOKEN, source, 10, PATIENCE, parts=PARTS)
+        with pytest.raises(Mistake, match="sin has no attributes"):
+            asyncio.run(SimulatedFleet(plan).run())
+
+
+@pytest.mark.parametrize(
+    "written", ["country", "country=de", "country=de:2", "country=de:0.6,fr:0.6", "C=de:0.5"]
+)
+def test_malformed_attributes_are_refused(written: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["fleet", "--collector", "http://127.0.0.1:1", "--token", "x", "--stream", "sin"]
+    assert run([*words, "--attribute", written]) == 2
+    assert "--attribute is" in capsys.readouterr().err
