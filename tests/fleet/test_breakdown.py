@@ -20,7 +20,7 @@ from ldpstream.fleet.simulated.fleet import SimulatedFleet
 from ldpstream.fleet.users import Users
 from ldpstream.lab.parts import Parts
 from ldpstream.streams.synthetic import constant, sin
-from tests.serving import TOKEN, serving, stream_table
+from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, serving, stream_table
 
 DEVICES = 200
 PATIENCE = 240.0
@@ -76,6 +76,44 @@ def test_what_devices_say_of_themselves_arrives(kind: type[Fleet], tmp_path: Pat
     assert found["fr"]["values"][0] < 0.3
     for name, metrics in outcome.groups.items():
         assert metrics.mae < 0.2, name
+
+
+def test_groups_outlive_a_collector_that_is_killed(tmp_path: Path) -> None:
+    """What is known of them goes on, and who was heard before the kill is still counted."""
+    source = constant(users=DEVICES, timestamps=500, p=0.1)
+    seen: list[Judged] = []
+    heard: list[int] = []
+    with CollectorProcess.of(tmp_path, HEAD + table(), ENROLMENT) as collector:
+        plan = Plan(collector.url, "sin", TOKEN, source, DEVICES, PATIENCE, parts=PARTS)
+
+        def watch(judged: Judged) -> None:
+            seen.append(judged)
+            reports = sum(one.received for one in seen)
+            if not heard and reports >= DEVICES:
+                collector.kill()
+                collector.start()
+                heard.append(reports)
+            elif heard and reports >= heard[0] + DEVICES:
+                fleet.stop()
+
+        fleet = SimulatedFleet(plan, watch=watch, transport=AsyncHttpTransport())
+        asyncio.run(fleet.run())
+        with urlopen(f"{collector.url}/v1/streams/sin/releases?format=json") as answer:
+            releases: list[dict[str, Any]] = json.load(answer)["releases"]
+    assert heard
+    assert [one["t"] for one in releases] == [*range(releases[0]["t"], releases[-1]["t"] + 1)]
+    begun = next(at for at, one in enumerate(releases) if len(one["groups"]) == 3)
+    for one in releases[begun:]:
+        if one["missed"] or not one["received"]:
+            continue
+        groups = {group["value"]: group for group in one["groups"]}
+        assert sum(group["devices"] for group in groups.values()) == one["devices"]["heard"]
+        for place in (0, 1):
+            parts = sum(group["share"] * group["values"][place] for group in groups.values())
+            assert parts == pytest.approx(one["values"][place])
+    last = {group["value"]: group["values"][0] for group in releases[-1]["groups"]}
+    assert last["de"] > 0.7
+    assert last["fr"] < 0.3
 
 
 def test_users_hold_other_labels_by_their_attributes() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ldpstream.privacy.randomness import SystemSource
+from ldpstream.protocol.succession import objection
 from ldpstream.protocol.terms import Terms, TermsRefused
 from ldpstream.vocabulary import Vocabulary
 
@@ -91,3 +92,37 @@ def test_a_device_tells_its_attributes_beside_its_report() -> None:
 def test_what_is_malformed_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(TermsRefused):
         Terms.read(wrong)
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        ([{"name": "country", "values": ["de", "fr"]}], None),
+        ([{"name": "country", "values": ["fr"]}], None),
+        (None, None),
+        ([{"name": "country", "values": ["de", "it"]}], "the value 'it' of the attribute country"),
+        ([*COUNTRIES, {"name": "model", "values": ["a"]}], "the attribute model is new"),
+    ],
+)
+def test_a_device_goes_over_to_terms_that_tell_no_more(now: object, why: str | None) -> None:
+    old = Terms.read(PARTS)
+    follows = {
+        "pin": old.pin,
+        "version": 2,
+        "from_t": 9,
+        "until_t": 20,
+        "labels": ["x", "y", "z"],
+    }
+    given = {key: part for key, part in PARTS.items() if key != "attributes"}
+    told = {} if now is None else {"attributes": now}
+    found = objection(old, Terms.read(given | told | {"succeeds": follows}))
+    assert (found is None) == (why is None)
+    assert why is None or why in (found or "")
+
+
+def test_terms_that_told_nothing_cannot_be_followed_by_some_that_do() -> None:
+    plain = {key: part for key, part in PARTS.items() if key != "attributes"}
+    old = Terms.read(plain | {"version": 2})
+    follows = {"pin": old.pin, "version": 2, "from_t": 9, "until_t": 20, "labels": ["x", "y", "z"]}
+    new = Terms.read(PARTS | {"succeeds": follows})
+    assert objection(old, new) == "the attribute country is new"

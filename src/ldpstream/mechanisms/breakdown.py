@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from ldpstream.arrays import Floats
 from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Release, Tally
+from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.queries import DistributionQuery, Query
 from ldpstream.protocol.attributes import OTHER, Attributes
 from ldpstream.refine.reconciliation import Figures, reconciled
@@ -100,7 +102,7 @@ class Breakdown:
         self._query, self._make = query, make
         self._mechanisms: dict[Group, Mechanism] = {}
 
-    def noise_of(self, group: Group) -> Any:
+    def noise_of(self, group: Group) -> Noise:
         """Return how the group's reports are read."""
         return self._mechanisms[group].noise
 
@@ -180,13 +182,13 @@ class Breakdown:
                 value,
                 float(shares[rows].sum()),
                 devices,
-                self._answer(name, [*sizes][rows[0]], total, part, devices),
+                self._answer((name, [*sizes][rows[0]]), total, part),
                 small if value == OTHER else (),
             )
 
     def _consistent(
         self, name: str, sizes: Mapping[str, int], total: Release
-    ) -> tuple[Figures, Any]:
+    ) -> tuple[Figures, Floats]:
         """Return the figures of an attribute's groups, a row for each, and their shares.
 
         They add up to the total, but for a distribution: no quantile is a mean of others.
@@ -203,12 +205,11 @@ class Breakdown:
             return figures, shares
         return reconciled(figures, shares, total.values, total.variance), shares
 
-    def _answer(
-        self, name: str, value: str, total: Release, part: Figures, devices: int
-    ) -> Release:
+    def _answer(self, group: Group, total: Release, part: Figures) -> Release:
+        """Return the figures of a part, in one row, as the query answers; read as this group's."""
         low, high = part.interval
         release = Release(total.t, part.values[0], part.variance[0], total.fresh, (low[0], high[0]))
-        return self._query.shown(release, self._mechanisms[name, value].noise)
+        return self._query.shown(release, self._mechanisms[group].noise)
 
     def alone(self, group: Group) -> Release:
         """Return the last release of a group's mechanism, before figures are made to add up."""
