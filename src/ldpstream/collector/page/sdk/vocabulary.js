@@ -5,6 +5,8 @@ import { whole } from "./wholes.js";
 
 /** The bytes of a text that count; what is longer is cut. */
 const LONGEST_TEXT = 256;
+/** The code points of a text that are composed: more could take so long that a device is late. */
+const LONGEST_COMPOSED = 400;
 const [LEAST_BITS, MOST_BITS] = [16, 24];
 const MOST_PREFIXES = 7;
 const LONGEST_PREFIX = 16;
@@ -71,12 +73,14 @@ const arePrefixes = (lengths) =>
   lengths.every((length, at) => whole(length, at ? lengths[at - 1] + 1 : 1, LONGEST_PREFIX));
 
 /**
- * Return the bytes that a text is hashed by: UTF-8 of its composed form (NFC), cut. A lone surrogate, which
- * UTF-8 cannot encode, becomes a question mark.
+ * Return the bytes that a text is hashed by: UTF-8 of its composed form (NFC), cut. It is cut before it is
+ * composed, too. A lone surrogate, which UTF-8 cannot encode, becomes a question mark.
  * @param {string} text
  */
-export const encoded = (text) =>
-  utf8(text.normalize("NFC").replaceAll(/\p{Surrogate}/gu, "?")).slice(0, LONGEST_TEXT);
+export function encoded(text) {
+  const read = [...text.slice(0, 2 * LONGEST_COMPOSED)].slice(0, LONGEST_COMPOSED).join("");
+  return utf8(read.normalize("NFC").replaceAll(/\p{Surrogate}/gu, "?")).slice(0, LONGEST_TEXT);
+}
 
 /**
  * Return the hash of some bytes: SplitMix64 absorbs them in little-endian words of eight, the length first,
