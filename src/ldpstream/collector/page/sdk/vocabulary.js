@@ -84,18 +84,19 @@ export function encoded(text) {
 
 /**
  * Return the hash of some bytes: SplitMix64 absorbs them in little-endian words of eight, the length first,
- * so that padding cannot make two texts equal.
+ * so that padding cannot make two texts equal. Every text takes the same steps: zeros are absorbed up to the
+ * longest one, and the state before them counts.
  * @param {Uint8Array} data @param {bigint} seed @param {number} buckets
  */
 export function bucketOf(data, seed, buckets) {
-  let state = mixed(seed ^ BigInt(data.length));
-  const padded = new Uint8Array(8 * Math.ceil(data.length / 8));
+  const states = [mixed(seed ^ BigInt(data.length))];
+  const padded = new Uint8Array(LONGEST_TEXT);
   padded.set(data);
   const words = new DataView(padded.buffer);
-  for (let start = 0; start < padded.length; start += 8) {
-    state = mixed(((state ^ words.getBigUint64(start, true)) + GAMMA) & WORD);
+  for (let at = 0; at < LONGEST_TEXT / 8; at += 1) {
+    states.push(mixed(((states[at] ^ words.getBigUint64(8 * at, true)) + GAMMA) & WORD));
   }
-  return Number(((state >> 32n) * BigInt(buckets)) >> 32n);
+  return Number(((states[Math.ceil(data.length / 8)] >> 32n) * BigInt(buckets)) >> 32n);
 }
 
 /** The output function of SplitMix64. @param {bigint} state */
