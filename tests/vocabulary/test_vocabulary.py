@@ -20,7 +20,7 @@ from ldpstream.refine.selected import selected_interval
 from ldpstream.streams.words import random_texts, shares_of, zipf_holders
 from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.collector import without_flood
-from ldpstream.vocabulary.device import LONGEST_TEXT, bucket_of, encoded
+from ldpstream.vocabulary.device import LONGEST_COMPOSED, LONGEST_TEXT, bucket_of, encoded
 from ldpstream.vocabulary.discovery import extended
 from ldpstream.vocabulary.evidence import Columns, Evidence
 from ldpstream.vocabulary.kernels import Texts, transformed
@@ -45,6 +45,15 @@ def test_every_text_has_a_bucket_in_every_group(text: str) -> None:
 
 def test_a_lone_surrogate_is_text_too() -> None:
     assert encoded("\ud800") == encoded("?")
+
+
+def test_what_is_composed_of_a_text_is_limited() -> None:
+    """Composing 100,000 marks in a row takes 20 s: a device that is late tells of its text."""
+    marks = "a" + "\u0301" * LONGEST_COMPOSED
+    assert encoded(marks + "\u0323") == encoded(marks)  # it would have come first
+    shortest = "u\u0308\u0304" * (LONGEST_COMPOSED // 3)  # three code points for two bytes
+    assert len(encoded(shortest)) == LONGEST_TEXT
+    assert encoded(shortest * 2) == encoded(shortest)
 
 
 def test_groups_differ_by_length_and_hash() -> None:
