@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ldpstream.errors import Mistake
 from ldpstream.lab.poisoning.texts import TextAttack, poison
 from ldpstream.lab.vocabulary import Goal, TextFleet, follow
-from ldpstream.mechanisms.following import Following
+from ldpstream.mechanisms.following import MOST_FOLLOWED, Following
 from ldpstream.oracles.walsh import walsh
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.selected import selected_interval
@@ -167,6 +167,33 @@ def test_fakes_cannot_raise_all_texts_at_once() -> None:
     )
     assert (raised > 0.04).all()
     assert (np.abs(kept) < 0.02).all()  # 7 standard errors
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
+def test_fakes_that_agree_on_a_column_do_not_have_every_other_text_followed(named: bool) -> None:
+    """Any column supports half of all texts, and one in each hash function a quarter."""
+    candidates = [b"%05d" % number for number in range(20_000)] if named else []
+    vocabulary = Vocabulary(salt=5, bits=16, prefixes=() if named else (2,))
+    following = Following(vocabulary, Epsilon.of(2), 4, 1000, candidates)
+    columns = [np.full(200, 77 + group.number, np.uint32) for group in vocabulary.groups]
+    following.step(1, [Columns.of(one) for one in columns])
+    assert 100 < len(following.save()["texts"]) <= 1 + MOST_FOLLOWED
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_fakes_in_one_group_cannot_hide_what_many_hold(half: int) -> None:
+    """With 2 % of fakes there, the hash functions differ by 6 standard errors; each sees 40 %."""
+    rng, epsilon, vocabulary = np.random.default_rng(4), Epsilon.of(2), Vocabulary(5, 16)
+    holders = rng.choice(2, p=[0.4, 0.6], size=200_000).astype(np.uint32)
+    held = Texts.of([b"rome", b"paris"])
+    groups = TextFleet(held, holders, vocabulary, epsilon, 1, rng).report(1)
+    row = bucket_of(b"rome", vocabulary.groups[half].seed, vocabulary.buckets) + 1
+    columns = rng.integers(1, 1 << 16, size=4000).astype(np.uint32)
+    fakes = columns[np.bitwise_count(columns & np.uint32(row)) % 2 == 0]
+    groups[half] += Columns.of(fakes)
+    figures = Evidence(vocabulary, epsilon, groups).figures(held)
+    assert figures.agree.all()
+    assert (figures.scores > 50).all()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,9 @@ SPARE = 64
 """Prefixes that noise alone may bring among them: too many cost time, too few lose true ones."""
 FALSE_SHARE = 0.02
 """The expected share of texts among those listed that nobody holds (Benjamini and Hochberg)."""
+MOST_FOUND = 1000
+"""Texts that are found at once, the heaviest. A column supports half of all texts, so fakes that
+agree on one in each group raise hundreds of thousands; honest devices cannot hold so many."""
 
 _NORMAL = NormalDist()
 _ASCII = range(0x20, 0x7F)
@@ -47,14 +50,14 @@ def discover(evidence: Evidence) -> list[bytes]:
         others = [texts[place] for place in places if scores[place] < least]
     found = [listed for prefixes in (sure, others) for listed in _listed(prefixes, evidence)]
     found.sort(key=lambda listed: -listed[0])
-    return _explained([text for _, text in found], evidence)
+    return _explained([text for _, text in found[:MOST_FOUND]], evidence)
 
 
 def _listed(prefixes: Sequence[bytes], evidence: Evidence) -> Iterator[tuple[float, bytes]]:
     """Yield the extensions that are listed, with their scores."""
     texts = extended(prefixes, whole=True)
     scores = evidence.figures(texts).scores
-    for place in heaviest(scores, listing_score(scores)):
+    for place in heaviest(scores, listing_score(scores))[:MOST_FOUND]:
         yield float(scores[place]), texts[place]
 
 

@@ -18,7 +18,9 @@ from ldpstream.vocabulary.kernels import Texts, opposing, transformed
 
 DISAGREEMENT = 3.0
 """Standard errors between the hash functions of one length from which a text is taken for another
-that shares its bucket under one of them; chance does so to 1 of 370 true texts."""
+that shares its bucket under one of them; chance does so to 1 of 370 true texts. The two must also
+be further apart than the text's own share: of one that shares a bucket they are by twice that, and
+few fakes in one group could else hide what many hold."""
 
 
 @dataclass(frozen=True)
@@ -168,9 +170,10 @@ class Evidence:
 
     def _figures(self, halves: Sequence[tuple[Counts, Counts]]) -> Figures:
         (one, variance), (other, other_variance) = (self._shares(*half) for half in halves)
-        agree = np.abs(one - other) <= DISAGREEMENT * np.sqrt(variance + other_variance)
+        noise = DISAGREEMENT * np.sqrt(variance + other_variance)
         counts, reports = (np.sum(part, axis=0) for part in zip(*halves, strict=True))
         shares, variance = self._shares(counts, reports)
+        agree = np.abs(one - other) <= np.maximum(noise, shares)
         return Figures(shares, np.sqrt(variance), agree)
 
     def _shares(self, counts: Counts, reports: Counts) -> tuple[Floats, Floats]:
