@@ -21,7 +21,7 @@ from ldpstream.streams.words import random_texts, shares_of, zipf_holders
 from ldpstream.vocabulary import Vocabulary, evidence
 from ldpstream.vocabulary.collector import without_flood
 from ldpstream.vocabulary.device import LONGEST_TEXT, bucket_of, encoded
-from ldpstream.vocabulary.discovery import extended
+from ldpstream.vocabulary.discovery import discover, extended
 from ldpstream.vocabulary.evidence import Columns, Evidence
 from ldpstream.vocabulary.kernels import Texts, transformed
 
@@ -193,6 +193,15 @@ def test_fakes_that_agree_on_a_column_do_not_have_every_other_text_followed(name
     columns = [np.full(200, 77 + group.number, np.uint32) for group in vocabulary.groups]
     following.step(1, [Columns.of(one) for one in columns])
     assert 100 < len(following.save()["texts"]) <= 1 + MOST_FOLLOWED
+
+
+def test_what_only_fakes_report_since_it_is_no_text_is_not_found() -> None:
+    """It would be shown as the same three marks each time, under one name."""
+    rng, vocabulary = np.random.default_rng(7), Vocabulary(5, 16, (1,))
+    held = [b"\xe0\x80\x80", b"\xe0\x80\x81", b"\xed\xa0\x80", b"\xc2\x9b", "€".encode()]
+    holders = rng.integers(len(held), size=100_000).astype(np.uint32)
+    fleet = TextFleet(Texts.of(held), holders, vocabulary, Epsilon.of(4), 1, rng)
+    assert discover(Evidence(vocabulary, Epsilon.of(4), fleet.report(1))) == ["€".encode()]
 
 
 @pytest.mark.parametrize("half", [0, 1])
