@@ -43,6 +43,8 @@ LEAST_ERROR = 1e-9
 """A share below what any fleet could show, in place of an error of 0."""
 MOST_LISTED = 1000
 """Texts that are listed at most, unless somebody wants fewer."""
+MOST_FOLLOWED = 2000
+"""Texts that are followed at most, the heaviest: each costs time and room at every timestamp."""
 DROPPED = 2.0
 """Standard errors below which a text that was not named is followed no longer."""
 
@@ -170,7 +172,8 @@ class Following:
             self.vocabulary, self.epsilon, (groups for _, groups in self._rounds)
         )
         found = set(discover(evidence)) if self.vocabulary.prefixes else set()
-        texts = (NOTHING, *sorted(found | self._standing_out(evidence) | self._lasting()))
+        wanted = _heaviest(found | self._standing_out(evidence) | self._lasting(), evidence)
+        texts = (NOTHING, *sorted(wanted))
         if texts != self._texts:
             self._follow(texts)
 
@@ -178,7 +181,8 @@ class Following:
         if not len(self._candidates):
             return set()
         scores = evidence.figures(self._candidates).scores
-        return {self._candidates[place] for place in heaviest(scores, listing_score(scores))}
+        places = heaviest(scores, listing_score(scores))[:MOST_FOLLOWED]
+        return {self._candidates[place] for place in places}
 
     def _lasting(self) -> set[bytes]:
         if self._mechanism is None:
@@ -257,6 +261,15 @@ class Following:
         rest = min(max(start, 0.0), 1.0), min(max(end, 0.0), 1.0)
         texts = tuple(self._texts[place] for place in places)
         return Listed(t, texts, shares, (high - low) / (2 * QUANTILE), low, high, rest, fresh)
+
+
+def _heaviest(texts: set[bytes], evidence: Evidence) -> list[bytes]:
+    """Return the texts that weigh most of those that are to be followed, if they are too many."""
+    kept = sorted(texts)
+    if len(kept) <= MOST_FOLLOWED:
+        return kept
+    shares = evidence.figures(Texts.of(kept)).shares
+    return [kept[place] for place in np.argsort(-shares, kind="stable")[:MOST_FOLLOWED]]
 
 
 def evidence_of(
