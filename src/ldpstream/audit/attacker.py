@@ -40,7 +40,7 @@ def evidence(scenario: Scenario, wire: Sequence[Sent]) -> list[list[float]]:
 def _told(scenario: Scenario, sent: Sent) -> float:
     """Return log Pr[report | "1"] / Pr[report | "0"]."""
     if scenario.words is None:
-        return ratios(scenario.oracle, sent.epsilon_nano)[sent.report]
+        return ratios(scenario.oracle, sent.epsilon_nano, scenario.tags)[sent.report]
     words, tag = scenario.words, sent.report[-1]
     inner = HadamardDevice(len(words), Epsilon(sent.epsilon_nano))
     column = Tagged(inner, len(words.groups)).decode(sent.report)

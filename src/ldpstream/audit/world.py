@@ -84,7 +84,8 @@ class Scenario:
     @property
     def attributes(self) -> Attributes | None:
         """The public attributes that reports tell."""
-        return ATTRIBUTES if self.selection is Selection.SLOTS else None
+        labels = self.words is None  # a vocabulary takes none
+        return ATTRIBUTES if self.selection is Selection.SLOTS and labels else None
 
     @property
     def tags(self) -> int:
