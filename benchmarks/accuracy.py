@@ -16,7 +16,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from accuracy_hindsight import against_hindsight, generator
 from accuracy_honest import CHOSEN, SHOWN, by_persistence, by_size, on_generated
 from accuracy_page import (
     FEWEST_REPEATS,
+    KEPT,
     MOST_REPEATS,
     PAGE,
     PLENTY,
@@ -75,10 +76,13 @@ class Bench:
                 return {name: number(old[name]) for name in names}
         return None
 
-    def of_real_sets(self, column: str) -> list[Row]:
-        """Return the page's rows of the real sets, of the table that has this column."""
-        rows = [row for row in self.page if row.get("stream") in DATA_SETS and column in row]
-        return [{name: number(text) for name, text in row.items()} for row in rows]
+    def kept(self, column: str, streams: Container[str] = DATA_SETS) -> list[Row]:
+        """Return the page's rows of streams, of the table that has this column, marked as kept."""
+        return [
+            {name: number(text) for name, text in row.items()} | {"stream": row["stream"] + KEPT}
+            for row in self.page
+            if row.get("stream") in streams and column in row
+        ]
 
     def repeats_of(self, stream: Stream) -> int:
         return 1 if stream.timestamps * len(stream.domain) > PLENTY else self.repeats
@@ -240,16 +244,12 @@ def sections(bench: Bench) -> dict[str, Callable[[], Any]]:
         "persistence": lambda: list(by_persistence(2 * repeats)),
         "sizes": lambda: list(by_size(repeats)),
         "paper": lambda: list(against_the_paper(bench, iter((*SMOOTH, *MOVING, WIDE)))),
-        "real": lambda: (
-            list(against_the_paper(bench, real_sets())) or bench.of_real_sets("best_of_seven")
-        ),
+        "real": lambda: list(against_the_paper(bench, real_sets())) or bench.kept("best_of_seven"),
         "hindsight": lambda: list(against_hindsight()),
         "unseen": lambda: list(on_unseen_streams(bench)),
         "lpu": lambda: list(never_worse_than_lpu(bench)),
         "coverage": lambda: list(coverage(bench, iter((*SMOOTH, *MOVING, WIDE, NUMBER)))),
-        "coverage_real": lambda: (
-            list(coverage(bench, real_sets())) or bench.of_real_sets("lpf (1, 50)")
-        ),
+        "coverage_real": lambda: list(coverage(bench, real_sets())) or bench.kept("lpf (1, 50)"),
         "cost": cost,
     }
 
@@ -263,7 +263,7 @@ def measure(
         streams = [Named("sin", sin(users=50_000, timestamps=200))]
         return {"paper": list(against_the_paper(bench, iter(streams))), "cost": cost()}
     found = json.loads(resume.read_text()) if resume and resume.exists() else {}
-    found |= {"repeats": repeats, "ours": ours, "real_kept": not any(real_sets())}
+    found |= {"repeats": repeats, "ours": ours}
     for name, run_section in sections(bench).items():
         if name not in found:
             found[name] = run_section()

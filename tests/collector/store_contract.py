@@ -15,7 +15,7 @@ from ldpstream.collector.credentials.sealing import check_of, seal, unseal
 from ldpstream.collector.reports.verdicts import Verdict
 from ldpstream.collector.store.chain import Checked
 from ldpstream.collector.store.chain_key import CHAIN_KEY
-from ldpstream.collector.store.contract import Release, RoundState, Store, Summary
+from ldpstream.collector.store.contract import Release, RoundState, Store, Summary, TalliedRounds
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 from tests.collector.helpers import SECRETS, device_of, new_round, unsigned
@@ -324,6 +324,19 @@ class StoreContract:
         assert stored.support is not None
         assert (stored.support.counts.tolist(), stored.support.reports) == ([3, 1], 4)
         assert [*store.reports("a", "1-publication")] == []
+
+    def test_what_was_counted_comes_as_columns(self, store: Store) -> None:
+        for t in range(1, 5):
+            store.open_round("a", new_round(t))
+            if t != 3:
+                store.close_round("a", f"{t}-publication", 50)
+                store.tally("a", {f"{t}-publication": Support(np.array([t, 1]), 4)})
+        found = store.tallied("a", 1, 4)
+        assert (found.times, found.names) == ((2, 4), ("2-publication", "4-publication"))
+        assert [np.frombuffer(one, "<i8").tolist() for one in found.counts] == [[2, 1], [4, 1]]
+        assert found.reports == (4, 4)
+        assert found.epsilons_nano == (new_round(1).epsilon_nano,) * 2
+        assert store.tallied("a", 4, 9) == TalliedRounds()
 
     def test_a_tally_is_final(self, store: Store) -> None:
         store.open_round("a", new_round(1))

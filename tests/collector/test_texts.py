@@ -21,12 +21,15 @@ from ldpstream.collector.rounds.revised import RevisedHistory
 from ldpstream.collector.rounds.running_vocabulary import past_columns
 from ldpstream.collector.rounds.text_figures import TextFigures
 from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.names import ReleasedNames
+from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.vocabulary.device import encoded
 from tests.collector.driving import Crash, DyingStore
 from tests.collector.helpers import SECRETS
+from tests.collector.store_contract import as_leader
 from tests.collector.texts import NASTY, WINDOW, TextWorld, labels_of, world_of
 
 LONG = 3 * WINDOW
@@ -204,3 +207,15 @@ def test_any_texts_survive_every_format(texts: list[str]) -> None:
     assert json.loads(write("ndjson", "a", names, [row]))["labels"] == labels
     table = pl.read_parquet(io.BytesIO(write("parquet", "a", names, [row])))
     assert table["label"].to_list() == labels
+
+
+def test_a_store_on_postgresql_has_the_same_releases(tmp_path: Path, database: Database) -> None:
+    expected = live(world_of(tmp_path), WINDOW + 2)
+    world = world_of(tmp_path)
+    with closing(PostgresStore(database, SECRETS.master)) as opened:
+        Coordinator(world.config, opened, world.clock)  # creates the stream
+        store = as_leader(opened)
+        for t in (WINDOW, WINDOW + 2):  # and they go on after a restart
+            world.live(store, t)
+        found = store.releases("a", 0, 100)
+    assert [one.content for one in found] == [one.content for one in expected]

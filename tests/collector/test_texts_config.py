@@ -57,7 +57,7 @@ def test_what_is_not_given_is_planned() -> None:
 
 
 def test_all_can_be_given(tmp_path: Path) -> None:
-    (tmp_path / "texts.txt").write_text('münchen\nrome\n\nrome, "x"\n')
+    (tmp_path / "texts.txt").write_text('\ufeffmünchen\nrome\n\nrome, "x"\n')
     more = (
         'bits = 18\nprefixes = [3]\nsalt = "00000000000000ff"\ncandidates = ["rome", "a"]\n'
         'candidates_file = "texts.txt"\ntop = 7\n'

@@ -12,8 +12,16 @@ import pytest
 
 from ldpstream.device import Device, Unreachable
 from ldpstream.device.exchange import Request
-from ldpstream.protocol.slots import EPOCH_WINDOWS, epoch_of, is_turn, moment_ms, next_turn, slot_of
-from tests.device.collectors import INTERVAL_MS, NANO, START_MS, Bench, a_round, make_terms
+from ldpstream.protocol.slots import (
+    EPOCH_WINDOWS,
+    epoch_of,
+    group_of,
+    is_turn,
+    moment_ms,
+    next_turn,
+    slot_of,
+)
+from tests.device.collectors import ABSENT, INTERVAL_MS, NANO, START_MS, Bench, a_round, make_terms
 
 WINDOW = 4
 DEADLINE_MS = 54_000
@@ -261,3 +269,25 @@ def test_far_too_early_for_the_collector_it_sends_the_same_bytes_at_t(
     first, second, *_ = bench.collector.sent
     assert (first.t, first.report) == (second.t, second.report)
     assert len(bench.collector.sent) < 8
+
+
+def test_a_slot_key_that_changes_while_a_text_is_read_does_not_change_its_group(
+    bench: Bench,
+) -> None:
+    """The bucket is one of the group that the tag names, whatever another process has renewed."""
+    texts = {"labels": ABSENT, "query": "vocabulary", "oracle": "hadamard", "bits": 16}
+    shape = texts | {"salt": "00000000000000ff", "prefixes": [2, 4], "window": 1}
+    bench.collector.terms = terms = make_terms(**SLOTS, **shape)
+    device = bench.enrolled()
+    group = group_of(key_of(device), terms.tags)
+    other = next(key for n in range(99) if group_of(key := bytes([n]) * 32, terms.tags) != group)
+
+    def read() -> str:
+        with bench.open() as second:
+            account = second.session.account
+            account.renew(account.enrolled, account.enrolled.key, other)
+        return "a text"
+
+    device.follow(read)
+    device.poll(wait=2 * INTERVAL_MS // 1000)
+    assert [one.report[-1] for one in bench.collector.sent] == [group]

@@ -15,6 +15,9 @@ from ldpstream.cli import run
 from ldpstream.fleet.fleet import Fleet, Outcome, Plan
 from ldpstream.fleet.reader import Judged
 from ldpstream.fleet.simulated.fleet import SimulatedFleet
+from ldpstream.oracles import Oracle
+from ldpstream.oracles.lab_half import encode_table
+from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.words import WordStream, named_words, words
 from tests.serving import TOKEN, serving, stream_table
 
@@ -26,7 +29,13 @@ DROPPED = ("labels", "oracle", "mechanism", "selection")
 
 
 def texts_table(**settings: object) -> str:
-    given = {"vocabulary": '"open"', "prefixes": "[2]", "epsilon": 8, "population": DEVICES}
+    given = {
+        "vocabulary": '"open"',
+        "prefixes": "[2]",
+        "bits": 18,
+        "epsilon": 8,
+        "population": DEVICES,
+    }
     table = stream_table("words", datetime.now(UTC), **(given | settings))
     return "\n".join(line for line in table.splitlines() if not line.startswith(DROPPED))
 
@@ -65,6 +74,20 @@ def test_a_text_that_most_devices_hold_is_found_and_exported(
     assert any(float(row[word] or 0) > 0.4 for row in rows)
     told = json.loads(other.read_text())
     assert any(word in one["labels"] for one in told["releases"])
+
+
+def test_more_buckets_than_labels_can_be_are_reported_as_they_are() -> None:
+    epsilon, buckets = Epsilon.of(8), (1 << 17) - 1
+    lab = Oracle.HADAMARD.lab(buckets, epsilon)
+    held = np.full(1000, buckets - 5, np.uint32)
+    for reports in (
+        lab.perturb(held, np.random.default_rng(1)),
+        lab.supporting(held, np.random.default_rng(1)),
+    ):
+        table = encode_table(reports, lab.device)
+        read = Oracle.HADAMARD.collector(buckets, epsilon).decode_table(table)
+        supports = [lab.device.supports(int(column), buckets - 5) for column in read]
+        assert np.mean(supports) > 0.99  # 0.9997 of honest reports
 
 
 def test_a_stream_of_words_is_the_same_at_all_timestamps() -> None:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.arrays import Bytes
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.credentials.device_keys import StreamKeys
 from ldpstream.collector.intake.queue import IntakeQueue, StreamIntake, Submission
@@ -280,10 +279,8 @@ def _chosen(doubt: list[bytes], number: int) -> Iterator[tuple[bytes, ...]]:
         yield from combinations(doubt, number)
 
 
-def _table(reports: list[bytes]) -> Bytes:
-    return np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), -1)
-
-
 def _counts(asking: OpenRound, reports: list[bytes]) -> list[int]:
-    counts: list[int] = asking.collector.count([_table(reports)]).counts.tolist()
+    shape = len(reports), asking.stored.report_bytes
+    table = np.frombuffer(b"".join(reports), np.uint8).reshape(shape)
+    counts: list[int] = asking.collector.count([table]).counts.tolist()
     return counts

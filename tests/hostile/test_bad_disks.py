@@ -34,6 +34,7 @@ from ldpstream.device.rules import Decision, Repeat
 from ldpstream.device.wallet import Wallet
 from ldpstream.errors import Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.terms import Terms
 from tests.device.test_hostile_collector import NOTICED_MS, HostileCollector, settings_here
 from tests.hostile.counting import Fault, Ledger, assert_a_violation_is_found
 
@@ -143,9 +144,11 @@ def deaf() -> Callable[..., Decision]:
     """Hands a report out, whatever the disk says."""
     honest = Account._draw
 
-    def draw(self: Account, pin: str, asked: Round, before: Look, value: int) -> Decision:
+    def draw(
+        self: Account, pin: str, asked: Round, before: Look, value: int, seen: Terms
+    ) -> Decision:
         try:
-            return honest(self, pin, asked, before, value)
+            return honest(self, pin, asked, before, value, seen)
         except LedgerUnusable:
             randomiser = self.enrolled.terms.randomiser(Epsilon(asked.epsilon_nano))
             drawn = randomiser.perturb(value, self._source)
@@ -167,7 +170,7 @@ def test_the_machine_asks() -> None:
     """An announcement of this machine is one that a device on a good disk answers."""
     machine = BadDisk()
     try:
-        machine.begin(slots=False, counts_sleep=True, names_boots=True, pace=1, skew_ms=0)
+        machine.begin({}, counts_sleep=True, names_boots=True, pace=1, skew_ms=0)
         machine._announce(machine.life.asker.a_round())
         assert len(machine.life.asker.on_wire) == 1
     finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -17,6 +18,7 @@ from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.grr.device import Device as Grr
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.vocabulary import Vocabulary
 
 LABELS = 20
 HALVES = [*Oracle, *Numeric]
@@ -77,6 +79,14 @@ def test_an_answer_takes_the_same_steps_for_every_value_and_coin(
             drawn.add(tuple(source.draws))
     assert len(seen) == 1, f"between {min(seen)} and {max(seen)} instructions"
     assert len(drawn) == 1
+
+
+@pytest.mark.parametrize("length", [None, 2, 16])
+def test_a_text_takes_the_same_steps_whatever_its_length(length: int | None) -> None:
+    words = Vocabulary(salt=7, bits=24, prefixes=(2, 16))
+    group = next(group for group in words.groups if group.length == length)
+    texts = ["", "a", "12345678", "123456789", "ü" * 100, "x" * 256, "x" * 10_000]
+    assert len({steps(partial(words.bucket, text, group)) for text in texts}) == 1
 
 
 def test_a_branch_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:

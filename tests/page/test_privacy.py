@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -143,15 +144,19 @@ def test_a_person_sees_what_their_own_device_gives_away(
         device.observe("north")
         while not device.poll(wait=5).delivered:
             pass
-    command = [sys.executable, "-m", "ldpstream.device", "status", str(file), "--html"]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def status(form: str) -> str:
+        command = [sys.executable, "-m", "ldpstream.device", "status", str(file), form]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    said, entries = status("--html"), json.loads(status("--json"))["entries"]
     assert "http" not in said.replace(scene.url, ""), "it needs nothing from elsewhere"
     page.set_content(said)
     told = httpx.get(f"{scene.url}/privacy/quays").json()
     main = page.locator("main")
     for text in (told["promises"][1]["sentence"], told["pin"], "Epsilon 0 of 0.5 left", scene.url):
         expect(main).to_contain_text(text)
-    expect(page.get_by_role("row")).to_have_count(2)
+    expect(page.get_by_role("row")).to_have_count(1 + len(entries))
     page.evaluate(AXE.read_text())
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     assert [one["id"] for one in found["violations"]] == []

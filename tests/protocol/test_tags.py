@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import ANY
 
+import numpy as np
 import pytest
 
 from ldpstream.privacy.randomness import SystemSource
@@ -63,6 +65,12 @@ def test_a_device_tells_its_attributes_beside_its_report() -> None:
         for said in ({"country": "de"}, {"country": "fr"}, {"country": "us"}, {}, {"x": 1})
     ]
     assert tags == [0, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("said", [None, 0, ["de"], b"de", np.array(["de", "fr"]), ANY])
+def test_whatever_is_said_of_a_device_it_is_not_silent(said: object) -> None:
+    """An array is equal to a text, or not, element by element; some objects are equal to all."""
+    assert Terms.read(PARTS).seen_by(KEY, {"country": said}).tag == 2
 
 
 @pytest.mark.parametrize(

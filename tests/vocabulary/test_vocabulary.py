@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from ldpstream.errors import Mistake
 from ldpstream.lab.poisoning.texts import TextAttack, poison
 from ldpstream.lab.vocabulary import Goal, TextFleet, follow
-from ldpstream.mechanisms.following import Following
+from ldpstream.mechanisms.following import MOST_FOLLOWED, Following
 from ldpstream.oracles.walsh import walsh
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.refine.selected import selected_interval
 from ldpstream.streams.words import random_texts, shares_of, zipf_holders
-from ldpstream.vocabulary import Vocabulary
+from ldpstream.vocabulary import Vocabulary, evidence
 from ldpstream.vocabulary.collector import without_flood
-from ldpstream.vocabulary.device import LONGEST_TEXT, bucket_of, encoded
-from ldpstream.vocabulary.discovery import extended
+from ldpstream.vocabulary.device import LONGEST_COMPOSED, LONGEST_TEXT, bucket_of, encoded
+from ldpstream.vocabulary.discovery import discover, extended
 from ldpstream.vocabulary.evidence import Columns, Evidence
 from ldpstream.vocabulary.kernels import Texts, transformed
 
@@ -45,6 +45,15 @@ def test_every_text_has_a_bucket_in_every_group(text: str) -> None:
 
 def test_a_lone_surrogate_is_text_too() -> None:
     assert encoded("\ud800") == encoded("?")
+
+
+def test_what_is_composed_of_a_text_is_limited() -> None:
+    """Composing 100,000 marks in a row takes 20 s: a device that is late tells of its text."""
+    marks = "a" + "\u0301" * LONGEST_COMPOSED
+    assert encoded(marks + "\u0323") == encoded(marks)  # it would have come first
+    shortest = "u\u0308\u0304" * (LONGEST_COMPOSED // 3)  # three code points for two bytes
+    assert len(encoded(shortest)) == LONGEST_TEXT
+    assert encoded(shortest * 2) == encoded(shortest)
 
 
 def test_groups_differ_by_length_and_hash() -> None:
@@ -104,6 +113,21 @@ def test_figures_are_unbiased_with_the_stated_error() -> None:
     # Who is in the groups of whole texts is a sample of the fleet: its variance comes on top.
     errors = np.sqrt(figures.errors**2 + shares / (20_000 / 3))
     assert np.abs((figures.shares - shares) / errors).max() < 5.6
+
+
+def test_a_question_about_few_texts_needs_no_transform(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At b = 24 with 7 prefixes it would hold 1 GB, and take many seconds."""
+    rng, texts = np.random.default_rng(8), Texts.of([b"a", b"rome", b""])
+    reports = [rng.integers(1, 1 << 16, 500).astype(np.uint32) for _ in WORDS.groups]
+    groups = [Columns.of(one) for one in reports]
+    asked, transforms = (
+        Evidence(WORDS, Epsilon.of(2), groups),
+        Evidence(WORDS, Epsilon.of(2), groups),
+    )
+    transforms.figures(Texts.of([b"%d" % number for number in range(3000)]))
+    expected, _ = transforms.measured(texts, 1, 1000)
+    monkeypatch.setattr(evidence, "transformed", None)
+    assert asked.measured(texts, 1, 1000)[0] == pytest.approx(expected)
 
 
 def test_heavy_texts_are_found_from_an_empty_list() -> None:
@@ -167,6 +191,42 @@ def test_fakes_cannot_raise_all_texts_at_once() -> None:
     )
     assert (raised > 0.04).all()
     assert (np.abs(kept) < 0.02).all()  # 7 standard errors
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
+def test_fakes_that_agree_on_a_column_do_not_have_every_other_text_followed(named: bool) -> None:
+    """Any column supports half of all texts, and one in each hash function a quarter."""
+    candidates = [b"%05d" % number for number in range(20_000)] if named else []
+    vocabulary = Vocabulary(salt=5, bits=16, prefixes=() if named else (2,))
+    following = Following(vocabulary, Epsilon.of(2), 4, 1000, candidates)
+    columns = [np.full(200, 77 + group.number, np.uint32) for group in vocabulary.groups]
+    following.step(1, [Columns.of(one) for one in columns])
+    assert 100 < len(following.save()["texts"]) <= 1 + MOST_FOLLOWED
+
+
+def test_what_only_fakes_report_since_it_is_no_text_is_not_found() -> None:
+    """It would be shown as the same three marks each time, under one name."""
+    rng, vocabulary = np.random.default_rng(7), Vocabulary(5, 16, (1,))
+    held = [b"\xe0\x80\x80", b"\xe0\x80\x81", b"\xed\xa0\x80", b"\xc2\x9b", "€".encode()]
+    holders = rng.integers(len(held), size=100_000).astype(np.uint32)
+    fleet = TextFleet(Texts.of(held), holders, vocabulary, Epsilon.of(4), 1, rng)
+    assert discover(Evidence(vocabulary, Epsilon.of(4), fleet.report(1))) == ["€".encode()]
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_fakes_in_one_group_cannot_hide_what_many_hold(half: int) -> None:
+    """With 4 % of fakes there, the hash functions differ by 9 standard errors; each sees 40 %."""
+    rng, epsilon, vocabulary = np.random.default_rng(4), Epsilon.of(2), Vocabulary(5, 16)
+    holders = rng.choice(2, p=[0.4, 0.6], size=200_000).astype(np.uint32)
+    held = Texts.of([b"rome", b"paris"])
+    groups = TextFleet(held, holders, vocabulary, epsilon, 1, rng).report(1)
+    row = bucket_of(b"rome", vocabulary.groups[half].seed, vocabulary.buckets) + 1
+    columns = rng.integers(1, 1 << 16, size=8000).astype(np.uint32)
+    fakes = columns[np.bitwise_count(columns & np.uint32(row)) % 2 == 0]
+    groups[half] += Columns.of(fakes)
+    figures = Evidence(vocabulary, epsilon, groups).figures(held)
+    assert figures.agree.all()
+    assert (figures.scores > 50).all()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ do not explain fails the build, and so does one that the samples below do not re
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -90,6 +91,34 @@ window = 4
 interval = "1h"
 population = 100
 """
+WITHOUT_LOG = f"""
+[[stream]]
+name = "words"
+vocabulary = "open"
+bits = 20
+prefixes = [2]
+salt = "00000000000000ff"
+candidates = ["a"]
+candidates_file = "{os.devnull}"
+top = 10
+epsilon = 1
+window = 4
+interval = "1h"
+population = 100
+[[stream]]
+name = "parts"
+labels = ["a", "b"]
+epsilon = 1
+window = 4
+interval = "1h"
+population = 100
+attributes = {{ country = ["de"] }}
+[[stream.alert]]
+label = "a"
+above = 0.5
+group = "country:de"
+"""
+"""Streams that a log of reports cannot count."""
 COLLECTOR = """
 [collector]
 store = "postgresql://user@host/name"
@@ -101,7 +130,11 @@ alerts = { webhook = "https://hook.example" }
 """
 SAMPLE = COLLECTOR + STREAM + "".join(map(ALERTS.format, CONDITIONS)) + WHOLE
 ARRAYS = ("stream", "stream.level", "stream.alert")
-OPEN = {"stream.thresholds": "LABEL", "stream.successor.rename": "OLD LABEL"}
+OPEN = {
+    "stream.attributes": "ATTRIBUTE",
+    "stream.thresholds": "LABEL",
+    "stream.successor.rename": "OLD LABEL",
+}
 """Tables whose keys are names that the stream has."""
 ELSEWHERE = {"collector.alerts": "Where alerts are sent: [the webhook](../alerts.md#the-webhook)."}
 KINDS = {
@@ -116,7 +149,10 @@ KINDS = {
     "get": "any",
 }
 DEFAULTS = {
-    ("stream", "labels"): "required, or `range`",
+    ("stream", "labels"): "required, or `range`, or `vocabulary`",
+    ("stream", "bits"): "planned",
+    ("stream", "prefixes"): "`[2, 4, 6]`",
+    ("stream", "salt"): "drawn",
     ("stream", "start"): "first run",
     ("stream", "selection"): '`"slots"` with `lpf` and `lpu`, else `"open"`',
     ("stream", "public_enrolment"): "`true` if the file says `public = true`",
@@ -205,6 +241,7 @@ def read_keys() -> dict[tuple[str, str], Key]:
         config_file.parse(LEAST, Path("sample.toml"))
         found |= {at: replace(key, required=key.default is ...) for at, key in found.items()}
         config_file.parse(SAMPLE, Path("sample.toml"))
+        config_file.parse(WITHOUT_LOG, Path("sample.toml"))
     finally:
         config_file.Table = Table  # type: ignore[misc]
     asked = "|".join(KINDS)

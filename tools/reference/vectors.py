@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def page() -> str:
 def _section(name: str, kind: Any) -> str:
     first = kind[0] if isinstance(kind, list) else dict([next(iter(kind.items()))])
     text = json.dumps(first, indent=1, ensure_ascii=False)
+    text = re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)  # no UTF-8
     if len(text) > LONGEST:
         text = text[:LONGEST].rpartition("\n")[0] + "\n..."
     return f"## `{name}`\n\n{len(kind)} of them.\n\n" + block("text", text)

@@ -83,9 +83,9 @@ class Scenario:
 
     @property
     def attributes(self) -> Attributes | None:
-        """The public attributes that reports tell: with slots, and not beside texts."""
-        unasked = self.selection is Selection.SLOTS and self.words is None
-        return ATTRIBUTES if unasked else None
+        """The public attributes that reports tell."""
+        labels = self.words is None  # a vocabulary takes none
+        return ATTRIBUTES if self.selection is Selection.SLOTS and labels else None
 
     @property
     def tags(self) -> int:

@@ -247,8 +247,8 @@ class Account:
         decision = self._decide(pin, asked, before)
         if isinstance(decision, Fresh):
             # Read the value only now that a report of it is due.
-            value = reading(self._seen_at(asked.t), self._source)
-            decision = self._draw(pin, asked, before, value)
+            seen = self._seen_at(asked.t)
+            decision = self._draw(pin, asked, before, reading(seen, self._source), seen)
         match decision:
             case Repeat(report=report):
                 delivered = asked.key in self._delivered
@@ -274,11 +274,11 @@ class Account:
         state = self._state(self.enrolled.terms_at(asked.t))
         return decide(pin, asked, state, self._own.at(look), self.label.now_ms())
 
-    def _draw(self, pin: str, asked: Round, before: Look, value: int) -> Decision:
-        """Decide again, in an exclusive transaction, and commit a report of this value.
+    def _draw(self, pin: str, asked: Round, before: Look, value: int, seen: Terms) -> Decision:
+        """Decide again, in an exclusive transaction, and commit a report of this value of `seen`.
 
         The budget is checked at the own time before the value was read, and debited at the own time
-        after it.
+        after it. The tag is that of before, too: a key that was renewed meanwhile gives another.
         """
         read = self.enrolled
         with self.wallet.change() as change:
@@ -291,7 +291,7 @@ class Account:
                 ended = isinstance(decision, Refused) and decision.problem is Problem.ROUND_PAST
                 return Silence.MOVED_ON if ended else decision
             terms = enrolled.terms_at(asked.t)
-            randomiser = self._seen_at(asked.t).randomiser(Epsilon(asked.epsilon_nano))
+            randomiser = seen.randomiser(Epsilon(asked.epsilon_nano))
             report = randomiser.encode(randomiser.perturb(value, self._source))
             own_ms = self.own_ms() + 1  # rounded up: no earlier than the reading of the value
             self._state(terms).budget.check(self._own.at(before), asked.epsilon_nano)

@@ -31,6 +31,8 @@ from ldpstream.vocabulary.evidence import Columns, Evidence
 from ldpstream.vocabulary.kernels import Texts
 from ldpstream.vocabulary.planning import LISTED_AT
 
+KEPT_AT = 3.5
+"""The standard errors at which a text that was listed is listed no longer."""
 KEPT_WINDOWS = 3
 """Windows of reports in which texts are looked for."""
 LOOKS = 4
@@ -41,6 +43,8 @@ LEAST_ERROR = 1e-9
 """A share below what any fleet could show, in place of an error of 0."""
 MOST_LISTED = 1000
 """Texts that are listed at most, unless somebody wants fewer."""
+MOST_FOLLOWED = 2000
+"""Texts that are followed at most, the heaviest: each costs time and room at every timestamp."""
 DROPPED = 2.0
 """Standard errors below which a text that was not named is followed no longer."""
 
@@ -96,6 +100,8 @@ class Following:
         self._mechanism: Mechanism | None = None
         self._looked_t = 0
         self._last = Listed.nothing(0, fresh=False)
+        self._shown: frozenset[bytes] = frozenset()
+        """The texts that were listed last, which are not let go as soon as they waver."""
 
     @property
     def reach(self) -> int:
@@ -115,6 +121,7 @@ class Following:
             self._looked_t = t
             self._look()
         self._last = self._listed(t, any(one.reports for one in groups))
+        self._shown = frozenset(self._last.texts)
         return self._last
 
     def _keep(self, t: int, groups: Sequence[Columns]) -> None:
@@ -129,6 +136,7 @@ class Following:
         mechanism = self._mechanism
         return {
             "texts": [text.hex() for text in self._texts],
+            "listed": sorted(text.hex() for text in self._shown),
             "mechanism": None if mechanism is None else mechanism.save(),
             "named": self._named,
             "looked_t": self._looked_t,
@@ -137,6 +145,7 @@ class Following:
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a saved state; other candidates are looked up at the next timestamp."""
         self._texts = tuple(map(bytes.fromhex, saved["texts"]))
+        self._shown = frozenset(map(bytes.fromhex, saved["listed"]))
         self._mechanism = None
         if saved["mechanism"] is not None:
             self._mechanism = self._built()
@@ -163,7 +172,8 @@ class Following:
             self.vocabulary, self.epsilon, (groups for _, groups in self._rounds)
         )
         found = set(discover(evidence)) if self.vocabulary.prefixes else set()
-        texts = (NOTHING, *sorted(found | self._standing_out(evidence) | self._lasting()))
+        wanted = _heaviest(found | self._standing_out(evidence) | self._lasting(), evidence)
+        texts = (NOTHING, *sorted(wanted))
         if texts != self._texts:
             self._follow(texts)
 
@@ -171,7 +181,8 @@ class Following:
         if not len(self._candidates):
             return set()
         scores = evidence.figures(self._candidates).scores
-        return {self._candidates[place] for place in heaviest(scores, listing_score(scores))}
+        places = heaviest(scores, listing_score(scores))[:MOST_FOLLOWED]
+        return {self._candidates[place] for place in places}
 
     def _lasting(self) -> set[bytes]:
         if self._mechanism is None:
@@ -210,20 +221,55 @@ class Following:
         if self._mechanism is None:
             return Listed.nothing(t, fresh=fresh)
         shown = self._mechanism.shown
-        # The upper side: the lower one is cut off at 0, and a variance counts tails beyond it.
-        errors = np.maximum(shown.interval[1] - shown.values, LEAST_ERROR) / QUANTILE
-        places = heaviest(shown.values / errors, LISTED_AT)
-        places = [place for place in places if self._texts[place] != NOTHING]
-        places = sorted(places, key=lambda place: -shown.values[place])[: self._most]
-        shares, errors = shown.values[places], errors[places]
-        least = LISTED_AT * errors
-        low, high = selected_interval(shares, errors, least)
+        values, (low, high) = shown.values, shown.interval
+        below, above = (
+            np.maximum(reach, LEAST_ERROR) / QUANTILE for reach in (values - low, high - values)
+        )
+        # A variance counts tails beyond an end that is cut off at 0; a side that may have jumped
+        # away says nothing of whether there is anything.
+        errors = np.where(low > 0, np.maximum(below, np.sqrt(shown.variance)), above)
+        least = np.where([text in self._shown for text in self._texts], KEPT_AT, LISTED_AT)
+        places = [
+            place
+            for place in np.argsort(-values)
+            if values[place] >= least[place] * errors[place] and self._texts[place] != NOTHING
+        ][: self._most]
+        return self._selected(t, places, values, (errors, above), least * errors, fresh=fresh)
+
+    def _selected(
+        self,
+        t: int,
+        places: Sequence[int],
+        values: Floats,
+        errors: tuple[Floats, Floats],
+        least: Floats,
+        *,
+        fresh: bool,
+    ) -> Listed:
+        """List the texts at some places, with intervals that allow for their having been chosen.
+
+        A possible jump widens an interval to one side: errors are those below, and those above.
+        """
+        shares, least = values[places], least[places]
+        below, above = (part[places] for part in errors)
+        low, _ = selected_interval(shares, below, least)
+        _, high = selected_interval(shares, np.maximum(below, above), least)
         # What was shown because its noise was high is missing from the rest.
-        centre = 1.0 - float(selected_median(shares, errors, least).sum())
-        off = QUANTILE * float(np.sqrt(errors @ errors))
+        centre = 1.0 - float(selected_median(shares, below, least).sum())
+        start = min(centre, 1.0 - float(shares.sum())) - QUANTILE * float(np.sqrt(above @ above))
+        end = centre + QUANTILE * float(np.sqrt(below @ below))
+        rest = min(max(start, 0.0), 1.0), min(max(end, 0.0), 1.0)
         texts = tuple(self._texts[place] for place in places)
-        start, end = np.clip([min(centre, 1 - shares.sum()) - off, centre + off], 0.0, 1.0)
-        return Listed(t, texts, shares, errors, low, high, (float(start), float(end)), fresh)
+        return Listed(t, texts, shares, (high - low) / (2 * QUANTILE), low, high, rest, fresh)
+
+
+def _heaviest(texts: set[bytes], evidence: Evidence) -> list[bytes]:
+    """Return the texts that weigh most of those that are to be followed, if they are too many."""
+    kept = sorted(texts)
+    if len(kept) <= MOST_FOLLOWED:
+        return kept
+    shares = evidence.figures(Texts.of(kept)).shares
+    return [kept[place] for place in np.argsort(-shares, kind="stable")[:MOST_FOLLOWED]]
 
 
 def evidence_of(

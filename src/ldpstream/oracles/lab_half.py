@@ -25,12 +25,14 @@ class LabHalf(ABC):
         self.labels = device.labels
         self.p = float(device.p)
         self.q = float(device.q)
+        self._index = np.uint16 if device.labels <= 1 << 16 else np.uint32
+        """Of values: buckets of texts are more than labels may be."""
 
     def perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports:
         """Return one report for each of `values` (label indexes)."""
         if len(values):
             check_values(values, self.labels)
-        return self._perturb(np.ascontiguousarray(values, np.uint16), rng)
+        return self._perturb(np.ascontiguousarray(values, self._index), rng)
 
     def sample_support(self, truth: Counts, rng: np.random.Generator) -> Support:
         """Draw the support counts of sum(truth) devices without making their reports.
@@ -44,7 +46,7 @@ class LabHalf(ABC):
 
     def supporting(self, targets: NDArray[Any], rng: np.random.Generator) -> Reports:
         """Return reports of devices that hold these values and always support them."""
-        return self._supporting(targets.astype(np.uint16), draw_seed(rng))
+        return self._supporting(targets.astype(self._index), draw_seed(rng))
 
     def crafted(self, targets: NDArray[Any], rng: np.random.Generator) -> Reports:
         """Return fake reports that raise each target as far as possible (maximal gain attack).

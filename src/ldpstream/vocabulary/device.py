@@ -11,6 +11,10 @@ from ldpstream.errors import Mistake, Problem
 
 LONGEST_TEXT = 256
 """The bytes of a text that count; what is longer is cut."""
+LONGEST_COMPOSED = 400
+"""The code points of a text that are composed, which takes time by the square of marks in a row: a
+text must not make its device late, or silent. 384 make 256 bytes, since three make at least two.
+"""
 LEAST_BITS, MOST_BITS = 16, 24
 MOST_PREFIXES = 7
 LONGEST_PREFIX = 16
@@ -103,9 +107,10 @@ class Vocabulary:
 def encoded(text: str) -> bytes:
     """Return the bytes that a text is hashed by: UTF-8 of its composed form (NFC), cut.
 
-    A lone surrogate, which UTF-8 cannot encode, becomes a question mark.
+    It is cut before it is composed, too. A lone surrogate, which UTF-8 cannot encode, becomes a
+    question mark.
     """
-    composed = unicodedata.normalize("NFC", text)
+    composed = unicodedata.normalize("NFC", text[:LONGEST_COMPOSED])
     return composed.encode("utf-8", "replace")[:LONGEST_TEXT]
 
 
@@ -113,13 +118,16 @@ def bucket_of(data: bytes, seed: int, buckets: int) -> int:
     """Return the hash of some bytes: SplitMix64 absorbs them in little-endian words of eight.
 
     The length goes in first, so that padding cannot make two texts equal. The hash need not resist
-    an adversary: with a public salt and some millions of buckets, none could.
+    an adversary: with a public salt and some millions of buckets, none could. Every text takes the
+    same steps: zeros are absorbed up to the longest one, and the state before them counts.
     """
     state = _mix(seed ^ len(data))
-    for start in range(0, len(data), 8):
-        word = int.from_bytes(data[start : start + 8], "little")
+    states, padded = [state], data.ljust(LONGEST_TEXT, b"\0")
+    for start in range(0, LONGEST_TEXT, 8):
+        word = int.from_bytes(padded[start : start + 8], "little")
         state = _mix((state ^ word) + _GAMMA & _WORD)
-    return (state >> 32) * buckets >> 32
+        states.append(state)
+    return (states[-(-len(data) // 8)] >> 32) * buckets >> 32
 
 
 def _mix(state: int) -> int:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 from statistics import NormalDist
+from unicodedata import category
 
 import numpy as np
 
@@ -23,6 +25,9 @@ SPARE = 64
 """Prefixes that noise alone may bring among them: too many cost time, too few lose true ones."""
 FALSE_SHARE = 0.02
 """The expected share of texts among those listed that nobody holds (Benjamini and Hochberg)."""
+MOST_FOUND = 1000
+"""Texts that are found at once, the heaviest. A column supports half of all texts, so fakes that
+agree on one in each group raise hundreds of thousands; honest devices cannot hold so many."""
 
 _NORMAL = NormalDist()
 _ASCII = range(0x20, 0x7F)
@@ -47,14 +52,15 @@ def discover(evidence: Evidence) -> list[bytes]:
         others = [texts[place] for place in places if scores[place] < least]
     found = [listed for prefixes in (sure, others) for listed in _listed(prefixes, evidence)]
     found.sort(key=lambda listed: -listed[0])
-    return _explained([text for _, text in found], evidence)
+    return _explained([text for _, text in found[:MOST_FOUND]], evidence)
 
 
 def _listed(prefixes: Sequence[bytes], evidence: Evidence) -> Iterator[tuple[float, bytes]]:
-    """Yield the extensions that are listed, with their scores."""
+    """Yield the heaviest extensions that are listed, with their scores."""
     texts = extended(prefixes, whole=True)
     scores = evidence.figures(texts).scores
-    for place in heaviest(scores, listing_score(scores)):
+    places = heaviest(scores, listing_score(scores))
+    for place in islice((one for one in places if is_text(texts[one])), MOST_FOUND):
         yield float(scores[place]), texts[place]
 
 
@@ -69,6 +75,21 @@ def _explained(texts: Sequence[bytes], evidence: Evidence) -> list[bytes]:
             kept.append(text)
             taken.update(buckets)
     return kept
+
+
+def is_text(data: bytes) -> bool:
+    r"""Return whether some bytes are a text that can be shown, under a name of its own.
+
+    Some sequences of lead and continuation bytes are no UTF-8, and only fakes report them: all
+    would be shown alike.
+
+    >>> is_text("é".encode()), is_text(b"\xe0\x80\x80"), is_text(b"a\xc2\x85")
+    (True, False, False)
+    """
+    try:
+        return all(category(character) != "Cc" for character in data.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def listing_score(scores: Floats) -> float:

@@ -639,6 +639,9 @@ TEXTS_REPORTED = [
     "ü" * 200,
     "x" + "😀" * 80,
     "x" * 255 + "u\u0308",
+    "a" + "\u0301" * 500 + "\u0323",  # cut before its last mark, which would come first
+    "😀" * 398 + "u" + "\u0308\u0301",
+    "u\u0308\u0304" * 150,
     "12345678",
     "123456789",
 ]

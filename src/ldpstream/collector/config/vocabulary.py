@@ -139,7 +139,7 @@ def _salt(table: Table) -> int | None:
 def _lines(table: Table) -> list[str]:
     file = table.file.parent / table.text("candidates_file")
     try:
-        return file.read_text("utf-8").splitlines()
+        return file.read_text("utf-8-sig").splitlines()
     except OSError as error:
         _refuse_candidates(table, f"{file}: {error.strerror}", "give a file that can be read")
     except UnicodeDecodeError:

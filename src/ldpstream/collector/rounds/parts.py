@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from ldpstream.arrays import Counts
 from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.mechanisms.breakdown import Group
 from ldpstream.oracles.collector_half import Support
@@ -39,6 +40,19 @@ def whole(support: Support, terms: Terms) -> Support:
     if told is None:
         return support
     return together(support, told.combinations, range(told.combinations))
+
+
+def whole_rows(counts: Counts, terms: Terms) -> Counts:
+    """Return the counts of the reports of all devices, for many rounds under terms such as these.
+
+    The last axis has the counts of a round as they are stored; all levels tell the same attributes.
+    """
+    told = terms.attributes
+    if told is None:
+        return counts
+    by_tag = counts.reshape(*counts.shape[:-1], told.combinations, -1)
+    summed: Counts = by_tag.sum(axis=-2)[..., :-1]
+    return summed
 
 
 @lru_cache(maxsize=1024)

@@ -153,17 +153,17 @@ class RevisedHistory:
         """Return the tallies of timestamps, combined as they were for their releases."""
         span = range(max(near[0] - self._warm_up, 1), near[-1] + 1)
         releases = self._releases(span, read)
-        asked = self._store.rounds(self._config.name, span[0] - 1, span[-1])
-        rounds = [one for one in asked if one.support is not None]
+        asked = self._config.name, span[0] - 1, span[-1]
+        rounds = self._store.tallied(*asked)
         discarded, record = self._discarded(releases), Record(noise)
-        if rounds:
-            now = self._mechanism(self._history.at(rounds[0].t)).noise
+        if rounds.times:
+            now = self._mechanism(self._history.at(rounds.times[0])).noise
             found = tallies_at_once(self._config, self._history, rounds, discarded, releases, now)
             if found is not None:
                 record.go_on(now)
                 record.add_all(near, found)
                 return record
-        tallies = self._one_by_one(asked, discarded)
+        tallies = self._one_by_one(self._store.rounds(*asked), discarded)
         for t, known in self._known(near, noise.labels, releases, tallies):
             record.go_on(self._mechanism(self._history.at(t)).noise)
             record.add(known, tallies.get(t, ()))

@@ -5,6 +5,8 @@ import { whole } from "./wholes.js";
 
 /** The bytes of a text that count; what is longer is cut. */
 const LONGEST_TEXT = 256;
+/** The code points of a text that are composed: more could take so long that a device is late. */
+const LONGEST_COMPOSED = 400;
 const [LEAST_BITS, MOST_BITS] = [16, 24];
 const MOST_PREFIXES = 7;
 const LONGEST_PREFIX = 16;
@@ -71,27 +73,30 @@ const arePrefixes = (lengths) =>
   lengths.every((length, at) => whole(length, at ? lengths[at - 1] + 1 : 1, LONGEST_PREFIX));
 
 /**
- * Return the bytes that a text is hashed by: UTF-8 of its composed form (NFC), cut. A lone surrogate, which
- * UTF-8 cannot encode, becomes a question mark.
+ * Return the bytes that a text is hashed by: UTF-8 of its composed form (NFC), cut. It is cut before it is
+ * composed, too. A lone surrogate, which UTF-8 cannot encode, becomes a question mark.
  * @param {string} text
  */
-export const encoded = (text) =>
-  utf8(text.normalize("NFC").replaceAll(/\p{Surrogate}/gu, "?")).slice(0, LONGEST_TEXT);
+export function encoded(text) {
+  const read = [...text.slice(0, 2 * LONGEST_COMPOSED)].slice(0, LONGEST_COMPOSED).join("");
+  return utf8(read.normalize("NFC").replaceAll(/\p{Surrogate}/gu, "?")).slice(0, LONGEST_TEXT);
+}
 
 /**
  * Return the hash of some bytes: SplitMix64 absorbs them in little-endian words of eight, the length first,
- * so that padding cannot make two texts equal.
+ * so that padding cannot make two texts equal. Every text takes the same steps: zeros are absorbed up to the
+ * longest one, and the state before them counts.
  * @param {Uint8Array} data @param {bigint} seed @param {number} buckets
  */
 export function bucketOf(data, seed, buckets) {
-  let state = mixed(seed ^ BigInt(data.length));
-  const padded = new Uint8Array(8 * Math.ceil(data.length / 8));
+  const states = [mixed(seed ^ BigInt(data.length))];
+  const padded = new Uint8Array(LONGEST_TEXT);
   padded.set(data);
   const words = new DataView(padded.buffer);
-  for (let start = 0; start < padded.length; start += 8) {
-    state = mixed(((state ^ words.getBigUint64(start, true)) + GAMMA) & WORD);
+  for (let at = 0; at < LONGEST_TEXT / 8; at += 1) {
+    states.push(mixed(((states[at] ^ words.getBigUint64(8 * at, true)) + GAMMA) & WORD));
   }
-  return Number(((state >> 32n) * BigInt(buckets)) >> 32n);
+  return Number(((states[Math.ceil(data.length / 8)] >> 32n) * BigInt(buckets)) >> 32n);
 }
 
 /** The output function of SplitMix64. @param {bigint} state */

@@ -12,7 +12,7 @@ import psycopg
 from ldpstream.collector.store.admin_tables import check_log
 from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
 from ldpstream.collector.store.chain_key import LOG
-from ldpstream.collector.store.contract import EVER, Archive, Release, Round, Stream
+from ldpstream.collector.store.contract import EVER, Archive, Release, Round, Stream, TalliedRounds
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres import chained
 from ldpstream.collector.store.postgres.connections import connect, in_a_line
@@ -21,6 +21,7 @@ from ldpstream.collector.store.postgres.reading import (
     select_releases,
     select_rounds,
     select_stream,
+    select_tallied,
     select_versions,
 )
 from ldpstream.collector.store.postgres.running import executing
@@ -52,6 +53,9 @@ class PostgresArchive(Archive):
 
     def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
         return select_rounds(self.connection, stream, after_t, until_t)
+
+    def tallied(self, stream: str, after_t: int, until_t: int) -> TalliedRounds:
+        return select_tallied(self.connection, stream, after_t, until_t)
 
     def chain(self, master: bytes) -> Chain | None:
         if self._version < CHAINED:

@@ -11,7 +11,7 @@ from psycopg import errors, sql
 
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.store.content import StoredContent
-from ldpstream.collector.store.contract import EVER, Release, Round, Stream
+from ldpstream.collector.store.contract import EVER, Release, Round, Stream, TalliedRounds
 from ldpstream.collector.store.postgres.accepting import table_of
 from ldpstream.collector.store.postgres.chained import successors
 from ldpstream.collector.store.round_rows import ROUND_COLUMNS, round_of
@@ -75,6 +75,19 @@ def select_rounds(
         (stream, after_t, until_t),
     )
     return [round_of(row) for row in rows]
+
+
+def select_tallied(
+    connection: psycopg.Connection, stream: str, after_t: int, until_t: int
+) -> TalliedRounds:
+    """What was counted in the rounds that are tallied, of the same timestamps."""
+    rows = connection.execute(
+        f"SELECT {TalliedRounds.COLUMNS} FROM round"  # nosec B608 # noqa: S608
+        " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND t > %s AND t <= %s"
+        " AND counts IS NOT NULL ORDER BY id",
+        (stream, after_t, until_t),
+    )
+    return TalliedRounds.of(rows)
 
 
 def select_reports(

@@ -32,6 +32,7 @@ from ldpstream.collector.store.contract import (
     Store,
     Stream,
     Summary,
+    TalliedRounds,
     observed,
 )
 from ldpstream.collector.store.database import Database
@@ -51,6 +52,7 @@ from ldpstream.collector.store.postgres.reading import (
     select_reports,
     select_rounds,
     select_stream,
+    select_tallied,
     select_versions,
 )
 from ldpstream.collector.store.postgres.running import PostgresTables, executing
@@ -343,6 +345,11 @@ class PostgresStore(Store):
     def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
         return self._connections.read(
             partial(select_rounds, stream=stream, after_t=after_t, until_t=until_t)
+        )
+
+    def tallied(self, stream: str, after_t: int, until_t: int) -> TalliedRounds:
+        return self._connections.read(
+            lambda connection: select_tallied(connection, stream, after_t, until_t)
         )
 
     # Releases

@@ -14,7 +14,7 @@ from ldpstream.collector.store.admin_tables import check_log
 from ldpstream.collector.store.chain import Chain, Checked, Progress, ignore
 from ldpstream.collector.store.chain_key import LOG
 from ldpstream.collector.store.content import StoredContent
-from ldpstream.collector.store.contract import EVER, Archive, Release, Round, Stream
+from ldpstream.collector.store.contract import EVER, Archive, Release, Round, Stream, TalliedRounds
 from ldpstream.collector.store.damage import reading_store
 from ldpstream.collector.store.round_rows import ROUND_COLUMNS, round_of
 from ldpstream.collector.store.sqlite import chained
@@ -52,6 +52,19 @@ def select_rounds(
         (stream, after_t, until_t),
     )
     return [round_of(row) for row in rows]
+
+
+def select_tallied(
+    connection: sqlite3.Connection, stream: str, after_t: int, until_t: int
+) -> TalliedRounds:
+    """What was counted in the rounds that are tallied, of the same timestamps."""
+    rows = connection.execute(
+        f"SELECT {TalliedRounds.COLUMNS} FROM round"  # nosec B608 # noqa: S608
+        " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? AND t <= ?"
+        " AND counts IS NOT NULL ORDER BY id",
+        (stream, after_t, until_t),
+    )
+    return TalliedRounds.of(rows)
 
 
 def select_versions(connection: sqlite3.Connection, stream: str) -> list[dict[str, Any]]:
@@ -112,6 +125,9 @@ class SqliteArchive(Archive):
 
     def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
         return select_rounds(self.connection, stream, after_t, until_t)
+
+    def tallied(self, stream: str, after_t: int, until_t: int) -> TalliedRounds:
+        return select_tallied(self.connection, stream, after_t, until_t)
 
     def chain(self, master: bytes) -> Chain | None:
         if self.version < CHAINED:

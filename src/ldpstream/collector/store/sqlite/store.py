@@ -36,6 +36,7 @@ from ldpstream.collector.store.contract import (
     Store,
     Stream,
     Summary,
+    TalliedRounds,
     observed,
 )
 from ldpstream.collector.store.damage import reading_store
@@ -49,6 +50,7 @@ from ldpstream.collector.store.sqlite.reading import (
     select_releases,
     select_rounds,
     select_stream,
+    select_tallied,
     select_versions,
 )
 from ldpstream.collector.store.sqlite.running import SqliteTables, executing
@@ -325,6 +327,10 @@ class SqliteStore(Store):
     def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
         with self._readers.use() as connection:
             return select_rounds(connection, stream, after_t, until_t)
+
+    def tallied(self, stream: str, after_t: int, until_t: int) -> TalliedRounds:
+        with self._readers.use() as connection:
+            return select_tallied(connection, stream, after_t, until_t)
 
     # Releases
 
