@@ -10,7 +10,7 @@ import pytest
 from ldpstream.audit import run as audit_run
 from ldpstream.audit.bounds import Score
 from ldpstream.audit.empirical import MECHANISMS, Finding, Tell, Trial
-from ldpstream.audit.exact import check
+from ldpstream.audit.exact import TAGGED, check
 from ldpstream.audit.planted import BUGS
 from ldpstream.audit.results import Audit
 from ldpstream.cli import run
@@ -39,11 +39,11 @@ def test_the_quick_audit_passes_and_prints_what_programs_expect(
     for row in found["exact"]:
         assert set(row) == {"oracle", "labels", "epsilon", "exact_epsilon"}
         assert 0 < row["exact_epsilon"] <= row["epsilon"]
-    assert {row["oracle"] for row in found["exact"]} == {*Oracle, *Numeric}
+    assert {row["oracle"] for row in found["exact"]} == {*Oracle, *Numeric, TAGGED}
     for row in found["empirical"]:
         assert set(row) == {"mechanism", "epsilon", "lower_bound"}
         assert row["lower_bound"] <= row["epsilon"] == 1
-    assert [row["mechanism"] for row in found["empirical"]] == list(MECHANISMS)
+    assert [row["mechanism"] for row in found["empirical"]] == [*MECHANISMS, TEXTS]
     # What spends all of epsilon in one report comes near it: an attack that is worth its name.
     near = {row["mechanism"]: row["lower_bound"] for row in found["empirical"]}
     assert min(near[name] for name in ("lsp", "lpu", "lpf")) > 0.5
@@ -54,7 +54,7 @@ def test_the_quick_audit_passes_and_prints_what_programs_expect(
     attacked = {bug.name for bug in BUGS if bug.drill is None}
     for row in details:  # those who see the wire only find what the judge finds
         assert row["lower_bound"] > row["epsilon"] or row["name"] not in attacked
-        assert bool(row["violations"]) or row["name"] in {*attacked, *MECHANISMS}
+        assert bool(row["violations"]) or row["name"] in {*attacked, *MECHANISMS, TEXTS}
         assert not row["violations"] or row["planted"]
     page = (tmp_path / "audit.html").read_text()
     assert "Passed." in page
@@ -62,6 +62,7 @@ def test_the_quick_audit_passes_and_prints_what_programs_expect(
     assert json.loads((tmp_path / "audit.json").read_text())["passed"] is True
 
 
+TEXTS = "lpf of texts"
 GOOD = check("grr", Oracle.GRR.device(2, Epsilon.of(1)))
 KEPT = Finding(Trial("lpa"), Score(70, 100, 200), 0.4, 1.0)
 FOUND = Finding(Trial("lsp", BUGS[1]), Score(99, 100, 200), 2.5, 1.0)
