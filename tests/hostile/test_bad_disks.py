@@ -34,6 +34,7 @@ from ldpstream.device.rules import Decision, Repeat
 from ldpstream.device.wallet import Wallet
 from ldpstream.errors import Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.terms import Terms
 from tests.device.test_hostile_collector import NOTICED_MS, HostileCollector, settings_here
 from tests.hostile.counting import Fault, Ledger, assert_a_violation_is_found
 
@@ -143,11 +144,13 @@ def deaf() -> Callable[..., Decision]:
     """Hands a report out, whatever the disk says."""
     honest = Account._draw
 
-    def draw(self: Account, pin: str, asked: Round, before: Look, value: int) -> Decision:
+    def draw(
+        self: Account, pin: str, asked: Round, before: Look, value: int, seen: Terms
+    ) -> Decision:
         try:
-            return honest(self, pin, asked, before, value)
+            return honest(self, pin, asked, before, value, seen)
         except LedgerUnusable:
-            randomiser = self.enrolled.terms.randomiser(Epsilon(asked.epsilon_nano))
+            randomiser = seen.randomiser(Epsilon(asked.epsilon_nano))
             drawn = randomiser.perturb(value, self._source)
             return Repeat(asked, randomiser.encode(drawn))
 

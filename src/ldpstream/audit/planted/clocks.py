@@ -114,9 +114,9 @@ def _counted_twice() -> AbstractContextManager[object]:
 def _entered_before_the_reading() -> AbstractContextManager[object]:
     honest = Account._draw
 
-    def draw(self: Account, pin: str, asked: Round, before: Look, value: int) -> Decision:
+    def draw(self: Account, pin: str, asked: Round, before: Look, *rest: Any) -> Decision:
         with patch.object(Account, "own_ms", lambda self: self._own.at(before) - 1):
-            return honest(self, pin, asked, before, value)
+            return honest(self, pin, asked, before, *rest)
 
     return patch.object(Account, "_draw", draw)
 
