@@ -150,7 +150,7 @@ def deaf() -> Callable[..., Decision]:
         try:
             return honest(self, pin, asked, before, value, seen)
         except LedgerUnusable:
-            randomiser = self.enrolled.terms.randomiser(Epsilon(asked.epsilon_nano))
+            randomiser = seen.randomiser(Epsilon(asked.epsilon_nano))
             drawn = randomiser.perturb(value, self._source)
             return Repeat(asked, randomiser.encode(drawn))
 
@@ -170,7 +170,7 @@ def test_the_machine_asks() -> None:
     """An announcement of this machine is one that a device on a good disk answers."""
     machine = BadDisk()
     try:
-        machine.begin({}, counts_sleep=True, names_boots=True, pace=1, skew_ms=0)
+        machine.begin(kind={}, counts_sleep=True, names_boots=True, pace=1, skew_ms=0)
         machine._announce(machine.life.asker.a_round())
         assert len(machine.life.asker.on_wire) == 1
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 from unittest.mock import ANY
 
@@ -65,6 +66,14 @@ def test_a_device_tells_its_attributes_beside_its_report() -> None:
         for said in ({"country": "de"}, {"country": "fr"}, {"country": "us"}, {}, {"x": 1})
     ]
     assert tags == [0, 1, 2, 2, 2]
+
+
+def test_a_member_of_an_enumeration_is_the_text_that_it_is() -> None:
+    class Country(str, Enum):  # noqa: UP042 - as applications have them: its `str` is another
+        FRANCE = "fr"
+
+    assert str(Country.FRANCE) != "fr"
+    assert Terms.read(PARTS).seen_by(KEY, {"country": Country.FRANCE}).tag == 1
 
 
 @pytest.mark.parametrize("said", [None, 0, ["de"], b"de", np.array(["de", "fr"]), ANY])

@@ -51,8 +51,9 @@ class Attribute:
 
     def place(self, value: object) -> int:
         """Return the index of a value, whatever it is; what is not declared counts as `OTHER`."""
-        known = isinstance(value, str) and value in self.declared  # an array is compared to none
-        return self.declared.index(str(value)) if known else len(self.declared)
+        if isinstance(value, str) and value in self.declared:  # an array is compared to none
+            return self.declared.index(value)
+        return len(self.declared)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "values": list(self.declared)}

@@ -17,7 +17,6 @@ from ldpstream.device.rounds import Round
 from ldpstream.device.rules import Decision, State
 from ldpstream.device.store import Store
 from ldpstream.privacy.ledger import Ledger
-from ldpstream.protocol.terms import Terms
 
 # --- Budgets by the timestamp that was asked for --------------------------------------------------
 
@@ -115,11 +114,9 @@ def _counted_twice() -> AbstractContextManager[object]:
 def _entered_before_the_reading() -> AbstractContextManager[object]:
     honest = Account._draw
 
-    def draw(
-        self: Account, pin: str, asked: Round, before: Look, value: int, seen: Terms
-    ) -> Decision:
+    def draw(self: Account, pin: str, asked: Round, before: Look, *rest: Any) -> Decision:
         with patch.object(Account, "own_ms", lambda self: self._own.at(before) - 1):
-            return honest(self, pin, asked, before, value, seen)
+            return honest(self, pin, asked, before, *rest)
 
     return patch.object(Account, "_draw", draw)
 
