@@ -24,7 +24,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Selection
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.intervals import QUANTILE
-from ldpstream.refine.selected import selected_interval, selected_median
+from ldpstream.refine.selected import selected_median, shown_interval
 from ldpstream.vocabulary.device import Vocabulary
 from ldpstream.vocabulary.discovery import discover, heaviest, listing_score
 from ldpstream.vocabulary.evidence import Columns, Evidence
@@ -221,7 +221,7 @@ class Following:
         places = sorted(places, key=lambda place: -shown.values[place])[: self._most]
         shares, errors = shown.values[places], errors[places]
         least = LISTED_AT * errors
-        low, high = selected_interval(shares, errors, least)
+        low, high = shown_interval(shares, errors, least)
         # What was shown because its noise was high is missing from the rest.
         centre = 1.0 - float(selected_median(shares, errors, least).sum())
         off = QUANTILE * float(np.sqrt(errors @ errors))
