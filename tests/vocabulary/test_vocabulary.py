@@ -16,7 +16,7 @@ from ldpstream.lab.vocabulary import Goal, TextFleet, follow
 from ldpstream.mechanisms.following import MOST_FOLLOWED, Following
 from ldpstream.oracles.walsh import walsh
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.refine.selected import selected_interval
+from ldpstream.refine.selected import selected_interval, shown_interval
 from ldpstream.streams.words import random_texts, shares_of, zipf_holders
 from ldpstream.vocabulary import Vocabulary, evidence
 from ldpstream.vocabulary.collector import without_flood
@@ -148,6 +148,15 @@ def test_a_candidate_is_followed_without_discovery() -> None:
     assert words[0] in listed.texts
     assert b"nobody" not in listed.texts
     assert 0 < listed.rest < 1
+
+
+@pytest.mark.parametrize("above", [0.0, 0.02, 0.06, 0.5, 9.0])
+def test_an_interval_for_readers_contains_its_figure(above: float) -> None:
+    value, error = np.array([0.04 + above * 0.01]), np.array([0.01])
+    low, high = shown_interval(value, error, np.array([0.04]))
+    assert low <= value <= high
+    narrow = selected_interval(value, error, np.array([0.04]))
+    assert (narrow[1] < value) == (above < 0.065)  # as much as it is widened by
 
 
 def test_without_reports_nothing_is_listed() -> None:

@@ -24,7 +24,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Selection
 from ldpstream.refine.consistency import Consistency
 from ldpstream.refine.intervals import QUANTILE
-from ldpstream.refine.selected import selected_interval, selected_median
+from ldpstream.refine.selected import selected_median, shown_interval
 from ldpstream.vocabulary.device import Vocabulary
 from ldpstream.vocabulary.discovery import discover, heaviest, listing_score
 from ldpstream.vocabulary.evidence import Columns, Evidence
@@ -252,8 +252,8 @@ class Following:
         """
         shares, least = values[places], least[places]
         below, above = (part[places] for part in errors)
-        low, _ = selected_interval(shares, below, least)
-        _, high = selected_interval(shares, np.maximum(below, above), least)
+        low, _ = shown_interval(shares, below, least)
+        _, high = shown_interval(shares, np.maximum(below, above), least)
         # What was shown because its noise was high is missing from the rest.
         centre = 1.0 - float(selected_median(shares, below, least).sum())
         start = min(centre, 1.0 - float(shares.sum())) - QUANTILE * float(np.sqrt(above @ above))

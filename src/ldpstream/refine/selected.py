@@ -35,6 +35,19 @@ def selected_interval(values: Floats, errors: Floats, least: Floats) -> Interval
     )
 
 
+def shown_interval(values: Floats, errors: Floats, least: Floats) -> Interval:
+    """Return the interval for readers: that of `selected_interval`, up to the figure itself.
+
+    Of a figure within 0.07 standard errors above the level it lies below the figure altogether.
+
+    >>> low, high = shown_interval(np.array([0.00902]), np.array([0.001]), np.array([0.009]))
+    >>> low.round(4).tolist(), high.round(5).tolist()
+    ([0.0], [0.00902])
+    """
+    low, high = selected_interval(values, errors, least)
+    return np.minimum(low, values), np.maximum(high, values)
+
+
 def selected_median(values: Floats, errors: Floats, least: Floats) -> Floats:
     """Return the shares that such estimates exceed as often as not, of those above `least`.
 

@@ -62,12 +62,11 @@ def _csv(stream: str, names: ReleasedNames, rows: Sequence[Release]) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     joined = names.columns(rows)
     parts = _parts(rows)
-    taken = set(FACTS) - set(names.joined)  # a text may be called anything
+    beside = [f"{part}:{name}" for part in parts for name in joined]
+    taken = {*FACTS, *beside} - set(names.joined)  # a text may be called anything
     own = (f"value:{name}" if name in taken else name for name in joined)
     # With "\r\n" at its end, which is then made "\n", a lone "\r" in a name is quoted, too.
-    csv.writer(text).writerow(
-        [*FACTS, *own, *(f"{part}:{name}" for part in parts for name in joined)]
-    )
+    csv.writer(text).writerow([*FACTS, *own, *beside])
     text.seek(text.tell() - 2)
     text.truncate()
     text.write("\n")

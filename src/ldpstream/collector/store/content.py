@@ -11,8 +11,29 @@ _DECODER, _ENCODER = json.JSONDecoder(), json.JSONEncoder(separators=(",", ":"))
 
 
 def stored_text(value: dict[str, Any]) -> str:
-    """Return JSON as both stores keep it, byte by byte."""
-    return _ENCODER.encode(value)
+    """Return JSON as both stores keep it, byte by byte.
+
+    Lists of objects, such as the states of all groups, are encoded object by object: one call for
+    all, which may be 100 MB, would keep other threads waiting until it is done.
+
+    >>> stored_text({"t": 1, "groups": [{"a": [0.5]}, {}], "fresh": True})
+    '{"t":1,"groups":[{"a":[0.5]},{}],"fresh":true}'
+    """
+    if not any(map(_is_objects, value.values())):
+        return _ENCODER.encode(value)
+    parts = (f"{_ENCODER.encode(key)}:{_part_text(part)}" for key, part in value.items())
+    return f"{{{','.join(parts)}}}"
+
+
+def _part_text(part: object) -> str:
+    if not _is_objects(part):
+        return _ENCODER.encode(part)
+    assert isinstance(part, list)
+    return f"[{','.join(map(_ENCODER.encode, part))}]"
+
+
+def _is_objects(part: object) -> bool:
+    return isinstance(part, list) and bool(part) and isinstance(part[0], dict)
 
 
 class StoredContent(Mapping[str, Any]):
