@@ -324,7 +324,7 @@ population = 100
         (
             'country = ["de", "fr"]',
             f"labels = {[str(n) for n in range(60_000)]}",
-            "3 groups of 60000 values each are more than 131,072 numbers",
+            "3 groups of 60000 values each are more than 16,384 numbers",
         ),
         (
             "\n".join(f'a{n} = ["1", "2", "3"]' for n in range(4)),

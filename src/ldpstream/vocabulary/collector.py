@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
+from math import inf, lgamma, log, log1p
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,9 @@ from ldpstream.vocabulary.evidence import Columns
 
 _COLUMN = np.uint32((1 << MOST_BITS) - 1)
 _COUNT_BITS = 32
+
+FALSE_ALARM = 1e-6
+"""The chance that any column of an honest round is counted less often than it was reported."""
 
 
 class ColumnReader(TaggedReader):
@@ -49,9 +54,10 @@ class ColumnReader(TaggedReader):
         """Return the columns that each group has reported, without those that tell nothing."""
         places = (support.counts >> _COUNT_BITS).astype(np.uint32)
         counts, groups = support.counts & (1 << _COUNT_BITS) - 1, places >> np.uint32(MOST_BITS)
+        size = self.device.labels + 1
         ends = np.searchsorted(groups, np.arange(self.device.tags + 1))
         return [
-            without_flood(Columns(places[start:end] & _COLUMN, counts[start:end]))
+            without_flood(Columns(places[start:end] & _COLUMN, counts[start:end]), size)
             for start, end in pairwise(ends)
         ]
 
@@ -63,14 +69,38 @@ class ColumnReader(TaggedReader):
         return reports.astype(np.uint32) | tags
 
 
-def without_flood(columns: Columns) -> Columns:
-    """Leave out column 0, which supports every text and so speaks for none.
+def without_flood(columns: Columns, size: int) -> Columns:
+    """Leave out what honest devices do not send: column 0, and more of one column than chance has.
 
-    An honest device reports it with probability 2p / 2^b, whatever it holds. Without it figures are
-    off by no more than that, and fakes cannot raise all texts at once.
+    A column supports half of all texts, and column 0 supports every one: fakes that agree on one
+    would raise them all at once. An honest device reports a column of `size` with a probability of
+    at most 2 / `size`, whatever it holds, so that figures hardly change.
 
-    >>> without_flood(Columns.of(np.array([0, 0, 5]))).places.tolist()
-    [5]
+    >>> flooded = Columns(np.array([0, 5, 9], np.uint32), np.array([7, 100, 1]))
+    >>> kept = without_flood(flooded, 1 << 16)
+    >>> kept.places.tolist(), kept.counts.tolist()
+    ([5, 9], [3, 1])
     """
     kept = columns.places != 0
-    return columns if kept.all() else Columns(columns.places[kept], columns.counts[kept])
+    most = most_of_one(columns.reports, size)
+    return Columns(columns.places[kept], np.minimum(columns.counts[kept], most))
+
+
+@lru_cache(maxsize=1024)
+def most_of_one(reports: int, size: int) -> int:
+    """Return how often honest devices report any one column at most, but for a chance of 1e-6.
+
+    The tail of a Poisson distribution of mean m beyond c is less than its next term times
+    1 / (1 - m / (c + 2)); there are `size` columns that might exceed it.
+
+    >>> most_of_one(2500, 1 << 20), most_of_one(1_000_000, 1 << 16)
+    (4, 74)
+    """
+    mean = 2 * reports / size
+    most = int(mean)
+    while True:
+        following = most + 1
+        term = following * log(mean) - mean - lgamma(following + 1) if mean else -inf
+        if log(size) + term - log1p(-mean / (following + 1)) < log(FALSE_ALARM):
+            return most
+        most = following

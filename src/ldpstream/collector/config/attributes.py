@@ -11,8 +11,8 @@ LEAST_GROUP = 500
 
 MOST_COUNTS = 1 << 20
 """Counts of one round, eight bytes each, which the store keeps."""
-MOST_FIGURES = 1 << 17
-"""Figures of one release, some 80 bytes each: twice those of a stream with the most labels."""
+MOST_FIGURES = 1 << 14
+"""Figures of all groups. Each is followed by a filter, whose state is saved with every release."""
 
 
 def read_attributes(table: Table, selection: Selection, values: int) -> Attributes | None:

@@ -57,7 +57,9 @@ class Fakes:
     def report(self, honest: list[Columns]) -> list[Columns]:
         """Return the columns of a timestamp, with theirs, as a collector reads them."""
         return [
-            without_flood(one + self._of(number, int(self._rng.poisson(self._each))))
+            without_flood(
+                one + self._of(number, int(self._rng.poisson(self._each))), self._device.columns
+            )
             for number, one in enumerate(honest)
         ]
 
