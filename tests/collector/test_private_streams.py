@@ -71,7 +71,7 @@ ROUTES = [
     for end in (
         "", "/devices", "/rounds", "/rounds/{round}/reports", "/rounds/{round}/batch", "/releases",
         "/changes", "/feed", "/status", "/alerts", "/alerts/rules", "/alerts/rules/{rule_id}",
-        "/share", "/summaries", "/terms/{pin}", "/annotations",
+        "/share", "/summaries", "/terms/{pin}", "/annotations", "/texts",
     )
 ] + [
     "/v1/admin" + end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,11 @@ _LINE = """([slot, first, last, t]) => {
 }"""
 
 
+TICKS = 57
+"""The least distance of two ticks of the time axis: around midnight there is a date at both."""
+DATE = re.compile(r"\d+ [A-Z][a-z]+( \d{4})?")
+
+
 @dataclass(frozen=True)
 class Box:
     """A text and its place on the screen."""
@@ -186,6 +192,9 @@ def assert_figures_do_not_touch(page: Page, width: int) -> None:
     assert any(box.canvas for box in boxes)
     found = touching(boxes)
     assert found == [], found
+    dates = [box for box in boxes if box.canvas and DATE.fullmatch(box.text)]
+    assert dates
+    assert [box.text for box in dates if box.right - box.left > TICKS - 2] == []
     assert [box.text for box in boxes if box.left < 0 or box.right > width] == []
 
 

@@ -87,7 +87,7 @@ class Audit:
             ],
             "empirical": [
                 {
-                    "mechanism": one.trial.mechanism,
+                    "mechanism": one.trial.name,
                     "epsilon": float(one.trial.epsilon),
                     "lower_bound": round(one.lower_bound, 4),
                 }

@@ -544,7 +544,7 @@ const FONT = "12px system-ui, sans-serif";
 const TIMES = [
   [86_400 * 28, "{MMM} {YYYY}", null, null, null, null, null, null, 1],
   [86_400, "{D} {MMM}", "\n{YYYY}", null, null, null, null, null, 1],
-  [60, "{HH}:{mm}", "\n{D} {MMM} {YYYY}", null, "\n{D} {MMM}", null, null, null, 1],
+  [60, "{HH}:{mm}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
   [1, "{HH}:{mm}:{ss}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
   [0.001, "{mm}:{ss}.{fff}", "\n{D} {MMM}", null, "\n{D} {MMM}", null, null, null, 1],
 ];
