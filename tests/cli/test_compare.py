@@ -56,6 +56,7 @@ def test_a_file_of_counts_and_some_mechanisms(
     said = capsys.readouterr().out
     assert "One repeat cannot rule out chance" in said.replace("\n", " ")
     assert "lba" not in said
+    assert "p50_mae" not in said
 
 
 def test_the_mean_of_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,11 +73,26 @@ def test_the_mean_of_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "--mean 0:5" in report
 
 
+def test_the_distribution_of_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    given = ["compare", "--stream", "latency:steps=63", "--distribution", "0:1:8"]
+    small = ["--users", "2000", "--timestamps", "20", "--epsilons", "1", "--windows", "5"]
+    given += [*small, "--mechanisms", "lpu,lpf", "--repeats", "2", "--out", str(out)]
+    assert run([*given, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert all(0 < row["p50_mae"] < row["p99_mae"] < 1 for row in said["ranking"])
+    assert any(one.startswith("Its median is off by ") for one in said["because"])
+    assert "the share of a bin is above" in (out / "report.html").read_text(encoding="utf-8")
+    assert run(given) == 0
+    assert "p99_mae" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("given", "named"),
     [
         (["--stream", "sin"], "--out"),
         (["--mean", "5", "--out", "x"], "--mean"),
+        (["--mean", "0:5", "--distribution", "0:5:8", "--out", "x"], "--distribution"),
         (["--mean", "0:5", "--mechanisms", "central-ba", "--out", "x"], "central-ba"),
         (["--stream", "cosine", "--out", "x"], "cosine"),
         (["--epsilons", "1,high", "--out", "x"], "--epsilons"),

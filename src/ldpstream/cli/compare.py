@@ -43,6 +43,7 @@ def command(
     variance: options.Variance = "corrected",
     pool: options.Pool = False,
     mean: queries.Mean = None,
+    distribution: queries.Distribution = None,
     persistence: options.Persistence = 0.0,
     selection: options.Selection = "roster",
     engine: Annotated[
@@ -64,7 +65,7 @@ def command(
 
     check_folder("--out", out)
     need("compare", "figures")
-    query = queries.query_of(mean, None)
+    query = queries.query_of(mean, distribution)
     with resumable(), engine_named(engine) as used, result_cache(unused=no_cache) as cache:
         comparison = Comparison(
             source.open(labels=labels, users=users, timestamps=timestamps, seed=seed),

@@ -22,10 +22,15 @@ MOST_COLUMNS = 10_000
 
 
 def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
-    """Print a JSON object for each row, or a table below the values that all rows share."""
+    """Print a JSON object for each row, or a table below the values that all rows share.
+
+    A table has no figures that no row has, such as quantiles where there are none.
+    """
     if as_json:
         print(json.dumps(list(rows), indent=1))
         return
+    known = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    rows = [{name: row[name] for name in known} for row in rows]
     if len(rows) == 1:
         console(as_json=False).print(_vertical(rows[0]))
         return

@@ -10,7 +10,7 @@ from ldpstream.lab.experiment import Experiment
 from ldpstream.lab.figures.charts import Axis, Chart, Panel, Row
 from ldpstream.lab.reproduction.studies import BARS, CFPU, EPSILON, HITS, MRE, WINDOW
 from ldpstream.lab.simulation import Simulation, settings_of, simulate_at
-from ldpstream.mechanisms.queries import HISTOGRAM
+from ldpstream.mechanisms.queries import DistributionQuery, MeanQuery
 from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.streams.stream import Stream
 
@@ -55,8 +55,14 @@ class Comparison:
 
     @property
     def _value(self) -> str:
-        histogram = self.options.query == HISTOGRAM
-        return "a label's frequency" if histogram else "the mean"
+        """What an event is about: the parts of an answer whose error counts."""
+        match self.options.query:
+            case MeanQuery():
+                return "the mean"
+            case DistributionQuery():
+                return "the share of a bin"
+            case _:
+                return "a label's frequency"
 
     def charts(self, rows: Sequence[Row]) -> list[Chart]:
         epsilon, window = median_low(self.epsilons), median_low(self.windows)

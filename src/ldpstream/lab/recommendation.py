@@ -53,6 +53,9 @@ class Ranked:
     """None if no label has an event."""
     coverage: float | None
     """None if no intervals are stated."""
+    p50_mae: float | None
+    """Of a distribution, as that below: the mean absolute error, as a share of the range."""
+    p99_mae: float | None
     best_in: tuple[Setting, ...]
     """The settings in which its mean error is the smallest."""
     runs: tuple[Row, ...]
@@ -89,6 +92,8 @@ class Ranked:
             "auc": self.auc,
             "auc_per_label": self.auc_per_label,
             "coverage": self.coverage,
+            "p50_mae": self.p50_mae,
+            "p99_mae": self.p99_mae,
             "best_in": len(self.best_in),
         }
 
@@ -108,6 +113,7 @@ class Recommendation:
             for sentence in (
                 self._choice(),
                 self._error(),
+                self._quantiles(),
                 self._cost(),
                 self._elsewhere(),
                 self._events(),
@@ -146,6 +152,14 @@ class Recommendation:
         return (
             f"The mean relative error of {self.chosen.name} is {self.chosen.error:.3g}{where}; an "
             f"estimate is off by {self.chosen.mae:.2g} on average."
+        )
+
+    def _quantiles(self) -> str:
+        if self.chosen.p50_mae is None or self.chosen.p99_mae is None:
+            return ""
+        return (
+            f"Its median is off by {100 * self.chosen.p50_mae:.2g} % of the range, its p99 by "
+            f"{100 * self.chosen.p99_mae:.2g} %."
         )
 
     def _cost(self) -> str:
@@ -237,6 +251,8 @@ def _rank(
         fmean(row["auc"] for row in own),
         _mean(own, "auc_per_label"),
         _mean(own, "coverage"),
+        _mean(own, "p50_mae"),
+        _mean(own, "p99_mae"),
         tuple(setting for setting, winner in winners.items() if winner == name),
         own,
     )
