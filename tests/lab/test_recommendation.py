@@ -27,7 +27,7 @@ def rows(
             "cfpu": (cfpu or {}).get(mechanism, 0.05),
             "auc": 0.5,
             "auc_per_label": (auc or {}).get(mechanism, 0.9),
-            "coverage": None,
+            **dict.fromkeys(("coverage", "p50_mae", "p99_mae")),
         }
         for mechanism, mres in errors.items()
         for repeat, mre in enumerate(mres)
