@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.arrays import Floats
+from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.following import KEPT_WINDOWS, Following
 from ldpstream.oracles.hadamard.device import Device
 from ldpstream.oracles.kernels.labels import drawn_columns
@@ -184,6 +185,8 @@ def simulate_texts(
     progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Follow a stream of texts from an empty list; return a row of figures."""
+    if window < 1:
+        raise Mistake(Problem.WINDOW_RANGE, given=window)
     rng = np.random.default_rng(seed)
     goal = Goal.of(vocabulary, epsilon, stream.users)
     texts = [text.encode() for text in stream.domain.labels]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ldpstream.durations import spelled
+from ldpstream.lab.planning.stream_file import beginning
 from ldpstream.lab.vocabulary import MORE_BYTES
 from ldpstream.mechanisms.following import KEPT_WINDOWS
 from ldpstream.oracles import Oracle
@@ -69,17 +70,7 @@ class TextPlan:
 
     def stream_file(self) -> str:
         lines = [
-            "# Written by `ldpstream plan`. Check it: ldpstream serve --check FILE",
-            "",
-            "[collector]",
-            'listen = "127.0.0.1:8080"',
-            'store = "ldpstream-data/collector.sqlite"',
-            "",
-            *(f"# {sentence}" for sentence in self.sentences()),
-            "",
-            "[[stream]]",
-            "# Devices pin what follows, up to the interval, when they enrol: it cannot change.",
-            'name = "my-stream"  # up to 64 of a-z, 0-9, - and _',
+            *beginning([f"# {one}" for one in self.sentences()], pinned_until="the interval"),
             'vocabulary = "open"',
             f"bits = {self.bits}",
             f"prefixes = {list(PREFIXES)}",
