@@ -20,18 +20,17 @@ from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.device import encoded
 
 
-@dataclass
+@dataclass(kw_only=True)
 class TextReader(Reader):
     """Reads releases that have labels of their own, and remembers which texts were found."""
 
-    terms: Terms | None = None
+    terms: Terms
     _judge: Judge | None = None
     _begin: int = 0
     """The timestamp before the first that the fleet took part in."""
 
     def truth(self, release: dict[str, Any], counts: Counts) -> Floats | None:
         """Return the true shares of the texts that are listed."""
-        assert self.terms is not None
         assert isinstance(self.terms.values, Vocabulary)
         if self._judge is None:
             users = int(counts.sum())
@@ -51,9 +50,7 @@ class TextReader(Reader):
     @property
     def found(self) -> Found | None:
         """Which texts were found; those that devices held when the fleet began."""
-        if self._judge is None or self.terms is None:
-            return None
-        return self._judge.found(self.terms.window, self._begin)
+        return self._judge and self._judge.found(self.terms.window, self._begin)
 
 
 def reader_of(

@@ -20,7 +20,7 @@ from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Release, Tally
 from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.queries import DistributionQuery, Query
-from ldpstream.protocol.attributes import OTHER, Attributes
+from ldpstream.protocol.attributes import OTHER, Attribute, Attributes
 from ldpstream.refine.reconciliation import Figures, reconciled
 from ldpstream.refine.relabelling import Relabelling
 
@@ -148,41 +148,35 @@ class Breakdown:
         return [
             one
             for attribute in self.attributes.each
-            for one in self._of_attribute(attribute.name, attribute.values, total, heard, least)
+            for one in self._of_attribute(attribute, total, heard, least)
         ]
 
     def _of_attribute(
-        self,
-        name: str,
-        values: Sequence[str],
-        total: Release,
-        heard: Mapping[Group, int],
-        least: int,
+        self, attribute: Attribute, total: Release, heard: Mapping[Group, int], least: int
     ) -> Iterator[GroupRelease]:
+        name = attribute.name
         sizes = {
             value: size
-            for value in values
+            for value in attribute.values
             if (size := heard.get((name, value), 0)) and (name, value) in self
         }
-        if not sizes:
+        small = merged(sizes, least)
+        if len(small) == len(sizes):
             return
         figures, shares = self._consistent(name, sizes, total)
-        small = merged(sizes, least)
-        places = [(value, [place]) for place, value in enumerate(sizes) if value not in small]
+        told, heard_of = [*sizes], np.array([*sizes.values()])
+        shown = {value: [row] for row, value in enumerate(told) if value not in small}
         if small:
-            places.append((OTHER, [place for place, one in enumerate(sizes) if one in small]))
-        if len(places) == 1 and small:
-            return
-        for value, rows in places:
-            devices = sum([*sizes.values()][row] for row in rows)
-            part = _rows(figures, rows)
+            shown[OTHER] = [row for row, value in enumerate(told) if value in small]
+        for value, rows in shown.items():
+            part = figures.rows(rows)
             part = part if len(rows) == 1 else part.together(shares[rows])
             yield GroupRelease(
                 name,
                 value,
                 float(shares[rows].sum()),
-                devices,
-                self._answer((name, [*sizes][rows[0]]), total, part),
+                int(heard_of[rows].sum()),
+                self._answer((name, told[rows[0]]), total, part),
                 small if value == OTHER else (),
             )
 
@@ -259,8 +253,3 @@ def merged(sizes: Mapping[str, int], least: int) -> tuple[str, ...]:
 
 def _answer_with(tally: Tally) -> Callable[[Ask], Tally]:
     return lambda ask: tally
-
-
-def _rows(figures: Figures, rows: Sequence[int]) -> Figures:
-    low, high = figures.interval
-    return Figures(figures.values[rows], figures.variance[rows], (low[rows], high[rows]))

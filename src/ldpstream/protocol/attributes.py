@@ -99,6 +99,10 @@ class Attributes:
         """How many combinations of values there are."""
         return prod(len(one.values) for one in self.each)
 
+    def named(self, name: str) -> Attribute | None:
+        """Return the attribute of this name, if there is one."""
+        return next((one for one in self.each if one.name == name), None)
+
     @cached_property
     def groups(self) -> tuple[tuple[str, str], ...]:
         """All groups of devices, each the name of an attribute and a value of it."""
@@ -144,11 +148,12 @@ than 100 may single out a device; tell fewer attributes or values'
         >>> now.matching("country", "other", before)
         (1, 2)
         """
-        one = next(one for one in self.each if one.name == name)
+        own = self.named(name)
+        assert own is not None
         return tuple(
             at
             for at in range(earlier.combinations)
-            if one.values[one.place(earlier.values_of(at).get(name))] == value
+            if own.values[own.place(earlier.values_of(at).get(name))] == value
         )
 
     def objection(self, earlier: Attributes | None) -> str | None:
@@ -156,12 +161,12 @@ than 100 may single out a device; tell fewer attributes or values'
 
         It may tell fewer attributes or values than before, and none that is new.
         """
-        known = {} if earlier is None else {one.name: one.declared for one in earlier.each}
         for one in self.each:
-            if one.name not in known:
+            known = None if earlier is None else earlier.named(one.name)
+            if known is None:
                 return f"the attribute {one.name} is new"
             for value in one.declared:
-                if value not in known[one.name]:
+                if value not in known.declared:
                     return f"the value {value!r} of the attribute {one.name} is new"
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,11 @@ class Figures:
     values: Floats
     variance: Floats
     interval: Interval
+
+    def rows(self, rows: Sequence[int]) -> Figures:
+        """Return the figures of some of the parts."""
+        low, high = self.interval
+        return Figures(self.values[rows], self.variance[rows], (low[rows], high[rows]))
 
     def together(self, shares: Floats) -> Figures:
         """Return the figures, in one row, of all parts as one, whose errors are independent.

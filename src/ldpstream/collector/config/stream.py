@@ -28,6 +28,7 @@ from ldpstream.collector.config.vocabulary import (
     read_vocabulary,
 )
 from ldpstream.collector.releases.retention import KEEP_ALL, Retention
+from ldpstream.collector.store.groups import written
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.following import KEPT_WINDOWS
 from ldpstream.mechanisms.messages import Purpose
@@ -172,9 +173,11 @@ class StreamConfig:
         """The names of what is released, in order."""
         return names_of(self.values)
 
-    def may_have(self, label: str) -> bool:
-        """Return whether a release may have a figure of that name."""
-        return self.vocabulary is not None or label in self.labels
+    def missing(self, rule: Rule) -> str | None:
+        """Return what a rule is about that releases do not have any more; None: they have it."""
+        if rule.label is not None and self.vocabulary is None and rule.label not in self.labels:
+            return f"label {rule.label!r}"
+        return f"group {rule.group!r}" if rule.group and rule.group not in self.groups else None
 
     @property
     def reach(self) -> int:
@@ -195,7 +198,7 @@ class StreamConfig:
     @property
     def groups(self) -> list[str]:
         """The groups of devices that have figures of their own, as rules name them."""
-        return [] if self.attributes is None else [*map(":".join, self.attributes.groups)]
+        return [] if self.attributes is None else [*map(written, self.attributes.groups)]
 
     @property
     def figures(self) -> int:

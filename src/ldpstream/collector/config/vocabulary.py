@@ -90,7 +90,8 @@ def read_candidates(table: Table) -> tuple[str, ...]:
     if "candidates_file" in table:
         found = [*found, *_lines(table)]
     if len(found) > MOST_CANDIDATES:
-        _refuse_candidates(table, f"there are {len(found):,} candidates", "most: 1,000,000")
+        what, fix = f"there are {len(found):,} candidates", f"most: {MOST_CANDIDATES:,}"
+        _refuse_candidates(table, what, fix)
     return tuple(dict.fromkeys(text for text in found if text))
 
 

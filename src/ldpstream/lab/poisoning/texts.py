@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
@@ -106,7 +105,7 @@ def poison(
     number = round(share / (1 - share) * users)
     fakes = Fakes(attack, number, vocabulary, size, window, rng)
     following = Following(vocabulary, size, window, users + number)
-    rounds: list[Any] = []
+    rounds: list[list[Columns]] = []
     for t in range(1, KEPT_WINDOWS * window + 1):
         rounds.append(fakes.report(fleet.report(t)))
         listed = following.step(t, rounds[-1])
