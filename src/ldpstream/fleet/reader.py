@@ -124,8 +124,9 @@ class Reader:
     def _counts_of(self, group: dict[str, Any], t: int) -> Counts:
         """Return what the users of a released group hold, of all values that are merged in it."""
         counts, values = self.users.counts_by_part(t), group.get("merged", [group["value"]])
-        attribute = self.attributes and self.attributes.named(group["attribute"])
         assert counts is not None
+        assert self.attributes is not None
+        attribute = self.attributes.named(group["attribute"])
         assert attribute is not None
         said = [self.users.described(row).get(attribute.name) for row in range(len(counts))]
         chosen = [attribute.values[attribute.place(one)] in values for one in said]

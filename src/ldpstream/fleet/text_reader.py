@@ -12,7 +12,7 @@ from ldpstream.device.exchange import AsyncTransport
 from ldpstream.fleet.reader import Reader
 from ldpstream.fleet.users import Users
 from ldpstream.lab.metrics import Metrics
-from ldpstream.lab.vocabulary import Found, Goal, Judge
+from ldpstream.lab.vocabulary import Found, Goal, TextJudge
 from ldpstream.mechanisms.queries import Query
 from ldpstream.protocol.messages import TokenProof
 from ldpstream.protocol.terms import Terms
@@ -25,7 +25,7 @@ class TextReader(Reader):
     """Reads releases that have labels of their own, and remembers which texts were found."""
 
     terms: Terms
-    _judge: Judge | None = None
+    _judge: TextJudge | None = None
     _begin: int = 0
     """The timestamp before the first that the fleet took part in."""
 
@@ -37,7 +37,7 @@ class TextReader(Reader):
             labels = map(encoded, self.users.labels)
             held = dict(zip(labels, (counts / users).tolist(), strict=True))
             goal = Goal.of(self.terms.values, self.terms.epsilon, users)
-            self._judge, self._begin = Judge(held, goal), release["t"] - 1
+            self._judge, self._begin = TextJudge(held, goal), release["t"] - 1
         texts = [encoded(text) for text in release["labels"]]
         rest = release["rest"]["low"], release["rest"]["high"]
         low, high = (np.array(release[end], np.float64) for end in ("low", "high"))
@@ -50,7 +50,9 @@ class TextReader(Reader):
     @property
     def found(self) -> Found | None:
         """Which texts were found; those that devices held when the fleet began."""
-        return self._judge and self._judge.found(self.terms.window, self._begin)
+        if self._judge is None:
+            return None
+        return self._judge.found(self.terms.window, self._begin)
 
 
 def reader_of(

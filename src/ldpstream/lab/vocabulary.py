@@ -106,7 +106,7 @@ class Found:
 
 
 @dataclass
-class Judge:
+class TextJudge:
     """Judges releases of texts by the true shares."""
 
     truth: dict[bytes, float]
@@ -161,7 +161,7 @@ def follow(
     progress: Callable[[int], None] = lambda _: None,
 ) -> Found:
     """Run a fleet over some timestamps, and judge what was listed by the true shares."""
-    judge = Judge(truth, goal)
+    judge = TextJudge(truth, goal)
     for t in range(1, timestamps + 1):
         listed = following.step(t, fleet.report(t))
         judge.see(t, listed.texts, (listed.low, listed.high), listed.rest_interval)

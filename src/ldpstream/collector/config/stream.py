@@ -250,7 +250,6 @@ def read_stream(table: Table) -> StreamConfig:
         if vocabulary is None
         else planned_vocabulary(table, vocabulary, population, epsilon)
     )
-    labels = list(names_of(values))
     mechanism = table.text("mechanism", "lpf")
     stream = StreamConfig(
         name=name,
@@ -267,7 +266,7 @@ def read_stream(table: Table) -> StreamConfig:
         paused=table.flag("paused", False),
         retired=table.flag("retired", False),
         deadlines=_deadlines(table.table("deadlines")),
-        thresholds=_thresholds(table.table("thresholds"), labels),
+        thresholds=_thresholds(table.table("thresholds"), list(names_of(values))),
         public=table.flag("public", True),
         public_enrolment=_public_enrolment(table),
         suspicion=_suspicion(table.table("suspicion")),
@@ -283,7 +282,19 @@ def read_stream(table: Table) -> StreamConfig:
     stream = _with_population(stream)
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
     _check_distribution(table, stream)
-    selection = _selection(table, mechanism)
+    stream = _with_parts(table, stream)
+    for level, given in zip(stream.levels, table.tables("level"), strict=True):
+        longest = replace(stream.settings, window=level.window)
+        given.attempt("window", partial(build, mechanism, longest))
+    return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
+
+
+def _with_parts(table: Table, stream: StreamConfig) -> StreamConfig:
+    """Return the stream with what depends on how devices are reached: levels, groups and the like.
+
+    Alerts may be about groups, and what is kept reaches as far back as the longest window.
+    """
+    selection, values = _selection(table, stream.mechanism), stream.values
     stream = replace(
         stream,
         selection=selection,
@@ -292,15 +303,11 @@ def read_stream(table: Table) -> StreamConfig:
         least_group=table.whole("least_group", LEAST_GROUP, least=1),
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )
-    known = labels if vocabulary is None else None
-    rules = read_rules(table.tables("alert"), name, known, stream.groups)
+    labels = list(stream.labels) if stream.vocabulary is None else None
+    rules = read_rules(table.tables("alert"), stream.name, labels, stream.groups)
     stream = _with_population(replace(stream, alerts=rules))
     retention = read_retention(table.table("retention"), stream.interval_ms, stream.reach)
-    stream = replace(stream, retention=retention)
-    for level, given in zip(stream.levels, table.tables("level"), strict=True):
-        longest = replace(stream.settings, window=level.window)
-        given.attempt("window", partial(build, mechanism, longest))
-    return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
+    return replace(stream, retention=retention)
 
 
 def _population(table: Table) -> int | None:

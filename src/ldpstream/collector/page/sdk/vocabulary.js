@@ -4,7 +4,7 @@ import { utf8 } from "./bytes.js";
 import { whole } from "./wholes.js";
 
 /** The bytes of a text that count; what is longer is cut. */
-const LONGEST_TEXT = 256;
+export const LONGEST_TEXT = 256;
 /** The code points of a text that are composed: more could take so long that a device is late. */
 const LONGEST_COMPOSED = 400;
 const [LEAST_BITS, MOST_BITS] = [16, 24];
