@@ -39,7 +39,7 @@ FIGURES = ("mse", "coverage", "p50_mae", "p99_mae")
 
 @dataclass
 class _Series:
-    """What was released over time of the fleet or a group, beside the truth."""
+    """The releases of the fleet or of a group over time, beside the truth."""
 
     truth: list[Floats] = field(default_factory=list)
     released: list[Release] = field(default_factory=list)

@@ -70,7 +70,7 @@ def buckets_of(texts: Texts, vocabulary: Vocabulary) -> NDArray[np.uint32]:
 
 @dataclass(frozen=True)
 class Goal:
-    """What is to be found, by its share of the fleet."""
+    """The texts that are to be found, by their share of the fleet."""
 
     heavy: float
     light: float
@@ -88,7 +88,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Found:
-    """How a run over a vocabulary went."""
+    """The outcome of a run over a vocabulary."""
 
     found: int
     """Texts of at least `heavy` that were listed in some release."""
@@ -132,7 +132,7 @@ class TextJudge:
         return shares
 
     def found(self, window: int, begin: int = 0) -> Found:
-        """Return how it went, after a begin."""
+        """Return the outcome; windows count from the timestamp `begin`."""
         goal = self.goal
         wanted = {
             text

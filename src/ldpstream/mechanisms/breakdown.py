@@ -32,7 +32,7 @@ OFF = 0.1
 
 @dataclass(frozen=True)
 class GroupRelease:
-    """What is released of one group, or of several small ones of an attribute that are merged."""
+    """The figures of one group, or of several small ones of an attribute that are merged."""
 
     attribute: str
     value: str
@@ -58,7 +58,7 @@ class GroupRelease:
 
 
 class Attendance:
-    """Which groups the reports of the last window came from: a device reports once in it.
+    """The groups that the reports of the last window came from: a device reports once in it.
 
     >>> heard = Attendance()
     >>> heard.add("1", 1, 2, {("country", "de"): 3})

@@ -38,7 +38,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    r"""What shapes a report of a stream of texts; all of it is pinned by the terms.
+    r"""The parameters of the reports of texts, all of which are pinned by the terms.
 
     A device belongs to one group for good, which a keyed hash of its own decides: there are
     `HASHES` groups for each prefix length and as many for whole texts. Every text has a bucket in

@@ -25,7 +25,7 @@ few fakes in one group could else hide what many hold."""
 
 @dataclass(frozen=True)
 class Columns:
-    """How often each column was reported, sparsely; those of one group add up.
+    """Counts of the columns that were reported, sparsely; those of one group add up.
 
     >>> round_1, round_2 = Columns.of(np.array([5, 5, 9])), Columns.of(np.array([9]))
     >>> (round_1 + round_2).places.tolist(), (round_1 + round_2).counts.tolist()

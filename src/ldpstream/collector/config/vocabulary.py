@@ -19,9 +19,11 @@ OPEN = "open"
 MECHANISM = "lpf"
 """The only mechanism that follows texts."""
 TOP = 100
+"""The usual number of texts that a release has at most."""
 UNKNOWN_FLEET_BITS = 20
 """The bits of a stream whose population is counted: they are pinned before there is a fleet."""
 MOST_CANDIDATES = 1_000_000
+"""Candidates are looked up together, in memory."""
 
 _NOT_FOR_TEXTS = {
     "labels": "labels",
@@ -38,7 +40,7 @@ _NOT_FOR_TEXTS = {
 
 @dataclass(frozen=True)
 class OpenVocabulary:
-    """What the file says of a vocabulary; None: what the store has, or what is usual."""
+    """The keys of a vocabulary in the file; None: as the store has it, or as is usual."""
 
     bits: int | None
     prefixes: tuple[int, ...] | None

@@ -1,4 +1,4 @@
-"""What a stream of texts follows, in place of a mechanism; and the choice between the two."""
+"""The follower of a stream of texts, in place of a mechanism; and the choice between the two."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ldpstream.vocabulary.evidence import Columns
 
 
 class Running(Protocol):
-    """What a coordinator drives. What a tally and a released are is its own affair."""
+    """A mechanism, or what stands in its place: what it takes for a tally, only it knows."""
 
     @property
     def config(self) -> StreamConfig: ...

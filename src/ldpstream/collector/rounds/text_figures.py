@@ -31,7 +31,7 @@ class _Read:
 
 
 class TextFigures:
-    """What the last windows say of texts. Reports are read once for each release."""
+    """The figures of texts by the last windows, whose reports are read once for each release."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -21,7 +21,7 @@ CHOICES = ((), (2,), (2, 4), PREFIXES, (2, 4, 6, 8), (2, 4, 6, 8, 10, 12, 14))
 
 @dataclass(frozen=True)
 class TextPlan:
-    """What to expect of a vocabulary that nobody has listed.
+    """A forecast for a stream of texts that nobody has listed.
 
     >>> plan = TextPlan(1_000_000, Epsilon.of(2), 20, 60_000)
     >>> plan.bits, plan.report_bytes, plan.row(PREFIXES)["longest_found"]

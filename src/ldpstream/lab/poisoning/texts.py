@@ -1,4 +1,4 @@
-"""Fake devices of a stream of texts, which know their group, and what they come to."""
+"""Fake devices of a stream of texts, which know their group, and how far they move a figure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TARGET = b"zzzzz"
 
 
 class TextAttack(StrEnum):
-    """What a fake device sends."""
+    """The reports that a fake device sends."""
 
     NONE = "none"
     LIE = "lie"
@@ -78,7 +78,7 @@ class Fakes:
 
 @dataclass(frozen=True)
 class Poisoned:
-    """What three windows with fakes came to."""
+    """The outcome of three windows with fakes."""
 
     attack: str
     fakes: float

@@ -21,7 +21,7 @@ const GAMMA = 0x9e3779b97f4a7c15n;
  * @typedef {{length: number | null, seed: bigint}} Group length in bytes; null: the whole text
  */
 
-/** What shapes a report of a stream of texts; all of it is pinned by the terms. */
+/** The parameters of the reports of texts, all of which are pinned by the terms. */
 export class Vocabulary {
   /** @param {string} salt 64 bits in hex @param {number} bits @param {readonly number[]} prefixes lengths in bytes */
   constructor(salt, bits, prefixes) {
