@@ -192,7 +192,7 @@ def test_a_rule_about_no_group_is_refused(
 def test_a_rule_about_a_group_that_is_gone_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    given = {"selection": "slots"} | GIVEN
+    given: dict[str, Any] = {"selection": "slots"} | GIVEN
     kept = {"label": "x", "above": 0.5, "group": "country:it"}
     with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
         Coordinator(stream_config(tmp_path, **given), store, ManualClock(START_MS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 from ldpstream.errors import Mistake, Problem
 
@@ -137,7 +137,7 @@ def _mix(state: int) -> int:
     return state ^ state >> 31
 
 
-def _refuse(name: str, given: object, expected: str) -> None:
+def _refuse(name: str, given: object, expected: str) -> NoReturn:
     raise Mistake(
         Problem.OPTION, option=f"{name} of the vocabulary", given=given, expected=expected
     )
