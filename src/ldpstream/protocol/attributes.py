@@ -140,6 +140,15 @@ than 100 may single out a device; tell fewer attributes or values'
         place = [one.name for one in self.each].index(name)
         return tuple(at for at, values in enumerate(self._table) if values[place] == value)
 
+    def group_of(self, name: str, value: str) -> tuple[str, str] | None:
+        """Return the group that the devices of a group of earlier attributes are in, if any is.
+
+        >>> Attributes((Attribute("country", ("de",)),)).group_of("country", "fr")
+        ('country', 'other')
+        """
+        own = self.named(name)
+        return None if own is None else (name, own.values[own.place(value)])
+
     def matching(self, name: str, value: str, earlier: Attributes) -> tuple[int, ...]:
         """Return the combinations of earlier attributes that make up a group of these.
 
@@ -148,12 +157,10 @@ than 100 may single out a device; tell fewer attributes or values'
         >>> now.matching("country", "other", before)
         (1, 2)
         """
-        own = self.named(name)
-        assert own is not None
         return tuple(
             at
             for at in range(earlier.combinations)
-            if own.values[own.place(earlier.values_of(at).get(name))] == value
+            if self.group_of(name, earlier.values_of(at).get(name, OTHER)) == (name, value)
         )
 
     def objection(self, earlier: Attributes | None) -> str | None:

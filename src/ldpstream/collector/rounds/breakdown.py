@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -75,7 +76,7 @@ class RunningBreakdown:
         if self._terms.attributes is None:
             return
         self.heard(rounds, supports, history)
-        self._groups.expect(self._attendance.at(rounds.t))
+        self._groups.expect(self._heard_until(rounds.t))
         tallies: dict[Group, Tally] = {}
         for group in (one for one in self._terms.attributes.groups if one in self._groups):
             strata = self._strata.setdefault(group, StrataTally(self._config, None, group))
@@ -85,7 +86,19 @@ class RunningBreakdown:
 
     def shown(self, total: Release) -> list[GroupRelease]:
         """Return what is released of the groups beside the raw release of the fleet."""
-        return self._groups.shown(total, self._attendance.at(total.t), self._config.least_group)
+        return self._groups.shown(total, self._heard_until(total.t), self._config.least_group)
+
+    def _heard_until(self, t: int) -> Counter[Group]:
+        """Return how many devices of each group were heard in the window that ends with t.
+
+        Earlier terms may have told apart what is one group now.
+        """
+        heard: Counter[Group] = Counter()
+        for told, devices in self._attendance.at(t).items():
+            group = self._groups.attributes.group_of(*told)
+            if group is not None:
+                heard[group] += devices
+        return heard
 
     def expect(self, config: StreamConfig) -> None:
         """Go on with another population of the fleet."""
