@@ -143,7 +143,8 @@ class Breakdown:
         """Return what is released of the groups beside `total`, the raw release of the fleet.
 
         Groups of fewer than `least` devices in the last window are merged, and those without any
-        are left out, as is an attribute of which nothing is left to be told apart.
+        are left out, as is an attribute of which nothing is left to be told apart. So is one with a
+        group that has no tally yet: the others would be made to add up without it.
         """
         return [
             one
@@ -156,12 +157,10 @@ class Breakdown:
     ) -> Iterator[GroupRelease]:
         name = attribute.name
         sizes = {
-            value: size
-            for value in attribute.values
-            if (size := heard.get((name, value), 0)) and (name, value) in self
+            value: heard[name, value] for value in attribute.values if heard.get((name, value))
         }
         small = merged(sizes, least)
-        if len(small) == len(sizes):
+        if len(small) == len(sizes) or not all((name, value) in self for value in sizes):
             return
         figures, shares = self._consistent(name, sizes, total)
         told, heard_of = [*sizes], np.array([*sizes.values()])
