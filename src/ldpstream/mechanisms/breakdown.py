@@ -21,7 +21,7 @@ from ldpstream.mechanisms.messages import Ask, Release, Tally
 from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.queries import DistributionQuery, Query
 from ldpstream.protocol.attributes import OTHER, Attribute, Attributes
-from ldpstream.refine.reconciliation import Figures, reconciled
+from ldpstream.refine.reconciliation import PartFigures, reconciled
 from ldpstream.refine.relabelling import Relabelling
 
 Group = tuple[str, str]
@@ -181,14 +181,14 @@ class Breakdown:
 
     def _consistent(
         self, name: str, sizes: Mapping[str, int], total: Release
-    ) -> tuple[Figures, Floats]:
+    ) -> tuple[PartFigures, Floats]:
         """Return the figures of an attribute's groups, a row for each, and their shares.
 
         They add up to the total, but for a distribution: no quantile is a mean of others.
         """
         releases = [self._mechanisms[name, value].shown for value in sizes]
         low, high = zip(*(one.interval for one in releases), strict=True)
-        figures = Figures(
+        figures = PartFigures(
             np.array([one.values for one in releases]),
             np.array([one.variance for one in releases]),
             (np.array(low), np.array(high)),
@@ -198,7 +198,7 @@ class Breakdown:
             return figures, shares
         return reconciled(figures, shares, total.values, total.variance), shares
 
-    def _answer(self, group: Group, total: Release, part: Figures) -> Release:
+    def _answer(self, group: Group, total: Release, part: PartFigures) -> Release:
         """Return the figures of a part, in one row, as the query answers; read as this group's."""
         low, high = part.interval
         release = Release(total.t, part.values[0], part.variance[0], total.fresh, (low[0], high[0]))
