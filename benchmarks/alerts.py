@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.lab.files import write_whole
+from ldpstream.lab.files import write_section
 from ldpstream.lab.metrics import ROC_RATES, auc, events, roc
 from ldpstream.lab.simulation import Run, run, settings_of
 from ldpstream.mechanisms.queries import HISTOGRAM, MeanQuery, Query
@@ -34,7 +34,6 @@ from ldpstream.streams.stream import Stream
 from ldpstream.streams.synthetic import STREAMS
 
 PAGE = Path(__file__).parents[1] / "docs" / "alerts.md"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 COMMAND = ".venv/bin/python benchmarks/alerts.py --write"
 EPSILON, WINDOW = 1.0, 20
 FALSE_ALARMS = 0.05
@@ -215,9 +214,7 @@ def main() -> None:
     say(f"done, in {time.process_time():.0f} s of one core")
     print(json.dumps(rows, indent=1) if given.json else page(rows, given.repeats))
     if given.write:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        after = rest.partition(END)[2]
-        write_whole(PAGE, f"{before}{BEGIN}\n{page(rows, given.repeats)}{END}{after}")
+        write_section(PAGE, "measured", page(rows, given.repeats).rstrip())
 
 
 if __name__ == "__main__":

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ldpstream.lab.breakdown import simulate_parted
-from ldpstream.lab.files import write_whole
+from ldpstream.lab.files import write_section
 from ldpstream.mechanisms.settings import RunOptions
 from ldpstream.streams.synthetic import named
 from sections import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "breakdowns.md"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 COMMAND = ".venv/bin/python benchmarks/breakdowns.py --write"
 ATTRIBUTE = "country=de:0.6,fr:0.3,it:0.05"
 STREAMS = ("sin", "log", "generated")
@@ -98,9 +97,7 @@ def main() -> None:
     text = section(rows, given.users, given.repeats)
     print(text)
     if given.write:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        after = rest.partition(END)[2]
-        write_whole(PAGE, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+        write_section(PAGE, "measured", f"\n{text}\n")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ CONNECTIONS = {"single": 128, "batched": 16}
 CONFIG = """
 [collector]
 listen = "127.0.0.1:0"
-store = "collector.sqlite"
+store = "{store}"
 
 [[stream]] # its round stays open for as long as the benchmark runs
 name = "standing"
@@ -56,7 +56,8 @@ interval = "10h"
 mechanism = "lbu"
 oracle = "grr"
 population = 1000000
-
+"""
+TURNING = """
 [[stream]]
 name = "turning"
 labels = {labels}
@@ -243,7 +244,8 @@ def measure(quick: bool, seconds: float) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "collector.toml"
         labels = json.dumps([str(label) for label in range(LABELS)])
-        file.write_text(CONFIG.format(labels=labels, interval="4s"))
+        config = CONFIG + TURNING
+        file.write_text(config.format(store="collector.sqlite", labels=labels, interval="4s"))
         command = (sys.executable, __file__, "--serve")
         with CollectorProcess(file, command=command) as server:
             bench = Bench(server.process.pid, server.port, seconds)

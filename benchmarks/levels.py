@@ -13,14 +13,13 @@ import argparse
 import json
 from pathlib import Path
 
-from ldpstream.lab.files import write_whole
+from ldpstream.lab.files import write_section
 from ldpstream.lab.personal import PERSONAL
 from ldpstream.lab.simulation import Simulation, simulate
 from ldpstream.streams.synthetic import STREAMS
 from sections import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "levels.md"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 COMMAND = ".venv/bin/python benchmarks/levels.py --write"
 LEVELS = "0.5:40:1/3,1:20:1/3,2:20:1/3"
 CHOICES = {"independent": LEVELS, "correlated": f"{LEVELS},correlated:0.5"}
@@ -109,9 +108,7 @@ def main() -> None:
     text = page(measured, given.users, given.repeats)
     print(json.dumps(measured, indent=1) if given.json else text)
     if given.write:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        after = rest.partition(END)[2]
-        write_whole(PAGE, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+        write_section(PAGE, "measured", f"\n{text}\n")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from statistics import median
 
 import numpy as np
 
-from ingest import LABELS, MASTER, batches, pin_of, send_all, signed
+from ingest import CONFIG, LABELS, MASTER, batches, pin_of, send_all, signed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -42,21 +42,6 @@ TURNS = 3
 CONNECTIONS = 16
 """The total, however many collectors there are."""
 ROUND = "/v1/streams/standing/rounds/1-publication"
-CONFIG = """
-[collector]
-listen = "127.0.0.1:0"
-store = "{store}"
-
-[[stream]] # its round stays open for as long as the benchmark runs
-name = "standing"
-labels = {labels}
-epsilon = 1
-window = 1
-interval = "10h"
-mechanism = "lbu"
-oracle = "grr"
-population = 1000000
-"""
 
 
 @dataclass(frozen=True)

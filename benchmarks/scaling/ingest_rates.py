@@ -17,6 +17,7 @@ from typing import Any
 from tests.jetstream import NatsServer, running_nats
 
 import scale_ingest
+from ingest import CONFIG
 from ldpstream.collector.store.database import Database
 from scaling.load import BATCH, LABELS, pin_of, send_all, signed, singles
 from scaling.servers import cpu_seconds
@@ -84,6 +85,6 @@ def _single(bench: scale_ingest.Bench, number: int) -> float:
 def write_config(folder: Path, database: Database, nats: NatsServer) -> None:
     """Write the configuration of scale_ingest.py, with a log."""
     labels = json.dumps([str(label) for label in range(LABELS)])
-    text = scale_ingest.CONFIG.format(store=database.url, labels=labels)
+    text = CONFIG.format(store=database.url, labels=labels)
     store, line, rest = text.partition("\n\n[[stream]]")
     (folder / "collector.toml").write_text(f'{store}\ningest = "{nats.settings.url}"{line}{rest}')

@@ -22,7 +22,7 @@ def test_a_plan_says_what_is_found_and_writes_the_file(
     told = json.loads(capsys.readouterr().out)
     (usual,) = (one for one in told["outcomes"] if one["prefixes"] == "2, 4, 6")
     assert usual["longest_found"] == 8
-    assert 0.009 < usual["found_from"] < 0.01  # issue 23: 1 % of a million in three windows
+    assert 0.009 < usual["found_from"] < 0.01  # 1 % of a million in three windows
     assert usual["listed_from"] < usual["found_from"]
     assert file.read_text() == told["stream_toml"]
     (stream,) = load(file).streams
@@ -50,7 +50,10 @@ def test_more_prefixes_find_longer_texts_that_more_must_hold(
         (["--stream", "sin"], "a sample with --vocabulary"),
         (["--mechanism", "lba"], "--mechanism with --vocabulary"),
         (["--oracle", "grr"], "--oracle with --vocabulary"),
+        (["--quantiles"], "--quantiles with --vocabulary"),
+        (["--attribute", "country=de"], "--attribute with --vocabulary"),
         (["--users", "10"], "too few"),
+        (["--users", "0"], "--users is 0"),
     ],
 )
 def test_what_texts_cannot_have_is_refused(

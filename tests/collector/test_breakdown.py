@@ -257,6 +257,9 @@ def test_a_successor_may_tell_less(
     for t in range(25, 51):
         if values:
             assert_adds_up(found[t])
+        for one in found[t].get("groups", []):
+            whole = 0.5 if len(values) == 2 else SHARES[one["value"]]
+            assert one["share"] == pytest.approx(whole, abs=0.005)
     for one in last.get("groups", []):
         truth = TRUTH[one["value"]] if len(values) != 2 or one["value"] == "de" else [0, 0.6, 0.4]
         assert one["values"] == pytest.approx(truth, abs=0.12)

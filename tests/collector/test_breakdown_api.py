@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +17,12 @@ from starlette.testclient import TestClient
 from ldpstream.cli import run
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ManualClock
+from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.service.reloading import plan
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from tests.collector.api import ADMIN, STREAM, assert_problem, eventually
-from tests.collector.helpers import SECRETS, config
+from tests.collector.helpers import SECRETS, START_MS, config, stream_config
 from tests.collector.strata import StrataWorld
 from tests.collector.test_breakdown import GIVEN, Content, parted
 from tests.collector.test_metrics import scrape, value
@@ -185,6 +187,20 @@ def test_a_rule_about_no_group_is_refused(
     answer = reader.client.post(f"{STREAM}/alerts/rules", json=rule, headers=ADMIN)
     assert_problem(answer, 400, "alert-rule")
     assert told in answer.json()["detail"]
+
+
+def test_a_rule_about_a_group_that_is_gone_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    given: dict[str, Any] = {"selection": "slots"} | GIVEN
+    kept = {"label": "x", "above": 0.5, "group": "country:it"}
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        Coordinator(stream_config(tmp_path, **given), store, ManualClock(START_MS))
+        store.write_note("a", "alert-rules", {"rules": [kept, kept | {"group": "country:fr"}]})
+    service = Service(config(tmp_path, **given), SECRETS, ManualClock(START_MS))
+    with caplog.at_level(logging.WARNING), TestClient(build_app(service)):
+        warned = [one for one in caplog.records if "that is gone" in one.message]
+    assert [vars(one)["alert"] for one in warned] == ["x above 0.5 in country:it"]
 
 
 def test_participants_are_told_what_is_sent_openly(reader: Reader) -> None:

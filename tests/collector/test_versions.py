@@ -110,7 +110,7 @@ def test_metrics_name_the_labels_of_the_last_release(api: Api) -> None:
 def test_a_rule_about_a_label_that_is_gone_waits_and_is_named(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
-    warned = [one for one in caplog.get_records("setup") if "label that is gone" in one.message]
+    warned = [one for one in caplog.get_records("setup") if "that is gone" in one.message]
     assert [vars(one)["alert"] for one in warned] == ["y above 0.2"]
     listed = api.client.get(f"{STREAM}/alerts/rules", headers=ADMIN).json()["rules"]
     assert [one["rule"]["label"] for one in listed] == ["x", "y"]

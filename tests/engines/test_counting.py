@@ -21,7 +21,7 @@ from ldpstream.engines.pace import batch_end
 from ldpstream.engines.shards import SHARDS, shards_of, split
 from ldpstream.engines.spark.job import Job
 from ldpstream.engines.spark.source import Options
-from ldpstream.oracles.tagged.collector import TaggedReader
+from ldpstream.oracles.tagged.collector import together
 from tests.engines.rounds import LABELS, Logged, a_round, logged, reports, truth, wrong
 from tests.engines.sparkling import until
 from tests.jetstream import NatsServer
@@ -84,13 +84,12 @@ def test_reports_that_tell_attributes_are_counted_by_them(
         count_all(at)
         tally = at.counts.tally(at.stream, "1-publication")
         assert tally is not None
-        half, support = wanted.collector(), tally.outcome.support
-        assert isinstance(half, TaggedReader)
+        support = tally.outcome.support
         assert support.reports == 300
         for tag in range(3):
-            part = half.together(support, [tag])
+            part = together(support, 3, [tag])
             assert (part.reports, part.counts.tolist()) == (100, truth(sent.where(tags == tag)))
-        assert half.together(support, range(3)).counts.tolist() == truth(sent)
+        assert together(support, 3, range(3)).counts.tolist() == truth(sent)
 
 
 def test_without_memory_of_earlier_batches_the_count_is_wrong(

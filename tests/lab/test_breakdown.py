@@ -110,9 +110,10 @@ def test_the_command_prints_a_row_for_each_group(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["--levels", "0.5:40:0.5,1:20:0.5"], "--levels is"),
+        (["--levels", "0.5:40:0.5,1:20:0.5"], "--levels with --attribute"),
         (["--selection", "roster"], "--attribute with is roster"),
-        (["--persistence", "0.5"], "--persistence is 0.5"),
+        (["--persistence", "0.5"], "--persistence with --attribute"),
+        (["--lag", "0"], "--lag with --attribute"),
         (["--attribute", "country=x:0.1"], "two attributes have the same name"),
         (["--mechanism", "lba"], "slots"),
     ],

@@ -70,6 +70,14 @@ def test_groups_that_were_never_heard_are_not_there() -> None:
     assert [part.value for part in parts.shown(total, {DE: 100})] == ["de"]
 
 
+def test_groups_do_not_add_up_without_one_that_was_heard_and_not_tallied() -> None:
+    """After terms that tell less, and until the first tally under them, the others are unknown."""
+    parts = breakdown()
+    lived(parts, 3, {DE: 100})
+    total = Release(3, np.array([0.3, 0.7]), np.full(2, 1e-5), fresh=True)
+    assert parts.shown(total, {DE: 100, REST: 100}) == []
+
+
 def test_what_is_merged_is_the_mean_of_what_was_shown() -> None:
     parts = breakdown()
     heard = {DE: 600, FR: 300, REST: 100}

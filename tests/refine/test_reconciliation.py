@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ldpstream.arrays import Floats
 from ldpstream.refine.intervals import normal_interval
-from ldpstream.refine.reconciliation import Figures, reconciled
+from ldpstream.refine.reconciliation import PartFigures, reconciled
 
 ROUNDING = 1e-9
 SHARE = st.floats(1e-3, 1)
@@ -18,7 +18,7 @@ VARIANCE = st.floats(1e-9, 1)
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Figures, Floats, Floats, Floats]:
+def cases(draw: st.DrawFn) -> tuple[PartFigures, Floats, Floats, Floats]:
     """Parts as filters leave them: values that may be just outside of [0, 1], ends that are not."""
     parts, bins = draw(st.integers(1, 6)), draw(st.integers(1, 4))
 
@@ -32,12 +32,12 @@ def cases(draw: st.DrawFn) -> tuple[Figures, Floats, Floats, Floats]:
     total = table(st.floats(-0.1, 1.1), 1, bins)[0]
     ends = np.clip(low, 0, 1), np.clip(high, 0, 1)
     spread = table(VARIANCE, 1, bins)[0]
-    return Figures(values, variance, ends), shares / shares.sum(), total, spread
+    return PartFigures(values, variance, ends), shares / shares.sum(), total, spread
 
 
 @given(cases())
 def test_the_sum_is_the_total_and_all_is_possible(
-    case: tuple[Figures, Floats, Floats, Floats],
+    case: tuple[PartFigures, Floats, Floats, Floats],
 ) -> None:
     parts, shares, total, spread = case
     moved = reconciled(parts, shares, total, spread)
@@ -50,7 +50,9 @@ def test_the_sum_is_the_total_and_all_is_possible(
 
 
 @given(cases(), st.integers(0, 2**32 - 1))
-def test_nothing_nearer_adds_up(case: tuple[Figures, Floats, Floats, Floats], seed: int) -> None:
+def test_nothing_nearer_adds_up(
+    case: tuple[PartFigures, Floats, Floats, Floats], seed: int
+) -> None:
     """Any other possible figures with the same sum are further away, weighted by variance."""
     parts, shares, total, spread = case
     moved = reconciled(parts, shares, total, spread)
@@ -67,12 +69,12 @@ def test_nothing_nearer_adds_up(case: tuple[Figures, Floats, Floats, Floats], se
 
 
 @given(cases())
-def test_what_adds_up_stays(case: tuple[Figures, Floats, Floats, Floats]) -> None:
+def test_what_adds_up_stays(case: tuple[PartFigures, Floats, Floats, Floats]) -> None:
     parts, shares, _, _ = case
     inside = np.clip(parts.values, 0, 1)
     low, high = parts.interval
     ends = np.minimum(low, inside), np.maximum(high, inside)
-    sound = Figures(inside, parts.variance, ends)
+    sound = PartFigures(inside, parts.variance, ends)
     moved = reconciled(sound, shares, shares @ inside, np.zeros(inside.shape[1]))
     assert np.allclose(moved.values, inside, atol=ROUNDING)
 
@@ -83,14 +85,14 @@ def test_histograms_stay_histograms() -> None:
     values = rng.dirichlet([50, 60, 70], size=4)
     variance = rng.uniform(1e-6, 1e-4, (4, 3))
     shares = np.array([0.4, 0.3, 0.2, 0.1])
-    parts = Figures(values, variance, normal_interval(values, variance))
+    parts = PartFigures(values, variance, normal_interval(values, variance))
     moved = reconciled(parts, shares, rng.dirichlet([500, 600, 700]), np.full(3, 1e-6))
     assert moved.values.sum(axis=1) == pytest.approx(1)
 
 
 def test_a_total_that_is_less_sure_than_its_parts_makes_them_less_sure() -> None:
     values, variance = np.array([[0.2], [0.4]]), np.full((2, 1), 1e-4)
-    parts = Figures(values, variance, normal_interval(values, variance))
+    parts = PartFigures(values, variance, normal_interval(values, variance))
     shares = np.array([0.5, 0.5])
     sure = reconciled(parts, shares, np.array([0.3]), np.array([1e-6]))
     unsure = reconciled(parts, shares, np.array([0.3]), np.array([1e-2]))
@@ -103,7 +105,7 @@ def test_a_total_that_is_less_sure_than_its_parts_makes_them_less_sure() -> None
 def test_an_interval_that_was_cut_is_whole_where_it_moves_to(low: float) -> None:
     """At 0.002 with an error of 0.01 the lower end was cut; at 0.5 it is 0.01 below."""
     values, variance = np.array([[0.002]]), np.array([[0.01**2]])
-    parts = Figures(values, variance, (np.array([[low]]), np.array([[0.012]])))
+    parts = PartFigures(values, variance, (np.array([[low]]), np.array([[0.012]])))
     moved = reconciled(parts, np.array([1.0]), np.array([0.5]), np.array([1e-9]))
     reach = 0.01 if low == 0 else 0.002 - low
     assert moved.interval[0][0, 0] == pytest.approx(0.5 - reach)

@@ -224,8 +224,6 @@ def _from_ratios(device: Randomiser[Any]) -> Fraction | None:
     if isinstance(device, NumericDevice):
         return _of_levels(device)
     match device:
-        case Tagged():
-            return _from_ratios(device.inner)  # a tag depends on no value
         case GrrDevice():
             return _ratio(device.p, device.q)
         case UnaryDevice():

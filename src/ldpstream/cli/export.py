@@ -87,11 +87,11 @@ def command(
 
 def _of_group(group: str, rows: list[Release]) -> list[Release]:
     """Return the releases of a group; those that have none of its figures say so."""
-    from ldpstream.collector.store.groups import GROUPS, of_group, read_group
+    from ldpstream.collector.store.groups import GROUPS, of_group, read_group, written
 
     parts = [one for row in rows for one in row.content.get(GROUPS, ())]
     known = {
-        f"{one['attribute']}:{value}"
+        written((one["attribute"], value))
         for one in parts
         for value in (one["value"], *one.get("merged", ()))
     }

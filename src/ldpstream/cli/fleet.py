@@ -80,13 +80,7 @@ def command(
         str,
         typer.Option(help="levels of privacy and shares of devices, such as careful:0.3"),
     ] = "",
-    attribute: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="a public attribute of the users, and the share of them with each value, such as "
-            "country=de:0.6,fr:0.3; may be given several times"
-        ),
-    ] = None,
+    attribute: options.Attribute = None,
     read_token: options.ReadToken = "",
     seed: Annotated[
         int, typer.Option(help="seed of values and network faults, never of reports")

@@ -15,6 +15,13 @@ def _load(plugins: list[Path] | None) -> list[Path] | None:
     return plugins
 
 
+Attribute = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="a public attribute of the users, and the share of them with each value, such as "
+        "country=de:0.6,fr:0.3; may be given several times"
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Lag = Annotated[
     int | None,

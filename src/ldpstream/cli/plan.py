@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,8 +11,8 @@ import typer
 
 from ldpstream.cli import options, sources
 from ldpstream.cli.grouped import grouped
-from ldpstream.cli.output import console, print_rows, progress
-from ldpstream.cli.running import mechanisms_named
+from ldpstream.cli.output import Row, console, print_rows, progress
+from ldpstream.cli.running import mechanisms_named, refuse_beside
 from ldpstream.durations import EXAMPLES, milliseconds
 from ldpstream.errors import Mistake, Problem
 
@@ -108,7 +109,7 @@ def command(
     from ldpstream.lab.planning.plan import Wish, make_plan
     from ldpstream.lab.planning.target import read_goal
 
-    _at_least(1, {"--timestamps": timestamps, "--repeats": repeats})
+    _at_least(1, {"--users": users, "--timestamps": timestamps, "--repeats": repeats})
     if users is not None and users > MOST_WHOLE:
         expected = f"{MOST_WHOLE} or less, as a collector's file takes it"
         raise Mistake(Problem.OPTION, option="--users", given=users, expected=expected)
@@ -125,8 +126,11 @@ def command(
             "a sample": source.given,
             "--mechanism": mechanism not in ("usual", "lpf"),
             "--oracle": oracle not in ("auto", "hadamard"),
+            "--quantiles": quantiles,
+            "--attribute": bool(attribute),
         }
-        _plan_texts(others, users, epsilon, window, _interval(interval), out, as_json=as_json)
+        refuse_beside("--vocabulary", others)
+        _plan_texts(users, epsilon, window, _interval(interval), out, as_json=as_json)
         return
     of_data, planned = (None, labels) if source.data is None else (labels, None)
     sample: streams.Stream | None = None
@@ -181,7 +185,6 @@ def _attributes(written: list[str]) -> Attributes | None:
 
 
 def _plan_texts(
-    others: dict[str, bool],
     users: int | None,
     epsilon: str | None,
     window: int,
@@ -195,26 +198,18 @@ def _plan_texts(
     from ldpstream.lab.planning.texts import TextPlan
     from ldpstream.privacy.epsilon import Epsilon
 
-    for option in (option for option, given in others.items() if given):
-        expected = "it without --vocabulary"
-        raise Mistake(
-            Problem.OPTION, option=f"{option} with --vocabulary", given="given", expected=expected
-        )
     if users is None or epsilon is None:
         missing = "--users" if users is None else "--epsilon"
         raise Mistake(Problem.OPTION, option=missing, given="missing", expected="it")
     plan = TextPlan(users, Epsilon.of(epsilon), window, interval_ms)
-    parse(plan.stream_file(), out or Path("stream.toml"))
+    text = plan.stream_file()
+    parse(text, out or Path("stream.toml"))
     if out is not None:
-        _write(out, plan.stream_file())
+        _write(out, text)
     if as_json:
         print(json.dumps(plan.to_json(), indent=1))
         return
-    print_rows(plan.rows(), as_json=False)
-    for sentence in plan.sentences():
-        console(as_json=False).print(sentence, highlight=False)
-    if out is not None:
-        console(as_json=False).print(f"wrote {out}; check it: ldpstream serve --check {out}")
+    _print_plan(plan.rows(), plan.sentences(), out)
 
 
 def _interval(text: str) -> int:
@@ -392,10 +387,14 @@ def _say(plan: Plan, text: str, warning: str | None, out: Path | None, *, as_jso
         }
         print(json.dumps(said, indent=1))
         return
-    print_rows(plan.table(), as_json=False)
-    for sentence in (*plan.advice.sentences(), plan.shuffled.sentence()):
+    warnings = [] if warning is None else [f"Warning: {warning}."]
+    told = [*plan.advice.sentences(), plan.shuffled.sentence(), *warnings]
+    _print_plan(plan.table(), told, out)
+
+
+def _print_plan(rows: Sequence[Row], sentences: Sequence[str], out: Path | None) -> None:
+    print_rows(rows, as_json=False)
+    for sentence in sentences:
         console(as_json=False).print(sentence, highlight=False)
-    if warning is not None:
-        console(as_json=False).print(f"Warning: {warning}.", highlight=False)
     if out is not None:
         console(as_json=False).print(f"wrote {out}; check it: ldpstream serve --check {out}")

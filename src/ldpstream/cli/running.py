@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,6 +68,17 @@ def check_folder(option: str, path: Path) -> None:
 def check_positive(option: str, given: float) -> None:
     if not given > 0:  # refuses NaN, too
         raise Mistake(Problem.OPTION, option=option, given=given, expected="more than 0")
+
+
+def refuse_beside(option: str, others: Mapping[str, bool]) -> None:
+    """Refuse those of the other options that are given: beside this one they have no meaning."""
+    for other in (name for name, is_given in others.items() if is_given):
+        raise Mistake(
+            Problem.OPTION,
+            option=f"{other} with {option}",
+            given="given",
+            expected=f"it without {option}",
+        )
 
 
 def mechanisms_named(text: str) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -10,11 +12,13 @@ import typer
 from ldpstream.cli import options, queries, sources
 from ldpstream.cli.grouped import grouped
 from ldpstream.cli.output import print_rows, progress
-from ldpstream.cli.running import check_picture, mechanisms_named
+from ldpstream.cli.running import check_picture, mechanisms_named, refuse_beside
 from ldpstream.errors import Mistake, Problem
 from ldpstream.extras import need
 
 if TYPE_CHECKING:
+    from ldpstream.lab.simulation import Progress, Simulation
+    from ldpstream.mechanisms.settings import RunOptions, Settings
     from ldpstream.streams.stream import Stream
 
 SHOWN = 3
@@ -75,13 +79,7 @@ def command(
             "always with levels)"
         ),
     ] = None,
-    attribute: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="a public attribute of the users, and the share of them with each value, such as "
-            "country=de:0.6,fr:0.3; for lpu and lpf; may be given several times"
-        ),
-    ] = None,
+    attribute: options.Attribute = None,
     lag: options.Lag = None,
     plugin: options.Plugin = None,
     repeats: options.Repeats = 1,
@@ -100,10 +98,8 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     """Run mechanisms on a stream with a simulated fleet and print their error and their cost."""
-    from ldpstream.lab.breakdown import simulate_parted
     from ldpstream.lab.figures.releases import releases_figure
-    from ldpstream.lab.metrics import MRE_FLOOR
-    from ldpstream.lab.simulation import simulate
+    from ldpstream.lab.simulation import settings_of, simulate_at
     from ldpstream.mechanisms.settings import RunOptions
 
     if plot is not None:
@@ -111,121 +107,94 @@ def command(
         need("--plot", "figures")
     stream = source.open(labels=labels, users=users, timestamps=timestamps, seed=seed)
     query = queries.query_of(mean, distribution)
+    runs = _Runs(stream, epsilon or "1", 20 if window is None else window, repeats, seed)
+    others = {
+        "--levels": levels is not None,
+        "--pool": pool,
+        "--persistence": persistence != 0,
+        "--lag": lag is not None,
+        "--plot": plot is not None,
+    }
     if vocabulary:
-        others = {
-            "--mean or --distribution": query != queries.query_of(None, None),
-            "--levels": levels is not None,
+        others |= {
+            "--mean or --distribution": mean is not None or distribution is not None,
             "--oracle": oracle not in ("auto", "hadamard"),
             "--variance": variance != "corrected",
-            "--pool": pool,
             "--consistency": consistency is not None,
-            "--persistence": persistence != 0,
             "--selection": selection not in (None, "slots"),
-            "--lag": lag is not None,
+            "--attribute": bool(attribute),
             "--plugin": plugin is not None,
-            "--plot": plot is not None,
         }
-        _refuse_others(mechanism, others)
-        _texts(stream, epsilon or "1", window or 20, repeats, seed, as_json=as_json)
+        refuse_beside("--vocabulary", others)
+        _print_texts(runs, mechanism, as_json=as_json)
         return
     _check_labels(plot_label or [], query.names(stream.domain.labels), plot)
     if attribute:
-        given = {"--pool": pool, "--persistence": persistence, "--lag": lag, "--plot": plot}
-        _refuse_with_attributes({**given, "--levels": levels})
-        read = RunOptions.read(
-            oracle=oracle,
-            variance=variance,
-            consistency=consistency,
-            intervals=True,
-            query=query,
-            selection=selection or "slots",
-        )
-        names = _with_slots() if mechanism == "all" else mechanisms_named(mechanism)
-        parted: list[dict[str, object]] = []
-        with progress(f"simulating {stream.name}", len(names) * repeats * stream.timestamps) as by:
-            for name in names:
-                parted += simulate_parted(
-                    stream,
-                    name,
-                    attribute,
-                    epsilon=epsilon or "1",
-                    window=20 if window is None else window,
-                    options=read,
-                    repeats=repeats,
-                    seed=seed,
-                    progress=by,
-                )
-        print_rows(_without_empty(parted), as_json=as_json)
+        refuse_beside("--attribute", others)
+    chosen = RunOptions.read(
+        oracle=oracle,
+        variance=variance,
+        pool=pool,
+        consistency=consistency,
+        intervals=intervals or bool(attribute),
+        query=query,
+        persistence=persistence,
+        selection=selection or ("slots" if attribute else None),
+        levels=levels,
+        lag=lag,
+    )
+    if attribute:
+        _print_groups(runs, mechanism, attribute, chosen, as_json=as_json)
         return
-    chosen = mechanisms_named(mechanism) if levels is None else _with_levels(mechanism)
     if levels is None:
-        epsilon, window = epsilon or "1", 20 if window is None else window
+        epsilon, window = runs.epsilon, runs.window
+    settings = settings_of(stream, epsilon, window, chosen)
+    names = mechanisms_named(mechanism) if levels is None else _with_levels(mechanism)
     results = []
-    total = len(chosen) * repeats * stream.timestamps
-    with progress(f"simulating {stream.name}", total) as advance:
-        for name in chosen:
-            result = simulate(
-                stream,
-                name,
-                epsilon=epsilon,
-                window=window,
-                oracle=oracle,
-                variance=variance,
-                pool=pool,
-                consistency=consistency,
-                intervals=intervals,
-                query=query,
-                persistence=persistence,
-                selection=selection,
-                levels=levels,
-                lag=lag,
-                repeats=repeats,
-                seed=seed,
-                progress=advance,
+    with runs.progress(len(names)) as advance:
+        for name in names:
+            found = simulate_at(
+                settings, stream, name, repeats=repeats, seed=seed, progress=advance
             )
-            results.append(result)
-    rows = [result.row() for result in results]
-    if not as_json:
-        rows = [_readable(row, intervals=intervals) for row in rows]
-    print_rows(rows, as_json=as_json)
+            results.append(found)
+    _print_mechanisms(results, settings, as_json=as_json)
     if plot is not None:
         releases_figure(results, plot, plot_label or (), SHOWN)
-    if not as_json:
-        floor = MRE_FLOOR * query.unit
-        print(f"mean relative error (mre) with a floor of {floor:g}; {repeats} repeat(s)")
-        if not intervals:
-            said = "coverage: of intervals as of each release"
-            print(f"{said}; --intervals gives those that hold now, and their coverage by kind")
 
 
-def _refuse_others(mechanism: str, others: dict[str, bool]) -> None:
-    """Refuse options that a vocabulary cannot have: texts have one mechanism and one oracle."""
-    for option in (option for option, given in others.items() if given):
-        _refuse_with_texts(option, "given", "it without --vocabulary")
-    if mechanism not in ("all", "lpf"):
-        _refuse_with_texts("--mechanism", mechanism, "lpf")
+@dataclass(frozen=True)
+class _Runs:
+    """On which stream something is run, with which promise to all users, and how often."""
+
+    stream: Stream
+    epsilon: str
+    window: int
+    repeats: int
+    seed: int
+
+    def progress(self, mechanisms: int = 1) -> AbstractContextManager[Progress]:
+        total = mechanisms * self.repeats * self.stream.timestamps
+        return progress(f"simulating {self.stream.name}", total)
 
 
-def _refuse_with_texts(option: str, given: str, expected: str) -> NoReturn:
-    option = f"{option} with --vocabulary"
-    raise Mistake(Problem.OPTION, option=option, given=given, expected=expected)
-
-
-def _texts(
-    stream: Stream, epsilon: str, window: int, repeats: int, seed: int, *, as_json: bool
-) -> None:
+def _print_texts(runs: _Runs, mechanism: str, *, as_json: bool) -> None:
     """Follow texts that nobody has listed; print what was found."""
+    from ldpstream.lab.simulation import check_repeats
     from ldpstream.lab.vocabulary import LIGHT, planned, simulate_texts
     from ldpstream.privacy.epsilon import Epsilon
     from ldpstream.streams.words import WordStream
 
-    if not isinstance(stream, WordStream):
-        _refuse_with_texts("--stream", stream.name, "words, as in words:texts=50000,exponent=1")
-    size, rows = Epsilon.of(epsilon), []
-    with progress(f"simulating {stream.name}", repeats * stream.timestamps) as advance:
-        for number in range(seed, seed + repeats):
-            words = planned(stream.users, size, number)
-            row = simulate_texts(stream, size, window, words, seed=number, progress=advance)
+    if mechanism not in ("all", "lpf"):
+        _refuse_with_texts("--mechanism", mechanism, "lpf")
+    if not isinstance(runs.stream, WordStream):
+        expected = "words, as in words:texts=50000,exponent=1"
+        _refuse_with_texts("--stream", runs.stream.name, expected)
+    check_repeats(runs.repeats, runs.seed)
+    stream, epsilon, rows = runs.stream, Epsilon.of(runs.epsilon), []
+    with runs.progress() as advance:
+        for seed in range(runs.seed, runs.seed + runs.repeats):
+            words = planned(stream.users, epsilon, seed)
+            row = simulate_texts(stream, epsilon, runs.window, words, seed=seed, progress=advance)
             rows.append(row)
     print_rows(rows, as_json=as_json)
     if not as_json:
@@ -233,6 +202,52 @@ def _texts(
             f"heavy: from a share of {rows[0]['heavy']:.3g} on, if not too long to be found"
             f" (docs/vocabulary.md); false: below {LIGHT:g} of that"
         )
+
+
+def _refuse_with_texts(option: str, given: str, expected: str) -> NoReturn:
+    option = f"{option} with --vocabulary"
+    raise Mistake(Problem.OPTION, option=option, given=given, expected=expected)
+
+
+def _print_groups(
+    runs: _Runs, mechanism: str, attributes: list[str], chosen: RunOptions, *, as_json: bool
+) -> None:
+    """Print a row for the fleet and for each group of users, of each mechanism."""
+    from ldpstream.lab.breakdown import simulate_parted
+
+    names = _with_slots() if mechanism == "all" else mechanisms_named(mechanism)
+    rows: list[dict[str, object]] = []
+    with runs.progress(len(names)) as advance:
+        for name in names:
+            rows += simulate_parted(
+                runs.stream,
+                name,
+                attributes,
+                epsilon=runs.epsilon,
+                window=runs.window,
+                options=chosen,
+                repeats=runs.repeats,
+                seed=runs.seed,
+                progress=advance,
+            )
+    known = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    print_rows([{name: row[name] for name in known} for row in rows], as_json=as_json)
+
+
+def _print_mechanisms(results: list[Simulation], settings: Settings, *, as_json: bool) -> None:
+    """Print a row for each mechanism, and below the table how to read it."""
+    from ldpstream.lab.metrics import MRE_FLOOR
+
+    rows = [result.row() for result in results]
+    if as_json:
+        print_rows(rows, as_json=True)
+        return
+    print_rows([_readable(row, intervals=settings.intervals) for row in rows], as_json=False)
+    floor, repeats = MRE_FLOOR * settings.query.unit, len(results[0].runs)
+    print(f"mean relative error (mre) with a floor of {floor:g}; {repeats} repeat(s)")
+    if not settings.intervals:
+        said = "coverage: of intervals as of each release"
+        print(f"{said}; --intervals gives those that hold now, and their coverage by kind")
 
 
 def _check_labels(labels: list[str], known: tuple[str, ...], plot: Path | None) -> None:
@@ -259,21 +274,6 @@ def _with_slots() -> tuple[str, ...]:
     from ldpstream.mechanisms.registry import names, takes_slots
 
     return tuple(filter(takes_slots, names()))
-
-
-def _refuse_with_attributes(given: dict[str, object]) -> None:
-    """Refuse options that a breakdown does not know."""
-    for option, value in given.items():
-        if value:
-            raise Mistake(
-                Problem.OPTION, option=option, given=value, expected="it without --attribute"
-            )
-
-
-def _without_empty(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Leave out the figures that no row has, such as those of quantiles."""
-    known = [name for name in rows[0] if any(row[name] is not None for row in rows)]
-    return [{name: row[name] for name in known} for row in rows]
 
 
 def _readable(row: dict[str, object], *, intervals: bool) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.arrays import Counts, Floats
+from ldpstream.collector.store.groups import GROUPS, written
 from ldpstream.device.answers import refusal_in
 from ldpstream.device.exchange import AsyncTransport, Request
 from ldpstream.fleet.users import Users
@@ -77,8 +78,8 @@ class Reader:
                 if truth is None:
                     continue
                 new.append(_judged(release, release, truth))
-                for group in release.get("groups", ()):
-                    name = f"{group['attribute']}:{group['value']}"
+                for group in release.get(GROUPS, ()):
+                    name = written((group["attribute"], group["value"]))
                     own = self.query.truth(self._counts_of(group, release["t"]))
                     self.groups.setdefault(name, []).append(_judged(release, group, own))
         self.judged += new
@@ -125,9 +126,9 @@ class Reader:
         counts, values = self.users.counts_by_part(t), group.get("merged", [group["value"]])
         assert counts is not None
         assert self.attributes is not None
-        name = group["attribute"]
-        attribute = next(one for one in self.attributes.each if one.name == name)
-        said = [self.users.described(row).get(name) for row in range(len(counts))]
+        attribute = self.attributes.named(group["attribute"])
+        assert attribute is not None
+        said = [self.users.described(row).get(attribute.name) for row in range(len(counts))]
         chosen = [attribute.values[attribute.place(one)] in values for one in said]
         return np.asarray(counts[chosen].sum(axis=0))
 

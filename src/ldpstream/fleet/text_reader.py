@@ -12,7 +12,7 @@ from ldpstream.device.exchange import AsyncTransport
 from ldpstream.fleet.reader import Reader
 from ldpstream.fleet.users import Users
 from ldpstream.lab.metrics import Metrics
-from ldpstream.lab.vocabulary import Found, Goal, Judge
+from ldpstream.lab.vocabulary import Found, Goal, TextJudge
 from ldpstream.mechanisms.queries import Query
 from ldpstream.protocol.messages import TokenProof
 from ldpstream.protocol.terms import Terms
@@ -20,25 +20,24 @@ from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.device import encoded
 
 
-@dataclass
+@dataclass(kw_only=True)
 class TextReader(Reader):
     """Reads releases that have labels of their own, and remembers which texts were found."""
 
-    terms: Terms | None = None
-    _judge: Judge | None = None
+    terms: Terms
+    _judge: TextJudge | None = None
     _begin: int = 0
     """The timestamp before the first that the fleet took part in."""
 
     def truth(self, release: dict[str, Any], counts: Counts) -> Floats | None:
         """Return the true shares of the texts that are listed."""
-        assert self.terms is not None
         assert isinstance(self.terms.values, Vocabulary)
         if self._judge is None:
             users = int(counts.sum())
             labels = map(encoded, self.users.labels)
             held = dict(zip(labels, (counts / users).tolist(), strict=True))
             goal = Goal.of(self.terms.values, self.terms.epsilon, users)
-            self._judge, self._begin = Judge(held, goal), release["t"] - 1
+            self._judge, self._begin = TextJudge(held, goal), release["t"] - 1
         texts = [encoded(text) for text in release["labels"]]
         rest = release["rest"]["low"], release["rest"]["high"]
         low, high = (np.array(release[end], np.float64) for end in ("low", "high"))
@@ -51,7 +50,7 @@ class TextReader(Reader):
     @property
     def found(self) -> Found | None:
         """Which texts were found; those that devices held when the fleet began."""
-        if self._judge is None or self.terms is None:
+        if self._judge is None:
             return None
         return self._judge.found(self.terms.window, self._begin)
 

@@ -5,8 +5,9 @@ What becomes of a group's reports is decided by the code of the collector, `Brea
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from statistics import fmean
@@ -23,6 +24,7 @@ from ldpstream.mechanisms.breakdown import Attendance, Breakdown, Group
 from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Release, Tally
 from ldpstream.mechanisms.noise import Noise
+from ldpstream.mechanisms.queries import Query
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import RunOptions, Settings
 from ldpstream.oracles.collector_half import Support
@@ -33,7 +35,21 @@ from ldpstream.streams.stream import Stream
 FLEET: Group = ("", "")
 """In place of a group: the whole fleet."""
 FIGURES = ("mse", "coverage", "p50_mae", "p99_mae")
-Rows = dict[Group, list[Release]]
+
+
+@dataclass
+class _Series:
+    """The releases of the fleet or of a group over time, beside the truth."""
+
+    truth: list[Floats] = field(default_factory=list)
+    released: list[Release] = field(default_factory=list)
+    alone: list[Release] = field(default_factory=list)
+
+    def measured(self, rows: Sequence[Release], query: Query, facts: Mapping[str, int]) -> Metrics:
+        """Return the figures of releases, one for each time of the truth."""
+        low, high = zip(*(one.interval for one in rows), strict=True)
+        values, ends = np.array([one.values for one in rows]), (np.array(low), np.array(high))
+        return measure_answers(query, np.array(self.truth), values, ends, **facts)
 
 
 @dataclass(frozen=True)
@@ -77,7 +93,7 @@ def run_parted(
 ) -> PartedRun:
     """Run a mechanism over a stream, and its breakdown by the attributes of the users."""
     attributes, query, whole = stream.parts.attributes, settings.query, build(mechanism, settings)
-    groups = {group: list(attributes.members(*group)) for group in attributes.groups}
+    members = {group: [*attributes.members(*group)] for group in attributes.groups}
     parts = Breakdown(
         attributes,
         query,
@@ -85,52 +101,36 @@ def run_parted(
         lambda users: build(mechanism, replace(settings, users=max(users, 2 * settings.window))),
     )
     fleet, heard = _Fleet(settings, whole.noise, rng), Attendance()
-    truth: dict[Group, list[Floats]] = {}
-    released: Rows = {}
-    alone: Rows = {}
+    series: defaultdict[Group, _Series] = defaultdict(_Series)
     for t, snapshot in enumerate(stream.snapshots(rng), 1):
         raw = drive(whole.step(t), fleet.at(t, snapshot))
         supports = {
-            group: reduce(add, (fleet.heard[one] for one in members))
-            for group, members in groups.items()
+            group: reduce(add, (fleet.heard[one] for one in combinations))
+            for group, combinations in members.items()
         }
         counted = {group: support.reports for group, support in supports.items()}
         heard.add(str(t), t, settings.window, counted)
         parts.expect(heard.at(t))
-        parts.step(
-            t,
-            {
-                group: parts.noise_of(group).tally(settings.epsilon, support)
-                for group, support in supports.items()
-                if group in parts
-            },
-        )
-        truth.setdefault(FLEET, []).append(query.truth(snapshot.counts))
-        released.setdefault(FLEET, []).append(query.shown(raw, whole.noise))
+        tallies = {
+            group: parts.noise_of(group).tally(settings.epsilon, support)
+            for group, support in supports.items()
+            if group in parts
+        }
+        parts.step(t, tallies)
+        series[FLEET].truth.append(query.truth(snapshot.counts))
+        series[FLEET].released.append(query.shown(raw, whole.noise))
         for one in parts.shown(raw, heard.at(t)):
             group = one.attribute, one.value
-            truth.setdefault(group, []).append(
-                query.truth(snapshot.parts[groups[group]].sum(axis=0))
-            )
-            released.setdefault(group, []).append(one.release)
-            alone.setdefault(group, []).append(parts.alone(group))
+            held = snapshot.parts[members[group]].sum(axis=0)
+            series[group].truth.append(query.truth(held))
+            series[group].released.append(one.release)
+            series[group].alone.append(parts.alone(group))
         progress(1)
     facts = {"users": settings.users, "reports": fleet.reports, "publications": 0}
-    return PartedRun(
-        *(
-            {group: _measured(settings, truth[group], one, facts) for group, one in rows.items()}
-            for rows in (released, alone)
-        )
-    )
-
-
-def _measured(
-    settings: Settings, truth: list[Floats], rows: list[Release], facts: Mapping[str, int]
-) -> Metrics:
-    low, high = zip(*(one.interval for one in rows), strict=True)
-    values = np.array([one.values for one in rows])
-    ends = np.array(low), np.array(high)
-    return measure_answers(settings.query, np.array(truth), values, ends, **facts)
+    released = {group: one.measured(one.released, query, facts) for group, one in series.items()}
+    del series[FLEET]  # it is released as it is
+    alone = {group: one.measured(one.alone, query, facts) for group, one in series.items()}
+    return PartedRun(released, alone)
 
 
 def simulate_parted(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
+from typing import NoReturn
 
 import numpy as np
 
@@ -75,7 +76,7 @@ def _attribute(written: str) -> tuple[Attribute, tuple[float, ...]]:
     return Attribute(name.strip(), declared), (*shares, max(0.0, 1 - sum(shares)))
 
 
-def _refuse(given: str, expected: str) -> None:
+def _refuse(given: str, expected: str) -> NoReturn:
     raise Mistake(Problem.OPTION, option="--attribute", given=given, expected=expected)
 
 

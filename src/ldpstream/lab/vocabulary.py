@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.arrays import Floats
+from ldpstream.errors import Mistake, Problem
 from ldpstream.mechanisms.following import KEPT_WINDOWS, Following
 from ldpstream.oracles.hadamard.device import Device
 from ldpstream.oracles.kernels.labels import drawn_columns
@@ -69,7 +70,7 @@ def buckets_of(texts: Texts, vocabulary: Vocabulary) -> NDArray[np.uint32]:
 
 @dataclass(frozen=True)
 class Goal:
-    """What is to be found, by its share of the fleet."""
+    """The texts that are to be found, by their share of the fleet."""
 
     heavy: float
     light: float
@@ -87,7 +88,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Found:
-    """How a run over a vocabulary went."""
+    """The outcome of a run over a vocabulary."""
 
     found: int
     """Texts of at least `heavy` that were listed in some release."""
@@ -105,7 +106,7 @@ class Found:
 
 
 @dataclass
-class Judge:
+class TextJudge:
     """Judges releases of texts by the true shares."""
 
     truth: dict[bytes, float]
@@ -131,7 +132,7 @@ class Judge:
         return shares
 
     def found(self, window: int, begin: int = 0) -> Found:
-        """Return how it went, after a begin."""
+        """Return the outcome; windows count from the timestamp `begin`."""
         goal = self.goal
         wanted = {
             text
@@ -160,7 +161,7 @@ def follow(
     progress: Callable[[int], None] = lambda _: None,
 ) -> Found:
     """Run a fleet over some timestamps, and judge what was listed by the true shares."""
-    judge = Judge(truth, goal)
+    judge = TextJudge(truth, goal)
     for t in range(1, timestamps + 1):
         listed = following.step(t, fleet.report(t))
         judge.see(t, listed.texts, (listed.low, listed.high), listed.rest_interval)
@@ -184,6 +185,8 @@ def simulate_texts(
     progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Follow a stream of texts from an empty list; return a row of figures."""
+    if window < 1:
+        raise Mistake(Problem.WINDOW_RANGE, given=window)
     rng = np.random.default_rng(seed)
     goal = Goal.of(vocabulary, epsilon, stream.users)
     texts = [text.encode() for text in stream.domain.labels]

@@ -20,8 +20,8 @@ from ldpstream.mechanisms.mechanism import Mechanism, drive
 from ldpstream.mechanisms.messages import Ask, Release, Tally
 from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.queries import DistributionQuery, Query
-from ldpstream.protocol.attributes import OTHER, Attributes
-from ldpstream.refine.reconciliation import Figures, reconciled
+from ldpstream.protocol.attributes import OTHER, Attribute, Attributes
+from ldpstream.refine.reconciliation import PartFigures, reconciled
 from ldpstream.refine.relabelling import Relabelling
 
 Group = tuple[str, str]
@@ -32,7 +32,7 @@ OFF = 0.1
 
 @dataclass(frozen=True)
 class GroupRelease:
-    """What is released of one group, or of several small ones of an attribute that are merged."""
+    """The figures of one group, or of several small ones of an attribute that are merged."""
 
     attribute: str
     value: str
@@ -58,7 +58,7 @@ class GroupRelease:
 
 
 class Attendance:
-    """Which groups the reports of the last window came from: a device reports once in it.
+    """The groups that the reports of the last window came from: a device reports once in it.
 
     >>> heard = Attendance()
     >>> heard.add("1", 1, 2, {("country", "de"): 3})
@@ -143,59 +143,52 @@ class Breakdown:
         """Return what is released of the groups beside `total`, the raw release of the fleet.
 
         Groups of fewer than `least` devices in the last window are merged, and those without any
-        are left out, as is an attribute of which nothing is left to be told apart.
+        are left out, as is an attribute of which nothing is left to be told apart. So is one with a
+        group that has no tally yet: the others would be made to add up without it.
         """
         return [
             one
             for attribute in self.attributes.each
-            for one in self._of_attribute(attribute.name, attribute.values, total, heard, least)
+            for one in self._of_attribute(attribute, total, heard, least)
         ]
 
     def _of_attribute(
-        self,
-        name: str,
-        values: Sequence[str],
-        total: Release,
-        heard: Mapping[Group, int],
-        least: int,
+        self, attribute: Attribute, total: Release, heard: Mapping[Group, int], least: int
     ) -> Iterator[GroupRelease]:
+        name = attribute.name
         sizes = {
-            value: size
-            for value in values
-            if (size := heard.get((name, value), 0)) and (name, value) in self
+            value: heard[name, value] for value in attribute.values if heard.get((name, value))
         }
-        if not sizes:
+        small = merged(sizes, least)
+        if len(small) == len(sizes) or not all((name, value) in self for value in sizes):
             return
         figures, shares = self._consistent(name, sizes, total)
-        small = merged(sizes, least)
-        places = [(value, [place]) for place, value in enumerate(sizes) if value not in small]
+        told, heard_of = [*sizes], np.array([*sizes.values()])
+        shown = {value: [row] for row, value in enumerate(told) if value not in small}
         if small:
-            places.append((OTHER, [place for place, one in enumerate(sizes) if one in small]))
-        if len(places) == 1 and small:
-            return
-        for value, rows in places:
-            devices = sum([*sizes.values()][row] for row in rows)
-            part = _rows(figures, rows)
+            shown[OTHER] = [row for row, value in enumerate(told) if value in small]
+        for value, rows in shown.items():
+            part = figures.rows(rows)
             part = part if len(rows) == 1 else part.together(shares[rows])
             yield GroupRelease(
                 name,
                 value,
                 float(shares[rows].sum()),
-                devices,
-                self._answer((name, [*sizes][rows[0]]), total, part),
+                int(heard_of[rows].sum()),
+                self._answer((name, told[rows[0]]), total, part),
                 small if value == OTHER else (),
             )
 
     def _consistent(
         self, name: str, sizes: Mapping[str, int], total: Release
-    ) -> tuple[Figures, Floats]:
+    ) -> tuple[PartFigures, Floats]:
         """Return the figures of an attribute's groups, a row for each, and their shares.
 
         They add up to the total, but for a distribution: no quantile is a mean of others.
         """
         releases = [self._mechanisms[name, value].shown for value in sizes]
         low, high = zip(*(one.interval for one in releases), strict=True)
-        figures = Figures(
+        figures = PartFigures(
             np.array([one.values for one in releases]),
             np.array([one.variance for one in releases]),
             (np.array(low), np.array(high)),
@@ -205,7 +198,7 @@ class Breakdown:
             return figures, shares
         return reconciled(figures, shares, total.values, total.variance), shares
 
-    def _answer(self, group: Group, total: Release, part: Figures) -> Release:
+    def _answer(self, group: Group, total: Release, part: PartFigures) -> Release:
         """Return the figures of a part, in one row, as the query answers; read as this group's."""
         low, high = part.interval
         release = Release(total.t, part.values[0], part.variance[0], total.fresh, (low[0], high[0]))
@@ -259,8 +252,3 @@ def merged(sizes: Mapping[str, int], least: int) -> tuple[str, ...]:
 
 def _answer_with(tally: Tally) -> Callable[[Ask], Tally]:
     return lambda ask: tally
-
-
-def _rows(figures: Figures, rows: Sequence[int]) -> Figures:
-    low, high = figures.interval
-    return Figures(figures.values[rows], figures.variance[rows], (low[rows], high[rows]))

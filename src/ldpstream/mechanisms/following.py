@@ -172,7 +172,7 @@ class Following:
             self.vocabulary, self.epsilon, (groups for _, groups in self._rounds)
         )
         found = set(discover(evidence)) if self.vocabulary.prefixes else set()
-        wanted = _heaviest(found | self._standing_out(evidence) | self._lasting(), evidence)
+        wanted = _most_held(found | self._standing_out(evidence) | self._lasting(), evidence)
         texts = (NOTHING, *sorted(wanted))
         if texts != self._texts:
             self._follow(texts)
@@ -263,8 +263,8 @@ class Following:
         return Listed(t, texts, shares, (high - low) / (2 * QUANTILE), low, high, rest, fresh)
 
 
-def _heaviest(texts: set[bytes], evidence: Evidence) -> list[bytes]:
-    """Return the texts that weigh most of those that are to be followed, if they are too many."""
+def _most_held(texts: set[bytes], evidence: Evidence) -> list[bytes]:
+    """Return the texts that are to be followed; if they are too many, those that weigh most."""
     kept = sorted(texts)
     if len(kept) <= MOST_FOLLOWED:
         return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,17 @@ class Heard:
     tally: Tally
 
 
+class _Rows(NamedTuple):
+    """The tallies of some timestamps, a row for each."""
+
+    estimate: Floats
+    variance: Floats
+    """Without the part that lasts."""
+    sampled: Floats
+    """The variance of sampling as a factor of f (1 - f)."""
+    lasting: Floats
+
+
 class Record:
     """The tallies of a stream in order, from which its history is revised.
 
@@ -36,8 +48,7 @@ class Record:
 
     def __init__(self, noise: Noise) -> None:
         self._noise = noise
-        self._parts: list[tuple[Floats, Floats, Floats, Floats]] = []
-        """Rows of estimates, their variances, shares that are sampled, and variances that last."""
+        self._parts: list[_Rows] = []
 
     def go_on(self, noise: Noise) -> None:
         """Go on under terms by which the reports about the same labels are read otherwise."""
@@ -54,13 +65,13 @@ class Record:
         ]
         if not tallies:
             nothing = np.full((1, self._noise.labels), np.nan)
-            self._parts.append((nothing, np.ones_like(nothing), np.zeros(1), self._lasting))
+            self._parts.append(_Rows(nothing, np.ones_like(nothing), np.zeros(1), self._lasting))
             return
         pooled = pooled_tally(tallies)
         sampled = np.array([pooled.sampled_from(self._noise.population)])
         lasting = np.zeros((1, self._noise.labels)) + pooled.lasting
-        part = pooled.estimate[None], pooled.variance - lasting, sampled, lasting
-        self._parts.append(part)
+        variance = pooled.variance - lasting
+        self._parts.append(_Rows(pooled.estimate[None], variance, sampled, lasting))
 
     def add_all(self, span: range, tallies: Tallies) -> None:
         """Add the tallies of a span of timestamps, some of which may have none."""
@@ -72,22 +83,22 @@ class Record:
         variance[rows] = tallies.variance[told] - tallies.lasting[told]
         latest = np.searchsorted(rows, np.arange(len(span)), side="right")
         lasting = np.concatenate([self._lasting, tallies.lasting[told]])[latest]
-        self._parts.append((measured, variance, sampled, lasting))
+        self._parts.append(_Rows(measured, variance, sampled, lasting))
 
     @property
     def _lasting(self) -> Floats:
         """The variance that lasts after the timestamps so far, as one row."""
-        return self._parts[-1][3][-1:] if self._parts else np.zeros((1, self._noise.labels))
+        return self._parts[-1].lasting[-1:] if self._parts else np.zeros((1, self._noise.labels))
 
     @property
     def history(self) -> History:
-        measured, variance, sampled, _ = zip(*self._parts, strict=True)
-        return History(np.concatenate(measured), np.concatenate(variance), np.concatenate(sampled))
+        estimate, variance, sampled, _ = map(np.concatenate, zip(*self._parts, strict=True))
+        return History(estimate, variance, sampled)
 
     @property
     def lasting(self) -> Floats:
         """The variances of errors that the tallies of some time share: nothing averages them."""
-        return np.concatenate([lasting for _, _, _, lasting in self._parts])
+        return np.concatenate([rows.lasting for rows in self._parts])
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,10 @@ class Attributes:
         """How many combinations of values there are."""
         return prod(len(one.values) for one in self.each)
 
+    def named(self, name: str) -> Attribute | None:
+        """Return the attribute of this name, if there is one."""
+        return next((one for one in self.each if one.name == name), None)
+
     @cached_property
     def groups(self) -> tuple[tuple[str, str], ...]:
         """All groups of devices, each the name of an attribute and a value of it."""
@@ -136,6 +140,15 @@ than 100 may single out a device; tell fewer attributes or values'
         place = [one.name for one in self.each].index(name)
         return tuple(at for at, values in enumerate(self._table) if values[place] == value)
 
+    def group_of(self, name: str, value: str) -> tuple[str, str] | None:
+        """Return the group that the devices of a group of earlier attributes are in, if any is.
+
+        >>> Attributes((Attribute("country", ("de",)),)).group_of("country", "fr")
+        ('country', 'other')
+        """
+        own = self.named(name)
+        return None if own is None else (name, own.values[own.place(value)])
+
     def matching(self, name: str, value: str, earlier: Attributes) -> tuple[int, ...]:
         """Return the combinations of earlier attributes that make up a group of these.
 
@@ -144,11 +157,10 @@ than 100 may single out a device; tell fewer attributes or values'
         >>> now.matching("country", "other", before)
         (1, 2)
         """
-        one = next(one for one in self.each if one.name == name)
         return tuple(
             at
             for at in range(earlier.combinations)
-            if one.values[one.place(earlier.values_of(at).get(name))] == value
+            if self.group_of(name, earlier.values_of(at).get(name, OTHER)) == (name, value)
         )
 
     def objection(self, earlier: Attributes | None) -> str | None:
@@ -156,12 +168,12 @@ than 100 may single out a device; tell fewer attributes or values'
 
         It may tell fewer attributes or values than before, and none that is new.
         """
-        known = {} if earlier is None else {one.name: one.declared for one in earlier.each}
         for one in self.each:
-            if one.name not in known:
+            known = None if earlier is None else earlier.named(one.name)
+            if known is None:
                 return f"the attribute {one.name} is new"
             for value in one.declared:
-                if value not in known[one.name]:
+                if value not in known.declared:
                     return f"the value {value!r} of the attribute {one.name} is new"
         return None
 

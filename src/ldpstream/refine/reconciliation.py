@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,17 +15,22 @@ LEAST = 1e-15
 
 
 @dataclass(frozen=True)
-class Figures:
+class PartFigures:
     """Estimates with their variances and intervals: a row for each part, a column for each bin."""
 
     values: Floats
     variance: Floats
     interval: Interval
 
-    def together(self, shares: Floats) -> Figures:
+    def rows(self, rows: Sequence[int]) -> PartFigures:
+        """Return the figures of some of the parts."""
+        low, high = self.interval
+        return PartFigures(self.values[rows], self.variance[rows], (low[rows], high[rows]))
+
+    def together(self, shares: Floats) -> PartFigures:
         """Return the figures, in one row, of all parts as one, whose errors are independent.
 
-        >>> parts = Figures(np.array([[0.2], [0.5]]), np.full((2, 1), 0.01), (
+        >>> parts = PartFigures(np.array([[0.2], [0.5]]), np.full((2, 1), 0.01), (
         ...     np.array([[0.1], [0.4]]), np.array([[0.3], [0.6]])))
         >>> whole = parts.together(np.array([0.2, 0.1]))
         >>> whole.values.round(3).tolist(), whole.variance.round(4).tolist()
@@ -38,7 +44,7 @@ class Figures:
             for reach in self._reaches()
         )
         low, high = values - below, values + above
-        return Figures(values, variance, (np.clip(low, 0, 1), np.clip(high, 0, 1)))
+        return PartFigures(values, variance, (np.clip(low, 0, 1), np.clip(high, 0, 1)))
 
     def _reaches(self) -> tuple[Floats, Floats]:
         """Return how far intervals reach below and above; one cut at 0 or 1, as if it were not."""
@@ -49,15 +55,17 @@ class Figures:
             np.where(high >= 1, np.maximum(below, above), above),
         )
 
-    def moved(self, values: Floats, variance: Floats) -> Figures:
+    def moved(self, values: Floats, variance: Floats) -> PartFigures:
         """Return other values in [0, 1], with intervals that are as much wider as they are."""
         scale = np.sqrt(variance / np.maximum(self.variance, LEAST))
         below, above = self._reaches()
         low, high = values - scale * below, values + scale * above
-        return Figures(values, variance, (np.clip(low, 0, 1), np.clip(high, 0, 1)))
+        return PartFigures(values, variance, (np.clip(low, 0, 1), np.clip(high, 0, 1)))
 
 
-def reconciled(parts: Figures, shares: Floats, total: Floats, total_variance: Floats) -> Figures:
+def reconciled(
+    parts: PartFigures, shares: Floats, total: Floats, total_variance: Floats
+) -> PartFigures:
     """Return the parts moved as little as need be for their weighted sum to be the total.
 
     With figures y_g of variance v_g and shares s_g that sum to 1, weighted least squares asks for
@@ -77,7 +85,7 @@ def reconciled(parts: Figures, shares: Floats, total: Floats, total_variance: Fl
     sum. So no part counts as surer than it was. If the total is less sure than the sum, V_X > V,
     a part takes over what that adds: var z_g = v_g + k_g^2 max(V_X - V, 0).
 
-    >>> parts = Figures(np.array([[0.2], [0.5]]), np.array([[0.01], [0.03]]), (
+    >>> parts = PartFigures(np.array([[0.2], [0.5]]), np.array([[0.01], [0.03]]), (
     ...     np.array([[0.1], [0.3]]), np.array([[0.3], [0.7]])))
     >>> moved = reconciled(parts, np.array([0.5, 0.5]), np.array([0.45]), np.array([0.004]))
     >>> moved.values.round(3).tolist(), moved.variance.round(4).tolist()

@@ -19,9 +19,8 @@ USERS = 200_000
 TIMESTAMPS = 800
 
 LEAST: dict[str, float] = {"users": 1, "timestamps": 1, "seed": 0, "sd": 0, "drift": 0, "day": 1}
-LEAST |= {"median": 0.001, "spread": 0.01, "shift": 0.01}
+LEAST |= {"median": 0.001, "spread": 0.01, "shift": 0.01, "texts": 2, "exponent": 0, "longest": 1}
 """The least value of the parameters that have one."""
-LEAST |= {"texts": 2, "exponent": 0, "longest": 1}
 MOST = {"users": MOST_USERS, "timestamps": 10**7, "labels": MOST_LABELS, "steps": MOST_LABELS - 1}
 MOST |= {"texts": 1 << 20, "longest": 64}
 """The greatest values: a table of counts has to fit into memory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 from ldpstream.errors import Mistake, Problem
 
@@ -38,7 +38,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    r"""What shapes a report of a stream of texts; all of it is pinned by the terms.
+    r"""The parameters of the reports of texts, all of which are pinned by the terms.
 
     A device belongs to one group for good, which a keyed hash of its own decides: there are
     `HASHES` groups for each prefix length and as many for whole texts. Every text has a bucket in
@@ -137,7 +137,7 @@ def _mix(state: int) -> int:
     return state ^ state >> 31
 
 
-def _refuse(name: str, given: object, expected: str) -> None:
+def _refuse(name: str, given: object, expected: str) -> NoReturn:
     raise Mistake(
         Problem.OPTION, option=f"{name} of the vocabulary", given=given, expected=expected
     )

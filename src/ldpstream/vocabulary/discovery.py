@@ -114,7 +114,8 @@ def _lenient(texts: int) -> float:
 def heaviest(scores: Floats, least: float) -> list[int]:
     """Return the places of the scores from `least` on, the highest first."""
     above = np.flatnonzero(scores >= least)
-    return [int(place) for place in above[np.argsort(-scores[above])]]
+    places: list[int] = above[np.argsort(-scores[above])].tolist()
+    return places
 
 
 def extended(prefixes: Sequence[bytes], *, whole: bool = False) -> Texts:

@@ -13,7 +13,7 @@ from ldpstream.oracles.collector_half import Support, sampling
 from ldpstream.oracles.hadamard.collector import Collector
 from ldpstream.oracles.hadamard.device import Device
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.vocabulary.device import HASHES, Vocabulary, bucket_of
+from ldpstream.vocabulary.device import HASHES, Vocabulary
 from ldpstream.vocabulary.kernels import Texts, opposing, transformed
 
 DISAGREEMENT = 3.0
@@ -25,7 +25,7 @@ few fakes in one group could else hide what many hold."""
 
 @dataclass(frozen=True)
 class Columns:
-    """How often each column was reported, sparsely; those of one group add up.
+    """Counts of the columns that were reported, sparsely; those of one group add up.
 
     >>> round_1, round_2 = Columns.of(np.array([5, 5, 9])), Columns.of(np.array([9]))
     >>> (round_1 + round_2).places.tolist(), (round_1 + round_2).counts.tolist()
@@ -127,22 +127,22 @@ class Evidence:
 
     def support(self, texts: Sequence[bytes]) -> Support:
         """Return how many reports of the groups of whole texts support each of a few texts."""
-        size, total = self.vocabulary.buckets, Support.none(len(texts))
-        for group in self.vocabulary.groups[-HASHES:]:
-            rows = [bucket_of(text, group.seed, size) + 1 for text in texts]
-            total += self._groups[group.number].support(np.array(rows, np.uint32))
+        total = Support.none(len(texts))
+        for number, buckets in self._whole_buckets(texts):
+            total += self._groups[number].support(buckets + np.uint32(1))
         return total
 
     def buckets(self, texts: Sequence[bytes]) -> list[tuple[tuple[int, int], ...]]:
         """Return the buckets of whole texts, each as a group's number and a place in it."""
-        size = self.vocabulary.buckets
-        return [
-            tuple(
-                (group.number, bucket_of(text, group.seed, size))
-                for group in self.vocabulary.groups[-HASHES:]
-            )
-            for text in texts
-        ]
+        groups = self._whole_buckets(texts)
+        parts = ([(number, bucket) for bucket in buckets.tolist()] for number, buckets in groups)
+        return [*zip(*parts, strict=True)]
+
+    def _whole_buckets(self, texts: Sequence[bytes]) -> list[tuple[int, NDArray[np.uint32]]]:
+        """Return the numbers of the groups of whole texts, each with the buckets of these."""
+        looked_up, size = Texts.of(texts), self.vocabulary.buckets
+        groups = self.vocabulary.groups[-HASHES:]
+        return [(group.number, looked_up.buckets(group.seed, size)) for group in groups]
 
     def _whole_supports(self, half: int, texts: Texts) -> tuple[Counts, Counts]:
         lengths = np.diff(texts.ends, prepend=0)

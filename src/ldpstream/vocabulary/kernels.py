@@ -12,6 +12,7 @@ from ldpstream.arrays import Bytes, Counts
 from ldpstream.compiled import compiled, in_chunks
 from ldpstream.oracles.kernels.splitmix import GAMMA, mix
 from ldpstream.oracles.walsh import walsh
+from ldpstream.vocabulary.device import bucket_of
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,6 @@ def _hash_slowly(
     seed: np.uint64,
     buckets: np.uint64,
 ) -> None:
-    from ldpstream.vocabulary.device import bucket_of
-
     texts = Texts(data, ends)
     for i in range(start, stop):
         out[i] = bucket_of(texts[i][: int(most)], int(seed), int(buckets))

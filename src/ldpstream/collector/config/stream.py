@@ -28,6 +28,7 @@ from ldpstream.collector.config.vocabulary import (
     read_vocabulary,
 )
 from ldpstream.collector.releases.retention import KEEP_ALL, Retention
+from ldpstream.collector.store.groups import written
 from ldpstream.domain import Domain
 from ldpstream.mechanisms.following import KEPT_WINDOWS
 from ldpstream.mechanisms.messages import Purpose
@@ -172,9 +173,11 @@ class StreamConfig:
         """The names of what is released, in order."""
         return names_of(self.values)
 
-    def may_have(self, label: str) -> bool:
-        """Return whether a release may have a figure of that name."""
-        return self.vocabulary is not None or label in self.labels
+    def missing(self, rule: Rule) -> str | None:
+        """Return what a rule is about that releases do not have any more; None: they have it."""
+        if rule.label is not None and self.vocabulary is None and rule.label not in self.labels:
+            return f"label {rule.label!r}"
+        return f"group {rule.group!r}" if rule.group and rule.group not in self.groups else None
 
     @property
     def reach(self) -> int:
@@ -195,7 +198,7 @@ class StreamConfig:
     @property
     def groups(self) -> list[str]:
         """The groups of devices that have figures of their own, as rules name them."""
-        return [] if self.attributes is None else [*map(":".join, self.attributes.groups)]
+        return [] if self.attributes is None else [*map(written, self.attributes.groups)]
 
     @property
     def figures(self) -> int:
@@ -247,7 +250,6 @@ def read_stream(table: Table) -> StreamConfig:
         if vocabulary is None
         else planned_vocabulary(table, vocabulary, population, epsilon)
     )
-    labels = list(names_of(values))
     mechanism = table.text("mechanism", "lpf")
     stream = StreamConfig(
         name=name,
@@ -264,7 +266,7 @@ def read_stream(table: Table) -> StreamConfig:
         paused=table.flag("paused", False),
         retired=table.flag("retired", False),
         deadlines=_deadlines(table.table("deadlines")),
-        thresholds=_thresholds(table.table("thresholds"), labels),
+        thresholds=_thresholds(table.table("thresholds"), list(names_of(values))),
         public=table.flag("public", True),
         public_enrolment=_public_enrolment(table),
         suspicion=_suspicion(table.table("suspicion")),
@@ -280,7 +282,19 @@ def read_stream(table: Table) -> StreamConfig:
     stream = _with_population(stream)
     table.attempt("mechanism", lambda: build(mechanism, stream.settings))
     _check_distribution(table, stream)
-    selection = _selection(table, mechanism)
+    stream = _with_parts(table, stream)
+    for level, given in zip(stream.levels, table.tables("level"), strict=True):
+        longest = replace(stream.settings, window=level.window)
+        given.attempt("window", partial(build, mechanism, longest))
+    return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
+
+
+def _with_parts(table: Table, stream: StreamConfig) -> StreamConfig:
+    """Return the stream with what depends on how devices are reached: levels, groups and the like.
+
+    Alerts may be about groups, and what is kept reaches as far back as the longest window.
+    """
+    selection, values = _selection(table, stream.mechanism), stream.values
     stream = replace(
         stream,
         selection=selection,
@@ -289,15 +303,11 @@ def read_stream(table: Table) -> StreamConfig:
         least_group=table.whole("least_group", LEAST_GROUP, least=1),
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )
-    known = labels if vocabulary is None else None
-    rules = read_rules(table.tables("alert"), name, known, stream.groups)
+    labels = list(stream.labels) if stream.vocabulary is None else None
+    rules = read_rules(table.tables("alert"), stream.name, labels, stream.groups)
     stream = _with_population(replace(stream, alerts=rules))
     retention = read_retention(table.table("retention"), stream.interval_ms, stream.reach)
-    stream = replace(stream, retention=retention)
-    for level, given in zip(stream.levels, table.tables("level"), strict=True):
-        longest = replace(stream.settings, window=level.window)
-        given.attempt("window", partial(build, mechanism, longest))
-    return _robust(table, stream) if table.text("oracle", BEST) == ROBUST else stream
+    return replace(stream, retention=retention)
 
 
 def _population(table: Table) -> int | None:

@@ -19,9 +19,11 @@ OPEN = "open"
 MECHANISM = "lpf"
 """The only mechanism that follows texts."""
 TOP = 100
+"""The usual number of texts that a release has at most."""
 UNKNOWN_FLEET_BITS = 20
 """The bits of a stream whose population is counted: they are pinned before there is a fleet."""
 MOST_CANDIDATES = 1_000_000
+"""Candidates are looked up together, in memory."""
 
 _NOT_FOR_TEXTS = {
     "labels": "labels",
@@ -38,7 +40,7 @@ _NOT_FOR_TEXTS = {
 
 @dataclass(frozen=True)
 class OpenVocabulary:
-    """What the file says of a vocabulary; None: what the store has, or what is usual."""
+    """The keys of a vocabulary in the file; None: as the store has it, or as is usual."""
 
     bits: int | None
     prefixes: tuple[int, ...] | None
@@ -90,7 +92,8 @@ def read_candidates(table: Table) -> tuple[str, ...]:
     if "candidates_file" in table:
         found = [*found, *_lines(table)]
     if len(found) > MOST_CANDIDATES:
-        _refuse_candidates(table, f"there are {len(found):,} candidates", "most: 1,000,000")
+        what, fix = f"there are {len(found):,} candidates", f"most: {MOST_CANDIDATES:,}"
+        _refuse_candidates(table, what, fix)
     return tuple(dict.fromkeys(text for text in found if text))
 
 

@@ -143,13 +143,9 @@ def _idle_rules(config: StreamConfig, note: dict[str, Any] | None) -> Iterator[s
     """Yield a line for each rule of the API that is about what the file does not have."""
     for given in (note or {"rules": []})["rules"]:
         rule = config.alert_rule(given, kept=True)
-        if rule.label is not None and not config.may_have(rule.label):
+        gone = config.missing(rule)
+        if gone is not None:
             yield (
-                f"the alert rule {rule.name!r} is about label {rule.label!r}, which is gone: it"
-                f" will never fire; remove or replace rule {rule.fingerprint} through the API"
-            )
-        elif rule.group and rule.group not in config.groups:
-            yield (
-                f"the alert rule {rule.name!r} is about group {rule.group!r}, which is gone: it"
-                f" will never fire; remove or replace rule {rule.fingerprint} through the API"
+                f"the alert rule {rule.name!r} is about {gone}, which is gone: it will never fire;"
+                f" remove or replace rule {rule.fingerprint} through the API"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -34,7 +35,12 @@ class RunningBreakdown:
         self._attendance = Attendance()
         self._strata: dict[Group, StrataTally] = {}
         self._groups = self._begun(terms)
-        self._go_on((saved or {}).get(STATE, []))
+        states = (saved or {}).get(STATE, [])
+        self._groups.adopt(states)
+        for one in states:
+            group = one["attribute"], one["value"]
+            if group in self._groups:
+                self._strata[group] = StrataTally(config, one["state"], group)
 
     def _begun(self, terms: Terms) -> Breakdown:
         return Breakdown(
@@ -46,13 +52,6 @@ class RunningBreakdown:
 
     def _sized(self, population: int) -> StreamConfig:
         return replace(self._config, population=max(population, self._config.least_population))
-
-    def _go_on(self, saved: list[dict[str, Any]], move: Relabelling | None = None) -> None:
-        self._groups.adopt(saved, move)
-        for one in saved:
-            group = one["attribute"], one["value"]
-            if group in self._groups:
-                self._strata[group] = StrataTally(self._config, one["state"], group)
 
     def heard(
         self, rounds: RoundGroup, supports: Mapping[str, Support], history: TermsHistory
@@ -77,18 +76,29 @@ class RunningBreakdown:
         if self._terms.attributes is None:
             return
         self.heard(rounds, supports, history)
-        self._groups.expect(self._attendance.at(rounds.t))
+        self._groups.expect(self._heard_until(rounds.t))
         tallies: dict[Group, Tally] = {}
-        for group in self._terms.attributes.groups:
-            if group in self._groups:
-                tally = self._strata.setdefault(group, StrataTally(self._config, None, group)).tally
-                noise = self._groups.noise_of(group)
-                tallies[group] = tally(rounds, supports, history, noise)
+        for group in (one for one in self._terms.attributes.groups if one in self._groups):
+            strata = self._strata.setdefault(group, StrataTally(self._config, None, group))
+            noise = self._groups.noise_of(group)
+            tallies[group] = strata.tally(rounds, supports, history, noise)
         self._groups.step(rounds.t, tallies)
 
     def shown(self, total: Release) -> list[GroupRelease]:
         """Return what is released of the groups beside the raw release of the fleet."""
-        return self._groups.shown(total, self._attendance.at(total.t), self._config.least_group)
+        return self._groups.shown(total, self._heard_until(total.t), self._config.least_group)
+
+    def _heard_until(self, t: int) -> Counter[Group]:
+        """Return how many devices of each group were heard in the window that ends with t.
+
+        Earlier terms may have told apart what is one group now.
+        """
+        heard: Counter[Group] = Counter()
+        for told, devices in self._attendance.at(t).items():
+            group = self._groups.attributes.group_of(*told)
+            if group is not None:
+                heard[group] += devices
+        return heard
 
     def expect(self, config: StreamConfig) -> None:
         """Go on with another population of the fleet."""
@@ -121,8 +131,5 @@ def _is_same(saved: Mapping[str, Any], before: Attributes | None, now: Attribute
     """Return whether a group of before has the same devices under other attributes."""
     if saved["value"] != OTHER:
         return True
-    values = [
-        {one.name: one.values for one in each.each}.get(saved["attribute"]) if each else None
-        for each in (before, now)
-    ]
-    return values[0] == values[1]
+    earlier, later = (each and each.named(saved["attribute"]) for each in (before, now))
+    return earlier == later

@@ -8,6 +8,7 @@ from typing import Any
 
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.store.contract import Release
+from ldpstream.collector.store.groups import GROUPS
 from ldpstream.protocol.history import TermsHistory
 
 MOST_CARRIED = 10_000
@@ -39,7 +40,7 @@ def carried_over(
     """
     content = content | {"fresh": False}
     carried = replace(last, at_ms=now_ms, content=content, asked=0, received=0, missed=True)
-    figures = len(content["values"]) * (1 + len(content.get("groups", ())))
+    figures = len(content["values"]) * (1 + len(content.get(GROUPS, ())))
     step = at_once(figures, MOST_CARRIED)
     for first in range(0, len(missed), step):
         part = missed[first : first + step]

@@ -38,15 +38,15 @@ CACHED = 4
 
 
 @dataclass(frozen=True)
-class Revision:
+class RevisedFigures:
     """The revised figures of some timestamps."""
 
     shown: dict[int, Floats]
     """Figures and both ends of their intervals, as rows, by timestamp: of those in a stretch."""
     changes: tuple[LevelChange, ...]
 
-    def followed_by(self, later: Revision) -> Revision:
-        return Revision(self.shown | later.shown, self.changes + later.changes)
+    def followed_by(self, later: RevisedFigures) -> RevisedFigures:
+        return RevisedFigures(self.shown | later.shown, self.changes + later.changes)
 
     def beside(self, release: Release) -> Release:
         """Return a release, which never changes, with the revised figures beside it, or None."""
@@ -64,7 +64,7 @@ class RevisedHistory:
         self._mechanisms: list[Observed] = []
         """That of each version of the terms."""
         self._stretches: list[Stretch] = []
-        self._cached: OrderedDict[tuple[int, int, int], Revision] = OrderedDict()
+        self._cached: OrderedDict[tuple[int, int, int], RevisedFigures] = OrderedDict()
         self._lock = Lock()
         """One reader at a time computes: the others find it in the cache, if they ask the same."""
 
@@ -73,23 +73,23 @@ class RevisedHistory:
         found = self.over(releases)
         return [found.beside(release) for release in releases]
 
-    def over(self, releases: Sequence[Release]) -> Revision:
+    def over(self, releases: Sequence[Release]) -> RevisedFigures:
         """Revise releases in order of t. What was not even carried over may be long: it is left."""
-        done, read = Revision({}, ()), {one.t: one for one in releases}
+        done, read = RevisedFigures({}, ()), {one.t: one for one in releases}
         for first_t, last_t in _runs(list(read)):
             done = done.followed_by(self.between(first_t, last_t, read))
         return done
 
     def between(
         self, first_t: int, last_t: int, read: Mapping[int, Release] = NOTHING_READ
-    ) -> Revision:
+    ) -> RevisedFigures:
         """Revise the timestamps from `first_t` to `last_t`, which are released, with those near.
 
         They rest on the tallies of up to OVERLAP timestamps before and after them, as far as their
         stretch goes. Releases in `read` are not read from the store once more.
         """
         if self._config.vocabulary is not None:
-            return Revision({}, ())  # reports of texts are read anew at each release, anyway
+            return RevisedFigures({}, ())  # reports of texts are read anew at each release, anyway
         known = self._store.stream(self._config.name)
         assert known is not None
         key = (first_t, last_t, min(last_t + OVERLAP, known.last_t))
@@ -115,8 +115,8 @@ class RevisedHistory:
 
     def _revised(
         self, first_t: int, last_t: int, end: int, read: Mapping[int, Release]
-    ) -> Revision:
-        done = Revision({}, ())
+    ) -> RevisedFigures:
+        done = RevisedFigures({}, ())
         for stretch in self._stretches:
             wanted = stretch.within(first_t, last_t)
             if wanted:
@@ -127,7 +127,7 @@ class RevisedHistory:
 
     def _within(
         self, stretch: Stretch, wanted: range, near: range, read: Mapping[int, Release]
-    ) -> Revision:
+    ) -> RevisedFigures:
         """Revise some timestamps of one stretch by the tallies of those near them."""
         mechanism, begin = self._mechanism(stretch.terms), near[0]
         noise, names = mechanism.noise, stretch.terms.names
@@ -147,7 +147,7 @@ class RevisedHistory:
             for one in done.changes
             if len(names) == noise.labels and not isinstance(query, DistributionQuery)
         )
-        return Revision(shown, tuple(one for one in changes if one.t in wanted))
+        return RevisedFigures(shown, tuple(one for one in changes if one.t in wanted))
 
     def _record(self, near: range, noise: Noise, read: Mapping[int, Release]) -> Record:
         """Return the tallies of timestamps, combined as they were for their releases."""

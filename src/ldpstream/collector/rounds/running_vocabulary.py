@@ -1,4 +1,4 @@
-"""What a stream of texts follows, in place of a mechanism; and the choice between the two."""
+"""The follower of a stream of texts, in place of a mechanism; and the choice between the two."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ldpstream.vocabulary.evidence import Columns
 
 
 class Running(Protocol):
-    """What a coordinator drives. What a tally and a released are is its own affair."""
+    """A mechanism, or what stands in its place: what it takes for a tally, only it knows."""
 
     @property
     def config(self) -> StreamConfig: ...
@@ -80,7 +80,7 @@ class RunningVocabulary:
     ) -> None:
         assert isinstance(terms.values, Vocabulary)
         self.config, self.terms = config, terms
-        self._reader = half_of(terms, terms.epsilon)
+        self._reader = _reader_of(terms)
         self._following = Following(
             terms.values,
             terms.epsilon,
@@ -105,7 +105,6 @@ class RunningVocabulary:
         self, group: RoundGroup, supports: Mapping[str, Support], history: TermsHistory
     ) -> Sequence[Columns]:
         """Return the columns that each group of devices has reported."""
-        assert isinstance(self._reader, ColumnReader)
         return self._reader.columns(supports[group.first.name])
 
     def heard(
@@ -148,12 +147,16 @@ def past_columns(
     store: Store | Archive, terms: Terms, last_t: int
 ) -> list[tuple[int, Sequence[Columns]]]:
     """Return the columns that were reported in the windows up to a release, by timestamp."""
-    reader = half_of(terms, terms.epsilon)
-    assert isinstance(reader, ColumnReader)
-    first_t = last_t - KEPT_WINDOWS * terms.window
+    reader, first_t = _reader_of(terms), last_t - KEPT_WINDOWS * terms.window
     groups = grouped(store.rounds(terms.stream, first_t, last_t))
     return [
         (group.t, reader.columns(group.first.support))
         for group in groups
         if group.first.support is not None
     ]
+
+
+def _reader_of(terms: Terms) -> ColumnReader:
+    reader = half_of(terms, terms.epsilon)
+    assert isinstance(reader, ColumnReader)
+    return reader

@@ -31,7 +31,7 @@ class _Read:
 
 
 class TextFigures:
-    """What the last windows say of texts. Reports are read once for each release."""
+    """The figures of texts by the last windows, whose reports are read once for each release."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -59,5 +59,5 @@ class TextFigures:
         assert isinstance(terms.values, Vocabulary)
         past = past_columns(self._store, terms, last_t)
         evidence = evidence_of(terms.values, terms.epsilon, (groups for _, groups in past))
-        timestamps = min(last_t, KEPT_WINDOWS * terms.window)
-        return _Read(last_t, evidence, max(timestamps / terms.window, 1 / terms.window))
+        timestamps = min(max(last_t, 1), KEPT_WINDOWS * terms.window)
+        return _Read(last_t, evidence, timestamps / terms.window)

@@ -11,7 +11,7 @@ from ldpstream.collector.periodic import PeriodicThread
 from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.releases.retention import Retention, combined, day_of, summary_of
 from ldpstream.collector.store.contract import Release, Store, Summary
-from ldpstream.collector.store.groups import figures_in
+from ldpstream.collector.store.groups import most_figures
 from ldpstream.protocol.history import TermsHistory
 
 PAUSE_SECONDS = 60.0
@@ -70,7 +70,7 @@ class Pruner:
         return found
 
     def _between(self, first_t: int, until_t: int) -> Iterator[Release]:
-        page = at_once(max(map(figures_in, self.history.versions)), PAGE)
+        page = at_once(most_figures(self.history.versions), PAGE)
         while first_t <= until_t:
             found = self.store.releases(self.stream, first_t, page)
             yield from (one for one in found if one.t <= until_t)

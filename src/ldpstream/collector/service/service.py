@@ -48,7 +48,7 @@ from ldpstream.collector.service.warm_up import warm_up
 from ldpstream.collector.service.watch import ConditionWatch
 from ldpstream.collector.store.contract import RoundState, Store
 from ldpstream.collector.store.damage import reading_store
-from ldpstream.collector.store.groups import figures_in
+from ldpstream.collector.store.groups import most_figures
 from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 
@@ -136,9 +136,9 @@ class Service:
         """Add the rules and alerts of a stream."""
         book = RuleBook(stream.name, stream.alerts, self.store, stream.alert_rule)
         for rule in book.rules:
-            if rule.label is not None and not stream.may_have(rule.label):
+            if stream.missing(rule) is not None:
                 facts = {"stream": stream.name, "alert": rule.name}
-                _log.warning("an alert rule is about a label that is gone", extra=facts)
+                _log.warning("an alert rule is about a label or a group that is gone", extra=facts)
         evaluator = AlertEvaluator(
             stream.name,
             book.rules,
@@ -319,7 +319,7 @@ class Service:
             names = StoredNames(self.store, name)
             self._intakes[name] = intake
             first_t = max(1, role.last_t + 1 - min(config.window, MOST_RECENT))
-            few = at_once(max(map(figures_in, role.history.versions)), MOST_RECENT)
+            few = at_once(most_figures(role.history.versions), MOST_RECENT)
             for one in self.store.releases(name, max(first_t, role.last_t + 1 - few), few):
                 listener.recent.add(one)
             found = StreamService(

@@ -17,7 +17,7 @@ from ldpstream.collector.rounds.text_figures import TextFigures
 from ldpstream.collector.service.condition import Facts
 from ldpstream.collector.service.recent import Recent
 from ldpstream.collector.store.contract import EngineProgress
-from ldpstream.collector.store.groups import figures_in
+from ldpstream.collector.store.groups import most_figures
 from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import Mistake, Problem
 from ldpstream.numeric import Range
@@ -77,7 +77,7 @@ class StreamService:
     @property
     def figures(self) -> int:
         """The most figures that a release of any version has."""
-        return max(map(figures_in, self.history.versions))
+        return most_figures(self.history.versions)
 
     def notice(self, terms: Terms | None, *, renew: bool = False) -> Notice:
         """Return what a device under these terms is told in every answer; None: under any."""

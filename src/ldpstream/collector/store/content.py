@@ -1,4 +1,4 @@
-"""What was released, as it is stored: JSON on one line that is parsed only if it is looked into."""
+"""The content of releases as it is stored: JSON on a line, parsed only if it is looked into."""
 
 from __future__ import annotations
 

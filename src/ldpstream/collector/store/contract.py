@@ -88,7 +88,7 @@ class Round(NewRound):
 
 @dataclass(frozen=True)
 class TalliedRounds:
-    """What was counted in many rounds, a column each, in the order of opening.
+    """The counts of many rounds, as columns, in the order in which they were opened.
 
     It is for those who read thousands: an object for each round takes several times as long.
     """
@@ -473,7 +473,7 @@ class Store(ABC):
 
     @abstractmethod
     def tallied(self, stream: str, after_t: int, until_t: int) -> TalliedRounds:
-        """What was counted in those of these rounds that are tallied."""
+        """The counts of those rounds of these timestamps that are tallied."""
 
     @abstractmethod
     def releases(self, stream: str, since: int, limit: int) -> list[Release]:
@@ -529,7 +529,7 @@ class Archive(ABC):
 
     @abstractmethod
     def tallied(self, stream: str, after_t: int, until_t: int) -> TalliedRounds:
-        """What was counted in those of these rounds that are tallied."""
+        """The counts of those rounds of these timestamps that are tallied."""
 
     @abstractmethod
     def chain(self, master: bytes) -> Chain | None:

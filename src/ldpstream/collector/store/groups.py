@@ -18,19 +18,22 @@ GROUPS = "groups"
 FIGURES = ("values", "variance", "low", "high")
 
 
-def figures_in(terms: Terms) -> int:
-    """Return how many figures a release under these terms may have, of the fleet and all groups."""
-    groups = 0 if terms.attributes is None else len(terms.attributes.groups)
-    return (len(terms.names) or MOST_LISTED) * (1 + groups)
+def most_figures(versions: Iterable[Terms]) -> int:
+    """Return how many figures a release under any of these terms has at most, with all groups."""
+    return max((len(one.names) or MOST_LISTED) * (1 + len(_groups(one))) for one in versions)
 
 
 def known_groups(versions: Iterable[Terms]) -> list[str]:
     """Return the groups of any version of a stream's terms, as they are written."""
-    groups = (one.attributes.groups for one in versions if one.attributes is not None)
-    return list(dict.fromkeys(written(group) for each in groups for group in each))
+    return list(dict.fromkeys(written(group) for one in versions for group in _groups(one)))
+
+
+def _groups(terms: Terms) -> tuple[Group, ...]:
+    return () if terms.attributes is None else terms.attributes.groups
 
 
 def written(group: Group) -> str:
+    """Write a group as readers and alert rules name it: "country:de"."""
     return ":".join(group)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -87,16 +86,10 @@ class SimulatedFleet(Fleet):
     def _tags(self, terms: Terms, rows: Rows) -> Bytes:
         """Return the tag of each of these devices: its group of a vocabulary, or its attributes."""
         if terms.attributes is None:
-            groups: Bytes = self._groups(terms.tags)[rows]
-            return groups
+            return self._groups[rows]
         said = map(self._users.described, range(int(self._users.combinations.max()) + 1))
         tags = np.array([terms.attributes.combination(one) for one in said], np.uint8)
         return tags[self._users.combinations[rows]]
-
-    @lru_cache(1)  # noqa: B019 - a fleet lives as long as its process
-    def _groups(self, groups: int) -> Bytes:
-        """Return the group of a vocabulary that each device belongs to."""
-        return groups_of(self._devices, groups)
 
     def _reader(self, terms: Terms) -> Read:
         """Return the function that reads what users hold, as indexes of the first terms' values."""
@@ -113,11 +106,11 @@ class SimulatedFleet(Fleet):
 
     def _text_reader(self, words: Vocabulary) -> Read:
         """Return the function that reads the buckets of what users hold, each in its group."""
-        groups = self._groups(len(words.groups))
+        self._groups = groups_of(self._devices, len(words.groups))
         buckets = buckets_of(Texts.of([encoded(text) for text in self._names]), words)
 
         def read(t: int, rows: Rows) -> NDArray[Any] | None:
             values = self._users.values(t)
-            return None if values is None else buckets[groups[rows], values[rows]]
+            return None if values is None else buckets[self._groups[rows], values[rows]]
 
         return read

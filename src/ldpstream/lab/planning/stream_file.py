@@ -37,17 +37,7 @@ class StreamFile:
     def text(self) -> str:
         settings = self.settings
         lines = [
-            "# Written by `ldpstream plan`. Check it: ldpstream serve --check FILE",
-            "",
-            "[collector]",
-            'listen = "127.0.0.1:8080"',
-            'store = "ldpstream-data/collector.sqlite"',
-            "",
-            *_comment(" ".join(self.reasons)),
-            "",
-            "[[stream]]",
-            "# Devices pin what follows, up to the oracle, when they enrol: it cannot be changed.",
-            'name = "my-stream"  # up to 64 of a-z, 0-9, - and _',
+            *beginning(_comment(" ".join(self.reasons)), pinned_until="the oracle"),
             *_values(self.subject),
             *_comment("No device spends more than epsilon in any span of `window` timestamps."),
             f"epsilon = {settings.epsilon}",
@@ -76,6 +66,23 @@ class StreamFile:
             for one in self.attributes.each
         ]
         return ["", "[stream.attributes]", *_comment(told), *lines]
+
+
+def beginning(reasons: Sequence[str], pinned_until: str) -> list[str]:
+    """Return the first lines of a file, down to the stream's name; reasons are comments."""
+    return [
+        "# Written by `ldpstream plan`. Check it: ldpstream serve --check FILE",
+        "",
+        "[collector]",
+        'listen = "127.0.0.1:8080"',
+        'store = "ldpstream-data/collector.sqlite"',
+        "",
+        *reasons,
+        "",
+        "[[stream]]",
+        f"# Devices pin what follows, up to {pinned_until}, when they enrol: it cannot be changed.",
+        'name = "my-stream"  # up to 64 of a-z, 0-9, - and _',
+    ]
 
 
 def _values(subject: Subject) -> list[str]:

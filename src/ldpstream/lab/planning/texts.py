@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ldpstream.durations import spelled
+from ldpstream.lab.planning.stream_file import beginning
 from ldpstream.lab.vocabulary import MORE_BYTES
 from ldpstream.mechanisms.following import KEPT_WINDOWS
 from ldpstream.oracles import Oracle
@@ -20,7 +21,7 @@ CHOICES = ((), (2,), (2, 4), PREFIXES, (2, 4, 6, 8), (2, 4, 6, 8, 10, 12, 14))
 
 @dataclass(frozen=True)
 class TextPlan:
-    """What to expect of a vocabulary that nobody has listed.
+    """A forecast for a stream of texts that nobody has listed.
 
     >>> plan = TextPlan(1_000_000, Epsilon.of(2), 20, 60_000)
     >>> plan.bits, plan.report_bytes, plan.row(PREFIXES)["longest_found"]
@@ -69,17 +70,7 @@ class TextPlan:
 
     def stream_file(self) -> str:
         lines = [
-            "# Written by `ldpstream plan`. Check it: ldpstream serve --check FILE",
-            "",
-            "[collector]",
-            'listen = "127.0.0.1:8080"',
-            'store = "ldpstream-data/collector.sqlite"',
-            "",
-            *(f"# {sentence}" for sentence in self.sentences()),
-            "",
-            "[[stream]]",
-            "# Devices pin what follows, up to the interval, when they enrol: it cannot change.",
-            'name = "my-stream"  # up to 64 of a-z, 0-9, - and _',
+            *beginning([f"# {one}" for one in self.sentences()], pinned_until="the interval"),
             'vocabulary = "open"',
             f"bits = {self.bits}",
             f"prefixes = {list(PREFIXES)}",

@@ -1,10 +1,9 @@
-"""Fake devices of a stream of texts, which know their group, and what they come to."""
+"""Fake devices of a stream of texts, which know their group, and how far they move a figure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ TARGET = b"zzzzz"
 
 
 class TextAttack(StrEnum):
-    """What a fake device sends."""
+    """The reports that a fake device sends."""
 
     NONE = "none"
     LIE = "lie"
@@ -79,7 +78,7 @@ class Fakes:
 
 @dataclass(frozen=True)
 class Poisoned:
-    """What three windows with fakes came to."""
+    """The outcome of three windows with fakes."""
 
     attack: str
     fakes: float
@@ -106,7 +105,7 @@ def poison(
     number = round(share / (1 - share) * users)
     fakes = Fakes(attack, number, vocabulary, size, window, rng)
     following = Following(vocabulary, size, window, users + number)
-    rounds: list[Any] = []
+    rounds: list[list[Columns]] = []
     for t in range(1, KEPT_WINDOWS * window + 1):
         rounds.append(fakes.report(fleet.report(t)))
         listed = following.step(t, rounds[-1])

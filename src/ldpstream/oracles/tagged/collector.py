@@ -21,7 +21,7 @@ class TaggedReader:
     >>> inner = Oracle.GRR.collector(2, Epsilon.of(1))
     >>> reader = TaggedReader(Tagged(inner.device, tags=2), inner)
     >>> support = reader.count([np.array([[1, 0, 0], [1, 1, 1], [1, 1, 1]], np.uint8)])
-    >>> support.counts.tolist(), reader.together(support, [0, 1]).counts.tolist()
+    >>> support.counts.tolist(), together(support, 2, [0, 1]).counts.tolist()
     ([1, 0, 1, 0, 2, 2], [1, 2])
     """
 
@@ -46,10 +46,6 @@ class TaggedReader:
         """Decode a table of reports, one in each row, and check their tags."""
         check_all_below("tag", table[:, -1], self.device.tags)
         return self.inner.decode_table(table[:, :-1])
-
-    def together(self, support: Support, tags: Sequence[int]) -> Support:
-        """Return the support of all reports that have one of these tags, without tags."""
-        return together(support, self.device.tags, tags)
 
 
 def together(support: Support, of: int, tags: Sequence[int]) -> Support:

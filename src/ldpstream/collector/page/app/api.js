@@ -12,6 +12,8 @@ import { withUnit } from "./unit.js";
  * @property {number} interval_ms
  * @property {number} start_ms
  * @property {string} oracle
+ * @property {"slots" | "open" | "roster"} [selection] how devices are reached
+ * @property {string} [other] the label that is reported where there is no value
  * @property {number} [bins] of a distribution
  * @property {number[]} [prefixes] of an open vocabulary: the lengths, in bytes, by which texts are found
  * @property {{name: string, epsilon_nano: number, window: number}[]} [levels] other than the stream's own

@@ -3,6 +3,7 @@
 import { Alarms } from "./alarms.js";
 import { fill, h } from "./dom.js";
 import { clock, grouped } from "./format.js";
+import { figureOf } from "./history.js";
 import { REST } from "./texts.js";
 
 const MOST = 24;
@@ -79,12 +80,12 @@ export class Bars {
       h("span", { class: row.fresh ? "mark fresh" : "mark" }, kind),
     );
     const chosen = this.#chosen(row);
-    const d = this.view.history.labels;
     const { unit } = this.stream;
     const [bottom, ceiling] = unit.ends ?? [0, unit.least];
-    const measured = row.unheard ? [] : chosen;
-    const high = Math.max(ceiling, ...measured.map((label) => row.data[2 * d + label]));
-    const low = Math.min(bottom, ...measured.map((label) => row.data[d + label]));
+    const figures = chosen.map((label) => figureOf(row.data, label));
+    const measured = row.unheard ? [] : figures;
+    const high = Math.max(ceiling, ...measured.map(([, , to]) => to));
+    const low = Math.min(bottom, ...measured.map(([, from]) => from));
     const limits = chosen.map((label) => this.alarms.limits(labels[label], this.view.group)[0]?.at ?? null);
     const reach = Math.max(high, ...limits.map((limit) => limit ?? high));
     const top = reach + (reach - low) * 0.02;
@@ -92,7 +93,7 @@ export class Bars {
     while (this.#lines.length < chosen.length) this.#lines.push(newLine(this.body));
     while (this.#lines.length > chosen.length) this.#lines.pop()?.remove();
     chosen.forEach((label, at) => {
-      const [value, from, to] = [row.data[label], row.data[d + label], row.data[2 * d + label]];
+      const [value, from, to] = figures[at];
       const [name, track, figure] = /** @type {any} */ (this.#lines[at].children);
       const [bar, whisker, limit] = track.firstChild.children;
       name.textContent = labels[label];
@@ -119,13 +120,15 @@ export class Bars {
     return this.stream.texts ? "texts, in the API" : "labels, in the heat map and the API";
   }
 
-  /** What is not listed: as a figure alone, since it may be larger than all that is. */
-  /** @param {import("./history.js").Row} row */
+  /**
+   * What is not listed: as a figure alone, since it may be larger than all that is.
+   * @param {import("./history.js").Row} row
+   */
   #drawRest({ data }) {
     const { unit, labels, texts } = this.stream;
     this.rest.hidden = !texts || Number.isNaN(data[REST]);
     if (this.rest.hidden) return;
-    const [value, low, high] = [0, 1, 2].map((end) => data[end * this.view.history.labels + REST]);
+    const [value, low, high] = figureOf(data, REST);
     const [name, track, figure] = /** @type {any} */ (this.#restLine.children);
     track.firstChild.hidden = true;
     name.textContent = name.title = labels[REST];

@@ -1,8 +1,9 @@
 /** The groups of a fleet that public attributes tell apart: compared in lines and a table, and shown alone. */
 
-import { fill, h } from "./dom.js";
+import { OTHER } from "../sdk/attributes.js";
+import { choice, fill, h } from "./dom.js";
 import { grouped, percent } from "./format.js";
-import { largest, partKey } from "./history.js";
+import { figureOf, largest, partKey } from "./history.js";
 import { Lines } from "./lines.js";
 import { Alarms } from "./alarms.js";
 import { CURVES, curveColour } from "./theme.js";
@@ -11,7 +12,6 @@ import { CURVES, curveColour } from "./theme.js";
 /** @typedef {import("./history.js").Part} Part */
 /** @typedef {import("./history.js").Group} Group */
 
-const OTHER = "other";
 const MOST_LABELS = 2000;
 
 export class Breakdown {
@@ -27,11 +27,13 @@ export class Breakdown {
     this.stream = stream;
     this.view = view;
     this.show = show;
-    this.attribute = choice("Attribute", stream.attributes.map(({ name }) => name), () => this.#choose());
-    this.label = choice("Figure of", stream.labels.slice(0, MOST_LABELS), () => {
+    const attributes = stream.attributes.map(({ name }) => name);
+    this.attribute = choice({ "aria-label": "Attribute", onchange: () => this.#choose() }, attributes);
+    const onchange = () => {
       this.#settled = true;
       this.#choose();
-    });
+    };
+    this.label = choice({ "aria-label": "Figure of", onchange }, stream.labels.slice(0, MOST_LABELS));
     this.frame = h("div", {});
     this.table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Groups now, as a table" });
     this.note = h("p", { class: "note" });
@@ -98,8 +100,10 @@ export class Breakdown {
     return row?.parts.get(partKey({ attribute: this.attribute.value, value }));
   }
 
-  /** The same row, with the figure of the label in each group in place of those of all labels. */
-  /** @param {Row} row @returns {Row} */
+  /**
+   * The same row, with the figure of the label in each group in place of those of all labels.
+   * @param {Row} row @returns {Row}
+   */
   #byValue(row) {
     const known = this.#turned.get(row);
     if (known) return known;
@@ -198,16 +202,6 @@ export class Breakdown {
 }
 
 const HEADS = ["Group", "Figure", "90 % interval", "Show", "Share of reports", "Devices heard"];
-
-/** @param {Float32Array} data @param {number} label @returns {number[]} its figure, and the ends of the interval */
-function figureOf(data, label) {
-  const labels = data.length / 3;
-  return [0, 1, 2].map((end) => data[end * labels + label]);
-}
-
-/** @param {string} name @param {readonly string[]} texts @param {() => void} onchange */
-const choice = (name, texts, onchange) =>
-  h("select", { "aria-label": name, onchange }, ...texts.map((text) => h("option", {}, text)));
 
 /** @param {string} name @param {HTMLElement} input */
 const named = (name, input) => h("span", { class: "named" }, h("span", { class: "note", "aria-hidden": "true" }, name), input);

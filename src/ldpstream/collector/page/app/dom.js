@@ -33,6 +33,12 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...shown(children));
 }
 
+/** An input below its name. @param {string} id of the input @param {string} name @param {HTMLElement} input it, or what it is in */
+export const field = (id, name, input) => h("div", { class: "field" }, h("label", { for: id }, name), input);
+
+/** A list to choose one text from. @param {Props} props @param {readonly string[]} texts */
+export const choice = (props, texts) => h("select", props, ...texts.map((text) => h("option", {}, text)));
+
 /** Text in which what stands between backticks is code. @param {string} text @returns {Child[]} */
 export const withCode = (text) =>
   text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));

@@ -164,6 +164,12 @@ function rowOf(release, labels, places) {
 /** Figures that are not there. @param {number} labels */
 const gap = (labels) => new Float32Array(3 * labels).fill(NaN);
 
+/** @param {Float32Array} data of a row @param {number} label @returns {number[]} its figure, and the ends of its interval */
+export function figureOf(data, label) {
+  const labels = data.length / 3;
+  return [0, 1, 2].map((end) => data[end * labels + label]);
+}
+
 /** @param {Float32Array} data @param {number} label */
 function clear(data, label) {
   const labels = data.length / 3;

@@ -1,16 +1,16 @@
 /** "Join as a device": this browser takes part, through the SDK, under its own ledger. */
 
 import { Device, DeviceError, IndexedDbStore, TermsRefused } from "../ldpstream.js";
+import { OTHER } from "../sdk/attributes.js";
+import { LONGEST_TEXT } from "../sdk/vocabulary.js";
 import { base } from "./api.js";
-import { announce, fill, h } from "./dom.js";
+import { announce, choice, field, fill, h } from "./dom.js";
 import { clock, duration, epsilon, grouped } from "./format.js";
 
 const MOST_LINES = 50;
 const MOST_OPTIONS = 2000;
 /** @type {{ stream: string, value: string, described: Record<string, string> } | null} what a page that is drawn anew goes on with */
 let handedOver = null;
-const LONGEST_TEXT = 256;
-const OTHER = "other";
 
 export class JoinPanel {
   /** @type {Device | null} */ #device = null;
@@ -110,8 +110,9 @@ export class JoinPanel {
 
   /** @param {{name: string, values: string[]}} attribute a list of its values */
   #attribute({ name, values }) {
-    const list = h("select", { id: `join-attribute-${name}`, name, onchange: () => this.#describe() });
-    list.append(...values.map((value) => h("option", {}, value)), h("option", { selected: true }, OTHER));
+    const props = { id: `join-attribute-${name}`, name, onchange: () => this.#describe() };
+    const list = choice(props, [...values, OTHER]);
+    list.value = OTHER;
     return list;
   }
 
@@ -424,10 +425,6 @@ export class JoinPanel {
     if (this.go) this.go.disabled = busy;
   }
 }
-
-/** @param {string} id @param {string} name @param {HTMLElement} input */
-const field = (id, name, input) =>
-  h("div", { class: "field" }, h("label", { for: id }, name), input);
 
 /** The address of this page's collector. */
 const here = () => location.origin + base();

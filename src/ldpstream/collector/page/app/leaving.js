@@ -1,16 +1,17 @@
 /** "This is what leaves": one report, drawn as a device draws it, from a value that the reader chooses. */
 
+import { OTHER } from "../sdk/attributes.js";
 import { randomBytes } from "../sdk/bytes.js";
 import { HeldValue } from "../sdk/values.js";
 import { SystemSource } from "../sdk/randomness.js";
 import { Terms } from "../sdk/terms.js";
-import { announce, fill, h } from "./dom.js";
+import { LONGEST_TEXT } from "../sdk/vocabulary.js";
+import { announce, choice, field, fill, h } from "./dom.js";
 import { epsilon, grouped } from "./format.js";
 import { spokenFor } from "./support.js";
 
 const MOST_NAMED = 12;
 const KEY_BYTES = 32;
-const OTHER = "other";
 const EXAMPLE = "a text";
 
 export class Leaving {
@@ -28,8 +29,8 @@ export class Leaving {
     this.value = valueOf(terms);
     /** A device's own key decides its group, where there are any. */
     this.key = randomBytes(KEY_BYTES);
-    this.attributes = terms.attributes.map(({ name, values }) => choice(`attribute-${name}`, [...values, OTHER]));
-    this.level = told.promises.length > 1 ? choice("level", told.promises.map(({ called }) => called)) : null;
+    this.attributes = terms.attributes.map(({ name, values }) => choice({ id: `attribute-${name}` }, [...values, OTHER]));
+    this.level = told.promises.length > 1 ? choice({ id: "level" }, told.promises.map(({ called }) => called)) : null;
     this.report = h("code", { class: "report" });
     this.meaning = h("p", {});
     this.element = h(
@@ -112,12 +113,9 @@ function inWords(labels, terms) {
 
 /** @param {Terms} terms @returns {HTMLSelectElement | HTMLInputElement} where a value is chosen */
 function valueOf(terms) {
-  if (terms.vocabulary) return h("input", { id: "value", type: "text", value: EXAMPLE, maxlength: 256 });
-  return terms.labels ? choice("value", terms.labels) : number(terms);
+  if (terms.vocabulary) return h("input", { id: "value", type: "text", value: EXAMPLE, maxlength: LONGEST_TEXT });
+  return terms.labels ? choice({ id: "value" }, terms.labels) : number(terms);
 }
-
-/** @param {string} id @param {readonly string[]} texts */
-const choice = (id, texts) => h("select", { id }, ...texts.map((text) => h("option", {}, text)));
 
 /** @param {Terms} terms of numbers */
 function number({ range }) {
@@ -125,7 +123,3 @@ function number({ range }) {
   const middle = (low + high) / 2;
   return h("input", { id: "value", type: "number", step: "any", value: middle, min: low, max: high });
 }
-
-/** @param {string} id @param {string} name @param {HTMLElement} input */
-const field = (id, name, input) =>
-  h("div", { class: "field" }, h("label", { for: id }, name), input);

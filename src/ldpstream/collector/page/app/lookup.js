@@ -1,12 +1,12 @@
 /** The figure of any text, whether or not a release lists it: nobody has to have named it before. */
 
+import { LONGEST_TEXT } from "../sdk/vocabulary.js";
 import * as api from "./api.js";
-import { announce, h } from "./dom.js";
+import { announce, field, h } from "./dom.js";
 import { grouped } from "./format.js";
 import { shownText } from "./texts.js";
 
 const MOST_ANSWERS = 8;
-const LONGEST_TEXT = 256;
 
 export class Lookup {
   /** @param {import("./api.js").Stream} stream @param {AbortSignal} signal */
@@ -24,10 +24,9 @@ export class Lookup {
           this.#ask(this.text.value);
         },
       },
-      h(
-        "div",
-        { class: "field" },
-        h("label", { for: "lookup-text" }, "A text, whether or not it is listed"),
+      field(
+        "lookup-text",
+        "A text, whether or not it is listed",
         h("div", { class: "row" }, this.text, h("button", { type: "submit" }, "Look up")),
       ),
       h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Texts that were looked up" }, h("table", { class: "plain" }, this.answers)),

@@ -1,5 +1,6 @@
 /** What is promised to the devices, in plain words, and whether it looks kept. */
 
+import { OTHER } from "../sdk/attributes.js";
 import { noticeOf } from "./api.js";
 import { fill, h, sharpen } from "./dom.js";
 import { grouped, percent, short } from "./format.js";
@@ -130,7 +131,7 @@ function promise(stream) {
 function toldOf({ attributes, texts }) {
   if (texts) return ["A report says to which half of all buckets of a public hash a text belongs, more likely than not. No text leaves a device."];
   if (!attributes.length) return [];
-  const each = attributes.map(({ name, values }) => `${name} (${[...values, "other"].join(", ")})`);
+  const each = attributes.map(({ name, values }) => `${name} (${[...values, OTHER].join(", ")})`);
   return [`Each report also tells, as it is: ${each.join("; ")}. That is public, and the promise does not cover it.`];
 }
 

@@ -11,7 +11,7 @@ import { announce, fill, h, oncePerFrame } from "./dom.js";
 import { follow } from "./feed.js";
 import { duration, epsilon, grouped } from "./format.js";
 import { HeatMap } from "./heatmap.js";
-import { historyOf } from "./history.js";
+import { figureOf, historyOf } from "./history.js";
 import { JoinPanel } from "./join.js";
 import { Levels } from "./levels.js";
 import { Lines } from "./lines.js";
@@ -318,7 +318,6 @@ class StreamPage {
   #drawTable() {
     const { unit, labels } = this.stream;
     const { curves } = this.chips;
-    const { labels: width } = this.history;
     const rows = this.view.rows.slice(-TABLE_ROWS).reverse();
     fill(
       this.table,
@@ -348,8 +347,8 @@ class StreamPage {
               h("td", {}, grouped(row.asked)),
               h("td", {}, grouped(row.received)),
               ...curves.map(({ label }) => {
-                const [low, high] = [1, 2].map((end) => row.data[end * width + label]);
-                return h("td", {}, `${unit.show(row.data[label])} (${unit.range(low, high)})`);
+                const [value, low, high] = figureOf(row.data, label);
+                return h("td", {}, `${unit.show(value)} (${unit.range(low, high)})`);
               }),
             ),
           ),

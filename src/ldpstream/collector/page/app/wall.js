@@ -1,7 +1,7 @@
 /** Where a token is asked for. */
 
 import { isAdmin, isReader } from "./api.js";
-import { h } from "./dom.js";
+import { field, h } from "./dom.js";
 import { adminToken, forgetTokens, keepToken } from "./tokens.js";
 
 /**
@@ -47,7 +47,7 @@ export function wall(stream, why, done) {
     h(
       "form",
       { onsubmit: submit },
-      h("div", { class: "field" }, h("label", { for: "token" }, "Token"), input),
+      field("token", "Token", input),
       h(
         "div",
         { class: "row" },

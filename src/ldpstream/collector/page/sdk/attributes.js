@@ -6,7 +6,7 @@
 import { haveKeys, isObject } from "./wholes.js";
 
 /** The last value of every attribute, for devices whose own is not declared. */
-const OTHER = "other";
+export const OTHER = "other";
 /** Values of all attributes together, `OTHER` of each among them. */
 const MOST_GROUPS = 32;
 /** A tag is one byte. */

@@ -63,10 +63,12 @@ export class Stream {
 
   /**
    * Hold this value from now on: a label by its name or index; in a stream of numbers a number, which is
-   * clamped to the range; for an open vocabulary any text, of which 256 bytes count. What is no value of the stream (null, NaN, an unknown label) never
-   * means silence, which would tell of it: the stream's `other` label is reported or, where there is
-   * none, a value drawn at random. That draws a label's figure f towards 1/d, by theta (1/d - f) if a
-   * share theta of the fleet has no value; the collector cannot see it.
+   * clamped to the range; for an open vocabulary any text, of which 256 bytes count.
+   *
+   * What is no value of the stream (null, NaN, an unknown label) never means silence, which would tell of
+   * it: the stream's `other` label is reported or, where there is none, a value drawn at random. That draws
+   * a label's figure f towards 1/d, by theta (1/d - f) if a share theta of the fleet has no value; the
+   * collector cannot see it.
    * @param {unknown} value
    */
   observe(value) {

@@ -4,7 +4,7 @@ import { utf8 } from "./bytes.js";
 import { whole } from "./wholes.js";
 
 /** The bytes of a text that count; what is longer is cut. */
-const LONGEST_TEXT = 256;
+export const LONGEST_TEXT = 256;
 /** The code points of a text that are composed: more could take so long that a device is late. */
 const LONGEST_COMPOSED = 400;
 const [LEAST_BITS, MOST_BITS] = [16, 24];
@@ -21,7 +21,7 @@ const GAMMA = 0x9e3779b97f4a7c15n;
  * @typedef {{length: number | null, seed: bigint}} Group length in bytes; null: the whole text
  */
 
-/** What shapes a report of a stream of texts; all of it is pinned by the terms. */
+/** The parameters of the reports of texts, all of which are pinned by the terms. */
 export class Vocabulary {
   /** @param {string} salt 64 bits in hex @param {number} bits @param {readonly number[]} prefixes lengths in bytes */
   constructor(salt, bits, prefixes) {

@@ -57,7 +57,7 @@ def select_rounds(
 def select_tallied(
     connection: sqlite3.Connection, stream: str, after_t: int, until_t: int
 ) -> TalliedRounds:
-    """What was counted in the rounds that are tallied, of the same timestamps."""
+    """The counts of the rounds that are tallied, of the same timestamps."""
     rows = connection.execute(
         f"SELECT {TalliedRounds.COLUMNS} FROM round"  # nosec B608 # noqa: S608
         " WHERE stream = (SELECT id FROM stream WHERE name = ?) AND t > ? AND t <= ?"
