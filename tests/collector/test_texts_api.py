@@ -62,7 +62,7 @@ def go_on(api: Api, timestamps: int) -> None:
 
 def test_releases_texts_and_metrics_have_what_devices_hold(tmp_path: Path) -> None:
     with running_texts(tmp_path, candidates=[r"a,\"b\"\n\\ é", "rome"]) as api:
-        go_on(api, 8)
+        go_on(api, 12)
         described = api.client.get(STREAM).json()
         assert described["terms"]["query"] == "vocabulary"
         assert described["versions"][0]["labels"] == []
@@ -81,7 +81,7 @@ def test_releases_texts_and_metrics_have_what_devices_hold(tmp_path: Path) -> No
             == 2
         )
         asked = api.client.get(f"{STREAM}/texts", params={"text": ["rome", "nobody", NASTY]}).json()
-        assert asked["t"] == 8
+        assert asked["t"] == 12
         rome, nobody, nasty = asked["texts"]
         assert rome["low"] <= rome["value"] <= rome["high"]
         assert min(rome["value"], nasty["value"]) > nobody["value"]
