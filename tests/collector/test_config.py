@@ -53,6 +53,7 @@ other = "y"
 FILE = Path("some/collector.toml")
 LABELS = 'labels = ["x", "y"]\nepsilon = 0.5'
 BINNED = 'query = "distribution"\nrange = [0, 1]'
+NARROW = 'query = "distribution"\nrange = [1e17, 100000000000000032]'
 
 
 def test_the_example_is_good() -> None:
@@ -112,6 +113,7 @@ def test_what_a_file_gives() -> None:
         (LABELS, "range = [0, 1]\nbins = 8\nepsilon = 0.5", 10, "no key 'bins'"),
         (LABELS, f"{BINNED}\nbins = 1\nepsilon = 0.5", 11, "2 or more"),
         (LABELS, f"{BINNED}\nbins = 300\nepsilon = 0.5", 11, "2 to 256"),
+        (LABELS, f"{NARROW}\nbins = 32\nepsilon = 0.5", 11, "ends are different numbers"),
         (LABELS, f'{BINNED}\noracle = "duchi"\nepsilon = 0.5', 11, "no oracle 'duchi'"),
         (LABELS, f'{BINNED}\nmechanism = "lba"\nepsilon = 0.5', 11, "all of epsilon"),
         (LABELS, f"{BINNED}\nsuccessor = {{}}\nepsilon = 0.5", 11, "cannot have a successor"),
