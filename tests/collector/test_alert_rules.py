@@ -93,7 +93,7 @@ def test_a_rule_is_added_replaced_and_removed(api: Api) -> None:
         ({"above": 0.1}, "label is missing"),
         ({"label": "q", "above": 0.1}, "'q' is not a label"),
         ({"label": "x"}, "either above or below"),
-        ({"label": "x", "above": True}, "above is True"),
+        ({"label": "x", "above": True}, "above is true"),
         ({"label": "x", "above": "0.1"}, "above is '0.1'"),
         ({"label": "x", "above": 0.1, "until": 3}, "no key 'until'"),
         ({"label": "x", "above": 0.1, "for": "soon"}, "for is 'soon'"),

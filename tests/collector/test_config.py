@@ -53,6 +53,7 @@ other = "y"
 FILE = Path("some/collector.toml")
 LABELS = 'labels = ["x", "y"]\nepsilon = 0.5'
 BINNED = 'query = "distribution"\nrange = [0, 1]'
+NARROW = 'query = "distribution"\nrange = [1e17, 100000000000000032]'
 
 
 def test_the_example_is_good() -> None:
@@ -105,11 +106,14 @@ def test_what_a_file_gives() -> None:
         (LABELS, "range = [0]\nepsilon = 0.5", 9, "a list of 2 numbers"),
         (LABELS, "range = [1, 0]\nepsilon = 0.5", 9, "the lower one first"),
         (LABELS, f"range = [0, {10**400}]\nepsilon = 0.5", 9, "1329 bits"),
+        (LABELS, "range = [0, 1e18]\nepsilon = 0.5", 9, "18 digits before the point"),
+        (LABELS, f"{BINNED.replace('0', '1e-19')}\nepsilon = 0.5", 10, "18 after it"),
         (LABELS, 'range = [0, 1]\noracle = "grr"\nepsilon = 0.5', 10, "no oracle 'grr'"),
         (LABELS, 'range = [0, 1]\nquery = "all"\nepsilon = 0.5', 10, "mean, distribution"),
         (LABELS, "range = [0, 1]\nbins = 8\nepsilon = 0.5", 10, "no key 'bins'"),
         (LABELS, f"{BINNED}\nbins = 1\nepsilon = 0.5", 11, "2 or more"),
         (LABELS, f"{BINNED}\nbins = 300\nepsilon = 0.5", 11, "2 to 256"),
+        (LABELS, f"{NARROW}\nbins = 32\nepsilon = 0.5", 11, "ends are different numbers"),
         (LABELS, f'{BINNED}\noracle = "duchi"\nepsilon = 0.5', 11, "no oracle 'duchi'"),
         (LABELS, f'{BINNED}\nmechanism = "lba"\nepsilon = 0.5', 11, "all of epsilon"),
         (LABELS, f"{BINNED}\nsuccessor = {{}}\nepsilon = 0.5", 11, "cannot have a successor"),
@@ -127,9 +131,13 @@ def test_what_a_file_gives() -> None:
         ('mechanism = "lbd"', 'mechanizm = "lbd"', 22, "did you mean mechanism? use one of:"),
         ('window = 10\ninterval = "2s"', 'window = 0\ninterval = "2s"', 11, "1 or more"),
         ('window = 10\ninterval = "2s"', 'window = 1.5\ninterval = "2s"', 11, "whole number"),
+        ('10\ninterval = "2s"', '2147483647\ninterval = "365d"', 11, "give at most 142"),
         ('interval = "2s"', 'interval = "2 weeks"', 12, "'2 weeks'"),
         ('interval = "2s"', 'interval = "10ms"', 12, "at least 100ms"),
         ("start = 2030-01-01T00:00:00Z", "start = 2030-01-01T00:00:00", 21, "offset"),
+        ("start = 2030-01", "start = 1960-01", 21, "a date from 1970 on"),
+        ("start = 2030-01-01T00:00:00Z", 'start = "a\\nb"', 21, "start is a\\nb"),
+        ("epsilon = 0.5", "epsilon = [true, 2030-01-01]", 10, "epsilon is [true, 2030-01-01];"),
         ('mechanism = "lbd"', 'mechanism = "lbx"', 22, "no mechanism 'lbx'"),
         ('oracle = "oue"', 'oracle = "delphi"', 23, "no oracle 'delphi'"),
         ('selection = "roster"', 'selection = "all"', 24, "slots, open, roster"),

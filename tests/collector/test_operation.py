@@ -486,11 +486,21 @@ def test_labels_change_by_a_successor_and_by_nothing_else(place: Place) -> None:
     eventually(lambda: len(place.service.streams["a"].history.versions) == 2)
 
 
-def test_a_range_is_not_told_in_python(tmp_path: Path) -> None:
-    text = A.replace('labels = ["x", "y", "z"]', "range = [0, 10]").replace('"grr"', '"auto"')
+@pytest.mark.parametrize(
+    ("new", "told"),
+    [
+        ("range = [0, 1000001]", "0 to 10 in 32 bins, and the file says 0 to 1000001 in 32 bins"),
+        ("bins = 64\nrange = [0, 10]", "32 bins, and the file says 0 to 10 in 64 bins"),
+    ],
+)
+def test_two_ranges_are_told_apart_and_not_in_python(tmp_path: Path, new: str, told: str) -> None:
+    old = "range = [0, 10]"
+    text = A.replace('labels = ["x", "y", "z"]', f'query = "distribution"\n{old}')
+    text = text.replace('"grr"', '"auto"').replace('"lbu"', '"lpu"')
     with operating(tmp_path, text) as place:
-        (why,) = place.reload(text.replace("[0, 10]", "[0, 20]"))["refused"]
+        (why,) = place.reload(text.replace(old, new))["refused"]
         assert "Range(" not in why
+        assert told in why
 
 
 def test_a_file_that_is_no_file_of_ours_changes_nothing(place: Place) -> None:

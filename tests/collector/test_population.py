@@ -82,6 +82,25 @@ def test_a_fleet_is_counted_and_followed_over_a_restart(
         assert gone.content["heard_t"] == last.content["heard_t"]
 
 
+@pytest.mark.parametrize("selection", ["slots", "open"])
+def test_a_restart_forgets_nobody_who_was_counted(tmp_path: Path, selection: str) -> None:
+    """Also in silence, and when devices come back."""
+    config = stream_config(tmp_path, population=None, selection=selection, mechanism="lpu")
+    told: list[list[object]] = [[], []]
+    for restarts, found in enumerate(told):
+        clock, rng = ManualClock(START_MS), random.Random(7)
+        with closing(SqliteStore(tmp_path / f"{restarts}.sqlite", SECRETS.master)) as store:
+            fleet = Fleet(config, store, clock, rng)
+            coordinator = Coordinator(config, store, clock)
+            for devices in (300, 0, 100):
+                for _ in range(3 * WINDOW):
+                    release = fleet.live(coordinator, devices, 1)
+                    found.append(release.content["devices"])
+                    if restarts:
+                        coordinator = Coordinator(config, store, clock)
+    assert told[0] == told[1]
+
+
 def test_the_interval_holds_as_often_as_it_says(tmp_path: Path) -> None:
     """Of 200 fleets of 300, with coins, the interval (0.9) holds for 180; 5 deviations: 159."""
     from ldpstream.collector.rounds.group import RoundGroup

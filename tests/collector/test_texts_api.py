@@ -140,6 +140,14 @@ def test_a_rule_of_the_api_may_be_about_any_text() -> None:
     assert rule.label == NASTY
 
 
+@pytest.mark.parametrize(
+    ("given", "listed"), [("Zu\u0308rich", "Zürich"), ("x" * 300, "x" * 256), ("\u2126", "\u03a9")]
+)
+def test_a_rule_is_about_the_text_as_releases_write_it(given: str, listed: str) -> None:
+    rule = read_request({"label": given, "above": 0.1}, "a", None)
+    assert rule.label == listed
+
+
 def test_candidates_change_by_a_reload_while_it_runs(tmp_path: Path) -> None:
     with running_texts(tmp_path) as api:
         service = api.service

@@ -112,6 +112,9 @@ class BinnedRange(Range):
             self._refuse(f"in {self.bins} bins", f"2 to {FINEST}")
         if self.levels != cells_of(self.bins):
             self._refuse(f"of {self.levels} levels", f"{cells_of(self.bins)} for {self.bins} bins")
+        if len(set(self.names)) < len(self.names):
+            given = f"{self.low} to {self.high} in {self.bins} bins"
+            self._refuse(given, "bins whose ends are different numbers")
 
     @classmethod
     def of(cls, low: float, high: float, bins: int) -> BinnedRange:

@@ -50,7 +50,8 @@ Value = str | float
 """A label by its name or index or, in a stream of numbers, a number; else any text."""
 
 SALT = re.compile(r"[0-9a-f]{16}")
-_END = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
+END = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
+"""An end of a range, as a decimal text."""
 
 
 class Selection(StrEnum):
@@ -440,7 +441,7 @@ def _labels(sent: dict[str, Any]) -> tuple[Domain, Oracle]:
 
 def _numbers(sent: dict[str, Any]) -> tuple[Range, Numeric]:
     for end in ("low", "high"):
-        _check(end, sent, isinstance(sent[end], str) and _END.fullmatch(sent[end]) is not None)
+        _check(end, sent, isinstance(sent[end], str) and END.fullmatch(sent[end]) is not None)
     for number in sorted({"steps", "bins"} & sent.keys()):
         _check(number, sent, type(sent[number]) is int)
     values = (BinnedRange if sent["query"] == DISTRIBUTION else Range).from_json(sent)

@@ -23,6 +23,7 @@ from ldpstream.collector.alerts.conditions import (
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.table import Table
 from ldpstream.errors import Mistake, Problem
+from ldpstream.vocabulary.device import encoded
 
 LONGEST_NAME = 200
 CONDITIONS = ("above", "below", Kind.NO_REPORTS, Kind.FEW_REPORTS, Kind.WIDE, Kind.CHANGED)
@@ -107,7 +108,9 @@ def _condition(table: Table, labels: list[str] | None) -> Condition:
 
 def _label(table: Table, labels: list[str] | None) -> str:
     label = table.text("label")
-    if labels is not None and label not in labels:
+    if labels is None:  # as a release writes it, or the rule would wait for ever
+        return encoded(label).decode("utf-8", "replace")
+    if label not in labels:
         table.refuse("label", f"{label!r} is not a label", f"use one of: {', '.join(labels[:8])}")
     return label
 

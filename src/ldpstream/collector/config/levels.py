@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ldpstream.collector.config.table import Table
+from ldpstream.durations import spelled
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.limits import LATEST_MS
 from ldpstream.protocol.strata import LEVEL_NAME, MOST_LEVELS, STANDARD, is_level_name
 from ldpstream.protocol.terms import Selection
 
@@ -28,7 +30,7 @@ class LevelConfig:
 
 
 def read_levels(
-    tables: list[Table], selection: Selection, oracle: ReadOracle
+    tables: list[Table], selection: Selection, interval_ms: int, oracle: ReadOracle
 ) -> tuple[LevelConfig, ...]:
     """Read the levels of a stream: only with slots has each device a window of its own."""
     for table in tables[MOST_LEVELS:]:
@@ -38,14 +40,14 @@ def read_levels(
         if selection is not Selection.SLOTS:
             fix = 'set selection = "slots", or leave levels out'
             table.refuse(None, f"levels need slots, and selection is {selection}", fix)
-        level = _level(table, oracle)
+        level = _level(table, interval_ms, oracle)
         if level.name in {one.name for one in levels}:
             table.refuse("name", f"level {level.name!r} stands twice", "give it another name")
         levels.append(level)
     return tuple(levels)
 
 
-def _level(table: Table, oracle: ReadOracle) -> LevelConfig:
+def _level(table: Table, interval_ms: int, oracle: ReadOracle) -> LevelConfig:
     name = table.text("name")
     if not is_level_name(name):
         table.refuse("name", f"name is {name!r}", f"give {LEVEL_NAME}")
@@ -53,4 +55,13 @@ def _level(table: Table, oracle: ReadOracle) -> LevelConfig:
         fix = "that is what the stream's own epsilon and window are called: choose another"
         table.refuse("name", f"name is {name!r}", fix)
     epsilon: Epsilon = table.attempt("epsilon", lambda: Epsilon.of(table.number("epsilon")))
-    return LevelConfig(name, epsilon, table.whole("window", least=1), oracle(table, epsilon))
+    return LevelConfig(name, epsilon, read_window(table, interval_ms), oracle(table, epsilon))
+
+
+def read_window(table: Table, interval_ms: int) -> int:
+    """Read `window`, of a stream or of a level: devices refuse one that is too long to count."""
+    window = table.whole("window", least=1)
+    if window * interval_ms > LATEST_MS:
+        what = f"window is {window}, with an interval of {spelled(interval_ms)}"
+        table.refuse("window", what, f"give at most {LATEST_MS // interval_ms}")
+    return window

@@ -13,7 +13,7 @@ from typing import Any
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
 from ldpstream.collector.config.attributes import LEAST_GROUP, read_attributes
-from ldpstream.collector.config.levels import LevelConfig, read_levels
+from ldpstream.collector.config.levels import LevelConfig, read_levels, read_window
 from ldpstream.collector.config.places import line_of
 from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
 from ldpstream.collector.config.retention import read_retention
@@ -43,7 +43,7 @@ from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.names import STREAM_NAME, is_stream_name
 from ldpstream.protocol.notice import Halt
-from ldpstream.protocol.terms import DISTRIBUTION, Selection, Values, names_of
+from ldpstream.protocol.terms import DISTRIBUTION, END, Selection, Values, names_of
 from ldpstream.vocabulary import Vocabulary
 
 BEST, ROBUST = "auto", "robust"
@@ -250,13 +250,14 @@ def read_stream(table: Table) -> StreamConfig:
         if vocabulary is None
         else planned_vocabulary(table, vocabulary, population, epsilon)
     )
+    interval_ms = _interval(table)
     mechanism = table.text("mechanism", "lpf")
     stream = StreamConfig(
         name=name,
         values=values,
         epsilon=epsilon,
-        window=table.whole("window", least=1),
-        interval_ms=_interval(table),
+        window=read_window(table, interval_ms),
+        interval_ms=interval_ms,
         start_ms=_start(table),
         mechanism=mechanism,
         oracle=_oracle(table, values),
@@ -298,7 +299,9 @@ def _with_parts(table: Table, stream: StreamConfig) -> StreamConfig:
     stream = replace(
         stream,
         selection=selection,
-        levels=read_levels(table.tables("level"), selection, partial(_level_oracle, table, values)),
+        levels=read_levels(
+            table.tables("level"), selection, interval_ms, partial(_level_oracle, table, values)
+        ),
         attributes=read_attributes(table.table("attributes"), selection, len(values)),
         least_group=table.whole("least_group", LEAST_GROUP, least=1),
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
@@ -339,8 +342,17 @@ def _values(table: Table) -> Domain | Range:
     if table.choice("query", (MEAN, DISTRIBUTION), MEAN) == DISTRIBUTION:
         bins = table.whole("bins", BINS, least=2)
         binned: Range = table.attempt("bins", lambda: BinnedRange.of(ends[0], ends[1], bins))
-        return binned
+        return _with_ends(table, binned)
     numbers: Range = table.attempt("range", lambda: Range(ends[0], ends[1]))
+    return _with_ends(table, numbers)
+
+
+def _with_ends(table: Table, numbers: Range) -> Range:
+    """The range, if its ends are short enough for terms, which write them without exponents."""
+    for end in ("low", "high"):
+        if END.fullmatch(numbers.to_json()[end]) is None:
+            what = f"range has the end {getattr(numbers, end)}"
+            table.refuse("range", what, "give at most 18 digits before the point and 18 after it")
     return numbers
 
 
@@ -460,7 +472,10 @@ def _start(table: Table) -> int | None:
         table.refuse(
             "start", f"start is {given}", "give a date and time with offset: 2030-01-01T00:00:00Z"
         )
-    return int(given.timestamp() * 1000)
+    start_ms = int(given.timestamp() * 1000)
+    if start_ms < 0:
+        table.refuse("start", f"start is {given}", "give a date from 1970 on")
+    return start_ms
 
 
 def _deadlines(table: Table) -> dict[Purpose, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date, time
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
@@ -38,6 +39,32 @@ def is_text(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
+def written(value: Any) -> str:
+    """Return a value about as it stands in the file, where Python would write it otherwise.
+
+    >>> written(True), written([1, {}]), written(date(2030, 1, 1))
+    ('true', '[1, {}]', '2030-01-01')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, list):
+        return f"[{', '.join(map(written, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key} = {written(one)}' for key, one in value.items())}}}"
+    return repr(value)
+
+
+def in_one_line(text: str) -> str:
+    r"""Return a text with line breaks, and other characters that are not printed, escaped.
+
+    >>> in_one_line("no 'ü' in \"a\nb\"")
+    'no \'ü\' in "a\\nb"'
+    """
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
 @dataclass
 class Table:
     """A table of the file, which gives checked values and remembers which keys were asked for."""
@@ -57,7 +84,7 @@ class Table:
 
     def refuse(self, name: str | None, what: str, fix: str) -> NoReturn:
         place = self.place if name is None else (*self.place, str(name))
-        line = line_of(self.text_of_file, place)
+        line, what, fix = line_of(self.text_of_file, place), in_one_line(what), in_one_line(fix)
         raise Mistake(Problem.CONFIG_FILE, file=self.file, line=line, what=what, fix=fix)
 
     def attempt(self, name: str, make: Callable[[], Any]) -> Any:
@@ -87,7 +114,7 @@ class Table:
     def _typed(self, name: str, default: Any, kinds: tuple[type, ...], expected: str) -> Any:
         value = self.get(name, default)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            self.refuse(name, f"{name} is {value!r}", f"give {expected}")
+            self.refuse(name, f"{name} is {written(value)}", f"give {expected}")
         return value
 
     def text(self, name: str, default: Any = ...) -> str:
@@ -132,13 +159,14 @@ class Table:
         values: list[Any] = self._typed(name, ..., (list,), "a list of texts")
         for value in values:
             if not isinstance(value, str):
-                self.refuse(name, f"{name} has {value!r} in it", "give texts in quotes only")
+                what = f"{name} has {written(value)} in it"
+                self.refuse(name, what, "give texts in quotes only")
         return values
 
     def numbers(self, name: str, how_many: int) -> list[float]:
         values: list[Any] = self._typed(name, ..., (list,), f"a list of {how_many} numbers")
         if len(values) != how_many or any(type(value) not in (int, float) for value in values):
-            self.refuse(name, f"{name} is {values!r}", f"give a list of {how_many} numbers")
+            self.refuse(name, f"{name} is {written(values)}", f"give a list of {how_many} numbers")
         return values
 
     def table(self, name: str) -> Table:

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from ldpstream.collector.config.table import Table
+from ldpstream.collector.config.table import Table, written
 from ldpstream.mechanisms.following import MOST_LISTED
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
@@ -126,7 +126,7 @@ def _prefixes(table: Table) -> tuple[int, ...] | None:
         return None
     given = table.get("prefixes")
     if not isinstance(given, list) or any(type(one) is not int for one in given):
-        table.refuse("prefixes", f"prefixes is {given!r}", "give a list of lengths in bytes")
+        table.refuse("prefixes", f"prefixes is {written(given)}", "give a list of lengths in bytes")
     return tuple(given)
 
 

@@ -133,7 +133,8 @@ def _in_words(name: str, value: Any) -> str:
     if isinstance(value, Attributes):
         return "; ".join(f"{one.name}: {', '.join(one.declared)}" for one in value.each)
     if isinstance(value, Range):
-        return f"{value.low:g} to {value.high:g}"
+        ends, bins = value.to_json(), getattr(value, "bins", None)
+        return f"{ends['low']} to {ends['high']}" + (f" in {bins} bins" if bins else "")
     if isinstance(value, Vocabulary):
         lengths = ", ".join(map(str, value.prefixes)) or "none"
         return f"salt {value.salt:016x}, {value.bits} bits, prefixes {lengths}"

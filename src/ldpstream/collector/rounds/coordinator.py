@@ -29,6 +29,7 @@ from ldpstream.collector.rounds.carrying_over import carried_over, lasting, miss
 from ldpstream.collector.rounds.counting import RoundCounter
 from ldpstream.collector.rounds.fleet_tracker import FleetTracker
 from ldpstream.collector.rounds.group import RoundGroup, grouped
+from ldpstream.collector.rounds.headcount import REACH
 from ldpstream.collector.rounds.listener import Listener
 from ldpstream.collector.rounds.loading import selection_of, terms_of
 from ldpstream.collector.rounds.open_rounds import OpenRounds
@@ -88,6 +89,7 @@ class Coordinator:
         self._counter = RoundCounter(
             config.name, store, self.selection, self._suspects, self._listener
         )
+        self._recall_fleet()
         for group in groups:
             if group.is_tallied:
                 self._heard(group)
@@ -122,6 +124,15 @@ class Coordinator:
 
     def _last_release(self) -> Release | None:
         return next(iter(self._store.releases(self.config.name, self.last_t, 1)), None)
+
+    def _recall_fleet(self) -> None:
+        """Take note of the windows before the last one, which devices are counted by, too."""
+        window = self.history.longest_window
+        for past in range(REACH, 1, -1):
+            first_t = self.last_t - past * window
+            for group in grouped(self._store.rounds(self.config.name, first_t, first_t + window)):
+                if group.is_tallied:
+                    self._fleet.add(group, self.history)
 
     def _known_since(self) -> int:
         """The last timestamp of which it may be forgotten whom it asked."""

@@ -29,15 +29,16 @@ class FleetTracker:
         self, config: StreamConfig, terms: Terms, store: Store, last: Release | None
     ) -> None:
         self._config, self._terms, self._store = config, terms, store
-        slots = config.selection is Selection.SLOTS
-        self._headcount = Headcount(terms.epsilon, terms.window, slots=slots)
         self._participation = Participation()
         self._shares: Mapping[str, float] = {}
         """The share of the fleet at each level of privacy, as far as reports have shown it."""
-        self._counted: Estimate | None = None
+        told = last.content if last else {}
+        self._counted = Estimate.read(told.get("devices", {})) if config.follows_fleet else None
         """How many devices there are, by the last reports, if that is followed."""
-        self._heard_t: int | None = last.content.get(HEARD_T) if last else 0
+        self._heard_t: int | None = told.get(HEARD_T) if last else 0
         """The last timestamp with a report; None if the last release is older than 0.3.0."""
+        slots, is_begun = config.selection is Selection.SLOTS, bool(self._heard_t)
+        self._headcount = Headcount(terms.epsilon, terms.window, slots=slots, is_begun=is_begun)
 
     def go_over(self, terms: Terms) -> None:
         """Go on under new terms."""

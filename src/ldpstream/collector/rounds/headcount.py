@@ -6,7 +6,7 @@ reports at a rate r come from about n / r devices, besides those that have spent
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil, sqrt
 
@@ -17,6 +17,8 @@ from ldpstream.protocol.strata import stratum_in
 
 WINDOWS = 2
 """The windows that are looked back at: a fleet that grows or shrinks is followed within them."""
+REACH = WINDOWS + 1
+"""The windows whose rounds matter: who had spent in the first is known from the one before."""
 SURENESS = 1.645
 """Standard errors to each side of an interval that holds with probability 0.9."""
 
@@ -32,6 +34,13 @@ class Estimate:
     @classmethod
     def exactly(cls, devices: int) -> Estimate:
         return cls(devices, devices, devices)
+
+    @classmethod
+    def read(cls, told: Mapping[str, int]) -> Estimate | None:
+        """Return what `to_json` has told; None if a release says no more than one number."""
+        if "expected_low" not in told:
+            return None
+        return cls(told["expected"], told["expected_low"], told["expected_high"])
 
     def at_least(self, heard: int) -> Estimate:
         """Return the estimate where so many were certainly heard.
@@ -66,12 +75,14 @@ class Headcount:
     True
     """
 
-    def __init__(self, epsilon: Epsilon, window: int, *, slots: bool) -> None:
+    def __init__(
+        self, epsilon: Epsilon, window: int, *, slots: bool, is_begun: bool = False
+    ) -> None:
         self._epsilon = epsilon
         self._window = window
         self._slots = slots
         self._answers: dict[tuple[str, str], _Answered] = {}
-        self._is_begun = False
+        self._is_begun = is_begun
         """Whether anybody was heard: before that there is no fleet to be counted."""
 
     def follow(self, epsilon: Epsilon, window: int) -> None:

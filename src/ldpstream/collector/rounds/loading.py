@@ -99,6 +99,7 @@ def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
         levels_of(config),
         attributes=config.attributes,
     )
+    Terms.read(terms.to_json())  # what devices would refuse must not be stored for good
     try:
         return store.create_stream(config.name, terms.to_json())
     except Exception:
