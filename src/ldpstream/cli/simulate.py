@@ -122,6 +122,7 @@ def command(
             "--persistence": persistence != 0,
             "--selection": selection not in (None, "slots"),
             "--lag": lag is not None,
+            "--attribute": bool(attribute),
             "--plugin": plugin is not None,
             "--plot": plot is not None,
         }

@@ -8,6 +8,7 @@ import { extentOf, yRange } from "../../../src/ldpstream/collector/page/app/axis
 import { eventParser } from "../../../src/ldpstream/collector/page/app/feed.js";
 import { Columns } from "../../../src/ldpstream/collector/page/app/columns.js";
 import { History, historyOf, largest, partKey, thinned, topLabels } from "../../../src/ldpstream/collector/page/app/history.js";
+import { stepOf } from "../../../src/ldpstream/collector/page/app/next_step.js";
 import { MOST_TEXTS, REST, Texts, shownText } from "../../../src/ldpstream/collector/page/app/texts.js";
 import { withUnit } from "../../../src/ldpstream/collector/page/app/unit.js";
 import { byLabel, changes, joined, places } from "../../../src/ldpstream/collector/page/app/versions.js";
@@ -138,6 +139,29 @@ test("answers that end early are followed by others, until all is there", async 
   assert.deepEqual(await times(-5, 0), []);
   context.mock.method(globalThis, "fetch", async () => new Response('{"releases": [{"t"'));
   await assert.rejects(times(1, 2), Unavailable, "an answer that is cut off is none");
+});
+
+test("a collector that is busy is asked again", async (context) => {
+  let asked = 0;
+  context.mock.method(globalThis, "fetch", async () => {
+    asked += 1;
+    const headers = { "Retry-After": "0.01" };
+    return asked < 3 ? new Response("{}", { status: 429, headers }) : new Response('{"releases": []}');
+  });
+  globalThis.location = /** @type {any} */ ({ href: "http://collector/" });
+  globalThis.sessionStorage = /** @type {any} */ ({ getItem: () => null });
+  assert.deepEqual(await releasesBetween("a", 1, 2), []);
+  assert.equal(asked, 3);
+});
+
+test("what to do next follows from why a stream is not live", () => {
+  globalThis.location = /** @type {any} */ ({ origin: "http://collector" });
+  const stream = /** @type {any} */ ({ population: 4000, population_follows: false, unit: {}, texts: {} });
+  stream.terms = { stream: "words", labels: [] };
+  const few = stepOf({ state: "thin", why: "10 reports came of 400 that were planned" }, stream);
+  assert.deepEqual(few?.run, ["ldpstream reload stream.toml"]);
+  assert.equal(stepOf({ state: "thin", why: "an interval is 60% of all values wide" }, stream)?.run, undefined);
+  assert.match(stepOf({ state: "waiting" }, stream)?.run?.[1] ?? "", /--stream words:texts=1000$/);
 });
 
 const VERSIONS = [

@@ -119,6 +119,10 @@ export class Unavailable extends Error {
 /** @param {string | undefined} token @returns {Record<string, string>} */
 export const authorised = (token) => (token ? { Authorization: `Bearer ${token}` } : {});
 
+const BUSY = 429; // so many long reads of one address are answered at a time, and a page has many streams
+const RETRIES = 5;
+const MOST_SECONDS = 10;
+
 /** The API is beside the page, also behind a proxy that serves both below a path. */
 export const base = () => new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 
@@ -133,7 +137,7 @@ const get = (path, token, signal) => call(path, token, { signal });
  * @param {{method?: string, content?: object, signal?: AbortSignal}} given
  * @returns {Promise<any>}
  */
-async function call(path, token, { method = "GET", content, signal }) {
+async function call(path, token, { method = "GET", content, signal }, retries = RETRIES) {
   let response;
   try {
     response = await fetch(base() + path, {
@@ -150,6 +154,11 @@ async function call(path, token, { method = "GET", content, signal }) {
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Unavailable(0, "the collector does not answer");
+  }
+  if (response.status === BUSY && method === "GET" && retries) {
+    const seconds = Number(response.headers.get("Retry-After")) || 1;
+    await new Promise((done) => setTimeout(done, 1000 * Math.min(seconds, MOST_SECONDS) * (0.5 + Math.random())));
+    return call(path, token, { signal }, retries - 1);
   }
   const body = await response.json().catch(() => null);
   if (!response.ok) throw new Unavailable(response.status, String(body?.detail ?? response.status));
