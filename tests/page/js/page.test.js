@@ -9,6 +9,7 @@ import { eventParser } from "../../../src/ldpstream/collector/page/app/feed.js";
 import { Columns } from "../../../src/ldpstream/collector/page/app/columns.js";
 import { History, historyOf, largest, partKey, thinned, topLabels } from "../../../src/ldpstream/collector/page/app/history.js";
 import { stepOf } from "../../../src/ldpstream/collector/page/app/next_step.js";
+import { Revised } from "../../../src/ldpstream/collector/page/app/revised.js";
 import { MOST_TEXTS, REST, Texts, shownText } from "../../../src/ldpstream/collector/page/app/texts.js";
 import { withUnit } from "../../../src/ldpstream/collector/page/app/unit.js";
 import { byLabel, changes, joined, places } from "../../../src/ldpstream/collector/page/app/versions.js";
@@ -152,6 +153,25 @@ test("a collector that is busy is asked again", async (context) => {
   globalThis.sessionStorage = /** @type {any} */ ({ getItem: () => null });
   assert.deepEqual(await releasesBetween("a", 1, 2), []);
   assert.equal(asked, 3);
+});
+
+test("no figure is revised into the time before the first report", async (context) => {
+  const figures = { revised: [0.4, 0.6], revised_low: [0.3, 0.5], revised_high: [0.5, 0.7] };
+  context.mock.method(globalThis, "fetch", async (address) => {
+    const told = address.includes("/changes?") ? { changes: [] } : { releases: [1, 2, 3].map((t) => ({ t, ...figures })) };
+    return new Response(JSON.stringify(told));
+  });
+  globalThis.location = /** @type {any} */ ({ href: "http://collector/" });
+  globalThis.sessionStorage = /** @type {any} */ ({ getItem: () => null });
+  globalThis.document = /** @type {any} */ ({ hidden: false });
+  const history = new History(2);
+  history.add([1, 2, 3].map((t) => ({ ...release(t, [0.5, 0.5]), heard_t: t < 2 ? 0 : t })));
+  const stopped = new AbortController();
+  const stream = /** @type {any} */ ({ terms: { stream: "a" }, unit: {} });
+  const view = /** @type {any} */ ({ history, range: { from: 1, to: 3 } });
+  const revised = new Revised(stream, view, () => stopped.abort(), stopped.signal);
+  await revised.refresh();
+  assert.deepEqual([...revised.figures.keys()], [2, 3]);
 });
 
 test("what to do next follows from why a stream is not live", () => {

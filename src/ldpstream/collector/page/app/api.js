@@ -119,7 +119,8 @@ export class Unavailable extends Error {
 /** @param {string | undefined} token @returns {Record<string, string>} */
 export const authorised = (token) => (token ? { Authorization: `Bearer ${token}` } : {});
 
-const BUSY = 429; // so many long reads of one address are answered at a time, and a page has many streams
+const BUSY = 429; // the collector gives one address so many long reads at a time; there may be other tabs
+const READS = 3;
 const RETRIES = 5;
 const MOST_SECONDS = 10;
 
@@ -166,6 +167,22 @@ async function call(path, token, { method = "GET", content, signal }, retries = 
   return body;
 }
 
+let free = READS;
+/** @type {(() => void)[]} */ const waiting = [];
+
+/** A long read, in its turn. @param {string} path @param {string | undefined} token @param {AbortSignal} [signal] */
+async function read(path, token, signal) {
+  if (free) free -= 1;
+  else await new Promise((done) => waiting.push(() => done(null)));
+  try {
+    return await get(path, token, signal);
+  } finally {
+    const next = waiting.shift();
+    if (next) next();
+    else free += 1;
+  }
+}
+
 /** @param {string} name */
 const at = (name) => `/v1/streams/${encodeURIComponent(name)}`;
 
@@ -205,7 +222,7 @@ export const alerts = (name, signal) => get(`${at(name)}/alerts`, tokenFor(name)
  */
 export async function releases(name, since, limit, signal) {
   const path = `${at(name)}/releases?since=${Math.max(since, 1)}&limit=${limit}`;
-  return (await get(path, tokenFor(name), signal)).releases;
+  return (await read(path, tokenFor(name), signal)).releases;
 }
 
 /**
@@ -235,7 +252,7 @@ export async function revisedBetween(name, from, to, signal) {
   /** @type {Change[]} */ const changes = [];
   for (let since = Math.max(from, 1); since <= to; ) {
     const asked = `since=${since}&limit=${to - since + 1}`;
-    const { releases: more } = await get(
+    const { releases: more } = await read(
       `${at(name)}/releases?${asked}&revised=true`,
       tokenFor(name),
       signal,
@@ -245,7 +262,7 @@ export async function revisedBetween(name, from, to, signal) {
       if (t <= to && values)
         figures.set(t, { version, values, low: rest.revised_low, high: rest.revised_high });
     const last = more[more.length - 1].t;
-    const told = await get(
+    const told = await read(
       `${at(name)}/changes?since=${since}&limit=${more.length}`,
       tokenFor(name),
       signal,
