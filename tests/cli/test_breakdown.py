@@ -64,6 +64,7 @@ def test_a_size_that_is_not_known_is_not_judged(
     ("more", "told"),
     [
         (["--attribute", "country"], "--attribute is country"),
+        (["--attribute", "country=de:0.6,fr:.3"], "shares are for simulate and fleet"),
         ([*COUNTRIES, *COUNTRIES], "two attributes have the same name"),
         ([*COUNTRIES, "--mechanism", "lpf,lba"], "lpf or lpu, with --attribute"),
     ],

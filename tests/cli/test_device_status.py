@@ -33,6 +33,21 @@ def test_it_tells_what_is_left_and_what_was_refused(
     assert "budget-spent" in capsys.readouterr().out
 
 
+def test_after_leaving_it_says_what_is_left_of_the_account(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    device = bench.enrolled()
+    bench.ask(device, a_round(1, epsilon_nano=NANO // 4))
+    device.leave()
+    device.close()
+    for form in ([], ["--json"], ["--html"]):
+        assert run(["device", "status", str(bench.path), *form]) == 0
+        told = capsys.readouterr().out
+        assert "1970" not in told
+        assert ">None<" not in told
+        assert "--html" in form or "(spent before leaving)" in told
+
+
 def test_it_keeps_secrets(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     account = bench.enrolled().session.account
     run(["device", "status", str(bench.path), "--json"])

@@ -52,7 +52,7 @@ def test_more_prefixes_find_longer_texts_that_more_must_hold(
         (["--oracle", "grr"], "--oracle with --vocabulary"),
         (["--quantiles"], "--quantiles with --vocabulary"),
         (["--attribute", "country=de"], "--attribute with --vocabulary"),
-        (["--users", "10"], "too few"),
+        (["--users", "10"], "10 users are too few for a window of 20: a timestamp would be left"),
         (["--users", "0"], "--users is 0"),
     ],
 )
@@ -62,6 +62,14 @@ def test_what_texts_cannot_have_is_refused(
     assert run([*PLAN, *options]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert word in line
+    assert "stream.toml" not in line
+
+
+def test_a_fleet_too_small_for_any_text_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "--vocabulary", "--users", "1000", "--epsilon", "0.1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert not any(one["found_from"] or one["listed_from"] for one in told["outcomes"][1:])
+    assert told["because"][1].startswith("No text is found that nobody has listed")
 
 
 def test_a_plan_needs_a_fleet_and_an_epsilon(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ldpstream.collector.service.condition import Answered, Facts, State, judge
+from ldpstream.collector.service.stream_service import widest
+from ldpstream.domain import Domain
+from ldpstream.numeric.range import BinnedRange
 from ldpstream.protocol.notice import Halt
 
 INTERVAL_MS = 10_000
@@ -37,6 +40,15 @@ def test_far_fewer_reports_than_planned_are_thin_and_told() -> None:
 def test_an_interval_that_says_little_is_thin() -> None:
     assert judge(facts(50, 50, widest=0.6)).state is State.THIN
     assert judge(facts(50, 50, widest=0.4)).state is State.LIVE
+
+
+def test_a_tail_that_is_hard_to_know_makes_no_distribution_thin() -> None:
+    values = BinnedRange.of(0, 2000, 2)
+    high = {"[0, 1000)": 1.0, "[1000, 2000)": 1.0, "p10": 50, "p50": 80, "p90": 400, "p99": 1900}
+    content = {"low": [0.0] * 7, "high": [*high.values(), 90]}
+    assert widest(content, values) == 0.2
+    assert widest(content | {"high": [*high.values(), 1100]}, values) == 0.55
+    assert widest({"low": [0.0, 0.2], "high": [0.1, 0.9]}, Domain.of(["a", "b"])) == 0.7
 
 
 def test_a_fleet_that_has_gone_is_silent_as_soon_as_that_is_no_chance() -> None:

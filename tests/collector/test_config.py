@@ -168,6 +168,40 @@ def test_a_mistake_is_told_with_its_line_in_one_line(
         assert f"some/collector.toml, line {line}:" in message
 
 
+STREAM = '[[stream]]\nname = "a"\nepsilon = 1\nwindow = 4\ninterval = "10s"\n'
+RULE = '[[stream.alert]]\nlabel = "{}"\nabove = {}\n'
+
+
+@pytest.mark.parametrize(
+    ("values", "label", "level", "told"),
+    [
+        ('labels = ["x", "y"]', "x", 0.3, None),
+        ('labels = ["x", "y"]', "x", 30, "is at 30, and its figure is between 0 and 1"),
+        ('vocabulary = "open"', "x", -0.5, "is at -0.5, and its figure is between 0 and 1"),
+        ("range = [0, 5]", "mean", 4, None),
+        ("range = [0, 5]", "mean", 40, "is at 40, and its figure is between 0 and 5"),
+        ('range = [0, 5]\nquery = "distribution"', "p99", 4, None),
+        ('range = [2, 5]\nquery = "distribution"', "p99", 1, "figure is between 2 and 5"),
+    ],
+)
+def test_thresholds_that_no_figure_can_pass_are_warned_of(
+    values: str, label: str, level: float, told: str | None
+) -> None:
+    (stream,) = parse(f"{STREAM}{values}\n{RULE.format(label, level)}", FILE).streams
+    assert [told in one for one in stream.warnings if told] == [True] * bool(told)
+    assert bool(stream.warnings) == bool(told)
+    if "vocabulary" not in values:
+        text = f"{STREAM}{values}\nthresholds = {{ {label} = {level} }}\n"
+        (stream,) = parse(text, FILE).streams
+        assert bool(stream.warnings) == bool(told)
+
+
+def test_of_many_labels_the_nearest_are_named() -> None:
+    values = 'range = [0, 5]\nquery = "distribution"\n'
+    with pytest.raises(Mistake, match=r"'p98' is not a label; use one of: .*p90, p99"):
+        parse(f"{STREAM}{values}{RULE.format('p98', 2)}", FILE)
+
+
 def test_a_log_beside_a_database() -> None:
     """`retention` and `replicas` belong to the log; without `ingest` there is no log."""
     listen = 'listen = "127.0.0.1:8080"\n'

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ldpstream.collector.reports.halves import half_of
+from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
@@ -94,6 +96,25 @@ def test_releases_of_a_distribution_have_bins_quantiles_and_the_mean(
     assert (np.diff(values[8:12]) > 0).all()
     with closing(SqliteStore(world.file, SECRETS.master)) as store:
         assert Coordinator(world.config, store, world.clock).last_t == TIMESTAMPS
+
+
+class GoneFrom7(World):
+    """Devices that report until t = 6, and then no more."""
+
+    def answering(self, asking: OpenRound) -> list[int]:
+        return super().answering(asking) if asking.stored.t < 7 else []
+
+
+def test_a_distribution_keeps_its_figures_while_nobody_reports(tmp_path: Path) -> None:
+    """Only its intervals widen: errors that grow would make the fitted density flatter."""
+    common = world_of(tmp_path, query="distribution", bins=8, selection="open", population=500)
+    released = lived(GoneFrom7(common.config, common.file))
+    last, *silent = (one.content for one in released[5:])
+    assert [last["fresh"], *(one["fresh"] for one in silent)] == [True] + [False] * len(silent)
+    assert [one["values"] for one in silent] == [last["values"]] * len(silent)
+    widths = [np.subtract(one["high"], one["low"]) for one in (last, *silent)]
+    assert all((later > before - 0.5).all() for before, later in pairwise(widths))
+    assert widths[-1][8:].sum() > 1.2 * widths[0][8:].sum()
 
 
 def test_terms_are_read_as_they_were_written() -> None:

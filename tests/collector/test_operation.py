@@ -262,7 +262,7 @@ def test_devices_hear_of_it_in_every_answer(tmp_path: Path, halt: str) -> None:
 
 
 def test_a_file_that_was_not_changed_changes_nothing(place: Place) -> None:
-    assert place.reload(A) == {"changed": True, "changes": [], "stays": [], "refused": []}
+    assert place.reload(A) == {"changed": False, "changes": [], "stays": [], "refused": []}
 
 
 def test_a_stream_is_created_by_being_written(place: Place) -> None:

@@ -107,6 +107,11 @@ def test_what_cannot_be_is_refused_with_its_line(
     assert what in str(caught.value)
 
 
+def test_a_key_that_is_misspelt_is_known_by_its_likeness() -> None:
+    with pytest.raises(Mistake, match=r"did you mean candidates\? use one of: .*bits, candidates"):
+        stream_of('canidates = ["a"]\n')
+
+
 def test_another_word_than_open_is_refused() -> None:
     with pytest.raises(Mistake, match=r"line 4: vocabulary is 'closed'"):
         stream_of(text=GOOD.replace("open", "closed"))

@@ -127,7 +127,7 @@ def command(
     if as_json:
         print_rows([row | ({"groups": groups} if groups else {})], as_json=True)
         return
-    print_rows([row], as_json=False)
+    print_rows([{name: one for name, one in row.items() if one is not None}], as_json=False)
     if groups:
         print_rows(groups, as_json=False)
 
@@ -137,10 +137,7 @@ def _ignore(judged: Judged) -> None: ...
 
 def _tell(judged: Judged) -> None:
     kind = "fresh" if judged.fresh else "carried over"
-    print(
-        f"t={judged.t}  received {judged.received}  {kind}  mean absolute error {judged.mae:.4f}",
-        flush=True,
-    )
+    print(f"t={judged.t}  received {judged.received}  {kind}  {judged.in_words}", flush=True)
 
 
 def _row(stream: str, simulated: bool, outcome: Outcome) -> Row:

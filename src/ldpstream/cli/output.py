@@ -36,8 +36,11 @@ def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
         return
     shared = [name for name in rows[0] if len({row[name] for row in rows}) == 1]
     columns = [name for name in rows[0] if name not in shared]
-    title = "  ".join(f"{name} {_cell(rows[0][name])}" for name in shared)
-    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
+    told = [name for name in shared if rows[0][name] is not None]
+    title = "  ".join(f"{name} {_cell(rows[0][name])}" for name in told)
+    if title:  # no title of the table, which may be narrower and would break it
+        console(as_json=False).print(title, style="italic", highlight=False)
+    table = Table(header_style="bold", box=SIMPLE_HEAD)
     for name in columns:
         cells = [_cell(row[name]) for row in rows]
         longest = max(len(word) for text in (name, *cells) for word in text.split() or [""])

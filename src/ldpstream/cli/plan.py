@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 GUESSED_USERS = 100_000
 GUESSED_EPSILON = "1"
 """Where the search starts for the one that was omitted."""
+SHARE = re.compile(r":(0?\.\d+|0|1)$")
+"""What `simulate` and `fleet` have after a value of an attribute."""
 
 
 @grouped
@@ -122,12 +125,12 @@ def command(
         others = {
             "--labels": labels is not None,
             "--range": number_range is not None,
+            "--quantiles": quantiles,
+            "--attribute": bool(attribute),
             "--target-error": target_error is not None,
             "a sample": source.given,
             "--mechanism": mechanism not in ("usual", "lpf"),
             "--oracle": oracle not in ("auto", "hadamard"),
-            "--quantiles": quantiles,
-            "--attribute": bool(attribute),
         }
         refuse_beside("--vocabulary", others)
         _plan_texts(users, epsilon, window, _interval(interval), out, as_json=as_json)
@@ -177,8 +180,11 @@ def _attributes(written: list[str]) -> Attributes | None:
     values = [tuple(value.strip() for value in each.split(",")) for _, _, each in parts]
     names = [name.strip() for name, _, _ in parts]
     found = Attributes(tuple(map(Attribute, names, values)))
-    if found.fault is not None:
-        expected = f"NAME=VALUE,..., such as country=de,fr: {found.fault}"
+    fault = found.fault
+    if any(all(map(SHARE.search, each)) for each in values):
+        fault = "shares are for simulate and fleet; values would get them as part of their names"
+    if fault is not None:
+        expected = f"NAME=VALUE,..., such as country=de,fr: {fault}"
         given = " ".join(written)
         raise Mistake(Problem.OPTION, option="--attribute", given=given, expected=expected)
     return found
@@ -201,6 +207,8 @@ def _plan_texts(
     if users is None or epsilon is None:
         missing = "--users" if users is None else "--epsilon"
         raise Mistake(Problem.OPTION, option=missing, given="missing", expected="it")
+    if users < window:
+        raise Mistake(Problem.TOO_FEW_USERS, users=users, window=window, needed=window)
     plan = TextPlan(users, Epsilon.of(epsilon), window, interval_ms)
     text = plan.stream_file()
     parse(text, out or Path("stream.toml"))

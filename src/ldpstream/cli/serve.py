@@ -158,8 +158,12 @@ def _told(one: Comparison) -> Iterator[str]:
 
 
 def _in_words(stream: StreamService) -> str:
+    from ldpstream.numeric.range import BinnedRange
+
     terms, names = stream.terms, stream.terms.names
     values = f"{len(names)} labels" if len(names) > 1 else f"the {', '.join(names)} of numbers"
+    if isinstance(terms.values, BinnedRange):
+        values = f"the distribution of numbers in {terms.values.bins} bins"
     if stream.config.vocabulary is not None:
         values = f"any text, in {len(terms.values):,} buckets"
     return (

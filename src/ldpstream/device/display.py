@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ldpstream.device.checking import BookCheck, Check
+from ldpstream.device.memory import LEFT, Entry
 from ldpstream.device.status import LimitStatus, Status, StreamStatus
 from ldpstream.durations import spelled
 from ldpstream.protocol.promise import lasting, plain
@@ -30,10 +31,10 @@ def status_object(found: Status) -> Row:
         "entries": [
             {
                 "stream": names.get(entry.first_id, "-"),
-                "t": entry.t,
-                "round": "(unknown past)" if entry.unknown else entry.round,
+                "t": entry.t or None,
+                "round": "(unknown past)" if entry.unknown else _round(entry),
                 "spent_nano": entry.nano,
-                "at": _time(entry.at_ms),
+                "at": _time(entry.at_ms) if entry.at_ms else None,
             }
             for entry in found.entries
         ],
@@ -87,8 +88,9 @@ def status_lines(found: Status) -> Iterator[str]:
     yield from limit_remarks(found)
     if not overview["streams"]:
         yield "not enrolled in any stream"
-    for stream in overview["streams"]:
-        yield ""
+    for place, stream in enumerate(overview["streams"]):
+        if place or limit is not None:
+            yield ""
         for name, value in _in_epsilon(stream).items():
             yield f"{name}: {_cell(value)}"
     for rows in (overview["entries"][-LAST_REPORTS:], overview["refusals"]):
@@ -226,6 +228,11 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 def _cell(value: object) -> str:
     text = "-" if value is None else str(value)
     return "".join(sign if sign.isprintable() else "?" for sign in text)  # no terminal escapes
+
+
+def _round(entry: Entry) -> str:
+    """Return the round that a debit was for; of a stream that was left nothing else is kept."""
+    return "(spent before leaving)" if entry.round == LEFT else entry.round
 
 
 def _time(ms: int) -> str:

@@ -104,4 +104,4 @@ def _table(title: str, rows: Sequence[Row]) -> Iterator[str]:
 def _cell(name: str, value: object) -> str:
     if name == "spent_nano" and isinstance(value, int):
         return plain(value / 1e9)
-    return escape(str(value))
+    return "–" if value is None else escape(str(value))

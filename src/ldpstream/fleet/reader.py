@@ -15,7 +15,7 @@ from ldpstream.device.exchange import AsyncTransport, Request
 from ldpstream.fleet.users import Users
 from ldpstream.lab.metrics import Metrics, measure_answers
 from ldpstream.lab.vocabulary import Found
-from ldpstream.mechanisms.queries import HISTOGRAM, Query
+from ldpstream.mechanisms.queries import HISTOGRAM, DistributionQuery, Query
 from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.messages import TokenProof, releases_path
 
@@ -33,10 +33,23 @@ class Judged:
     truth: Floats
     fresh: bool
     received: int
+    median: int | None = None
+    """Where the median is among the figures, of a distribution."""
+    listed: int | None = None
+    """How many texts are listed, in a stream of texts."""
 
     @property
     def mae(self) -> float:
         return float(np.mean(np.abs(self.values - self.truth))) if len(self.values) else 0.0
+
+    @property
+    def in_words(self) -> str:
+        """How far it is off; figures of a distribution have no unit in common."""
+        if self.median is not None:
+            return f"p50 off by {abs(self.values[self.median] - self.truth[self.median]):.4g}"
+        texts = "" if self.listed is None else f"texts listed {self.listed}"
+        error = f"mean absolute error {self.mae:.4f}" if len(self.values) else ""
+        return "  ".join(filter(None, (texts, error)))
 
 
 @dataclass
@@ -77,11 +90,11 @@ class Reader:
                 truth = self.truth(release, counts)
                 if truth is None:
                     continue
-                new.append(_judged(release, release, truth))
+                new.append(self._judged(release, release, truth))
                 for group in release.get(GROUPS, ()):
                     name = written((group["attribute"], group["value"]))
                     own = self.query.truth(self._counts_of(group, release["t"]))
-                    self.groups.setdefault(name, []).append(_judged(release, group, own))
+                    self.groups.setdefault(name, []).append(self._judged(release, group, own))
         self.judged += new
         return new
 
@@ -121,6 +134,23 @@ class Reader:
             publications=sum(one.fresh for one in judged),
         )
 
+    def _judged(self, release: dict[str, Any], figures: dict[str, Any], truth: Floats) -> Judged:
+        values, low, high = (
+            np.array(figures[one], np.float64) for one in ("values", "low", "high")
+        )
+        query = self.query
+        return Judged(
+            release["t"],
+            values,
+            low,
+            high,
+            truth,
+            release["fresh"],
+            release["received"],
+            query.place("p50") if isinstance(query, DistributionQuery) else None,
+            len(values) if "rest" in release else None,
+        )
+
     def _counts_of(self, group: dict[str, Any], t: int) -> Counts:
         """Return what the users of a released group hold, of all values that are merged in it."""
         counts, values = self.users.counts_by_part(t), group.get("merged", [group["value"]])
@@ -131,11 +161,6 @@ class Reader:
         said = [self.users.described(row).get(attribute.name) for row in range(len(counts))]
         chosen = [attribute.values[attribute.place(one)] in values for one in said]
         return np.asarray(counts[chosen].sum(axis=0))
-
-
-def _judged(release: dict[str, Any], figures: dict[str, Any], truth: Floats) -> Judged:
-    values, low, high = (np.array(figures[one], np.float64) for one in ("values", "low", "high"))
-    return Judged(release["t"], values, low, high, truth, release["fresh"], release["received"])
 
 
 def _releases(answer: Any) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ class Goal:
     def of(cls, vocabulary: Vocabulary, epsilon: Epsilon, users: int) -> Goal:
         """Return what may be expected of a vocabulary after three windows."""
         lengths = vocabulary.prefixes
-        heavy = discoverable_share(users, epsilon, len(lengths), KEPT_WINDOWS)
+        heavy = min(1.0, discoverable_share(users, epsilon, len(lengths), KEPT_WINDOWS))
         return cls(heavy, LIGHT * heavy, lengths[-1] + MORE_BYTES if lengths else 0)
 
 
@@ -98,7 +98,8 @@ class Found:
     listed: int
     """Texts listed, over all releases."""
     windows: float | None
-    """The windows after which the last of the heavy texts was listed; None if one was not."""
+    """The windows after which the last of the heavy texts was listed; None if one was not, or if
+    there are none."""
     coverage: float | None
     """The share of listed figures that lie in their intervals; None if nothing was listed."""
     rest_coverage: float | None
@@ -140,13 +141,13 @@ class TextJudge:
             if share >= goal.heavy and len(text) <= goal.longest
         }
         missed = wanted - self.first.keys()
-        last = max((self.first[text] - begin for text in wanted - missed), default=0)
+        last = max((self.first[text] - begin for text in wanted - missed), default=None)
         return Found(
             found=len(wanted) - len(missed),
             missed=len(missed),
             false=self.false,
             listed=len(self.inside),
-            windows=None if missed else last / window,
+            windows=None if missed or last is None else last / window,
             coverage=_mean(self.inside),
             rest_coverage=_mean(self.rests),
         )

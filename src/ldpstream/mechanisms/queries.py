@@ -212,6 +212,10 @@ class DistributionQuery:
     def quantiles(self) -> slice:
         return slice(self.bins, self.bins + len(QUANTILES))
 
+    def place(self, figure: str) -> int:
+        """Return where a figure such as p50 is in an answer."""
+        return self.names(()).index(figure)
+
     def length(self, labels: int) -> int:
         return self.bins + len(QUANTILES) + 1
 

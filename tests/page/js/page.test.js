@@ -8,6 +8,8 @@ import { extentOf, yRange } from "../../../src/ldpstream/collector/page/app/axis
 import { eventParser } from "../../../src/ldpstream/collector/page/app/feed.js";
 import { Columns } from "../../../src/ldpstream/collector/page/app/columns.js";
 import { History, historyOf, largest, partKey, thinned, topLabels } from "../../../src/ldpstream/collector/page/app/history.js";
+import { stepOf } from "../../../src/ldpstream/collector/page/app/next_step.js";
+import { Revised } from "../../../src/ldpstream/collector/page/app/revised.js";
 import { MOST_TEXTS, REST, Texts, shownText } from "../../../src/ldpstream/collector/page/app/texts.js";
 import { withUnit } from "../../../src/ldpstream/collector/page/app/unit.js";
 import { byLabel, changes, joined, places } from "../../../src/ldpstream/collector/page/app/versions.js";
@@ -138,6 +140,48 @@ test("answers that end early are followed by others, until all is there", async 
   assert.deepEqual(await times(-5, 0), []);
   context.mock.method(globalThis, "fetch", async () => new Response('{"releases": [{"t"'));
   await assert.rejects(times(1, 2), Unavailable, "an answer that is cut off is none");
+});
+
+test("a collector that is busy is asked again", async (context) => {
+  let asked = 0;
+  context.mock.method(globalThis, "fetch", async () => {
+    asked += 1;
+    const headers = { "Retry-After": "0.01" };
+    return asked < 3 ? new Response("{}", { status: 429, headers }) : new Response('{"releases": []}');
+  });
+  globalThis.location = /** @type {any} */ ({ href: "http://collector/" });
+  globalThis.sessionStorage = /** @type {any} */ ({ getItem: () => null });
+  assert.deepEqual(await releasesBetween("a", 1, 2), []);
+  assert.equal(asked, 3);
+});
+
+test("no figure is revised into the time before the first report", async (context) => {
+  const figures = { revised: [0.4, 0.6], revised_low: [0.3, 0.5], revised_high: [0.5, 0.7] };
+  context.mock.method(globalThis, "fetch", async (address) => {
+    const told = address.includes("/changes?") ? { changes: [] } : { releases: [1, 2, 3].map((t) => ({ t, ...figures })) };
+    return new Response(JSON.stringify(told));
+  });
+  globalThis.location = /** @type {any} */ ({ href: "http://collector/" });
+  globalThis.sessionStorage = /** @type {any} */ ({ getItem: () => null });
+  globalThis.document = /** @type {any} */ ({ hidden: false });
+  const history = new History(2);
+  history.add([1, 2, 3].map((t) => ({ ...release(t, [0.5, 0.5]), heard_t: t < 2 ? 0 : t })));
+  const stopped = new AbortController();
+  const stream = /** @type {any} */ ({ terms: { stream: "a" }, unit: {} });
+  const view = /** @type {any} */ ({ history, range: { from: 1, to: 3 } });
+  const revised = new Revised(stream, view, () => stopped.abort(), stopped.signal);
+  await revised.refresh();
+  assert.deepEqual([...revised.figures.keys()], [2, 3]);
+});
+
+test("what to do next follows from why a stream is not live", () => {
+  globalThis.location = /** @type {any} */ ({ origin: "http://collector" });
+  const stream = /** @type {any} */ ({ population: 4000, population_follows: false, unit: {}, texts: {} });
+  stream.terms = { stream: "words", labels: [] };
+  const few = stepOf({ state: "thin", why: "10 reports came of 400 that were planned" }, stream);
+  assert.deepEqual(few?.run, ["ldpstream reload stream.toml"]);
+  assert.equal(stepOf({ state: "thin", why: "an interval is 60% of all values wide" }, stream)?.run, undefined);
+  assert.match(stepOf({ state: "waiting" }, stream)?.run?.[1] ?? "", /--stream words:texts=1000$/);
 });
 
 const VERSIONS = [

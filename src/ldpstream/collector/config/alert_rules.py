@@ -21,7 +21,7 @@ from ldpstream.collector.alerts.conditions import (
     Wide,
 )
 from ldpstream.collector.alerts.rules import Rule
-from ldpstream.collector.config.table import Table
+from ldpstream.collector.config.table import Table, nearest
 from ldpstream.errors import Mistake, Problem
 from ldpstream.vocabulary.device import encoded
 
@@ -111,7 +111,7 @@ def _label(table: Table, labels: list[str] | None) -> str:
     if labels is None:  # as a release writes it, or the rule would wait for ever
         return encoded(label).decode("utf-8", "replace")
     if label not in labels:
-        table.refuse("label", f"{label!r} is not a label", f"use one of: {', '.join(labels[:8])}")
+        table.refuse("label", f"{label!r} is not a label", f"use one of: {nearest(label, labels)}")
     return label
 
 
@@ -124,7 +124,7 @@ def _group(table: Table, groups: Sequence[str]) -> str:
         table.refuse("group", what, f"give above, below or {Kind.WIDE}, or remove group")
     group = table.text("group")
     if group not in groups:
-        fix = f"use one of: {', '.join(groups[:8])}" if groups else "give the stream attributes"
+        fix = f"use one of: {nearest(group, groups)}" if groups else "give the stream attributes"
         table.refuse("group", f"{group!r} is no group of this stream's devices", fix)
     return group
 

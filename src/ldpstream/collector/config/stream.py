@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ldpstream.collector.alerts.conditions import Threshold
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config.alert_rules import read_request, read_rules
 from ldpstream.collector.config.attributes import LEAST_GROUP, read_attributes
@@ -18,7 +19,7 @@ from ldpstream.collector.config.places import line_of
 from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
 from ldpstream.collector.config.retention import read_retention
 from ldpstream.collector.config.successor import SuccessorConfig, read_successor
-from ldpstream.collector.config.table import Table
+from ldpstream.collector.config.table import Table, nearest
 from ldpstream.collector.config.vocabulary import (
     TOP,
     OpenVocabulary,
@@ -36,7 +37,7 @@ from ldpstream.mechanisms.queries import Query, query_of
 from ldpstream.mechanisms.registry import build, report_epsilon, takes_slots, usual_selection
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.numeric import BinnedRange, Numeric, Range
-from ldpstream.numeric.range import MEAN
+from ldpstream.numeric.range import MEAN, QUANTILES
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.gain import choose_robust
 from ldpstream.privacy.epsilon import Epsilon
@@ -208,10 +209,25 @@ class StreamConfig:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What should be thought over before the stream is begun; a guessed size says nothing."""
+        unreachable = (*self._unreachable(),)
         if self.attributes is None or self.follows_fleet:
-            return ()
+            return unreachable
         warning = self.attributes.warning(self.population)
-        return () if warning is None else (warning,)
+        return unreachable if warning is None else (warning, *unreachable)
+
+    def _unreachable(self) -> Iterator[str]:
+        """Yield what is wrong with thresholds that no figure is on the other side of."""
+        given = [(f"the threshold of {one}", one, level) for one, level in self.thresholds.items()]
+        for rule in self.alerts:
+            if isinstance(rule.condition, Threshold):
+                at = rule.condition
+                given.append((f"alert {rule.name!r}", at.label, at.threshold))
+        for what, label, level in given:
+            least, most = 0.0, 1.0
+            if isinstance(self.values, Range) and (label in QUANTILES or label == MEAN):
+                least, most = self.values.low, self.values.high
+            if not least <= level <= most:
+                yield f"{what} is at {level:g}, and its figure is between {least:g} and {most:g}"
 
     @property
     def query(self) -> Query:
@@ -300,7 +316,10 @@ def _with_parts(table: Table, stream: StreamConfig) -> StreamConfig:
         stream,
         selection=selection,
         levels=read_levels(
-            table.tables("level"), selection, interval_ms, partial(_level_oracle, table, values)
+            table.tables("level"),
+            selection,
+            stream.interval_ms,
+            partial(_level_oracle, table, values),
         ),
         attributes=read_attributes(table.table("attributes"), selection, len(values)),
         least_group=table.whole("least_group", LEAST_GROUP, least=1),
@@ -496,5 +515,7 @@ def _deadlines(table: Table) -> dict[Purpose, float]:
 def _thresholds(table: Table, labels: list[str]) -> dict[str, float]:
     for label in table:
         if label not in labels:
-            table.refuse(label, f"{label!r} is not a label", f"use one of: {', '.join(labels[:8])}")
+            table.refuse(
+                label, f"{label!r} is not a label", f"use one of: {nearest(label, labels)}"
+            )
     return {label: table.number(label) for label in labels if label in table}

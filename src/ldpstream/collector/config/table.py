@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, time
 from difflib import get_close_matches
@@ -21,8 +21,21 @@ MOST_WHOLE = (1 << 31) - 1
 """The largest whole number in the file, which stores, arrays and devices can hold."""
 ALIKE = 0.75
 """How similar to a known key (`difflib`) an unknown one must be to count as a typo."""
+MOST_NAMED = 8
+"""Known names in a message about a wrong one."""
+MOST_COMPARED = 1000
 MOST_BITS = 1000
 """The longest integer: a float holds no more, and Python refuses to print a long one."""
+
+
+def nearest(given: str, known: Sequence[str]) -> str:
+    """Return a few of the known names, those most like a wrong one, in their order.
+
+    >>> nearest("p98", [*map(str, range(30)), "p50", "p90", "p99"])
+    '8, 9, 18, 19, 28, 29, p90, p99'
+    """
+    near = get_close_matches(given, known[-MOST_COMPARED:], MOST_NAMED, cutoff=0.0)
+    return ", ".join(sorted(near, key=list(known).index))
 
 
 def is_number(text: str) -> bool:

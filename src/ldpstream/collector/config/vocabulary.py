@@ -25,6 +25,7 @@ UNKNOWN_FLEET_BITS = 20
 MOST_CANDIDATES = 1_000_000
 """Candidates are looked up together, in memory."""
 
+_OWN_KEYS = {"bits", "prefixes", "salt", "candidates", "candidates_file"}
 _NOT_FOR_TEXTS = {
     "labels": "labels",
     "range": "a range",
@@ -65,6 +66,7 @@ def read_vocabulary(table: Table) -> OpenVocabulary | None:
     if "vocabulary" not in table:
         return None
     table.choice("vocabulary", (OPEN,), OPEN)
+    table.asked |= _OWN_KEYS
     for key, what in _NOT_FOR_TEXTS.items():
         if key in table:
             table.refuse(key, f"a stream of texts cannot have {what}", "leave it out")

@@ -31,6 +31,31 @@ def lasting(content: Mapping[str, Any]) -> dict[str, Any]:
     return {key: part for key, part in content.items() if key not in MOMENTARY}
 
 
+def unchanged(content: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is released of a distribution where nobody has reported.
+
+    A density that is fitted to the same readings with larger errors is flatter, and its quantiles
+    are others. So the last figures stand, and only the intervals are those of now.
+
+    >>> now = {"values": [0.9], "low": [0.5], "high": [1.0], "fresh": False}
+    >>> unchanged(now, {"values": [0.4]})
+    {'values': [0.4], 'low': [0.4], 'high': [1.0], 'fresh': False}
+    """
+    groups = {_name(one): one for one in last.get(GROUPS, ())}
+    named = [(one, groups.get(_name(one))) for one in content.get(GROUPS, ())]
+    held = [one if before is None else unchanged(one, before) for one, before in named]
+    values = last["values"]
+    ends = {
+        "low": [*map(min, values, content["low"])],
+        "high": [*map(max, values, content["high"])],
+    }
+    return {**content, "values": values, **ends, **({GROUPS: held} if held else {})}
+
+
+def _name(group: Mapping[str, Any]) -> tuple[Any, ...]:
+    return group["attribute"], group["value"], *group.get("merged", ())
+
+
 def carried_over(
     last: Release, content: dict[str, Any], missed: range, now_ms: int
 ) -> Iterator[list[Release]]:

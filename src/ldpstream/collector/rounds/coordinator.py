@@ -25,7 +25,12 @@ from ldpstream.collector.clock import Clock
 from ldpstream.collector.config import Selection as Kind
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.rounds.announcement import OpenRound
-from ldpstream.collector.rounds.carrying_over import carried_over, lasting, missed_before
+from ldpstream.collector.rounds.carrying_over import (
+    carried_over,
+    lasting,
+    missed_before,
+    unchanged,
+)
 from ldpstream.collector.rounds.counting import RoundCounter
 from ldpstream.collector.rounds.fleet_tracker import FleetTracker
 from ldpstream.collector.rounds.group import RoundGroup, grouped
@@ -39,6 +44,7 @@ from ldpstream.collector.rounds.selection import remember_all
 from ldpstream.collector.rounds.suspicion import Suspects
 from ldpstream.collector.store.contract import Release, Store
 from ldpstream.mechanisms.messages import Ask, Purpose
+from ldpstream.mechanisms.queries import DistributionQuery
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.slots import round_name
 from ldpstream.protocol.terms import Terms
@@ -382,6 +388,9 @@ class Coordinator:
 
     def _release(self, now: _Timestamp, released: Any) -> None:
         figures = self._running.figures(released)
+        if isinstance(self.config.query, DistributionQuery) and not figures["fresh"]:
+            last = self._last_release()
+            figures = figures if last is None else unchanged(figures, last.content)
         suspect = self._suspects.among(now.rounds)
         self._follow_fleet(now)
         release = Release(

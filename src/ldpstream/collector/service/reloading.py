@@ -48,7 +48,7 @@ class Reload:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "changed": not self.refused,
+            "changed": bool(self.changes) and not self.refused,
             "changes": list(self.changes),
             "stays": list(self.stays),
             "refused": list(self.refused),

@@ -21,9 +21,13 @@ from ldpstream.collector.store.groups import most_figures
 from ldpstream.collector.store.names import StoredNames
 from ldpstream.errors import Mistake, Problem
 from ldpstream.numeric import Range
+from ldpstream.numeric.range import MEAN, BinnedRange
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.notice import Halt, Notice
 from ldpstream.protocol.terms import Terms, Values
+
+MIDDLE = ("p10", "p50", "p90", MEAN)
+"""The figures of a distribution whose intervals say whether enough is known of it."""
 
 
 @dataclass
@@ -112,7 +116,7 @@ class StreamService:
             last_t=last_t,
             heard_t=self.recent.heard_t(latest),
             recent=self.recent.at(last_t),
-            widest=0.0 if latest is None else _widest(latest.content, self.config.values),
+            widest=0.0 if latest is None else widest(latest.content, self.config.values),
             halt=self.config.halt,
             failure=failure,
             counting_t=last_t + 1 if counting_t is None and uncounted else counting_t,
@@ -124,13 +128,16 @@ class StreamService:
         return selection if isinstance(selection, RosterSelection) else None
 
 
-def _widest(content: Mapping[str, Any], values: Values) -> float:
+def widest(content: Mapping[str, Any], values: Values) -> float:
     """Return the widest interval of a release, as a part of all values that are possible.
 
-    Of texts it is that of the rest, which there always is.
+    Of texts it is that of the rest, which there always is; of a distribution those of the middle
+    count, since that of p99 is wide as long as little is known of a hundredth of the devices.
     """
     if "rest" in content:
         return float(content["rest"]["high"] - content["rest"]["low"])
     whole = values.high - values.low if isinstance(values, Range) else 1.0
-    ends = zip(content["low"], content["high"], strict=True)
+    ends = list(zip(content["low"], content["high"], strict=True))
+    if isinstance(values, BinnedRange):
+        ends = [end for end, name in zip(ends, values.names, strict=True) if name in MIDDLE]
     return float(max(high - low for low, high in ends) / whole)

@@ -43,13 +43,17 @@ class TextPlan:
         return Tagged(inner, HASHES).report_bytes
 
     def row(self, prefixes: tuple[int, ...]) -> dict[str, Any]:
-        """Return what to expect with these lengths of prefixes, after three windows."""
+        """Return what to expect with these lengths of prefixes, after three windows.
+
+        A share is None if not even a text that all devices hold would stand out.
+        """
         found = discoverable_share(self.users, self.epsilon, len(prefixes), KEPT_WINDOWS)
+        listed = listed_share(self.users, self.epsilon, len(prefixes))
         return {
             "prefixes": ", ".join(map(str, prefixes)) or "none",
             "longest_found": prefixes[-1] + MORE_BYTES if prefixes else 0,
-            "found_from": found if prefixes else None,
-            "listed_from": listed_share(self.users, self.epsilon, len(prefixes)),
+            "found_from": found if prefixes and found <= 1 else None,
+            "listed_from": listed if listed <= 1 else None,
         }
 
     def rows(self) -> list[dict[str, Any]]:
@@ -63,9 +67,14 @@ class TextPlan:
             f" bytes, and a device sends one in {spelled(self.window * self.interval_ms)}.",
             f"A text of at most {usual['longest_found']} bytes that at least"
             f" {usual['found_from']:.2%} of the devices hold is found within three windows"
-            f" ({windows}) though nobody has listed it.",
+            f" ({windows}) though nobody has listed it."
+            if usual["found_from"]
+            else f"No text is found that nobody has listed, within three windows ({windows}): that"
+            " takes more devices, or a larger epsilon.",
             f"A candidate, or a text that was found, is listed from about"
-            f" {usual['listed_from']:.2%} on.",
+            f" {usual['listed_from']:.2%} on."
+            if usual["listed_from"]
+            else "No candidate is listed, whoever holds it.",
         ]
 
     def stream_file(self) -> str:

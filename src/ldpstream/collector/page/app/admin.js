@@ -139,7 +139,9 @@ const entryLine = ({ at_ms: at, who, action, details }) =>
 
 /** A detail of an entry, if there is something to say. @param {[string, unknown]} detail */
 function asWords([name, value]) {
-  if (value === null) return [];
+  if (value === null || (Array.isArray(value) && !value.length)) return [];
+  if (typeof value === "boolean") return [value ? name : `not ${name}`];
+  if (Array.isArray(value)) return [`${name}: ${value.join("; ")}`];
   if (name.endsWith("_ms")) return [`${name.slice(0, -3)} ${clock(Number(value), true)}`];
   return [`${name} ${typeof value === "string" ? value : JSON.stringify(value)}`];
 }

@@ -121,6 +121,11 @@ export class Unavailable extends Error {
 /** @param {string | undefined} token @returns {Record<string, string>} */
 export const authorised = (token) => (token ? { Authorization: `Bearer ${token}` } : {});
 
+const BUSY = 429; // the collector gives one address so many long reads at a time; there may be other tabs
+const READS = 3;
+const RETRIES = 5;
+const MOST_SECONDS = 10;
+
 /** The API is beside the page, also behind a proxy that serves both below a path. */
 export const base = () => new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 
@@ -135,7 +140,7 @@ const get = (path, token, signal) => call(path, token, { signal });
  * @param {{method?: string, content?: object, signal?: AbortSignal}} given
  * @returns {Promise<any>}
  */
-async function call(path, token, { method = "GET", content, signal }) {
+async function call(path, token, { method = "GET", content, signal }, retries = RETRIES) {
   let response;
   try {
     response = await fetch(base() + path, {
@@ -153,10 +158,31 @@ async function call(path, token, { method = "GET", content, signal }) {
     if (signal?.aborted) throw error;
     throw new Unavailable(0, "the collector does not answer");
   }
+  if (response.status === BUSY && method === "GET" && retries) {
+    const seconds = Number(response.headers.get("Retry-After")) || 1;
+    await new Promise((done) => setTimeout(done, 1000 * Math.min(seconds, MOST_SECONDS) * (0.5 + Math.random())));
+    return call(path, token, { signal }, retries - 1);
+  }
   const body = await response.json().catch(() => null);
   if (!response.ok) throw new Unavailable(response.status, String(body?.detail ?? response.status));
   if (body === null && response.status !== 204) throw new Unavailable(0, "the collector's answer was cut off");
   return body;
+}
+
+let free = READS;
+/** @type {(() => void)[]} */ const waiting = [];
+
+/** A long read, in its turn. @param {string} path @param {string | undefined} token @param {AbortSignal} [signal] */
+async function read(path, token, signal) {
+  if (free) free -= 1;
+  else await new Promise((done) => waiting.push(() => done(null)));
+  try {
+    return await get(path, token, signal);
+  } finally {
+    const next = waiting.shift();
+    if (next) next();
+    else free += 1;
+  }
 }
 
 /** @param {string} name */
@@ -198,7 +224,7 @@ export const alerts = (name, signal) => get(`${at(name)}/alerts`, tokenFor(name)
  */
 export async function releases(name, since, limit, signal) {
   const path = `${at(name)}/releases?since=${Math.max(since, 1)}&limit=${limit}`;
-  return (await get(path, tokenFor(name), signal)).releases;
+  return (await read(path, tokenFor(name), signal)).releases;
 }
 
 /**
@@ -228,7 +254,7 @@ export async function revisedBetween(name, from, to, signal) {
   /** @type {Change[]} */ const changes = [];
   for (let since = Math.max(from, 1); since <= to; ) {
     const asked = `since=${since}&limit=${to - since + 1}`;
-    const { releases: more } = await get(
+    const { releases: more } = await read(
       `${at(name)}/releases?${asked}&revised=true`,
       tokenFor(name),
       signal,
@@ -238,7 +264,7 @@ export async function revisedBetween(name, from, to, signal) {
       if (t <= to && values)
         figures.set(t, { version, values, low: rest.revised_low, high: rest.revised_high });
     const last = more[more.length - 1].t;
-    const told = await get(
+    const told = await read(
       `${at(name)}/changes?since=${since}&limit=${more.length}`,
       tokenFor(name),
       signal,

@@ -13,12 +13,13 @@ export class Distribution {
     this.names = stream.versions[0].labels.slice(0, this.bins);
     this.columns = this.names.map(() => h("span", {}, h("i", { class: "bar" }), h("i", { class: "reach" })));
     this.chart = h("div", { class: "distribution", role: "img" }, ...this.columns);
+    this.most = h("span", {});
     const [low, high] = /** @type {[number, number]} */ (stream.unit.ends);
     this.element = h(
       "div",
       {},
       this.chart,
-      h("p", { class: "note ends" }, h("span", {}, stream.unit.show(low)), h("span", {}, stream.unit.show(high))),
+      h("p", { class: "note ends" }, h("span", {}, stream.unit.show(low)), this.most, h("span", {}, stream.unit.show(high))),
     );
   }
 
@@ -54,5 +55,6 @@ export class Distribution {
     const most = values.slice(0, this.bins).indexOf(Math.max(...values.slice(0, this.bins)));
     const told = `Shares of ${this.bins} bins at t ${grouped(release.t)}; the largest is ${this.names[most]}`;
     this.chart.setAttribute("aria-label", `${told}, ${percent(values[most])}`);
+    this.most.textContent = `most: ${this.names[most]}, ${percent(values[most])} (${range(low[most], high[most])})`;
   }
 }

@@ -79,7 +79,8 @@ export class HeatMap {
     context.drawImage(this.picture, this.#left, 0, width - this.#left, this.#height);
     if (named) this.#drawNames(context, row, widest);
     this.#drawMarks(context, columns, width - this.#left);
-    this.scale.textContent = `0 to ${this.stream.unit.show(this.#scale)}`;
+    const heard = this.#rows.some((one) => !one.unheard);
+    this.scale.textContent = heard ? `0 to ${this.stream.unit.show(this.#scale)}` : "no report yet";
     this.canvas.setAttribute("aria-label", this.#inWords());
   }
 

@@ -8,6 +8,7 @@ import { grouped } from "./format.js";
 
 const MOST_DEVICES = 2000; // that one process runs at ease
 const SOURCE_OF_NUMBERS = "meter";
+const SOURCE_OF_TEXTS = "words:texts=1000";
 
 export class NextStep {
   #told = "";
@@ -43,13 +44,14 @@ export class NextStep {
 }
 
 /** @param {any} status @param {import("./api.js").Stream} stream @returns {Step | null} null: nothing */
-export function stepOf({ state, engine }, stream) {
+export function stepOf({ state, why = "", engine }, stream) {
   const { population, population_follows: follows } = stream;
+  const isWide = follows || why.includes("interval"); // though as many report as are expected
   switch (state) {
     case "waiting":
       return {
         say: "No device takes part yet. To try the stream out, add devices, with the enrolment token that `ldpstream serve` names; or let this browser join, below.",
-        run: stream.texts ? undefined : ["export LDPSTREAM_ENROLMENT_TOKEN=$(cat ldpstream-data/enrolment.secret)", fleet(stream)],
+        run: ["export LDPSTREAM_ENROLMENT_TOKEN=$(cat ldpstream-data/enrolment.secret)", fleet(stream)],
       };
     case "silent":
       return {
@@ -57,10 +59,10 @@ export function stepOf({ state, engine }, stream) {
       };
     case "thin":
       return {
-        say: follows
+        say: isWide
           ? "More devices, a longer interval or fewer labels make the figures surer: `ldpstream plan` tells by how much."
           : `The file expects ${grouped(population)} devices. If there are fewer, write population = "auto" and let the collector read it:`,
-        run: follows ? undefined : ["ldpstream reload stream.toml"],
+        run: isWide ? undefined : ["ldpstream reload stream.toml"],
       };
     case "behind":
       return engine && !engine.alive
@@ -79,8 +81,9 @@ export function stepOf({ state, engine }, stream) {
 }
 
 /** The command that adds devices to try a stream out. @param {import("./api.js").Stream} stream */
-function fleet({ terms, population, unit }) {
-  const source = unit.ends ? SOURCE_OF_NUMBERS : `zipf:labels=${terms.labels.length}`;
+function fleet({ terms, population, unit, texts }) {
+  const labels = texts ? SOURCE_OF_TEXTS : `zipf:labels=${terms.labels.length}`;
+  const source = unit.ends ? SOURCE_OF_NUMBERS : labels;
   const devices = Math.min(population, MOST_DEVICES);
   return `ldpstream fleet --collector ${location.origin}${base()} --name ${terms.stream} --devices ${devices} --stream ${source}`;
 }

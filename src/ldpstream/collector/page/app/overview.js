@@ -92,7 +92,7 @@ class Card {
         if (!since) {
           since = Math.max(1, last - Math.min(SHOWN, this.history.page) + 1);
         }
-        const found = await api.releases(stream, since, this.history.page, signal);
+        const found = await api.releasesBetween(stream, since, last, signal);
         if (!found.every((one) => this.history.knows(one))) await this.#learnTerms(signal);
         this.history.add(found);
         since = Math.max(since, this.history.lastT + 1);

@@ -60,6 +60,13 @@ export class Revised {
     return { values: placed(values), low: placed(low), high: placed(high) };
   }
 
+  /** Before the first report there are no figures, though a model would go back for ever. @param {number} t */
+  #isHeard(t) {
+    const { history } = this.view;
+    const row = history.rows[history.at(t)];
+    return row?.t === t && !row.unheard;
+  }
+
   /** Intervals as wide as all values are those of somebody who has heard nothing. */
   /** @param {import("./api.js").Revised} told */
   #saysSomething({ low, high }) {
@@ -71,7 +78,7 @@ export class Revised {
     const [wanted, { from, to }] = [this.#wanted, this.view.range];
     const { figures, changes } = await api.revisedBetween(this.stream, from, to, this.signal);
     this.#known = wanted;
-    const telling = [...figures].filter(([, told]) => this.#saysSomething(told));
+    const telling = [...figures].filter(([t, told]) => this.#isHeard(t) && this.#saysSomething(told));
     this.figures = new Map(telling.map(([t, told]) => [t, this.#placed(told)]));
     this.changes = changes;
     this.news();
