@@ -77,7 +77,7 @@ def test_a_single_row_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
     names = [line.split()[0] for line in said.splitlines() if line.strip()]
     assert {"stream", "mechanism", "mse", "coverage"} <= set(names)
     assert run(["simulate", *SMALL, "--mechanism", "lpu", "--intervals"]) == 0
-    assert "coverage_after_jump" in capsys.readouterr().out
+    assert "coverage_big" in capsys.readouterr().out
 
 
 def test_a_mechanism_is_run_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -230,8 +230,7 @@ def _print_groups(
                 seed=runs.seed,
                 progress=advance,
             )
-    known = [name for name in rows[0] if any(row[name] is not None for row in rows)]
-    print_rows([{name: row[name] for name in known} for row in rows], as_json=as_json)
+    print_rows(rows, as_json=as_json)
 
 
 def _print_mechanisms(results: list[Simulation], settings: Settings, *, as_json: bool) -> None:
