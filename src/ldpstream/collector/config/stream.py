@@ -177,6 +177,11 @@ class StreamConfig:
         return self.vocabulary is not None or label in self.labels
 
     @property
+    def has_changes(self) -> bool:
+        """Whether changes of level are looked for: not in a distribution, nor among texts."""
+        return not isinstance(self.values, BinnedRange | Vocabulary)
+
+    @property
     def reach(self) -> int:
         """The timestamps that figures rest on, which are never pruned."""
         windows = max([self.window, *(level.window for level in self.levels)])
@@ -190,7 +195,8 @@ class StreamConfig:
         gone = [str(given["label"])] if kept and "label" in given else []
         lost = [str(given["group"])] if kept and "group" in given else []
         labels = [*self.labels, *gone] if self.vocabulary is None else None
-        return read_request(given, self.name, labels, [*self.groups, *lost])
+        changes = self.has_changes or kept
+        return read_request(given, self.name, labels, [*self.groups, *lost], changes=changes)
 
     @property
     def groups(self) -> list[str]:
@@ -292,7 +298,9 @@ def read_stream(table: Table) -> StreamConfig:
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )
     known = labels if vocabulary is None else None
-    rules = read_rules(table.tables("alert"), name, known, stream.groups)
+    rules = read_rules(
+        table.tables("alert"), name, known, stream.groups, changes=stream.has_changes
+    )
     stream = _with_population(replace(stream, alerts=rules))
     retention = read_retention(table.table("retention"), stream.interval_ms, stream.reach)
     stream = replace(stream, retention=retention)
