@@ -113,6 +113,12 @@ def test_what_a_file_gives() -> None:
         (LABELS, "range = [0, 1]\nbins = 8\nepsilon = 0.5", 10, "no key 'bins'"),
         (LABELS, f"{BINNED}\nbins = 1\nepsilon = 0.5", 11, "2 or more"),
         (LABELS, f"{BINNED}\nbins = 300\nepsilon = 0.5", 11, "2 to 256"),
+        (
+            LABELS,
+            f'{BINNED}\nalert = [{{label = "p50", changed_by = 1}}]\nepsilon = 0.5',
+            11,
+            "nobody",
+        ),
         (LABELS, f"{NARROW}\nbins = 32\nepsilon = 0.5", 11, "ends are different numbers"),
         (LABELS, f'{BINNED}\noracle = "duchi"\nepsilon = 0.5', 11, "no oracle 'duchi'"),
         (LABELS, f'{BINNED}\nmechanism = "lba"\nepsilon = 0.5', 11, "all of epsilon"),

@@ -6,9 +6,11 @@ import csv
 import io
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier, Event
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,7 @@ from ldpstream.mechanisms.tallies import Tallies
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.collector_half import Support
 from ldpstream.protocol.terms import Terms
-from tests.collector.api import STREAM, Api
+from tests.collector.api import STREAM, Api, running
 from tests.collector.helpers import SECRETS, START_MS, config, new_round, stream_config
 from tests.collector.strata import Fleet, StrataWorld
 from tests.collector.test_api_releases import released
@@ -81,6 +83,48 @@ def test_changes_of_a_stream_that_stands_still_are_none(api: Api) -> None:
     assert api.client.get(f"{STREAM}/changes").json() == {"stream": "a", "changes": []}
     released(api, 3)
     assert api.client.get(f"{STREAM}/changes").json()["changes"] == []
+
+
+def test_a_question_about_a_distribution_is_answered_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To fit a density to each timestamp takes long, and of changes there are none to look for."""
+    monkeypatch.setattr(revised, "FITTED", 4)
+    stream = {"query": "distribution", "range": [0, 5], "bins": 4, "labels": None}
+    with running(tmp_path, **stream, mechanism="lpu", oracle=None) as api:
+        released(api, 6)
+        ask = f"{STREAM}/releases"
+        told = api.client.get(f"{ask}?revised=true").json()["releases"]
+        assert [one["t"] for one in told] == [1, 2, 3, 4]
+        rest = api.client.get(f"{ask}?revised=true&since=5").json()["releases"]
+        assert [one["t"] for one in rest] == [5, 6]
+        assert len(api.client.get(ask).json()["releases"]) == 6
+        monkeypatch.setattr(revised, "revision", None)
+        assert api.client.get(f"{STREAM}/changes").json()["changes"] == []
+        marks = api.client.get(f"{STREAM}/annotations?from=0&to={1 << 50}")
+        assert marks.status_code == 200
+
+
+def test_who_wants_releases_does_not_wait_for_revised_ones(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released(api, 2)
+    begun, go_on = Barrier(3), Event()
+
+    def slowly(*given: object) -> list[Release]:
+        begun.wait(10)
+        assert go_on.wait(10)
+        return []
+
+    monkeypatch.setattr(RevisedHistory, "of", slowly)
+    with ThreadPoolExecutor() as readers:
+        asked = [readers.submit(api.client.get, f"{STREAM}/releases?revised=true") for _ in "ab"]
+        begun.wait(10)
+        try:
+            assert len(api.client.get(f"{STREAM}/releases").json()["releases"]) == 2
+        finally:
+            go_on.set()
+        assert [one.result(10).status_code for one in asked] == [200, 200]
 
 
 def past(folder: Path, suspect: list[int]) -> SqliteStore:

@@ -152,6 +152,23 @@ def test_a_candidate_is_followed_without_discovery() -> None:
     assert 0 < listed.rest < 1
 
 
+def test_what_only_shares_a_bucket_is_let_go_when_the_hash_functions_disagree() -> None:
+    """While reports were few it could not be told from a text of half that share."""
+    vocabulary, rng = Vocabulary(5, 16, (2, 4)), np.random.default_rng(12)
+    held, group = b"rome", vocabulary.groups[-1]
+    bucket = bucket_of(held, group.seed, vocabulary.buckets)
+    others = Texts.of([b"%06d" % number for number in range(300_000)])
+    shared = others[np.flatnonzero(others.buckets(group.seed, vocabulary.buckets) == bucket)[0]]
+    holders = np.zeros(20_000, np.uint32)
+    fleet = TextFleet(Texts.of([held]), holders, vocabulary, Epsilon.of(4), 4, rng)
+    following = Following(vocabulary, Epsilon.of(4), 4, 20_000)
+    for t in range(1, 9):
+        following.step(t, fleet.report(t))
+    following._follow((b"", shared, held))
+    assert set(following.step(9, fleet.report(9)).texts) == {held}
+    assert shared.hex() not in following.save()["texts"]
+
+
 @pytest.mark.parametrize("above", [0.0, 0.02, 0.06, 0.5, 9.0])
 def test_an_interval_for_readers_contains_its_figure(above: float) -> None:
     value, error = np.array([0.04 + above * 0.01]), np.array([0.01])

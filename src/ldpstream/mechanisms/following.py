@@ -172,7 +172,7 @@ class Following:
             self.vocabulary, self.epsilon, (groups for _, groups in self._rounds)
         )
         found = set(discover(evidence)) if self.vocabulary.prefixes else set()
-        wanted = _most_held(found | self._standing_out(evidence) | self._lasting(), evidence)
+        wanted = _most_held(found | self._standing_out(evidence) | self._lasting(evidence), evidence)
         texts = (NOTHING, *sorted(wanted))
         if texts != self._texts:
             self._follow(texts)
@@ -184,12 +184,19 @@ class Following:
         places = heaviest(scores, listing_score(scores))[:MOST_FOLLOWED]
         return {self._candidates[place] for place in places}
 
-    def _lasting(self) -> set[bytes]:
+    def _lasting(self, evidence: Evidence) -> set[bytes]:
+        """Return the texts that still stand out.
+
+        One that shares a bucket with a heavier one may have been taken up when there were too few
+        reports to tell: its figure is then about half of the other's, and would never sink.
+        """
         if self._mechanism is None:
             return set()
         shown = self._mechanism.shown
         scores = shown.values / np.sqrt(shown.variance)
-        return {self._texts[place] for place in np.flatnonzero(scores >= DROPPED)} - {NOTHING}
+        agree = evidence.figures(Texts.of(self._texts)).agree
+        lasting = np.flatnonzero((scores >= DROPPED) & agree)
+        return {self._texts[place] for place in lasting} - {NOTHING}
 
     def _follow(self, texts: tuple[bytes, ...]) -> None:
         """Follow other texts, from the reports that are kept."""

@@ -72,6 +72,8 @@ def annotation_routes(service: Service) -> APIRouter:
 
 
 def _changes(stream: StreamService, begin: int, end: int, most: int) -> tuple[LevelChange, ...]:
+    if not stream.config.has_changes:
+        return ()
     terms, last_t = stream.history.first, stream.hub.last_t
     last = min(terms.timestamp_at(end), last_t)
     first = max(terms.timestamp_at(begin), last - most + 1, 1)

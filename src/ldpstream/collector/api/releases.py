@@ -42,6 +42,8 @@ RECENT_CHANGES = 20
 def releases(service: Service) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["releases"])
     pool = ReaderPool()
+    slow = ReaderPool()
+    """For what is computed for the reader: whoever wants releases does not wait for that."""
 
     @router.get("/streams/{stream}/releases")
     async def list_releases(
@@ -70,6 +72,8 @@ def releases(service: Service) -> APIRouter:
             expected = "without group: the history of groups is not revised"
             raise Mistake(Problem.PARAMETER, name="revised", given="true", expected=expected)
 
+        most = min(most, found.revised.most) if revised else most
+
         def read() -> bytes:
             rows = service.store.releases(stream, since, most)
             names = found.names.of(rows)
@@ -77,7 +81,7 @@ def releases(service: Service) -> APIRouter:
                 rows = [of_group(row, part) for row in rows]
             return write(kind, stream, names, found.revised.of(rows) if revised else rows)
 
-        body = await pool.run(sender_of(request.scope), read)
+        body = await (slow if revised else pool).run(sender_of(request.scope), read)
         return Response(body, media_type=MEDIA_TYPES[kind])
 
     @router.get("/streams/{stream}/summaries")
@@ -117,10 +121,12 @@ def releases(service: Service) -> APIRouter:
         most = at_once(found.figures, min(limit, service.config.limits.releases))
 
         def read() -> list[dict[str, object]]:
+            if not found.config.has_changes:
+                return []
             rows = service.store.releases(stream, since, most)
             return [asdict(one) for one in found.revised.over(rows).changes]
 
-        return {"stream": stream, "changes": await pool.run(sender_of(request.scope), read)}
+        return {"stream": stream, "changes": await slow.run(sender_of(request.scope), read)}
 
     @router.get("/streams/{stream}/feed", response_class=StreamingResponse)
     async def feed(

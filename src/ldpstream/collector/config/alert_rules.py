@@ -41,33 +41,45 @@ class _RequestTable(Table):
 
 
 def read_request(
-    given: dict[str, Any], stream: str, labels: list[str] | None, groups: Sequence[str] = ()
+    given: dict[str, Any],
+    stream: str,
+    labels: list[str] | None,
+    groups: Sequence[str] = (),
+    *,
+    changes: bool = True,
 ) -> Rule:
     """Read one rule that the API was given, with the keys of the configuration.
 
     `labels` are those of the stream; None: it may be about any text.
     """
     table = _RequestTable(given)
-    (rule,) = read_rules([table], stream, labels, groups)
+    (rule,) = read_rules([table], stream, labels, groups, changes=changes)
     table.finish()
     return rule
 
 
 def read_rules(
-    tables: list[Table], stream: str, labels: list[str] | None, groups: Sequence[str] = ()
+    tables: list[Table],
+    stream: str,
+    labels: list[str] | None,
+    groups: Sequence[str] = (),
+    *,
+    changes: bool = True,
 ) -> tuple[Rule, ...]:
     """Read the [[stream.alert]] tables of a stream, or what the API was given instead."""
     rules: list[Rule] = []
     for table in tables:
-        rule = _rule(table, stream, labels, groups)
+        rule = _rule(table, stream, labels, groups, changes)
         if rule.fingerprint in {one.fingerprint for one in rules}:
             table.refuse("name", f"alert {rule.name!r} stands twice", "give it another name")
         rules.append(rule)
     return tuple(rules)
 
 
-def _rule(table: Table, stream: str, labels: list[str] | None, groups: Sequence[str]) -> Rule:
-    condition, group = _condition(table, labels), _group(table, groups)
+def _rule(
+    table: Table, stream: str, labels: list[str] | None, groups: Sequence[str], changes: bool
+) -> Rule:
+    condition, group = _condition(table, labels, changes), _group(table, groups)
     name = table.text("name", condition.title + (f" in {group}" if group else ""))
     if "name" in table and not 1 <= len(name) <= LONGEST_NAME:
         table.refuse("name", f"name has {len(name)} characters", f"give 1 to {LONGEST_NAME}")
@@ -81,7 +93,7 @@ def _rule(table: Table, stream: str, labels: list[str] | None, groups: Sequence[
     )
 
 
-def _condition(table: Table, labels: list[str] | None) -> Condition:
+def _condition(table: Table, labels: list[str] | None, changes: bool) -> Condition:
     given = [key for key in CONDITIONS if key in table]
     if len(given) != 1:
         fix = f"give either above or below, or one of: {', '.join(CONDITIONS[2:])}"
@@ -96,8 +108,8 @@ def _condition(table: Table, labels: list[str] | None) -> Condition:
         case Kind.WIDE:
             return Wide(_label(table, labels), _positive(table, Kind.WIDE))
         case Kind.CHANGED:
-            if labels is None:
-                what = "nobody looks for changes in a stream of texts"
+            if not changes:
+                what = "nobody looks for changes in a distribution, nor among texts"
                 table.refuse(Kind.CHANGED, what, "give above or below")
             label, by = _label(table, labels), _positive(table, Kind.CHANGED)
             return Changed(label, by, table.whole("within", RECENT, least=1), _demand(table))

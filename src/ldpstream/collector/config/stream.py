@@ -181,6 +181,11 @@ class StreamConfig:
         return f"group {rule.group!r}" if rule.group and rule.group not in self.groups else None
 
     @property
+    def has_changes(self) -> bool:
+        """Whether changes of level are looked for: not in a distribution, nor among texts."""
+        return not isinstance(self.values, BinnedRange | Vocabulary)
+
+    @property
     def reach(self) -> int:
         """The timestamps that figures rest on, which are never pruned."""
         windows = max([self.window, *(level.window for level in self.levels)])
@@ -194,7 +199,8 @@ class StreamConfig:
         gone = [str(given["label"])] if kept and "label" in given else []
         lost = [str(given["group"])] if kept and "group" in given else []
         labels = [*self.labels, *gone] if self.vocabulary is None else None
-        return read_request(given, self.name, labels, [*self.groups, *lost])
+        changes = self.has_changes or kept
+        return read_request(given, self.name, labels, [*self.groups, *lost], changes=changes)
 
     @property
     def groups(self) -> list[str]:
@@ -326,7 +332,9 @@ def _with_parts(table: Table, stream: StreamConfig) -> StreamConfig:
         successor=read_successor(table, values.labels if isinstance(values, Domain) else None),
     )
     labels = list(stream.labels) if stream.vocabulary is None else None
-    rules = read_rules(table.tables("alert"), stream.name, labels, stream.groups)
+    rules = read_rules(
+        table.tables("alert"), stream.name, labels, stream.groups, changes=stream.has_changes
+    )
     stream = _with_population(replace(stream, alerts=rules))
     retention = read_retention(table.table("retention"), stream.interval_ms, stream.reach)
     return replace(stream, retention=retention)
