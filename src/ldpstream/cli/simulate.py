@@ -156,6 +156,8 @@ def command(
                     seed=seed,
                     progress=by,
                 )
+        if not as_json:
+            parted = [row | {"group": row["group"] or "the fleet"} for row in parted]
         print_rows(_without_empty(parted), as_json=as_json)
         return
     chosen = mechanisms_named(mechanism) if levels is None else _with_levels(mechanism)
