@@ -526,15 +526,16 @@ def test_alerts_of_private_streams_need_a_token(tmp_path: Path) -> None:
 # The command
 
 
+@pytest.mark.parametrize("values", ['labels = ["x", "y"]', 'vocabulary = "open"'])
 def test_the_test_alert_is_sent_and_the_answer_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    values: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hook = Hook([200, 200, 500])
     file = tmp_path / "collector.toml"
     with hook.served() as url:
         configured(tmp_path, webhook=url)
         text = f'[collector.alerts]\nwebhook = "{url}"\n'
-        stream = '[[stream]]\nname = "a"\nlabels = ["x", "y"]\nepsilon = 1\nwindow = 4\n'
+        stream = f'[[stream]]\nname = "a"\n{values}\nepsilon = 1\nwindow = 4\n'
         file.write_text(text + stream + 'interval = "10s"\npopulation = 40\n')
         assert run(["alerts", "test", str(file)]) == 0
         assert capsys.readouterr().out == "200 OK\nas you say\n"

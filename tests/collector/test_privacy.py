@@ -103,7 +103,7 @@ def test_a_report_has_the_length_that_is_named(client: TestClient) -> None:
 
 def test_a_share_of_epsilon_is_no_promise_of_one_report(client: TestClient) -> None:
     found = told(client, "depth")
-    assert "one number from 0" in found["question"]
+    assert "one number from 0 to 12." in found["question"]
     (report,) = found["reports"]
     assert report["epsilon_nano"] * 10 == found["terms"]["epsilon_nano"]
     assert "every timestamp" in report["how_often"]

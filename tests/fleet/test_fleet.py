@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import shutil
 import signal
 import socket
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -40,10 +42,11 @@ from ldpstream.fleet.fleet import (
 )
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
-from ldpstream.fleet.reader import Judged
+from ldpstream.fleet.reader import Judged, Reader
 from ldpstream.fleet.users import REMEMBERED, Users
 from ldpstream.fleet.weather import Line, Weather
 from ldpstream.lab.simulation import simulate
+from ldpstream.numeric import BinnedRange, Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.identity import number_of
@@ -95,6 +98,32 @@ def test_a_timestamp_in_which_nobody_answered_has_a_truth_too() -> None:
     assert counts is not None
     assert counts.tolist() == stream.table[2].tolist()
     assert sum(users.value(user, 6) or 0 for user in range(50)) == stream.table[1][1]
+
+
+class OldCollector:
+    """A transport to a stream that is long under way, and gives ten releases at once."""
+
+    async def send(self, url: str, request: Request) -> Response:
+        since = int(parse_qs(urlsplit(request.path).query)["since"][0])
+        figures = {"values": [0.5, 0.5], "low": [0, 0], "high": [1, 1], "fresh": True}
+        told = [{"t": t, "received": 9, **figures} for t in range(max(since, 1), 1010)][:10]
+        return Response(200, {}, json.dumps({"releases": told}).encode())
+
+
+def test_a_reader_begins_where_the_fleet_does() -> None:
+    users = Users(sin(users=50, timestamps=10), devices=50, seed=3)
+    reader = Reader(OldCollector(), "http://127.0.0.1:1", "sin", users)  # type: ignore[arg-type]
+    assert asyncio.run(reader.read()) == []
+    users.value(0, 1007)
+    assert [one.t for one in asyncio.run(reader.read())] == [1007, 1008, 1009]
+
+
+def test_a_distribution_needs_as_many_labels_as_bins() -> None:
+    plan = Plan("http://127.0.0.1:1", "a", TOKEN, sin(users=2, timestamps=9), 2, 1.0)
+    values, oracle = BinnedRange.of(0, 5, 8), Numeric.SQUARE_WAVE
+    terms = Terms("a", values, Epsilon.of(1), 20, 1000, 0, oracle)
+    with pytest.raises(Mistake, match="at least as many as there are bins, 8"):
+        Fleet(plan)._map_labels(terms)
 
 
 def test_more_devices_than_users_is_a_mistake() -> None:

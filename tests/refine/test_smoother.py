@@ -133,6 +133,17 @@ def test_silence_is_bridged_and_its_interval_is_wider() -> None:
     assert revised.low[220, 1] <= SMOOTH["sine"][220] <= revised.high[220, 1]
 
 
+@pytest.mark.parametrize("alone", [1, 3])
+def test_a_tally_with_no_other_near_it_is_searched_for_a_change(alone: int) -> None:
+    """It is the first one after a silence, and another silence follows."""
+    heard = (TIMES < 200) | (TIMES >= 400)
+    heard[300 : 300 + alone] = True
+    share = np.where(heard, np.where(TIMES < 250, 0.2, 0.6), np.nan)
+    revised = revise(drawn(share))
+    assert revised.values[[100, 300, 450], 1] == pytest.approx([0.2, 0.6, 0.6], abs=0.03)
+    assert {one.place for one in revised.changes} <= {300}
+
+
 def test_of_nothing_nothing_is_known() -> None:
     revised = revise(History(np.full((3, 2), np.nan), np.ones((3, 2)), np.zeros(3)))
     assert (revised.low == 0).all()

@@ -180,11 +180,17 @@ def _readable(row: dict[str, Any]) -> dict[str, Any]:
     return {name.removesuffix("_ms"): _cell(name, value) for name, value in row.items()}
 
 
+def _part(value: Any) -> str:
+    return "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def _cell(name: str, value: Any) -> str:
     if value is None:
         return "-"
     if name.endswith("_ms"):
         return datetime.fromtimestamp(value / 1000, UTC).isoformat(" ", "seconds")
     if isinstance(value, dict):
-        return " ".join(f"{key}={one}" for key, one in value.items() if one is not None)
+        return " ".join(
+            f"{key}={_part(one)}" for key, one in value.items() if one not in (None, [])
+        )
     return str(value)

@@ -36,7 +36,7 @@ def send_test(
         fix = 'add webhook = "http://..." under [collector.alerts]'
         raise Mistake(Problem.CONFIG_FILE, file=file, line=1, what="there is no webhook", fix=fix)
     stream, now = config.streams[0], SystemClock().wall_ms()
-    label = stream.labels[0]
+    label = (*stream.labels, "any text")[0]
     rule = Rule("LdpstreamTest", stream.name, Threshold(label, above=True, threshold=0.0))
     content = {"values": [0.0], "low": [0.0], "high": [0.0]}
     change = Change(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import getdoc
 from typing import Annotated
 
 import typer
@@ -87,6 +88,19 @@ app.add_typer(administration.keys, name="keys")
 app.add_typer(administration.tokens, name="tokens")
 app.add_typer(administration.deny, name="deny")
 app.add_typer(administration.admin, name="admin")
+
+
+def _flow(commands: typer.Typer) -> None:
+    """Let the paragraphs of help texts fill the screen, not keep the lines of the docstring."""
+    for one in commands.registered_commands:
+        paragraphs = (getdoc(one.callback) or "").split("\n\n")
+        one.help = "\n\n".join(" ".join(lines.split()) for lines in paragraphs)
+    for group in commands.registered_groups:
+        if group.typer_instance is not None:
+            _flow(group.typer_instance)
+
+
+_flow(app)
 
 
 def call(arguments: list[str]) -> int:

@@ -230,6 +230,8 @@ def _print_groups(
                 seed=runs.seed,
                 progress=advance,
             )
+    if not as_json:
+        rows = [row | {"group": row["group"] or "the fleet"} for row in rows]
     print_rows(rows, as_json=as_json)
 
 

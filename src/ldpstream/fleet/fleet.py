@@ -31,7 +31,7 @@ from ldpstream.lab.metrics import Metrics
 from ldpstream.lab.parts import Parts
 from ldpstream.lab.vocabulary import Found
 from ldpstream.mechanisms.queries import query_of
-from ldpstream.numeric import Range
+from ldpstream.numeric import BinnedRange, Range
 from ldpstream.open_files import allow_connections
 from ldpstream.protocol.messages import TokenProof
 from ldpstream.protocol.terms import Value
@@ -252,15 +252,30 @@ class Fleet:
 
     def _map_labels(self, terms: Terms) -> None:
         """Map the source's labels to values of the stream, or refuse them."""
-        if self._plan.parts is not None and terms.attributes is None:
-            given, expected = "given", f"left out: {terms.stream} has no attributes"
-            raise Mistake(Problem.OPTION, option="--attribute", given=given, expected=expected)
+        if self._plan.parts is not None:
+            known = [one.name for one in (terms.attributes.each if terms.attributes else ())]
+            for given in (one.name for one in self._plan.parts.attributes.each):
+                if given not in known:
+                    only = f"only {', '.join(known)}" if known else "no attributes"
+                    expected = f"another, or none: {terms.stream} has {only}"
+                    raise Mistake(
+                        Problem.OPTION, option="--attribute", given=given, expected=expected
+                    )
         domain = self._plan.source.domain
         if isinstance(terms.values, Vocabulary):
             self._names = domain.labels  # any label is a text
             return
         if isinstance(terms.values, Range):
             self._range = Range(terms.values.low, terms.values.high, len(domain) - 1)
+            if isinstance(terms.values, BinnedRange) and len(domain) < terms.values.bins:
+                raise Mistake(
+                    Problem.STREAM_PARAMETER,
+                    stream=self._plan.source.name,
+                    name="the number of labels",
+                    given=len(domain),
+                    expected=f"a stream with at least as many as there are bins,"
+                    f" {terms.values.bins}: --stream latency",
+                )
         elif not (terms.values == domain or _is_numbered(domain, len(terms.values))):
             raise Mistake(
                 Problem.STREAM_PARAMETER,

@@ -75,7 +75,11 @@ class Reader:
     """The version of the stream's terms at the first release; later labels are not compared."""
 
     async def read(self) -> list[Judged]:
-        """Return the releases that came since the last call."""
+        """Return the releases that came since the last call; none of before the fleet began."""
+        first_t = self.users.first_t
+        if first_t is None:
+            return []
+        self._next = max(self._next, first_t)
         path = f"{releases_path(self.stream)}?since={self._next}&limit={PAGE}&format=json"
         headers = {} if self.proof is None else self.proof.headers
         response = await self.transport.send(self.url, Request("GET", path, headers))

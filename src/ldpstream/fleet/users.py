@@ -66,6 +66,11 @@ class Users:
             self._advance_to(t)
         return self._values.get(t)
 
+    @property
+    def first_t(self) -> int | None:
+        """The first timestamp that was asked for, if there was one."""
+        return min(self._counts, default=None)
+
     def counts(self, t: int) -> Counts | None:
         """Return how many users hold each label at t; None before the first t asked for."""
         by_part = self.counts_by_part(t)

@@ -172,7 +172,9 @@ class Following:
             self.vocabulary, self.epsilon, (groups for _, groups in self._rounds)
         )
         found = set(discover(evidence)) if self.vocabulary.prefixes else set()
-        wanted = _most_held(found | self._standing_out(evidence) | self._lasting(evidence), evidence)
+        wanted = _most_held(
+            found | self._standing_out(evidence) | self._lasting(evidence), evidence
+        )
         texts = (NOTHING, *sorted(wanted))
         if texts != self._texts:
             self._follow(texts)

@@ -163,6 +163,9 @@ class Search:
         last = len(self.shifts) - 1
         rows = np.arange(max(candidate - 2 * NEAR, 0), min(candidate + 2 * NEAR, last) + 1)
         rows = rows[self._stretch.heard[rows]]
+        if rows[0] == candidate:  # the first one after a silence: what came before it counts
+            before = np.flatnonzero(self._stretch.heard[:candidate])[-NEAR:]
+            rows = np.concatenate([before, rows])
         measured = self._stretch.measured[rows, self._label]
         measured = measured - measured.mean()
         count = np.arange(1, len(rows))

@@ -19,7 +19,7 @@ from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.mechanisms.registry import report_epsilon
 from ldpstream.numeric import Range
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.protocol.promise import lasting, promises, significant, told_openly
+from ldpstream.protocol.promise import lasting, plain, promises, significant, told_openly
 from ldpstream.protocol.terms import Selection, Terms
 from ldpstream.vocabulary import Vocabulary
 from ldpstream.vocabulary.device import LONGEST_TEXT
@@ -84,7 +84,7 @@ LEAVING = (
 def _question(terms: Terms) -> str:
     if isinstance(terms.values, Range):
         low, high = terms.values.low, terms.values.high
-        held = f"one number from {low} to {high}"
+        held = f"one number from {plain(low)} to {plain(high)}"
     elif isinstance(terms.values, Vocabulary):
         held = (
             f"any text of at most {LONGEST_TEXT} bytes, or the first bytes of it, hashed into one"
