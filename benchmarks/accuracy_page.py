@@ -17,13 +17,8 @@ SEVEN_KEPT = (
 KEPT = " †"
 """Marks the stream of a row that was read from the page before."""
 ROWS_KEPT = """
-Rows with † were kept from the page before: **they are of an earlier filter**, before it watched its
-own innovations and knew of cohorts and events (docs/lpf.md). All others are of the filter as it is.
-"""
-REAL_KEPT = """
-With events, `ldpstream simulate --stream NAME --mechanism lpf --epsilon 1 --window 20 --intervals
---repeats 5` gave an MSE of 7.79e-06 on `msnbc` and of 1.00e-04 on `gowalla`, and intervals that
-cover 0.962 and 0.938.
+Rows with † were kept from the page before, since their data sets were not prepared: they are of the
+filter of that time.
 """
 LEVELS = (0.85, 0.95)
 """The least and the greatest coverage that is accepted of a 90 % interval."""
@@ -89,7 +84,6 @@ GRR, LPF the oracle of `choose`.{SEVEN_KEPT if found.get("ours") else ""}
 {table(found["paper"])}
 
 ## On real sets
-{REAL_KEPT if any(map(_is_kept, found["real"])) else ""}
 {table(found["real"])}
 
 ## Against LPU with the same oracle and consistency, and against the plain bank
