@@ -90,7 +90,7 @@ def test_a_question_about_a_distribution_is_answered_in_parts(
 ) -> None:
     """To fit a density to each timestamp takes long, and of changes there are none to look for."""
     monkeypatch.setattr(revised, "FITTED", 4)
-    stream = {"query": "distribution", "range": [0, 5], "bins": 4, "labels": None}
+    stream: dict[str, Any] = {"query": "distribution", "range": [0, 5], "bins": 4, "labels": None}
     with running(tmp_path, **stream, mechanism="lpu", oracle=None) as api:
         released(api, 6)
         ask = f"{STREAM}/releases"
