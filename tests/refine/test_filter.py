@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ldpstream.arrays import Floats
 from ldpstream.errors import Mistake
 from ldpstream.refine.filter import WITHOUT_JUMPS, Filter
+from ldpstream.refine.jumps import Jumps
 from ldpstream.refine.levels import LevelBank
 from ldpstream.refine.periods import PeriodFinder
 from ldpstream.refine.weights import Weights
@@ -267,3 +268,13 @@ def test_what_stays_is_known_ever_better() -> None:
         still.predict(NOISE)
         still.update(np.array([0.2 + (-1) ** t * 2 * np.sqrt(NOISE)]), np.array([NOISE]))
     assert still.variances[0, 0] == pytest.approx(NOISE / 400, rel=0.01)
+
+
+def test_a_jump_may_come_after_a_silence_of_any_length() -> None:
+    """As long as leaves nothing, in floating point, of the chance that nothing has happened."""
+    jumps = Jumps(labels=4)
+    known, noise = np.full(4, 0.25), np.full(4, 1e-4)
+    jumps._elapsed = 1_000_000
+    jumps.learn(np.array([0.4, 0.1, 0.25, 0.25]), noise, known, noise)
+    assert np.isfinite(jumps.new).all()
+    assert jumps.new[0] > 0.5

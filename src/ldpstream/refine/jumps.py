@@ -177,9 +177,10 @@ class Jumps:
         logs = logs * (1 - 1 / labels if labels > 1 else 1.0)
         self._ratios = self._ratios + logs
         believed = np.log(self._events + 1e-300) + logs
-        top = max(float(believed.max()), np.log(calm))
+        still = np.log(calm + 1e-300)  # after a long silence nothing may be left of it
+        top = max(float(believed.max()), still)
         likely = np.exp(believed - top)
-        self._events = likely / (likely.sum() + np.exp(np.log(calm) - top))
+        self._events = likely / (likely.sum() + np.exp(still - top))
         oldest = np.exp(np.minimum(self._ratios[-1], 50.0))[:, None]
         self._evidence = MEMORY * self._evidence + (1 - MEMORY) * np.log(RATE_PRIOR)
         self._evidence += np.log1p(RATES * (oldest - 1))
