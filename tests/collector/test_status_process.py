@@ -67,7 +67,9 @@ def test_every_state_of_a_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[st
         with fleets[0].running(), fleets[1].running():
             reaches("a", "live", 0)
             reaches("few", "thin", 3)
-            run(["pause", str(collector.file), "a", "--url", collector.url])
+            capsys.readouterr()
+            run(["pause", str(collector.file), "a", "--url", collector.url, "--json"])
+            assert json.loads(capsys.readouterr().out)["state"] == "paused"
             reaches("a", "paused", 0)
             run(["resume", str(collector.file), "a", "--url", collector.url])
             reaches("a", "live", 0)

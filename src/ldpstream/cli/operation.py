@@ -57,18 +57,18 @@ def reload(file: File, url: Url = "", as_json: options.Json = False) -> None:
         raise typer.Exit(REFUSED)
 
 
-def pause(file: File, stream: Stream, url: Url = "") -> None:
+def pause(file: File, stream: Stream, url: Url = "", as_json: options.Json = False) -> None:
     """Let a stream open no more rounds, until it is resumed; its devices hear of it."""
-    _print_state(AdminClient.of(file, url).post(f"streams/{stream}/pause"))
+    _print_state(AdminClient.of(file, url).post(f"streams/{stream}/pause"), as_json)
 
 
-def resume(file: File, stream: Stream, url: Url = "") -> None:
+def resume(file: File, stream: Stream, url: Url = "", as_json: options.Json = False) -> None:
     """Let a stream that was paused go on."""
-    _print_state(AdminClient.of(file, url).post(f"streams/{stream}/resume"))
+    _print_state(AdminClient.of(file, url).post(f"streams/{stream}/resume"), as_json)
 
 
-def _print_state(told: dict[str, Any]) -> None:
-    print(f"{told['stream']}: {told['state']} ({told['why']})")
+def _print_state(told: dict[str, Any], as_json: bool) -> None:
+    print(json.dumps(told) if as_json else f"{told['stream']}: {told['state']} ({told['why']})")
 
 
 def _lines(told: dict[str, Any]) -> list[str]:
