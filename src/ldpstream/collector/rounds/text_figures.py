@@ -50,7 +50,7 @@ class TextFigures:
             looked_up = Texts.of([encoded(text) for text in texts])
             shares, errors = read.evidence.measured(looked_up, read.windows, population)
         off = np.minimum(QUANTILE * errors, 1.0)
-        # A figure is unbiased, and may be negative: an interval that is cut at 0 reaches down to it.
+        # A figure is unbiased and may be negative: an interval that is cut at 0 reaches down to it.
         low = np.minimum(np.clip(shares - off, 0.0, 1.0), shares)
         high = np.maximum(np.clip(shares + off, 0.0, 1.0), shares)
         figures = zip(texts, shares.tolist(), low.tolist(), high.tolist(), strict=True)
