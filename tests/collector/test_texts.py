@@ -14,7 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ldpstream.collector.alerts.evaluator import AlertEvaluator
+from ldpstream.collector.alerts.state import State
 from ldpstream.collector.clock import ManualClock
+from ldpstream.collector.config.alert_rules import read_request
 from ldpstream.collector.releases.formats import FACTS, write
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.rounds.revised import RevisedHistory
@@ -104,6 +107,22 @@ def test_silence_widens_intervals_and_makes_no_release_fresh(tmp_path: Path) -> 
     for one in silent:
         for label, variance in zip(labels_of(one), one.content["variance"], strict=True):
             assert variance >= known[label]
+
+
+def test_no_alert_on_a_text_is_resolved_by_silence(tmp_path: Path) -> None:
+    world = world_of(tmp_path)
+    world.silent = frozenset(range(LONG + 1, 3 * LONG))
+    above = read_request({"label": "rome", "above": 0.1}, "a", None)
+    wide = read_request({"label": "rome", "wider_than": 0.01}, "a", None)
+    with closing(SqliteStore(world.file, SECRETS.master)) as store:
+        world.live(store, 1)
+        evaluator = AlertEvaluator("a", (above, wide), store, sends=False)
+        world.live(store, 3 * LONG - 1)
+        assert {one.alert.state for one in evaluator.catch_up()} == {State.FIRING}
+        assert labels_of(store.releases("a", 3 * LONG - 1, 1)[0]) == []
+        world.held = ("osl", "paris")
+        world.live(store, 4 * LONG)
+        assert {one.alert.state for one in evaluator.catch_up()} == {State.RESOLVED}
 
 
 def test_missed_timestamps_repeat_the_last_release(tmp_path: Path) -> None:

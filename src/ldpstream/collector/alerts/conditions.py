@@ -104,7 +104,7 @@ class Threshold(Condition):
     def verdict(self, evidence: Evidence) -> bool | None:
         figure = evidence.figure(self.label)
         if figure is None:
-            return False
+            return evidence.without_figure
         if not evidence.is_heard:
             return None
         beyond = figure.value > self.threshold if self.above else figure.value < self.threshold
@@ -144,7 +144,7 @@ class Wide(Condition):
     def verdict(self, evidence: Evidence) -> bool | None:
         figure = evidence.figure(self.label)
         if figure is None:
-            return False
+            return evidence.without_figure
         if figure.high - figure.low > self.width:
             return True
         return False if evidence.is_heard else None

@@ -65,6 +65,15 @@ class Evidence:
         return bool(content["fresh"]) or confirmed
 
     @property
+    def without_figure(self) -> bool | None:
+        """What a rule about a label says that the release does not have: it does not hold.
+
+        None for a text in silence, which widens intervals until nothing is listed.
+        """
+        is_text = "labels" in self.release.content
+        return None if is_text and not self.is_heard else False
+
+    @property
     def is_hidden(self) -> bool:
         """Whether it is about a group of devices of which the release has no figures."""
         return self.release.content["values"] is None
