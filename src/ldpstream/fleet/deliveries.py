@@ -14,6 +14,7 @@ from ldpstream.device.exchange import (
     AsyncTransport,
     Request,
     Response,
+    Unreachable,
     drive_async,
     sleep_async,
 )
@@ -41,7 +42,10 @@ class Deliveries:
         """Return whether the stream takes reports; if it did not when it was last heard of, ask."""
         if self.halt is not None:
             request = Request.of(ListRounds(self.stream, 0, 0, proof, version))
-            response = await self.transport.send(self.url, request)
+            try:
+                response = await self.transport.send(self.url, request)
+            except Unreachable:
+                return False
             if response.status == 200:
                 self.halt = notice_in(response).halt
         return self.halt is None

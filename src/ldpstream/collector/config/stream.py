@@ -20,6 +20,7 @@ from ldpstream.collector.config.privacy_notice import PrivacyNotice, read_notice
 from ldpstream.collector.config.retention import read_retention
 from ldpstream.collector.config.successor import SuccessorConfig, read_successor
 from ldpstream.collector.config.table import Table, nearest
+from ldpstream.collector.config.table import written as as_written
 from ldpstream.collector.config.vocabulary import (
     TOP,
     OpenVocabulary,
@@ -496,9 +497,8 @@ def _start(table: Table) -> int | None:
     if given is None:
         return None
     if not isinstance(given, datetime) or given.tzinfo is None:
-        table.refuse(
-            "start", f"start is {given}", "give a date and time with offset: 2030-01-01T00:00:00Z"
-        )
+        fix = "give a date and time with offset: 2030-01-01T00:00:00Z"
+        table.refuse("start", f"start is {as_written(given)}", fix)
     start_ms = int(given.timestamp() * 1000)
     if start_ms < 0:
         table.refuse("start", f"start is {given}", "give a date from 1970 on")
