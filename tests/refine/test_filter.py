@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ldpstream.arrays import Floats
 from ldpstream.errors import Mistake
-from ldpstream.refine.filter import WITHOUT_JUMPS, Filter
+from ldpstream.refine.filter import LONG, WITHOUT_JUMPS, Filter
 from ldpstream.refine.jumps import Jumps
 from ldpstream.refine.levels import LevelBank
 from ldpstream.refine.periods import PeriodFinder
@@ -155,6 +155,27 @@ def test_without_measurements_it_becomes_less_certain_but_stays_finite() -> None
     smooth.pass_time(500)
     assert np.isfinite(smooth.estimate).all()
     assert (smooth.variance > before).all()
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_a_long_silence_is_passed_at_once_as_one_after_the_other(periodic: bool) -> None:
+    rng = np.random.default_rng(5)
+    waves = 0.2 * np.sin(np.arange(200) * 2 * np.pi / 20) * periodic
+    leaping, stepping = Filter(labels=2), Filter(labels=2)
+    for share in np.cumsum(rng.normal(0, 0.003, 200)) + 0.4 + waves:
+        noise = rng.normal(0, np.sqrt(NOISE))
+        for smooth in (leaping, stepping):
+            smooth.update(binary(share + noise), np.full(2, NOISE))
+    leaping.pass_time(LONG + 1)
+    for _ in range(LONG + 1):
+        stepping.pass_time()
+    for smooth in (leaping, stepping):
+        smooth.update(binary(0.7), np.full(2, NOISE))
+    np.testing.assert_allclose(leaping.estimate, stepping.estimate, rtol=1e-3)
+    np.testing.assert_allclose(leaping.variance, stepping.variance, rtol=0.05)
+    leaping.pass_time(10**8)
+    assert np.isfinite(leaping.estimate).all()
+    assert np.isfinite(leaping.variance).all()
 
 
 def test_nothing_is_claimed_before_the_first_tally() -> None:

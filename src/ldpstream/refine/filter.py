@@ -27,6 +27,9 @@ SIZE_CLASSES = (0.01, 0.1)
 """Shares that separate rare, middle and big labels: those of one class learn from each other."""
 SLOW = 8
 """Timestamps that the search for long periods takes together."""
+LONG = 1000
+"""Timestamps of a silence beyond which it is passed at once, and not one after the other: after a
+pause of a day a stream of one second would be a minute late."""
 LEAST_NOISE = 0.02
 """The share of a tally's variance that is left when its cohort is known as well as can be."""
 LAYOUT = 5
@@ -97,19 +100,22 @@ class Filter:
             self._cohorts.pass_time(timestamps)
         if self._scale is None or timestamps == 0:
             return
-        for _ in range(timestamps):
-            self._predict(self._scale)
+        if timestamps > LONG:
+            self._predict(self._scale, timestamps)
+        else:
+            for _ in range(timestamps):
+                self._predict(self._scale)
         self._reading = None
         self._mix()
 
-    def _predict(self, scale: float) -> None:
-        self._weights.pass_time()
-        self._movement.pass_time()
+    def _predict(self, scale: float, timestamps: int = 1) -> None:
+        self._weights.pass_time(timestamps)
+        self._movement.pass_time(timestamps)
         mean, variance = self._members_moments()
         for bank in self._banks():
-            bank.predict(scale)
+            bank.predict(scale, timestamps)
         moved, grown = self._members_moments()
-        self._jumps.pass_time(moved - mean, np.maximum(grown - variance, 0.0))
+        self._jumps.pass_time(moved - mean, np.maximum(grown - variance, 0.0), timestamps)
 
     def update(
         self,

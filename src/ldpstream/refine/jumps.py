@@ -124,11 +124,13 @@ class Jumps:
             np.concatenate([variances, self._variances.reshape(-1, labels)]),
         )
 
-    def pass_time(self, moved: Floats | float = 0.0, grown: Floats | float = 0.0) -> None:
-        """Let one timestamp pass, in which members predict that labels have `moved`, and their
-        variance has `grown`.
+    def pass_time(
+        self, moved: Floats | float = 0.0, grown: Floats | float = 0.0, timestamps: int = 1
+    ) -> None:
+        """Let time pass, in which members predict that labels have `moved`, and their variance has
+        `grown`.
         """
-        self._elapsed += 1
+        self._elapsed += timestamps
         self._means = rounded(self._means + moved)
         self._variances = rounded(self._variances + grown)
 

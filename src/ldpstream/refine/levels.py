@@ -40,10 +40,10 @@ class LevelBank:
         self.means = np.repeat(start[None, :], members, axis=0)
         self.variances = np.full_like(self.means, start_variance)
 
-    def predict(self, scale: float) -> None:
-        """Let one timestamp pass; `scale` is the variance of a typical tally."""
-        self._elapsed += 1
-        self.variances = self.variances + self._noises * scale
+    def predict(self, scale: float, timestamps: int = 1) -> None:
+        """Let time pass; `scale` is the variance of a typical tally."""
+        self._elapsed += timestamps
+        self.variances = self.variances + self._noises * (timestamps * scale)
 
     def update(self, measured: Floats, variance: Floats) -> Floats:
         """Take in a measurement; return the log-likelihood that each member gave it."""

@@ -126,12 +126,28 @@ class LinearBank:
         )
         return observed
 
-    def predict(self, scale: float) -> None:
+    def predict(self, scale: float, timestamps: int = 1) -> None:
+        if timestamps > 1:
+            self._leap(scale, timestamps)
+            return
         self._states = self._moved()
         turned = self._transitions @ self._covariances @ self._transitions.transpose(0, 2, 1)
         self._covariances = turned + self._noises * scale
         if self._newcomers is not None:
             self._newcomers.predict(self._transitions)
+
+    def _leap(self, scale: float, timestamps: int) -> None:
+        """Let many timestamps pass, by models of 1, 2, 4, ... of them."""
+        turns, noises = self._transitions, self._noises * scale
+        while timestamps:
+            back = turns.transpose(0, 2, 1)
+            if timestamps % 2:
+                self._states = turns @ self._states
+                self._covariances = turns @ self._covariances @ back + noises
+                if self._newcomers is not None:
+                    self._newcomers.predict(turns)
+            turns, noises = turns @ turns, turns @ noises @ back + noises
+            timestamps //= 2
 
     def _moved(self) -> Floats:
         """Return the states of the next timestamp.

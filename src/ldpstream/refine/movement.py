@@ -51,9 +51,9 @@ class Movement:
         self._sizes = np.zeros((len(WHITE_PRIOR), labels))
         """The variances that go with the weights of the white movement."""
 
-    def pass_time(self) -> None:
-        self._white.pass_time()
-        self._surprise.pass_time()
+    def pass_time(self, timestamps: int = 1) -> None:
+        self._white.pass_time(timestamps)
+        self._surprise.pass_time(timestamps)
 
     def learn(
         self,

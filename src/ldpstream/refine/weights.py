@@ -43,9 +43,10 @@ class Weights:
         """Likelihood of all measurements, relative to the one that the posterior gave them."""
         self.posterior = np.repeat(self._prior, labels, axis=1)
 
-    def pass_time(self) -> None:
-        """Let one timestamp pass: earlier evidence counts a little less."""
-        self.evidence = (1 - self._share) * self.evidence + self._share
+    def pass_time(self, timestamps: int = 1) -> None:
+        """Let time pass: earlier evidence counts a little less."""
+        kept = (1 - self._share) ** timestamps
+        self.evidence = kept * self.evidence + (self._share if timestamps == 1 else 1 - kept)
 
     def learn(self, log_likelihoods: Floats, classes: Classes) -> None:
         """Take in the log-likelihood that each member gave a measurement in advance.
