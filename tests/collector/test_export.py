@@ -224,6 +224,8 @@ def test_a_collector_is_exported_page_by_page(
         assert "unknown, or private and needs a token" in capsys.readouterr().err
         token = read_token(SECRETS.admin, "a")
         assert export("--collector", url, out, "csv", "--token", token) == 0
+        lines = tmp_path / "lines"
+        assert export("--collector", url, lines, "ndjson", "--token", token) == 0
         revised = tmp_path / "revised"
         assert export("--collector", url, revised, "csv", "--token", token, "--revised") == 0
         assert revised.read_text().splitlines()[0].endswith("revised_high:y,revised_high:z")
@@ -237,6 +239,8 @@ def test_a_collector_is_exported_page_by_page(
     assert export("--store", tmp_path / "c.sqlite", same, "csv", *given) == 2
     assert export("--store", tmp_path / "c.sqlite", tmp_path / "same", "csv") == 0
     assert out.read_bytes() == (tmp_path / "same").read_bytes()
+    assert export("--store", tmp_path / "c.sqlite", tmp_path / "same", "ndjson") == 0
+    assert lines.read_bytes() == (tmp_path / "same").read_bytes()
 
 
 CONFIG = """

@@ -182,11 +182,8 @@ def _ask(transport: Any, url: str, path: str, token: str) -> Any:
 
 
 def _release(answer: dict[str, Any]) -> Release:
-    from ldpstream.collector.releases.formats import REVISED
     from ldpstream.collector.store.contract import Release
-    from ldpstream.collector.store.groups import GROUPS
 
-    known = {name: answer[name] for name in ("t", "at_ms", "asked", "received", "missed")}
-    plain = ("t", "values", "variance", "low", "high", "fresh", "terms_version", "labels", "rest")
-    parts = (*plain, GROUPS, *REVISED)
-    return Release(content={name: answer[name] for name in parts if name in answer}, **known)
+    known = {name: answer[name] for name in ("at_ms", "asked", "received", "missed")}
+    content = {name: part for name, part in answer.items() if name not in known}
+    return Release(t=answer["t"], content=content, **known)
