@@ -90,6 +90,13 @@ def test_hours_become_days_and_days_are_gone(store: Store) -> None:
     assert (found.damage, found.pruned_t) == (None, 96)
 
 
+def test_a_collector_that_stops_ends_the_pruning_after_an_hour(store: Store) -> None:
+    stopping = [False, True, True]
+    pruner(store, HOUR_MS, HOUR_MS).prune(2 * DAY_MS, lambda: stopping.pop(0))
+    assert store.releases("a", 0, 1)[0].t == 7
+    assert [one.period_ms for one in store.summaries("a")] == [HOUR_MS]
+
+
 def test_the_last_window_stays_however_old_it_is(store: Store) -> None:
     for t in (101, 102):
         store.release("a", [release_of(t)], {"t": t}, 0)

@@ -31,12 +31,14 @@ class Pruner:
     reach: int = 0
     """The timestamps up to the last release whose rounds are needed, if not those of a window."""
 
-    def prune(self, now_ms: int) -> None:
-        """Remove all that is too old, an hour in each transaction."""
-        while self._prune_hour(now_ms):
+    def prune(self, now_ms: int, stops: Callable[[], bool] = lambda: False) -> None:
+        """Remove all that is too old, an hour in each transaction, until it `stops`."""
+        while not stops() and self._prune_hour(now_ms):
             pass
         known = self.store.summaries(self.stream)
         for hours in self.retention.days_to_merge(known, now_ms):
+            if stops():
+                return
             gone = [one.first_t for one in hours]
             self.store.prune(self.stream, 0, [day_of(hours)], gone)
         gone = self.retention.gone(self.store.summaries(self.stream), now_ms)
@@ -94,6 +96,6 @@ class RetentionKeeper:
             if self._thread.is_stopping:
                 break
             try:
-                one.prune(self._clock.now_ms())
+                one.prune(self._clock.now_ms(), lambda: self._thread.is_stopping)
             except Exception:
                 _log.exception("stream %s could not be pruned", one.stream)
