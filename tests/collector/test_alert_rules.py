@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.api.limits import ReaderPool
-from ldpstream.collector.api.releases import _events
+from ldpstream.collector.api.releases import AlertEvents, _events
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.service.service import Service
 from tests.collector.api import ADMIN, Api, assert_problem, eventually
@@ -179,7 +179,7 @@ def test_the_feed_tells_of_alerts(api: Api) -> None:
     stream = api.service.streams["a"]
 
     async def read(number: int) -> list[bytes]:
-        events = _events(api.service, stream, stream.hub.last_t, ReaderPool(), "")
+        events = _events(api.service, stream, stream.hub.last_t, AlertEvents(), ReaderPool(), "")
         found = [await anext(events) for _ in range(number)]
         await events.aclose()
         return found

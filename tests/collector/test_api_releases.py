@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from ldpstream.collector.alerts.evaluator import AlertEvaluator
 from ldpstream.collector.api.limits import ReaderPool
-from ldpstream.collector.api.releases import _events
+from ldpstream.collector.api.releases import AlertEvents, _events
 from tests.collector.api import (
     STREAM,
     Api,
@@ -80,7 +81,7 @@ def test_releases_since_and_limit(api: Api) -> None:
 
 async def _read_feed(api: Api, last: int, number: int) -> list[bytes]:
     """The first events after `last`."""
-    events = _events(api.service, api.service.streams["a"], last, ReaderPool(), "")
+    events = _events(api.service, api.service.streams["a"], last, AlertEvents(), ReaderPool(), "")
     found = [await anext(events) for _ in range(number + 1)]
     await events.aclose()
     return found[1:]
@@ -115,3 +116,23 @@ def test_many_labels_make_short_pages(api: Api, monkeypatch: pytest.MonkeyPatch)
     assert max(asked) == 2
     monkeypatch.setattr("ldpstream.collector.releases.paging.NUMBERS", 1)
     assert len(api.client.get(f"{STREAM}/releases").json()["releases"]) == 1
+
+
+def test_what_feeds_tell_of_alerts_is_made_once_for_all(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def shown(evaluator: AlertEvaluator, changes: int) -> dict[str, Any]:
+        made.append(changes)
+        return {"stream": evaluator.stream}
+
+    async def told(serials: list[int]) -> list[bytes]:
+        events, evaluator = AlertEvents(), api.service.evaluators["a"]
+        return await asyncio.gather(*(events.at(evaluator, one) for one in serials))
+
+    monkeypatch.setattr("ldpstream.collector.api.releases.shown", shown)
+    assert len(set(asyncio.run(told([7] * 50)))) == 1
+    assert len(made) == 1
+    asyncio.run(told([8, 9, 9]))
+    assert len(made) == 3

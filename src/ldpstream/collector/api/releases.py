@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from ldpstream.collector.alerts.evaluator import AlertEvaluator
 from ldpstream.collector.api.alerts import shown
 from ldpstream.collector.api.limits import ReaderPool, is_number, sender_of
 from ldpstream.collector.api.lookup import may_read, readable_stream
@@ -44,6 +45,7 @@ def releases(service: Service) -> APIRouter:
     pool = ReaderPool()
     slow = ReaderPool()
     """For what is computed for the reader: whoever wants releases does not wait for that."""
+    alerts = AlertEvents()
 
     @router.get("/streams/{stream}/releases")
     async def list_releases(
@@ -147,7 +149,7 @@ def releases(service: Service) -> APIRouter:
             last = int(last_event_id)
         else:
             last = since - 1 if since else found.hub.last_t
-        events = _events(service, found, last, pool, sender_of(request.scope))
+        events = _events(service, found, last, alerts, pool, sender_of(request.scope))
         return StreamingResponse(
             _while_readable(request, stream, events),
             media_type="text/event-stream",
@@ -168,8 +170,32 @@ async def _while_readable(
             yield event
 
 
+class AlertEvents:
+    """The events that tell feeds of alerts, each made once for all feeds of a stream."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[int, asyncio.Task[bytes]]] = {}
+
+    async def at(self, evaluator: AlertEvaluator, serial: int) -> bytes:
+        """Return the event of a stream's alerts as they are at a serial of its hub, or later."""
+        known = self._made.get(evaluator.stream)
+        if known is None or known[0] != serial:
+            making = asyncio.create_task(run_in_threadpool(_alerts_event, evaluator))
+            known = self._made[evaluator.stream] = serial, making
+        return await asyncio.shield(known[1])  # a reader that leaves takes it from nobody
+
+
+def _alerts_event(evaluator: AlertEvaluator) -> bytes:
+    return f"event: alerts\ndata: {json.dumps(shown(evaluator, RECENT_CHANGES))}\n\n".encode()
+
+
 async def _events(
-    service: Service, stream: StreamService, last: int, pool: ReaderPool, reader: str
+    service: Service,
+    stream: StreamService,
+    last: int,
+    alerts: AlertEvents,
+    pool: ReaderPool,
+    reader: str,
 ) -> AsyncGenerator[bytes, None]:
     """Releases, each with its id; and all alerts, whenever there is something new about them."""
     hub, evaluator = stream.hub, service.evaluators[stream.config.name]
@@ -183,8 +209,7 @@ async def _events(
     while not hub.stopping:
         if hub.alerts_serial > told:
             told = hub.alerts_serial
-            alerts = await run_in_threadpool(shown, evaluator, RECENT_CHANGES)
-            yield f"event: alerts\ndata: {json.dumps(alerts)}\n\n".encode()
+            yield await alerts.at(evaluator, told)
         if not await hub.news_after(last, told, KEEP_ALIVE_SECONDS):
             yield b": still here\n\n"
             continue
