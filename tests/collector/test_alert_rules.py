@@ -38,6 +38,14 @@ def running(folder: Path, webhook: str = "http://127.0.0.1:1/") -> Iterator[Api]
         yield api
 
 
+def test_whoever_asks_for_alerts_too_often_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ReaderPool, "is_full", lambda self, reader: True)
+    with running(tmp_path) as api:
+        assert_problem(api.client.get(ALERTS), 429, "rate-limited")
+
+
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Api]:
     with running(tmp_path) as api:

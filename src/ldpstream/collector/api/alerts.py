@@ -14,7 +14,7 @@ from ldpstream.collector.alerts.evaluator import MOST_REMEMBERED, AlertEvaluator
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.state import Alert
-from ldpstream.collector.api.limits import check_token, read_json
+from ldpstream.collector.api.limits import ReaderPool, check_token, read_json, sender_of
 from ldpstream.collector.api.lookup import find_stream, readable_stream
 from ldpstream.collector.api.openapi import problems
 from ldpstream.collector.service.service import Service
@@ -86,9 +86,10 @@ def alerts(service: Service) -> APIRouter:
 
 def _states(service: Service) -> APIRouter:
     router = APIRouter(tags=["releases"])
+    pool = ReaderPool()
 
     @router.get("/streams/{stream}/alerts", responses=problems(401, 404))
-    def list_alerts(stream: str, request: Request) -> dict[str, Any]:
+    async def list_alerts(stream: str, request: Request) -> dict[str, Any]:
         """The stream's alerts: their rules, their states as in Prometheus, the last figures.
 
         `since_ms` is since when it is in its state, `probability` how sure the last release makes
@@ -96,7 +97,8 @@ def _states(service: Service) -> APIRouter:
         `changes` are the last that fired or resolved.
         """
         readable_stream(request, stream)
-        return shown(service.evaluators[stream], MOST_REMEMBERED)
+        given = service.evaluators[stream], MOST_REMEMBERED
+        return await pool.run(sender_of(request.scope), shown, *given)
 
     return router
 
