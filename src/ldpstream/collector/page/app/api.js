@@ -215,7 +215,7 @@ export const notice = (name) => get(`/privacy/${encodeURIComponent(name)}`, toke
 export const status = (name, signal) => get(`${at(name)}/status`, tokenFor(name), signal);
 
 /** @param {string} name @param {AbortSignal} [signal] @returns {Promise<{alerts: import("./alarms.js").Alert[], changes: import("./alarms.js").Change[]}>} */
-export const alerts = (name, signal) => get(`${at(name)}/alerts`, tokenFor(name), signal);
+export const alerts = (name, signal) => read(`${at(name)}/alerts`, tokenFor(name), signal);
 
 /**
  * One answer: the collector may give fewer, though there are more.
