@@ -1,20 +1,26 @@
-"""Deliveries of a gateway, while its stream is paused."""
+"""Deliveries of a gateway: what it hears in pauses, and when its terms have ended."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 
 from ldpstream.device.exchange import AsyncTransport, Connect, Request, Response, Unreachable
 from ldpstream.errors import Problem
 from ldpstream.fleet.deliveries import Deliveries
-from ldpstream.protocol.notice import Halt
+from ldpstream.protocol.notice import Halt, Notice
 
 
-class Away(AsyncTransport):
-    """A collector that does not answer."""
+class Answering(AsyncTransport):
+    """A collector that gives one answer, or none."""
+
+    def __init__(self, answer: Response | None = None) -> None:
+        self.answer = answer
 
     async def send(self, url: str, request: Request) -> Response:
-        raise Unreachable(Problem.UNREACHABLE, url=url, what="nobody is there")
+        if self.answer is None:
+            raise Unreachable(Problem.UNREACHABLE, url=url, what="nobody is there")
+        return self.answer
 
     async def connect(self, url: str, step: Connect) -> None: ...
 
@@ -22,6 +28,17 @@ class Away(AsyncTransport):
 
 
 def test_a_paused_stream_stays_so_while_its_collector_is_away() -> None:
-    deliveries = Deliveries(Away(), "http://127.0.0.1:1", "a", halt=Halt.PAUSED)
+    deliveries = Deliveries(Answering(), "http://127.0.0.1:1", "a", halt=Halt.PAUSED)
     assert not asyncio.run(deliveries.goes_on(None, 1))
     assert deliveries.halt is Halt.PAUSED
+
+
+def test_a_gateway_whose_terms_have_ended_hears_of_the_next() -> None:
+    """One that was away for the whole overlap is told so by a refusal."""
+    told = {"type": "urn:ldpstream:problem:terms-ended", "detail": "", "now_ms": 5}
+    answer = Response(410, {}, json.dumps(told | {"successor": "ab" * 32}).encode())
+    heard: list[Notice] = []
+    deliveries = Deliveries(Answering(answer), "http://127.0.0.1:1", "a", heard=heard.append)
+    sent = deliveries.send("7-publication", [b"report"], lambda: False, None)
+    assert asyncio.run(sent) == [False]
+    assert [(one.now_ms, one.successor) for one in heard] == [(5, "ab" * 32)]

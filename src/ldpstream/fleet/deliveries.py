@@ -71,13 +71,14 @@ class Deliveries:
     def _count(self, response: Response, number: int) -> bool:
         """Count an answer for so many records; return whether it judges each of them."""
         answer = read_object(response, "batch") if response.status == 200 else {}
-        self.halt = notice_in(response).halt
+        notice = notice_in(response)  # of a refusal, too: terms may have ended
+        self.halt = notice.halt
+        self.heard(notice)
         accepted, repeated = answer.get("accepted"), answer.get("repeated")
         if not (isinstance(accepted, int) and isinstance(repeated, int)):
             self.undelivered += number
             self.refused[refusal_in(response, "the reports of a round").problem.code] += number
             return False
-        self.heard(notice_in(response))
         counted = max(0, min(accepted + repeated, number))
         self.delivered += counted
         self.undelivered += number - counted
