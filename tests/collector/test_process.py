@@ -8,6 +8,7 @@ import re
 import resource
 import socket
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from ldpstream.machine_clock import SystemClock
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from ldpstream.protocol.slots import is_turn
 from tests.collector.helpers import device_of
+from tests.collector.operating import await_that
 from tests.serving import SERVE, CollectorProcess
 
 CONFIG = """\
@@ -203,3 +205,30 @@ def test_mistakes_end_in_one_line_and_status_2(tmp_path: Path) -> None:
     assert said.count("\n") == 1
     assert "in use by another collector" in said
     assert said in failed.value.__notes__[0]
+
+
+HASTY = """
+import os, signal, sys
+from pathlib import Path
+import ldpstream.collector.service.warm_up as slow
+from ldpstream.cli import main
+
+file, warm_up = Path(sys.argv[1]), slow.warm_up
+
+def reloaded(streams):
+    file.write_text(file.read_text().replace("population = 4", "population = 40"))
+    os.kill(os.getpid(), signal.SIGHUP)
+    warm_up(streams)
+
+slow.warm_up = reloaded
+sys.argv = ["ldpstream", "serve", *sys.argv[1:]]
+main()
+"""
+
+
+def test_a_reload_that_comes_while_it_starts_ends_nothing(tmp_path: Path) -> None:
+    """As from a service manager; it is carried out once the collector listens."""
+    collector = CollectorProcess.of(tmp_path, CONFIG)
+    collector.command = (sys.executable, "-c", HASTY)
+    with collector:
+        await_that(lambda: "population = 4 -> 40" in collector.log.read_text())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,6 +43,9 @@ def command(
     ] = False,
 ) -> None:
     """Run a collector: collect reports from devices and release their statistics, until stopped."""
+    hangups: list[int] = []
+    if not check:
+        signal.signal(signal.SIGHUP, lambda number, frame: hangups.append(number))
     from ldpstream.collector.config import load
 
     config = load(file)
@@ -80,6 +85,8 @@ def command(
             print(f"page: {url}/")
             print("\n".join(f"{kind} token: in {place}" for kind, place in tokens.items()))
             print(f"listening on {url}", flush=True)
+        for number in hangups[:1]:  # came before there was anything to reload
+            os.kill(os.getpid(), number)
 
     serve(service, listening, ready)
     if not as_json:
