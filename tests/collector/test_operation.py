@@ -353,6 +353,7 @@ def test_a_timestamp_that_another_mechanism_began_is_begun_anew(
 def test_deadlines_thresholds_limits_and_alerts_are_changed(place: Place) -> None:
     more = (
         "deadlines = { publication = 0.5 }\nthresholds = { x = 0.4 }\npublic = false\n"
+        'retention = { releases = "30d", hourly = "365d" }\n'
         '[[stream.alert]]\nlabel = "x"\nabove = 0.4\n'
     )
     text = A + more + "[collector.limits]\nenrolments_per_second = 1\nwaiting_bytes = 9\n"
@@ -364,6 +365,7 @@ def test_deadlines_thresholds_limits_and_alerts_are_changed(place: Place) -> Non
         "a: thresholds = nothing -> x 0.4",
         "a: public = true -> false",
         "a: alerts = nothing -> x above 0.4",
+        "a: retention = keep all -> releases 30d, hourly 365d",
     ]
     assert_problem(place.client.get("/v1/streams/a"), 404, "stream-unknown")
     rules = place.client.get("/v1/streams/a/alerts", headers=ADMIN).json()

@@ -9,10 +9,12 @@ from typing import Any
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.config import Config, StreamConfig, Suspicion
 from ldpstream.collector.config.stream import AUTO
+from ldpstream.collector.releases.retention import Retention
 from ldpstream.collector.rounds.against import compare
 from ldpstream.collector.rounds.changes import KEYS, Verdict
 from ldpstream.collector.service.checking import check_releases
 from ldpstream.collector.store.contract import Store
+from ldpstream.durations import spelled
 from ldpstream.errors import Mistake
 
 FIXED = {
@@ -141,6 +143,10 @@ def _in_words(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, Suspicion):
         return f"false_alarm {value.false_alarm:g}, discard {_in_words(value.discard)}"
+    if isinstance(value, Retention):
+        ages = vars(value).items()
+        told = [f"{name.removesuffix('_ms')} {spelled(ms)}" for name, ms in ages if ms is not None]
+        return ", ".join(told) or "keep all"
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {one:g}" for name, one in value.items()) or "nothing"
     if isinstance(value, tuple | frozenset):
