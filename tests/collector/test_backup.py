@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from errno import ENOSPC
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -245,6 +247,29 @@ def test_a_backup_replaces_no_file(place: Callable[[str, str], Config], tmp_path
         with pytest.raises(Mistake, match="it is there already"):
             back_up(old, file, with_secrets=False)
         assert file.read_bytes() == before
+
+
+def test_a_full_disk_is_blamed_on_neither_store_nor_backup(
+    place: Callable[[str, str], Config], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(connection: sqlite3.Connection) -> closing[sqlite3.Connection]:
+        connection.execute("PRAGMA max_page_count = 3")
+        return closing(connection)
+
+    def no_room(source: object, target: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    old, new, file = place("old", "sqlite"), place("new", "sqlite"), tmp_path / "a.backup"
+    with closing(open_store(old, SECRETS)) as store:
+        fill(store)
+    with monkeypatch.context() as patched:
+        patched.setattr("ldpstream.collector.store.sqlite.portable.closing", full)
+        with pytest.raises(Mistake, match=r"a\.backup: No space left on device; name a file"):
+            back_up(old, file, with_secrets=False)
+    back_up(old, file, with_secrets=True)
+    monkeypatch.setattr("shutil.copyfileobj", no_room)
+    with pytest.raises(Mistake, match=r"sqlite: No space left on device; name a file"):
+        restore(file, new)
 
 
 def test_any_changed_byte_of_a_backup_is_refused_in_a_line(

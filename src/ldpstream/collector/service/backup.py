@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import ENOSPC
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
@@ -168,6 +169,8 @@ def _unpack(file: Path, folder: Path) -> Content:
     except _DAMAGED as error:
         raise Mistake(Problem.BACKUP_FILE, file=file, what=error) from None
     except OSError as error:
+        if error.errno == ENOSPC:  # nothing is wrong with the backup
+            raise
         raise Mistake(Problem.BACKUP_FILE, file=file, what=error.strerror or error) from None
     return content
 
@@ -210,5 +213,5 @@ def _folder_beside(file: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as name:
             yield Path(name)
     except OSError as error:
-        fix = "name a file in a writable folder"
+        fix = "name a file in a writable folder, on a disk with room for it"
         raise Mistake(Problem.DATA_FILE, file=file, what=error.strerror, fix=fix) from None

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from errno import ENOSPC
 from graphlib import TopologicalSorter
+from os import strerror
 from pathlib import Path
 
 from ldpstream.collector.store.sqlite.migrations import version_of
@@ -35,6 +37,9 @@ def copy_file(source: Path, target: Path) -> None:
                 copy.execute("DELETE FROM round WHERE state <> 'tallied'")
             copy.execute("VACUUM")  # so that nothing of it is left in free pages
     except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code == sqlite3.SQLITE_FULL:  # the disk of the copy is: nothing is damaged
+            raise OSError(ENOSPC, strerror(ENOSPC)) from None
         raise Mistake(Problem.STORE_DAMAGED, file=source, what=error) from None
 
 
