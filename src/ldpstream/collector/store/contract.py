@@ -520,8 +520,8 @@ class Archive(ABC):
         """The content that was last written under that name, or None."""
 
     @abstractmethod
-    def releases(self, stream: str, since: int, limit: int | None = None) -> list[Release]:
-        """At most `limit` releases (all: None) with t >= since, in order of t."""
+    def releases(self, stream: str, since: int, limit: int = EVER) -> list[Release]:
+        """At most `limit` releases with t >= since, in order of t."""
 
     @abstractmethod
     def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
