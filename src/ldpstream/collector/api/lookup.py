@@ -36,7 +36,7 @@ from ldpstream.protocol.limits import DEVICE_BYTES, LARGEST_REPORT, LARGEST_SERI
 from ldpstream.protocol.messages import DEVICE_HEADER, MAC_HEADER
 from ldpstream.protocol.names import device_number
 from ldpstream.protocol.slots import timestamp_of
-from ldpstream.protocol.strata import stratum_in
+from ldpstream.protocol.strata import level_in
 from ldpstream.protocol.terms import Terms
 
 HOLD_SECONDS = 10.0
@@ -107,7 +107,7 @@ async def reported_stream(
         raise _unknown(request.app.state.service, name) from None
     known = request.app.state.service.streams.get(name)
     pin = _NO_PIN if known is None else _stratum(known, round_name).pin
-    _, level = stratum_in(round_name) or (1, "")
+    level = level_in(round_name)
     prefix = report_prefix(name, pin, round_name, level)
     signed = _is_signed(request, name, prefix + body, [level], ever=True)
     found = _private(request, name, signed | _has_token(request, name))
