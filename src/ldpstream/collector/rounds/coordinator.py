@@ -427,7 +427,7 @@ class Coordinator:
             if last is None:
                 continue
             content = lasting(last.content)
-            if content.get("terms_version", 1) != self.terms.version:
+            if last.terms_version != self.terms.version:
                 content = self._running.figures() | self._running.version
             for releases in carried_over(last, content, missed, now_ms):
                 self._commit(releases)
