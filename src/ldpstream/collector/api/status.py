@@ -16,6 +16,7 @@ from ldpstream.collector.service.condition import Condition, State
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.errors import Problem
+from ldpstream.protocol.history import first_t
 from ldpstream.protocol.messages import PREFIX
 from ldpstream.protocol.promise import promises
 from ldpstream.protocol.strata import STANDARD
@@ -122,7 +123,7 @@ def _version(stream: StreamService, terms: Terms) -> dict[str, Any]:
     return {
         "version": terms.version,
         "pin": terms.pin,
-        "from_t": 1 if terms.succeeds is None else terms.succeeds.from_t,
+        "from_t": first_t(terms),
         "until_t": stream.history.last_t(terms),
         "labels": terms.names,
         "called": None if terms.succeeds is None else terms.succeeds.labels,
