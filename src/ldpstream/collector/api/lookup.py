@@ -14,7 +14,13 @@ from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from ldpstream.arrays import Bytes
-from ldpstream.collector.api.limits import announced, has_token, is_number, read_body
+from ldpstream.collector.api.limits import (
+    announced,
+    check_token,
+    has_token,
+    is_number,
+    read_body,
+)
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.credentials.device_keys import Standing
 from ldpstream.collector.credentials.read_tokens import read_token
@@ -42,6 +48,11 @@ from ldpstream.protocol.terms import Terms
 HOLD_SECONDS = 10.0
 """How long a report waits for its round, if the collector is late in opening it."""
 _NO_PIN = "0" * 64
+
+
+def check_admin(request: Request) -> None:
+    """Let through whoever sends the admin token."""
+    check_token(request, request.app.state.service.secrets.admin, "admin")
 
 
 def find_stream(service: Service, name: str) -> StreamService:

@@ -10,8 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from ldpstream.collector.api.ingest import summary
-from ldpstream.collector.api.limits import check_token
-from ldpstream.collector.api.lookup import may_read, readable_stream
+from ldpstream.collector.api.lookup import check_admin, may_read, readable_stream
 from ldpstream.collector.service.condition import Condition, State
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
@@ -75,7 +74,7 @@ def status(service: Service) -> APIRouter:
     @router.get("/admin/status", tags=["admin"])
     def collector_status(request: Request) -> dict[str, Any]:
         """The whole collector: queues, rosters, failures. Needs the admin token."""
-        check_token(request, service.secrets.admin, "admin")
+        check_admin(request)
         failures = service.failures
         return {
             "ready": service.ready,
