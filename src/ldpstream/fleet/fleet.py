@@ -233,7 +233,6 @@ class Fleet:
         first = self._members[0] = await self._join(0)
         terms = first.device.terms
         assert terms is not None
-        self._check_attributes(terms)
         self._map_labels(terms)
         return terms
 
@@ -263,7 +262,8 @@ class Fleet:
                 )
 
     def _map_labels(self, terms: Terms) -> None:
-        """Map the source's labels to values of the stream, or refuse them."""
+        """Map the source's labels to values of the stream, or refuse them; attributes, too."""
+        self._check_attributes(terms)
         domain = self._plan.source.domain
         if isinstance(terms.values, Vocabulary):
             self._names = domain.labels  # any label is a text
