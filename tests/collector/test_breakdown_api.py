@@ -49,12 +49,14 @@ class Reader:
 
     def pass_timestamp(self) -> None:
         """Let a timestamp pass in which nobody reports, so that alerts look at its release."""
-        hub = self.service.streams["a"].hub
-        last_t = hub.last_t
-        while hub.last_t == last_t:
-            self.clock.advance(1000)
-            self.service.scheduler.wake()
-            eventually(lambda: self.service.evaluators["a"].last_t == hub.last_t)
+        stream, evaluator = self.service.streams["a"], self.service.evaluators["a"]
+        t = stream.hub.last_t + 1
+        self.clock.advance_to(max(self.clock.now_ms(), stream.terms.start_of(t)))
+        self.service.scheduler.wake()
+        eventually(lambda: any(one.stored.t == t for one in stream.hub.open.values()))
+        self.clock.advance_to(stream.history.deadline_of(t))
+        self.service.scheduler.wake()
+        eventually(lambda: evaluator.last_t == t)
 
     def releases(self, **query: object) -> list[Content]:
         found: list[Content] = self.get(**query).json()["releases"]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from inspect import signature
 from os.path import isfile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ldpstream.device.async_transport import AsyncHttpTransport
@@ -304,12 +303,7 @@ class Device(_Streams):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -438,12 +432,7 @@ class AsyncDevice(_Streams):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
 

@@ -5,7 +5,7 @@ import { OTHER } from "../sdk/attributes.js";
 import { LONGEST_TEXT } from "../sdk/vocabulary.js";
 import { base } from "./api.js";
 import { announce, choice, field, fill, h } from "./dom.js";
-import { clock, duration, epsilon, grouped } from "./format.js";
+import { clock, duration, epsilon, grouped, hexDigits } from "./format.js";
 
 const MOST_LINES = 50;
 const MOST_OPTIONS = 2000;
@@ -366,9 +366,7 @@ export class JoinPanel {
   /** @param {import("../sdk/index.js").Heard} heard */
   #heard(heard) {
     for (const { round, report } of heard.delivered) {
-      const bytes = Array.from(report.slice(0, 12), (byte) =>
-        byte.toString(16).padStart(2, "0"),
-      ).join(" ");
+      const bytes = hexDigits(report.slice(0, 12));
       const rest = report.length > 12 ? " …" : "";
       this.#line(
         "good",
