@@ -155,14 +155,18 @@ def means(rows: Iterable[Sequence[float]]) -> list[float]:
 def said(seeds: int) -> str:
     return f"""## On streams of other shapes
 Made by `{COMMAND}`: {seeds} streams of each shape, {TIMESTAMPS} timestamps of {USERS:,} users, one
-run each at epsilon 1 and w = 20. No constant was chosen on them.
+run each at epsilon 1 and w = 20; `--only` and the docstrings of the program say what they are. No
+constant was chosen on them. `lpu` and `lsp` are MSE, too, with the same oracle. Coverage is that of
+90 % intervals, by the size of labels and after jumps as above. It is lowest where labels of one
+size move very differently in relation to their size: rare cells of the city that commuters leave,
+and hours that few labels share, since a rare label is expected to move as its kin do.
 
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=4, help="streams of each shape")
+    parser.add_argument("--seeds", type=int, default=3, help="streams of each shape")
     parser.add_argument("--only", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--epsilon", type=float, default=1)
     parser.add_argument("--window", type=int, default=20)
