@@ -515,7 +515,8 @@ def _malformed_texts() -> list[Any]:
         for missing in ("salt", "bits", "prefixes", "deadline_ms", "selection")
     ]
     unasked = {name: value for name, value in TEXTS.items() if name != "deadline_ms"}
-    return [*malformed, unasked | {"selection": "open"}]
+    unsaid = {name: value for name, value in unasked.items() if name != "selection"}
+    return [*malformed, unasked | {"selection": "open"}, unsaid | {"version": 1}]
 
 
 def _malformed_parts(successor: dict[str, Any]) -> list[Any]:

@@ -33,12 +33,12 @@ const CHECKS = {
   low: (_, sent) => Range.read(sent) !== null,
   oracle: (name, { query }) => isRandomiser(query, name),
   other: (label, { labels }) => typeof label === "string" && labels.includes(label),
-  query: (query) => Object.hasOwn(VALUE_KEYS, query),
+  // Texts only with slots: a round says no more than t.
+  query: (query, { selection }) =>
+    Object.hasOwn(VALUE_KEYS, query) && (query !== "vocabulary" || selection === "slots"),
   prefixes: (_, sent) => Vocabulary.read(sent) !== null,
   salt: (_, sent) => Vocabulary.read(sent) !== null,
-  // Texts only with slots: a round says no more than t.
-  selection: (selection, { query }) =>
-    SELECTIONS.includes(selection) && (query !== "vocabulary" || selection === "slots"),
+  selection: (selection) => SELECTIONS.includes(selection),
   start_ms: (ms) => whole(ms, 0, LATEST_MS),
   steps: (_, sent) => Range.read(sent) !== null,
   stream: isStreamName,
