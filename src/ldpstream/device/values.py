@@ -55,7 +55,7 @@ class HeldValue:
             value = self._read()
             if value is None:
                 return self._without(terms, "missing", instead)
-            return terms.place(self.renamed.get(value, value) if type(value) is str else value)
+            return terms.place(self.renamed.get(value, value) if isinstance(value, str) else value)
         except LdpStreamError:
             return self._without(terms, "none of the stream's", instead)
         except (Exception, CancelledError) as fault:  # any fault of the application's code
