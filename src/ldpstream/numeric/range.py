@@ -112,7 +112,7 @@ class BinnedRange(Range):
             self._refuse(f"in {self.bins} bins", f"2 to {FINEST}")
         if self.levels != cells_of(self.bins):
             self._refuse(f"of {self.levels} levels", f"{cells_of(self.bins)} for {self.bins} bins")
-        if len(set(self.names)) < len(self.names):
+        if len(set(_edges(self.low, self.high, self.bins))) <= self.bins:
             given = f"{self.low} to {self.high} in {self.bins} bins"
             self._refuse(given, "bins whose ends are different numbers")
 
@@ -146,13 +146,17 @@ def cells_of(bins: int, most: int = 2 * FINEST) -> int:
 
 def bin_names(low: float, high: float, bins: int) -> list[str]:
     """Return the names of equal bins, with as many digits as tell their ends apart."""
-    edges = [low + (high - low) * place / bins for place in range(bins + 1)]
+    edges = _edges(low, high, bins)
     texts: list[str] = []
     for digits in range(6, 18):
         texts = [f"{edge:.{digits}g}" for edge in edges]
         if len(set(texts)) == len(texts):
             break
     return [f"[{one}, {other})" for one, other in pairwise(texts)]
+
+
+def _edges(low: float, high: float, bins: int) -> list[float]:
+    return [low + (high - low) * place / bins for place in range(bins + 1)]
 
 
 def _is_number(reading: object) -> bool:

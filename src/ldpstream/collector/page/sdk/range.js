@@ -49,6 +49,14 @@ export function cellsOf(bins) {
   return cells;
 }
 
+/** @param {Range | null} range @param {number} bins whether their ends are different numbers */
+export function areApart(range, bins) {
+  if (range === null) return false;
+  const { low, high } = range;
+  const ends = Array.from({ length: bins + 1 }, (_, place) => low + ((high - low) * place) / bins);
+  return new Set(ends).size > bins;
+}
+
 /** @param {unknown} text whether it is an end of a range, in the one spelling that a pin may cover */
 const isEnd = (text) => typeof text === "string" && END.test(text) && decimal(Number(text)) === text;
 
