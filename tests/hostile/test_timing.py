@@ -14,14 +14,27 @@ from typing import Any
 
 import pytest
 
+from ldpstream.device.values import HeldValue
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.grr.device import Device as Grr
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.privacy.randomness import SystemSource
 from ldpstream.vocabulary import Vocabulary
+from tests.device.collectors import ABSENT, BINNED, NUMBERS, make_terms
 
 LABELS = 20
 HALVES = [*Oracle, *Numeric]
+TEXTS: dict[str, Any] = {
+    "labels": ABSENT,
+    "query": "vocabulary",
+    "salt": "0" * 16,
+    "bits": 16,
+    "prefixes": [2],
+    "oracle": "hadamard",
+    "selection": "slots",
+    "deadline_ms": 54_000,
+}
 
 
 class Scripted:
@@ -87,6 +100,36 @@ def test_a_text_takes_the_same_steps_whatever_its_length(length: int | None) -> 
     group = next(group for group in words.groups if group.length == length)
     texts = ["", "a", "12345678", "123456789", "ü" * 100, "x" * 256, "x" * 10_000]
     assert len({steps(partial(words.bucket, text, group)) for text in texts}) == 1
+
+
+class Unread(str):
+    """A text that must be neither hashed nor spelled as a whole."""
+
+    def __hash__(self) -> int:
+        raise AssertionError("hashed")
+
+    def __format__(self, form: str = "") -> str:
+        raise AssertionError("spelled")
+
+    __repr__ = __str__ = __format__
+
+
+class Unspelled(list[int]):
+    """A value that no stream has, and that takes long to be spelled."""
+
+    __format__ = Unread.__format__
+    __repr__ = __str__ = __format__
+
+
+@pytest.mark.parametrize("stream", [{}, NUMBERS, BINNED, TEXTS])
+@pytest.mark.parametrize("value", [Unread("x" * 5000), Unspelled()])
+def test_what_is_no_value_is_neither_hashed_nor_spelled(stream: Any, value: Any) -> None:
+    held, warnings = HeldValue(lambda problem: warnings.append(str(problem))), list[str]()
+    held.observe(value)
+    held.place(make_terms(**stream), SystemSource())
+    held.tell()
+    assert [one for one in warnings if "raised" in one] == []
+    assert len(warnings) == (stream is not TEXTS or type(value) is Unspelled)
 
 
 def test_a_branch_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
