@@ -6,6 +6,7 @@ that are made. So nothing here rests on chance. `benchmarks/timing.py` measures 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from ldpstream.device.values import HeldValue
-from ldpstream.numeric import Numeric
+from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.grr.device import Device as Grr
 from ldpstream.privacy.epsilon import Epsilon
@@ -100,6 +101,12 @@ def test_a_text_takes_the_same_steps_whatever_its_length(length: int | None) -> 
     group = next(group for group in words.groups if group.length == length)
     texts = ["", "a", "12345678", "123456789", "ü" * 100, "x" * 256, "x" * 10_000]
     assert len({steps(partial(words.bucket, text, group)) for text in texts}) == 1
+
+
+def test_a_number_takes_the_same_steps_beyond_its_range() -> None:
+    celsius = Range(-20.0, 60.0)
+    readings = [-math.inf, -99.5, -20.0, 21.34, 60.0, 99.0, math.inf]
+    assert len({steps(partial(celsius.level, reading)) for reading in readings}) == 1
 
 
 class Unread(str):

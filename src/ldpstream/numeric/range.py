@@ -62,12 +62,9 @@ class Range:
             raise Mistake(
                 Problem.OPTION, option="a reading", given=reading, expected="a number, or nothing"
             )
-        if reading <= self.low:
-            return 0
-        if reading >= self.high:
-            return self.steps
         low, high = Fraction(self.low), Fraction(self.high)
-        return round((_exact(reading) - low) / (high - low) * self.steps)
+        inside = min(max(reading, self.low), self.high)  # no branch: the end takes as long
+        return round((_exact(inside) - low) / (high - low) * self.steps)
 
     def value(self, level: float) -> float:
         """Return the number that a level, or a mean of levels, stands for."""

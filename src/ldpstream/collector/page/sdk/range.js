@@ -34,10 +34,9 @@ export class Range {
    */
   level(reading) {
     if (typeof reading !== "number" || Number.isNaN(reading)) return null;
-    if (reading <= this.low) return 0;
-    if (reading >= this.high) return this.steps;
     const [low, high] = [Fraction.of(this.low), Fraction.of(this.high)];
-    const share = Fraction.of(reading).minus(low).over(high.minus(low));
+    const inside = Math.min(Math.max(reading, this.low), this.high); // no branch: an end takes as long
+    const share = Fraction.of(inside).minus(low).over(high.minus(low));
     return Number(share.times(fraction(this.steps)).round());
   }
 }
