@@ -63,8 +63,8 @@ class Range:
                 Problem.OPTION, option="a reading", given=reading, expected="a number, or nothing"
             )
         low, high = Fraction(self.low), Fraction(self.high)
-        inside = min(max(reading, self.low), self.high)  # no branch: the end takes as long
-        return round((_exact(inside) - low) / (high - low) * self.steps)
+        inside = min(max(_plain(reading), self.low), self.high)  # no branch: an end takes as long
+        return round((Fraction(inside) - low) / (high - low) * self.steps)
 
     def value(self, level: float) -> float:
         """Return the number that a level, or a mean of levels, stands for."""
@@ -162,12 +162,12 @@ def _is_number(reading: object) -> bool:
     return isinstance(reading, Real) and reading == reading  # NaN differs from itself
 
 
-def _exact(reading: Any) -> Fraction:
-    """Return a fraction of Python's own integers: those of numpy would overflow."""
+def _plain(reading: Any) -> int | float | Fraction:
+    """Return a number of Python's own: numpy's would overflow, and some say this and then that."""
     if isinstance(reading, Integral):
-        return Fraction(int(reading))
+        return int(reading)
     # Of a Decimal such as 1e-10000000, the exact fraction would take seconds.
-    return Fraction(reading if isinstance(reading, Fraction) else float(reading))
+    return Fraction(reading) if isinstance(reading, Fraction) else float(reading)
 
 
 def _decimal(number: float) -> str:
