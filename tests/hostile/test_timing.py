@@ -22,20 +22,10 @@ from ldpstream.oracles.grr.device import Device as Grr
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import SystemSource
 from ldpstream.vocabulary import Vocabulary
-from tests.device.collectors import ABSENT, BINNED, NUMBERS, make_terms
+from tests.device.collectors import BINNED, NUMBERS, TEXTS, make_terms
 
 LABELS = 20
 HALVES = [*Oracle, *Numeric]
-TEXTS: dict[str, Any] = {
-    "labels": ABSENT,
-    "query": "vocabulary",
-    "salt": "0" * 16,
-    "bits": 16,
-    "prefixes": [2],
-    "oracle": "hadamard",
-    "selection": "slots",
-    "deadline_ms": 54_000,
-}
 
 
 class Scripted:
