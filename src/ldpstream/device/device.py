@@ -91,7 +91,8 @@ class Values:
     def follow(self, read: Callable[[], Value | None]) -> None:
         """Call `read` for the value whenever a report is made.
 
-        It must return the value that is held at that moment. An exception is treated like None.
+        It must return the value that is held at that moment, and at once: the report leaves after
+        it, and must not be late by the value. An exception is treated like None.
         """
         self.session.value.follow(read)
 
