@@ -103,7 +103,7 @@ export class JoinPanel {
 
   /** Any text, of which so many bytes count. */
   #text() {
-    const placeholder = "any text; nothing: a text drawn at random";
+    const placeholder = "any text; nothing: a random one";
     const onchange = () => this.#observe();
     return h("input", { id: "join-value", type: "text", maxlength: LONGEST_TEXT, placeholder, autocomplete: "off", onchange });
   }
@@ -124,7 +124,7 @@ export class JoinPanel {
   /** A list of the labels, to choose one from. */
   #labels() {
     const { labels, other } = this.stream.terms;
-    const instead = other === undefined ? "a label drawn at random" : other;
+    const instead = other === undefined ? "a random label" : other;
     const list = h("select", { id: "join-value", onchange: () => this.#observe() });
     list.append(h("option", { value: "" }, `nothing: ${instead} is reported`));
     labels
@@ -146,7 +146,7 @@ export class JoinPanel {
 
   /** @param {[number, number]} ends of the range; what is beyond is clamped */
   #number([min, max]) {
-    const placeholder = `${min} to ${max}; nothing: a number drawn at random`;
+    const placeholder = `${min} to ${max}; nothing: a random one`;
     const onchange = () => this.#observe();
     return h("input", { id: "join-value", type: "number", step: "any", placeholder, onchange });
   }
