@@ -230,6 +230,7 @@ export class JoinPanel {
   #offerToGoOn() {
     if (this.enrolling) this.enrolling.hidden = true;
     if (this.go) this.go.textContent = "Go on as the device of before";
+    if (this.farewell) this.farewell.hidden = false;
   }
 
   async #join() {
@@ -328,18 +329,21 @@ export class JoinPanel {
     if (this.go) this.go.hidden = false;
   }
 
+  /** Leave, whether or not the device runs: nobody has to report once more for it. */
   async #leave() {
-    const device = this.#device;
+    let device = this.#running && this.#device;
     this.#end();
     this.#device = null;
     this.budget.hidden = true;
-    if (this.go) this.go.textContent = "Join";
-    if (this.enrolling) this.enrolling.hidden = false;
     try {
+      device ||= await this.#find(new IndexedDbStore(this.name));
       const told = await device?.leave();
       const kept = `What was spent counts for another ${this.span}.`;
       this.#say(told ? `Left. ${kept}` : `Left; the collector could not be told. ${kept}`);
+      if (this.go) this.go.textContent = "Join";
+      if (this.enrolling) this.enrolling.hidden = false;
     } catch (error) {
+      this.#offerToGoOn();
       this.#say(inWords(error));
     }
     await device?.close();
