@@ -87,7 +87,7 @@ def pretended() -> Iterator[Pretended]:
     parts = [group("country", "de", 1, [0.1, 0.2, 0.3, 0.4, *range(names)])]
     latency.add([0.4, 0.3, 0.2, 0.1, *([2.5] * names)], groups=parts)
     few = stream("few")
-    few.add(FLEET)
+    few.add(FLEET, asked=40_000)
     with Pretended(meters, latency, few).serving() as serving:
         yield serving
 
@@ -102,6 +102,14 @@ def rows_of(page: Page) -> list[str]:
     texts = "row => [...row.children].map((cell) => cell.textContent).join(' ')"
     rows = page.locator(".groups tbody tr").evaluate_all(f"all => all.map({texts})")
     return [str(row) for row in rows]
+
+
+def test_a_device_with_slots_reports_once_in_a_window_whatever_is_expected(
+    page: Page, watched: Watched, pretended: Pretended
+) -> None:
+    """Not more often because a fleet that is followed has shrunk since."""
+    open_meters(page, pretended, "few")
+    expect(page.locator(".panel-privacy")).to_contain_text("about 72")  # 20 minutes each
 
 
 def test_a_fleet_too_small_for_groups_is_told_so(
