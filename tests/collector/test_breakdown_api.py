@@ -15,12 +15,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from ldpstream.cli import run
+from ldpstream.cli.export import _of_group
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.service.reloading import plan
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.errors import Mistake
 from tests.collector.api import ADMIN, STREAM, assert_problem, eventually
 from tests.collector.helpers import SECRETS, START_MS, config, stream_config
 from tests.collector.strata import StrataWorld
@@ -152,7 +154,9 @@ def test_an_unknown_group_is_not_exported(
 ) -> None:
     words = ["export", "--stream", "a", "--out", str(reader.folder / "o"), "--group", "country:it"]
     assert run([*words, "--store", str(reader.folder / "c.sqlite")]) == 2
-    assert "--group is 'country:it'" in capsys.readouterr().err
+    assert "--group is 'country:it'; give one of country:de" in capsys.readouterr().err
+    with pytest.raises(Mistake, match="groups of at least `least_group` devices"):
+        _of_group("country:de", [])  # a fleet in which no group is large enough
 
 
 def test_metrics_have_groups_as_labels(reader: Reader) -> None:

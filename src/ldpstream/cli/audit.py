@@ -204,10 +204,10 @@ def store(
         raise typer.Exit(1) from None
     if as_json:
         print_rows(rows, as_json=True)
-    for row in () if as_json else rows:
-        none = None if row["releases"] is None else "none"
-        print_rows([row | {"damage": row["damage"] or none}], as_json=False)
-        print()
+    elif rows:
+        found = ["" if row["releases"] is None else row["damage"] or "none" for row in rows]
+        told = [row | {"damage": damage} for row, damage in zip(rows, found, strict=True)]
+        print_rows(told, as_json=False)
     damaged = [row["stream"] for row in rows if row["damage"]]
     if not damaged:
         return

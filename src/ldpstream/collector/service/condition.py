@@ -109,7 +109,8 @@ def judge(facts: Facts) -> Condition:
     if facts.halt is Halt.RETIRED:
         return Condition(State.RETIRED, f"it has ended with t={facts.last_t}")
     if facts.halt is Halt.PAUSED:
-        return Condition(State.PAUSED, f"nobody reports until it is resumed; t={facts.last_t}")
+        since = f", since t={facts.last_t}" if facts.last_t else ""
+        return Condition(State.PAUSED, f"nobody reports until it is resumed{since}")
     return _behind(facts) or _heard(facts)
 
 

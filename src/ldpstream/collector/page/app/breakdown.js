@@ -144,7 +144,8 @@ export class Breakdown {
       ),
     );
     if (focused) /** @type {HTMLElement | null} */ (this.table.querySelector(`[data-group="${CSS.escape(focused)}"]`))?.focus();
-    const missing = parts.length > CURVES ? `The ${CURVES} largest groups have a line. ` : "";
+    const none = row && !row.unheard && !parts.length ? "No group is large enough yet to have a figure. " : "";
+    const missing = parts.length > CURVES ? `The ${CURVES} largest groups have a line. ` : none;
     this.note.textContent = `${missing}Attributes are public: devices send them as they are, beside their reports.`;
   }
 
