@@ -307,7 +307,7 @@ def main() -> None:
     else:
         print(page(found))
     if options.write:
-        kept = sections_of(PAGE, "revised")
+        kept = sections_of(PAGE, "shapes|revised")
         PAGE.write_text(f"{page(found)}\n{kept}\n")
 
 

@@ -1,6 +1,7 @@
 """Measure an open vocabulary: what is found from an empty list, and how fast reports are decoded.
 
-    .venv/bin/python benchmarks/vocabulary.py [--quick] [--seeds N] [--poisoning] [--json]
+    .venv/bin/python benchmarks/vocabulary.py [--quick] [--seeds N] [--first SEED]
+        [--poisoning] [--json]
 
 Discovery: a fleet whose devices hold texts of 3 to 8 letters, Zipf with exponent 1, epsilon 2 and a
 window of 20; three windows. Decoding: reports of 2^20 - 1 buckets against a list of candidates,
@@ -99,6 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first", type=int, default=SEED, help="the first seed")
     parser.add_argument("--poisoning", action="store_true", help="fake devices, and nothing else")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -107,7 +109,8 @@ def main() -> None:
         return
     scale = 10 if args.quick else 1
     rows = [
-        discovery(SEED + seed, 1_000_000 // scale, 1_000_000 // scale) for seed in range(args.seeds)
+        discovery(seed, 1_000_000 // scale, 1_000_000 // scale)
+        for seed in range(args.first, args.first + args.seeds)
     ]
     decoded = decoding(10_000_000 // scale, 1_000_000)
     show([row | decoded for row in rows], as_json=args.json)

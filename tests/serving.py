@@ -21,8 +21,10 @@ from ldpstream.errors import Mistake
 SERVE = (sys.executable, "-m", "ldpstream", "serve")
 START_SECONDS = 120
 """Deadline of a start; one that compiles all kernels on a busy machine takes a part of it."""
-STOP_SECONDS = 20
+STOP_SECONDS = 120
 """Deadline of a graceful shutdown."""
+LATE = {"round-closed", "round-past", "unreachable", "collector-refused"}
+"""Why reports of honest devices may be refused or lost on a busy machine."""
 TOKEN = "a token for enrolment"
 ENROLMENT = {"LDPSTREAM_ENROLMENT_TOKEN": TOKEN}
 ANY_PORT = "127.0.0.1:0"

@@ -11,6 +11,8 @@ epsilon is -1; give a number from 1e-9 to 32
 from __future__ import annotations
 
 from enum import Enum
+from functools import cached_property
+from string import Formatter
 
 
 class Problem(Enum):
@@ -415,14 +417,29 @@ class Problem(Enum):
         """The stable name of the entry, as it appears in a problem body."""
         return self.name.lower().replace("_", "-")
 
+    @cached_property
+    def facts(self) -> frozenset[str]:
+        """The names of the facts that its templates need."""
+        parts = Formatter().parse(self.message + self.remedy)
+        return frozenset(name for _, name, _, _ in parts if name)
+
 
 class LdpStreamError(Exception):
-    """An error of this package: an entry of the catalogue and the facts of the case."""
+    """An error of this package: an entry of the catalogue and the facts of the case.
+
+    Its message is composed when it is read: a device that was given no usable value must not take
+    time to spell it, which would tell of it.
+    """
 
     def __init__(self, problem: Problem, /, **facts: object) -> None:
+        if missing := problem.facts - facts.keys():
+            raise KeyError(*missing)
         self.problem = problem
         self.facts = facts
-        super().__init__(f"{problem.message}; {problem.remedy}".format(**facts))
+        super().__init__(problem.code)
+
+    def __str__(self) -> str:
+        return f"{self.problem.message}; {self.problem.remedy}".format(**self.facts)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.problem, self.facts)

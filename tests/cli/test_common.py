@@ -137,3 +137,16 @@ def test_a_file_that_is_not_there_has_no_line(
 ) -> None:
     assert run(["serve", str(tmp_path / "stream.tml")]) == 2
     assert "stream.tml: No such file or directory; give a TOML file" in capsys.readouterr().err
+
+
+def test_rows_are_printed_as_people_read_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """No Python in a table, and labels as they are: they are not markup."""
+    row = {"label": "[red]:smile:", "good": True, "refused": {"late": 1234, "lost": 2}, "left": {}}
+    print_rows([row], as_json=False)
+    told = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert {name: value.strip() for name, value in told.items()} == {
+        "label": "[red]:smile:",
+        "good": "yes",
+        "refused": "late 1,234, lost 2",
+        "left": "none",
+    }

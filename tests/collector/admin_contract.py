@@ -10,8 +10,9 @@ import pytest
 
 from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken, digest_of
 from ldpstream.collector.credentials.masters import Masters
-from ldpstream.collector.store.admin_tables import Entry, Execute
+from ldpstream.collector.store.admin_tables import Entry
 from ldpstream.collector.store.contract import Store
+from ldpstream.collector.store.statements import Execute
 from ldpstream.errors import Mistake, Problem
 from tests.collector.helpers import SECRETS, device_of
 

@@ -107,6 +107,7 @@ def test_damage_is_named_and_can_be_accepted(
     assert run(["audit", "store", place.store, "--accept"]) == 0
     told = capsys.readouterr()
     assert "t=2" in told.out
+    assert told.out.count("stream  ") == 1, "a table with a row for each stream"
     assert told.err == "ldpstream: from now on taken as it is: b\n"
     assert run(["audit", "store", place.store]) == 0
 

@@ -15,12 +15,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from ldpstream.cli import run
+from ldpstream.cli.export import _of_group
 from ldpstream.collector.api.app import build_app
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.rounds.coordinator import Coordinator
 from ldpstream.collector.service.reloading import plan
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.store.sqlite.store import SqliteStore
+from ldpstream.errors import Mistake
 from tests.collector.api import ADMIN, STREAM, assert_problem, eventually
 from tests.collector.helpers import SECRETS, START_MS, config, stream_config
 from tests.collector.strata import StrataWorld
@@ -49,12 +51,14 @@ class Reader:
 
     def pass_timestamp(self) -> None:
         """Let a timestamp pass in which nobody reports, so that alerts look at its release."""
-        hub = self.service.streams["a"].hub
-        last_t = hub.last_t
-        while hub.last_t == last_t:
-            self.clock.advance(1000)
-            self.service.scheduler.wake()
-            eventually(lambda: self.service.evaluators["a"].last_t == hub.last_t)
+        stream, evaluator = self.service.streams["a"], self.service.evaluators["a"]
+        t = stream.hub.last_t + 1
+        self.clock.advance_to(max(self.clock.now_ms(), stream.terms.start_of(t)))
+        self.service.scheduler.wake()
+        eventually(lambda: any(one.stored.t == t for one in stream.hub.open.values()))
+        self.clock.advance_to(stream.history.deadline_of(t))
+        self.service.scheduler.wake()
+        eventually(lambda: evaluator.last_t == t)
 
     def releases(self, **query: object) -> list[Content]:
         found: list[Content] = self.get(**query).json()["releases"]
@@ -150,7 +154,9 @@ def test_an_unknown_group_is_not_exported(
 ) -> None:
     words = ["export", "--stream", "a", "--out", str(reader.folder / "o"), "--group", "country:it"]
     assert run([*words, "--store", str(reader.folder / "c.sqlite")]) == 2
-    assert "--group is 'country:it'" in capsys.readouterr().err
+    assert "--group is 'country:it'; give one of country:de" in capsys.readouterr().err
+    with pytest.raises(Mistake, match="groups of at least `least_group` devices"):
+        _of_group("country:de", [])  # a fleet in which no group is large enough
 
 
 def test_metrics_have_groups_as_labels(reader: Reader) -> None:

@@ -51,6 +51,13 @@ def test_a_tail_that_is_hard_to_know_makes_no_distribution_thin() -> None:
     assert widest({"low": [0.0, 0.2], "high": [0.1, 0.9]}, Domain.of(["a", "b"])) == 0.7
 
 
+def test_a_pause_tells_since_when_if_anything_was_released() -> None:
+    paused = judge(facts(50, 50, halt=Halt.PAUSED))
+    assert paused.why == "nobody reports until it is resumed, since t=2"
+    never = judge(facts(halt=Halt.PAUSED))
+    assert never.why == "nobody reports until it is resumed"
+
+
 def test_a_fleet_that_has_gone_is_silent_as_soon_as_that_is_no_chance() -> None:
     assert judge(facts(50, 50, 0)).state is State.LIVE
     assert judge(facts(50, 50, 0, 0)).state is State.SILENT

@@ -127,6 +127,7 @@ def test_what_a_file_gives() -> None:
         ("epsilon = 0.5", "epsilon = true", 10, "a number"),
         ("epsilon = 0.5\n", "", 7, "epsilon is missing"),
         ("epsilon = 0.5", "epsilom = 0.5", 10, "no key 'epsilom' here; did you mean epsilon?"),
+        ('name = "a"', 'name = "a"\nallowed_origin = []', 9, "did you mean allowed_origins?"),
         ("epsilon = 0.5", "Epsilon = 0.5", 10, "no key 'Epsilon' here; did you mean epsilon?"),
         (
             LABELS,

@@ -15,7 +15,8 @@ from ldpstream.collector.store.contract import Store
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.copying import binary_rows
-from ldpstream.collector.store.postgres.store import FORGET_ASKED, PostgresStore
+from ldpstream.collector.store.postgres.store import PostgresStore
+from ldpstream.collector.store.round_table import FORGET_ASKED
 from ldpstream.errors import Mistake
 from tests.collector.admin_contract import AdminContract
 from tests.collector.helpers import SECRETS, device_of, new_round, unsigned

@@ -220,6 +220,13 @@ def test_a_drop_waits_until_no_device_uses_the_old_key(api: Rotating) -> None:
     assert api.admin("drop").status_code == 200
 
 
+def test_a_drop_does_not_wait_for_a_stream_that_has_ended(api: Rotating) -> None:
+    stream = api.service.streams["a"]
+    assert api.service.reports_with_earlier_keys() == {"a": None}
+    stream.config = replace(stream.config, retired=True)
+    assert api.service.reports_with_earlier_keys() == {"a": 0}
+
+
 def test_metrics_show_who_is_left(api: Rotating, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "FRESH_SECONDS", 0.0)
     devices, asking = [KeyHolder(api, number) for number in range(1, 4)], api.asking()

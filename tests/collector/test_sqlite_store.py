@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from ldpstream.collector.store.contract import Store
+from ldpstream.collector.store.round_table import FORGET_ASKED
 from ldpstream.collector.store.sqlite.migrations import STEPS
 from ldpstream.collector.store.sqlite.readers import MOST_IDLE
-from ldpstream.collector.store.sqlite.store import FORGET_ASKED, SqliteStore
+from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
 from ldpstream.oracles.collector_half import Support
 from tests.collector.admin_contract import AdminContract
@@ -145,7 +146,8 @@ class TestSqliteStore(StoreContract, AdminContract):
         SqliteStore(file, SECRETS.master).close()
         for one in (self.file, file):
             with closing(sqlite3.connect(one)) as connection:
-                ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {FORGET_ASKED}", (1, 5))
+                explain = f"EXPLAIN QUERY PLAN {FORGET_ASKED}".replace("%s", "?")
+                ((*_, plan),) = connection.execute(explain, (1, 5))
             assert "USING INDEX round_by_asked" in plan
 
     def test_who_reported_and_who_was_asked_is_off_the_disk(self, store: Store) -> None:

@@ -41,6 +41,17 @@ NUMBERS: dict[str, Any] = {
 """What is different in the terms of a stream of numbers."""
 BINNED = NUMBERS | {"query": "distribution", "steps": 255, "bins": 32, "oracle": "square_wave"}
 """What is different in the terms of a stream whose distribution is released."""
+TEXTS: dict[str, Any] = {
+    "labels": ABSENT,
+    "query": "vocabulary",
+    "salt": "0" * 16,
+    "bits": 16,
+    "prefixes": [2],
+    "oracle": "hadamard",
+    "selection": "slots",
+    "deadline_ms": 54_000,
+}
+"""What is different in the terms of a stream of texts."""
 
 
 def make_terms(**changes: Any) -> Terms:

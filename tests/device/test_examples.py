@@ -36,10 +36,15 @@ def running(example: str, *arguments: str) -> Iterator[Iterator[str]]:
 
 
 def turns_in(lines: Iterator[str], number: int) -> list[int]:
-    """Return the timestamps of that many reports, all of which must be accepted."""
-    found = [next(lines).split() for _ in range(number)]
-    assert {status for _, status in found} == {"accepted"}
-    return [int(t) for t, _ in found]
+    """Return the timestamps of reports, until so many are accepted; others came too late."""
+    turns, accepted = [], 0
+    while accepted < number:
+        t, status = next(lines).split(maxsplit=1)
+        turns.append(int(t))
+        accepted += status == "accepted\n"
+        late = status == "undelivered\n" or "round-closed" in status  # on a busy machine
+        assert late or status == "accepted\n", status
+    return turns
 
 
 def test_a_job_in_plain_http_reports_in_its_slots_and_goes_on(tmp_path: Path) -> None:

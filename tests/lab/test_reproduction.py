@@ -11,7 +11,6 @@ from ldpstream.errors import Mistake
 from ldpstream.lab.cache import ResultCache
 from ldpstream.lab.engines import InProcess
 from ldpstream.lab.figures.charts import Chart
-from ldpstream.lab.reproduction.claims import Exhibit
 from ldpstream.lab.reproduction.run import NAMES, Plan, Reproduction, chosen
 from ldpstream.lab.reproduction.studies import FIGURES, MONITORS, SEVEN, TRUSTED, Scope
 from ldpstream.lab.reproduction.table2 import Table2
@@ -19,6 +18,7 @@ from ldpstream.lab.tasks import Figures, Task
 from ldpstream.streams.stream import Stream
 from ldpstream.streams.synthetic import zipf
 from tests.lab.ideal import exhibits
+from tests.lab.reading_back import read_back
 
 SMALL = Scope(
     (zipf(users=1000, timestamps=30, labels=5),), users=1000, timestamps=30
@@ -97,18 +97,12 @@ def test_table2_stands_beside_the_paper(small: Reproduction) -> None:
 
 def test_a_csv_reads_back(small: Reproduction) -> None:
     for exhibit in (*small.exhibits.values(), *exhibits().values()):
-        assert read_back(exhibit) == exhibit
-
-
-def read_back(exhibit: Exhibit) -> Exhibit:
-    if isinstance(exhibit, Chart):
-        return exhibit.with_points_of(exhibit.to_csv())
-    return type(exhibit).from_csv(exhibit.to_csv())
+        assert read_back(exhibit, exhibit.to_csv()) == exhibit
 
 
 def test_claims_can_be_judged_from_csvs_alone(small: Reproduction, tmp_path: Path) -> None:
     before = [one.verdict for one in small.judged()]
-    read = {name: read_back(exhibit) for name, exhibit in small.exhibits.items()}
+    read = {name: read_back(exhibit, exhibit.to_csv()) for name, exhibit in small.exhibits.items()}
     again = Reproduction(read, small.timings, small.streams, small.repeats)
     assert [one.verdict for one in again.judged()] == before
 

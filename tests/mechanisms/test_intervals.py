@@ -11,6 +11,7 @@ from ldpstream.domain import Domain
 from ldpstream.lab.simulation import Run, simulate
 from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Tally
+from ldpstream.mechanisms.queries import HISTOGRAM, DistributionQuery, MeanQuery, Query
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.privacy.epsilon import Epsilon
@@ -55,6 +56,24 @@ def test_between_the_first_two_samples_nothing_is_claimed() -> None:
     assert run.low[1:10].max() == 0
     assert run.high[1:10].min() == 1
     assert (run.high - run.low)[11:20].max() < 1
+
+
+@pytest.mark.parametrize("query", [HISTOGRAM, MeanQuery(0, 5), DistributionQuery(0, 5)])
+def test_before_the_first_report_nothing_is_claimed(query: Query) -> None:
+    """Of bins and quantiles there is a prior all the same; it is far from sure of anything."""
+    settings = Settings(labels=256, users=500, epsilon=Epsilon.of(2), window=5, query=query)
+    mechanism = build("lpf", settings)
+    release = drive(mechanism.step(1), lambda _: Tally.empty(mechanism.noise.labels))
+    shown = query.shown(release, mechanism.noise)
+    low, high = shown.interval
+    if isinstance(query, DistributionQuery):
+        assert max(low[query.shares]) < 0.01
+        low, high = low[query.quantiles], high[query.quantiles]
+        assert all(low < 0.25 * 5)
+        assert all(high > 0.9 * 5)
+    else:
+        assert low.max() == 0
+        assert high.min() == (5 if isinstance(query, MeanQuery) else 1)
 
 
 def test_a_carried_over_release_grows_less_certain() -> None:

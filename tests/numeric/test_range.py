@@ -37,6 +37,17 @@ def test_every_level_is_its_own_reading() -> None:
     assert [celsius.level(celsius.value(level)) for level in range(801)] == list(range(801))
 
 
+class Fickle(float):
+    """A number that is another one when it is converted."""
+
+    def __float__(self) -> float:
+        return 1e9
+
+
+def test_a_reading_that_is_another_number_when_it_is_converted_has_a_level() -> None:
+    assert Range(-20, 60, 800).level(Fickle(21.34)) == 800
+
+
 def test_readings_beyond_the_ends_are_taken_for_the_ends() -> None:
     grid = Range(0, 1, 4)
     assert [grid.level(reading) for reading in (-inf, -0.1, 0, 1, 1.1, inf)] == [0, 0, 0, 4, 4, 4]

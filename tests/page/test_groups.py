@@ -86,7 +86,9 @@ def pretended() -> Iterator[Pretended]:
     names = len(latency.terms.names) - 4
     parts = [group("country", "de", 1, [0.1, 0.2, 0.3, 0.4, *range(names)])]
     latency.add([0.4, 0.3, 0.2, 0.1, *([2.5] * names)], groups=parts)
-    with Pretended(meters, latency).serving() as serving:
+    few = stream("few")
+    few.add(FLEET, asked=40_000)
+    with Pretended(meters, latency, few).serving() as serving:
         yield serving
 
 
@@ -100,6 +102,23 @@ def rows_of(page: Page) -> list[str]:
     texts = "row => [...row.children].map((cell) => cell.textContent).join(' ')"
     rows = page.locator(".groups tbody tr").evaluate_all(f"all => all.map({texts})")
     return [str(row) for row in rows]
+
+
+def test_a_device_with_slots_reports_once_in_a_window_whatever_is_expected(
+    page: Page, watched: Watched, pretended: Pretended
+) -> None:
+    """Not more often because a fleet that is followed has shrunk since."""
+    open_meters(page, pretended, "few")
+    expect(page.locator(".panel-privacy")).to_contain_text("about 72")  # 20 minutes each
+
+
+def test_a_fleet_too_small_for_groups_is_told_so(
+    page: Page, watched: Watched, pretended: Pretended
+) -> None:
+    open_meters(page, pretended, "few")
+    expect(page.get_by_text("No group is large enough yet to have a figure.")).to_be_visible()
+    open_meters(page, pretended)
+    expect(page.get_by_text("No group is large enough yet")).to_have_count(0)
 
 
 def test_groups_are_compared_in_lines_and_a_table(

@@ -261,6 +261,16 @@ def test_the_browser_reports_until_its_budget_is_spent(
     expect(page.locator(".budget")).to_contain_text("Refused so far")
     sent = [url for url in watched.urls if url.endswith("/reports")]
     assert len(sent) == len(set(sent)), "a round is answered once"
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.reload()
+    page.wait_for_selector(".u-over")
+    reports = len([url for url in watched.urls if url.endswith("/reports")])
+    page.get_by_role("button", name="Leave", exact=True).click()  # without going on first
+    expect(page.locator(".panel-join")).to_contain_text("Left. What was spent counts for another")
+    assert len([url for url in watched.urls if url.endswith("/reports")]) == reports
+    page.reload()
+    page.wait_for_selector(".u-over")
+    expect(page.locator(".join button[type=submit]")).to_have_text("Join")
 
 
 def test_a_ledger_that_was_put_back_is_noticed(page: Page, scene: Scene) -> None:

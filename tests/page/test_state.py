@@ -25,6 +25,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     streams += stream_table("village", ["a", "b", "c"], population=20, mechanism="lpu", window=3)
     streams += stream_table("thermometers", None, range=[0, 40], population=20, window=3)
     streams += stream_table("left", ["yes", "no"], mechanism="lpu")
+    streams += stream_table("stopped", ["yes", "no"], paused=True)
+    streams += stream_table("latency", None, range=[0, 5], query="distribution", bins=8)
     made = Scene(Path(tmp_path_factory.mktemp("state")), streams)
     with made.collector:
         yield made
@@ -45,6 +47,22 @@ def test_a_stream_that_never_had_a_report_is_not_live_and_has_no_figures(
     assert "50.0" not in card.inner_text()
 
 
+def test_a_distribution_has_no_figures_before_the_first_report(
+    page: Page, watched: Watched, scene: Scene
+) -> None:
+    open_stream(page, scene, "latency")
+    expect(page.locator(".ends")).to_contain_text("no report yet")
+    expect(page.locator(".distribution")).to_be_hidden()
+
+
+def test_a_stream_that_the_file_pauses_says_that_the_file_resumes_it(
+    page: Page, watched: Watched, scene: Scene
+) -> None:
+    open_stream(page, scene, "stopped")
+    expect(page.locator(".next")).to_contain_text("What the file pauses goes on when")
+    expect(page.locator(".next")).not_to_contain_text("t=0")
+
+
 def test_what_an_administrator_does_is_on_the_page(
     page: Page, watched: Watched, scene: Scene
 ) -> None:
@@ -62,8 +80,8 @@ def test_an_empty_stream_names_the_command_that_adds_devices(
 ) -> None:
     """It is run as it stands there, and then there are figures."""
     open_stream(page, scene, stream)
-    command = page.locator(".next pre").inner_text().splitlines()[-1]
-    program, *arguments = shlex.split(command)
+    _, command = page.locator(".next pre").inner_text().split("\n", 1)
+    program, *arguments = shlex.split(command.replace("\\\n", ""))
     assert program == "ldpstream"
     environment = os.environ | {"LDPSTREAM_ENROLMENT_TOKEN": ENROLMENT}
     fleet = subprocess.Popen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from ldpstream.errors import Mistake
 from ldpstream.lab.poisoning.texts import TextAttack, poison
 from ldpstream.lab.vocabulary import Goal, TextFleet, follow
 from ldpstream.mechanisms.following import MOST_FOLLOWED, Following
+from ldpstream.mechanisms.messages import Release
 from ldpstream.oracles.kernels.labels import drawn_columns
 from ldpstream.oracles.lab_half import ALWAYS
 from ldpstream.oracles.walsh import walsh
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.refine.intervals import QUANTILE
 from ldpstream.refine.selected import selected_interval, shown_interval
 from ldpstream.streams.words import random_texts, shares_of, zipf_holders
 from ldpstream.vocabulary import Vocabulary, evidence
@@ -176,6 +179,21 @@ def test_an_interval_for_readers_contains_its_figure(above: float) -> None:
     assert low <= value <= high
     narrow = selected_interval(value, error, np.array([0.04]))
     assert (narrow[1] < value) == (above < 0.065)  # as much as it is widened by
+
+
+def test_the_interval_of_a_text_far_above_the_level_is_that_of_the_filter() -> None:
+    """A variance that counts tails beyond the interval decides what is listed, and no more."""
+    following = Following(WORDS, Epsilon.of(1), 5, 1000)
+    following._follow((b"", b"a", b"b"))
+    mechanism, values, reach = following._mechanism, np.array([0.0, 0.5, 0.05]), 0.01 * QUANTILE
+    assert mechanism is not None
+    bounds = values - reach, values + reach
+    heavy_tailed = Release(1, values, np.full(3, 0.02**2), fresh=True, bounds=bounds)
+    mechanism.state = replace(mechanism.state, release=heavy_tailed)
+    listed = following._listed(1, fresh=True)
+    assert listed.texts == (b"a",)  # b is above 4.5 of one error, and below 4.5 of the other
+    assert np.allclose(listed.low, 0.5 - reach)
+    assert np.allclose(listed.high, 0.5 + reach)
 
 
 def test_without_reports_nothing_is_listed() -> None:

@@ -11,10 +11,10 @@ ROUNDS = (1_000, 10_000, 100_000)
 CONDITION = (
     "On condition that nobody can link a report to its device, or two reports of one device to"
     " each other, a round of n reports would hide each of them among the others: it would be"
-    " (epsilon, delta)-DP to whoever reads it, with the epsilon below. That takes a shuffler that"
-    " strips and mixes reports before the collector sees them. There is none here today: a report"
-    " carries its device's number and MAC, and who may report in a round is known. So this is no"
-    " promise of this system, whose promise is the local one."
+    " (epsilon, delta)-DP to whoever reads it, with the central epsilon of the table. That takes a"
+    " shuffler that strips and mixes reports before the collector sees them. There is none here"
+    " today: a report carries its device's number and MAC, and who may report in a round is known."
+    " So this is no promise of this system, whose promise is the local one."
 )
 
 

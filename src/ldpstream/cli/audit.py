@@ -74,75 +74,86 @@ def _write(done: Audit, folder: Path, command: str) -> None:
 
 
 def _print(done: Audit) -> None:
-    from ldpstream.audit.results import CONFIDENCE, by_oracle
-    from ldpstream.audit.shuffled import CONDITION, shuffled_rounds
+    from ldpstream.audit.results import CONFIDENCE
+    from ldpstream.audit.shuffled import CONDITION
 
     out = console(as_json=False)
-    out.print("Randomisers, exactly: the worst ratio between probabilities of a report")
-    _rows(
-        [
-            {
-                "oracle": one.oracle,
-                "checks": one.checks,
-                "worst ratio": f"{_short(str(one.example.ratio))} <= e^{one.example.epsilon}",
-                "exact epsilon": str(one.example.digits(24)),
-                "least margin": f"{one.least_margin:.2g}",
-                "holds": "yes" if one.holds else "NO",
-            }
-            for one in by_oracle(done.exact)
-        ]
-    )
-    out.print(f"Mechanisms under attack: lower bounds on epsilon, confidence {CONFIDENCE}")
-    _rows(
-        [
-            {
-                "mechanism": one.trial.name,
-                "promised": str(one.trial.epsilon),
-                "at least": one.lower_bound,
-                "secrets": one.score.secrets,
-                "guessed": one.score.guesses,
-                "right": one.score.right,
-                "kept": "yes" if one.as_it_should_be else "NO",
-            }
-            for one in done.honest
-        ]
-    )
-    out.print(f"Planted bugs: {done.verdict_on_bugs}")
-    _rows(
-        [
-            {
-                "bug": one.trial.name,
-                "under": one.under.lower(),
-                "promised": str(one.trial.epsilon),
-                "at least": one.proof,
-                "found": "yes" if one.exceeds else "NO",
-            }
-            for one in done.planted
-        ]
-    )
-    out.print("Behind a shuffler, which there is none of here")
-    _rows(
-        [
-            {
-                "epsilon of a report": one.local,
-                "reports": one.reports,
-                "delta": f"{one.delta:g}",
-                "central epsilon": one.epsilon,
-                "at least": one.at_least,
-            }
-            for one in shuffled_rounds()
-        ]
-    )
+    for title, rows in (
+        ("Randomisers, exactly: the worst ratio between probabilities of a report", _exact(done)),
+        (
+            f"Mechanisms under attack: lower bounds on epsilon, confidence {CONFIDENCE}",
+            _attacked(done),
+        ),
+        (f"Planted bugs: {done.verdict_on_bugs}", _planted(done)),
+        ("Behind a shuffler, which there is none of here", _shuffled()),
+    ):
+        out.print(title)
+        if rows:
+            print_rows(rows, as_json=False)
     out.print(CONDITION)
+
+
+def _exact(done: Audit) -> list[Row]:
+    from ldpstream.audit.results import by_oracle
+
+    return [
+        {
+            "oracle": one.oracle,
+            "checks": one.checks,
+            "worst ratio": f"{_short(str(one.example.ratio))} <= e^{one.example.epsilon}",
+            "exact epsilon": str(one.example.digits(24)),
+            "least margin": f"{one.least_margin:.2g}",
+            "holds": "yes" if one.holds else "NO",
+        }
+        for one in by_oracle(done.exact)
+    ]
+
+
+def _attacked(done: Audit) -> list[Row]:
+    return [
+        {
+            "mechanism": one.trial.name,
+            "promised": str(one.trial.epsilon),
+            "at least": one.lower_bound,
+            "secrets": one.score.secrets,
+            "guessed": one.score.guesses,
+            "right": one.score.right,
+            "kept": "yes" if one.as_it_should_be else "NO",
+        }
+        for one in done.honest
+    ]
+
+
+def _planted(done: Audit) -> list[Row]:
+    return [
+        {
+            "bug": one.trial.name,
+            "under": one.under.lower(),
+            "promised": str(one.trial.epsilon),
+            "at least": one.proof,
+            "found": "yes" if one.exceeds else "NO",
+        }
+        for one in done.planted
+    ]
+
+
+def _shuffled() -> list[Row]:
+    from ldpstream.audit.shuffled import shuffled_rounds
+
+    return [
+        {
+            "epsilon of a report": one.local,
+            "reports": one.reports,
+            "delta": f"{one.delta:g}",
+            "central epsilon": one.epsilon,
+            "at least": one.at_least,
+        }
+        for one in shuffled_rounds()
+    ]
 
 
 def _complain(line: str) -> None:
     print(f"ldpstream: {line}", file=sys.stderr)
-
-
-def _rows(rows: list[Row]) -> None:
-    if rows:
-        print_rows(rows, as_json=False)
 
 
 def _short(fraction: str) -> str:
@@ -193,10 +204,10 @@ def store(
         raise typer.Exit(1) from None
     if as_json:
         print_rows(rows, as_json=True)
-    for row in () if as_json else rows:
-        none = None if row["releases"] is None else "none"
-        print_rows([row | {"damage": row["damage"] or none}], as_json=False)
-        print()
+    elif rows:
+        found = ["" if row["releases"] is None else row["damage"] or "none" for row in rows]
+        told = [row | {"damage": damage} for row, damage in zip(rows, found, strict=True)]
+        print_rows(told, as_json=False)
     damaged = [row["stream"] for row in rows if row["damage"]]
     if not damaged:
         return

@@ -23,9 +23,7 @@ def bridges() -> None: ...
 
 @app.command("mqtt")
 def mqtt(
-    collector: Annotated[
-        str, typer.Option(help="the collector's address, such as http://127.0.0.1:8080")
-    ],
+    collector: options.Collector,
     stream: Annotated[str, typer.Option(help="the name of a stream with open selection")],
     broker: Annotated[
         str, typer.Option(help="the broker's address, mqtt(s)://host:port")

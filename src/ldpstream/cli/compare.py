@@ -46,9 +46,7 @@ def command(
     distribution: queries.Distribution = None,
     persistence: options.Persistence = 0.0,
     selection: options.Selection = "roster",
-    engine: Annotated[
-        str | None, typer.Option(help="dask://HOST:PORT; default: all cores of this machine")
-    ] = None,
+    engine: options.Engine = None,
     no_cache: options.NoCache = False,
     seed: options.Seed = 0,
     as_json: options.Json = False,

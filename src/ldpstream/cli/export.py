@@ -95,6 +95,9 @@ def _of_group(group: str, rows: list[Release]) -> list[Release]:
         for one in parts
         for value in (one["value"], *one.get("merged", ()))
     }
+    if not known:
+        expected = "a stream with attributes and groups of at least `least_group` devices"
+        raise Mistake(Problem.OPTION, option="--group", given=repr(group), expected=expected)
     try:
         part = read_group(group, sorted(known))
     except Mistake as unknown:

@@ -24,9 +24,7 @@ _WEATHER = "Network faults and churn"
 
 @grouped
 def command(
-    collector: Annotated[
-        str, typer.Option(help="the collector's address, such as http://127.0.0.1:8080")
-    ],
+    collector: options.Collector,
     token: Annotated[str, typer.Option(help="enrolment token", envvar="LDPSTREAM_ENROLMENT_TOKEN")],
     source: sources.Source,
     devices: Annotated[int, typer.Option(help="number of devices")] = 2000,

@@ -27,9 +27,7 @@ def command(
         int, typer.Option(help="length of the streams; real ones are cut after as many", min=1)
     ] = 400,
     repeats: options.Repeats = 3,
-    engine: Annotated[
-        str | None, typer.Option(help="dask://HOST:PORT; default: all cores of this machine")
-    ] = None,
+    engine: options.Engine = None,
     seed: options.Seed = 0,
     markdown: Annotated[
         Path | None, typer.Option(help="write the page to this Markdown file as well")

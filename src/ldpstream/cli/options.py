@@ -22,6 +22,12 @@ Attribute = Annotated[
         "country=de:0.6,fr:0.3; may be given several times"
     ),
 ]
+Collector = Annotated[
+    str, typer.Option(help="the collector's address, such as http://127.0.0.1:8080")
+]
+Engine = Annotated[
+    str | None, typer.Option(help="dask://HOST:PORT; default: all cores of this machine")
+]
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Lag = Annotated[
     int | None,

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal
 
 from rich.box import SIMPLE_HEAD
@@ -115,14 +116,19 @@ def _bar() -> Progress:
 
 
 def console(*, as_json: bool) -> Console:
-    """Return where to print text: not into the JSON. A pipe has no width, so tables get 140."""
-    out = Console(stderr=as_json)
-    return out if out.is_terminal else Console(stderr=as_json, width=140)
+    """Return where to print text as it is, not into the JSON. Without a width, tables get 140."""
+    plain = partial(Console, stderr=as_json, markup=False, emoji=False)
+    out = plain()
+    return out if out.is_terminal else plain(width=140)
 
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return readable(value, digits=4)
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_cell(one)}" for name, one in value.items()) or "none"
     return "" if value is None else str(value)

@@ -27,9 +27,7 @@ def command(
     ],
     out: Annotated[Path, typer.Option(help="folder for figures, CSVs and report.html")],
     repeats: options.Repeats = 3,
-    engine: Annotated[
-        str | None, typer.Option(help="dask://HOST:PORT; default: all cores of this machine")
-    ] = None,
+    engine: options.Engine = None,
     users: Annotated[
         int | None,
         typer.Option(help="users of the synthetic streams, instead of the paper's 200,000"),

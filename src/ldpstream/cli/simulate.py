@@ -164,7 +164,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Runs:
-    """On which stream something is run, with which promise to all users, and how often."""
+    """The stream of some runs, their promise to all users, and how many there are."""
 
     stream: Stream
     epsilon: str

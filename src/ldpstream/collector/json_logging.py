@@ -26,7 +26,7 @@ _SECRET = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]{16,}(?![0-9A-Za-z])|Bearer\s+
 
 
 class JsonLines(logging.Formatter):
-    """One object a line.
+    """Formats each record as one JSON object on a line.
 
     >>> record = logging.LogRecord("a", logging.INFO, "", 0, "device %s", ("00" * 16,), None)
     >>> json.loads(JsonLines().format(record))["message"]
@@ -65,7 +65,7 @@ class AFewAMinute(logging.Filter):
 
 
 def _error(error: BaseException) -> dict[str, Any]:
-    """Its kind, where it happened, and its words only if they are the system's own."""
+    """Tell an error by its kind and place, and by its words only if they are the system's own."""
     told: dict[str, Any] = {"kind": type(error).__name__}
     if isinstance(error, LdpStreamError):
         told["code"] = error.problem.code

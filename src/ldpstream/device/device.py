@@ -7,7 +7,6 @@ from collections.abc import Callable
 from inspect import signature
 from os.path import isfile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ldpstream.device.async_transport import AsyncHttpTransport
@@ -92,7 +91,8 @@ class Values:
     def follow(self, read: Callable[[], Value | None]) -> None:
         """Call `read` for the value whenever a report is made.
 
-        It must return the value that is held at that moment. An exception is treated like None.
+        It must return the value that is held at that moment, and at once: the report leaves after
+        it, and must not be late by the value. An exception is treated like None.
         """
         self.session.value.follow(read)
 
@@ -304,12 +304,7 @@ class Device(_Streams):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -438,12 +433,7 @@ class AsyncDevice(_Streams):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
 

@@ -33,7 +33,7 @@ class Halting:
 
     @property
     def rests_ms(self) -> int:
-        """For how long nothing is tried: that of a retired stream."""
+        """How long nothing is tried, in milliseconds, since the stream is retired."""
         if self.halt is not Halt.RETIRED:
             return 0
         return max(0, self._not_before_ms - self._clock.steady_ms())

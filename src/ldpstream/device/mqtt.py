@@ -34,7 +34,7 @@ from ldpstream.protocol.limits import LARGEST_SERIAL
 from ldpstream.protocol.messages import ListRounds, SubmitReport, notice_topic, rounds_topic
 from ldpstream.protocol.names import whole
 from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.strata import stratum_in
+from ldpstream.protocol.strata import version_in
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
@@ -213,8 +213,7 @@ class MqttTransport:
             return Response(200, {}, known.undated if known is before else known.payload)
 
     def _publish(self, message: SubmitReport, patience: Patience) -> Response:
-        version, _ = stratum_in(message.round) or (1, "")
-        topic = notice_topic(message.stream, version)
+        topic = notice_topic(message.stream, version_in(message.round))
         client = self._connected(topic, patience)
         sending = client.publish(message.topic, message.record, AT_LEAST_ONCE)
         try:

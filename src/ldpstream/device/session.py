@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from ldpstream.device.account import Account, Outcome, Submission, Turn
@@ -251,7 +251,7 @@ class Session:
         self.halting.hear(told)
         if told.successor is not None or told.renew:
             self.errands.hear(told)
-        return announcement
+        return announcement if told.halt is None else replace(announcement, rounds=())
 
     @property
     def _speaks_unasked(self) -> bool:

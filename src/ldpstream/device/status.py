@@ -14,6 +14,9 @@ from ldpstream.machine_clock import MachineClock, SystemClock
 from ldpstream.privacy.ledger import Budget
 from ldpstream.protocol.terms import Selection, Terms
 
+MAGIC = b"SQLite format 3\0"
+"""How every file of a device begins."""
+
 
 @dataclass(frozen=True)
 class StreamStatus:
@@ -94,6 +97,9 @@ def read_status(path: Path, clock: MachineClock | None = None) -> Status:
     """
     if not path.is_file():
         raise Mistake(Problem.DATA_FILE, file=path, what="no such file", fix="give a device's file")
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise Mistake(Problem.DATA_FILE, file=path, what="no device's file", fix="give one")
     memory, now = Store(path).load(), Look.at(clock or SystemClock())
     own_ms = memory.own.resumed(now).own_ms
     streams = tuple(_stream(memory, one, own_ms, now.wall_ms) for one in memory.enrolments)

@@ -11,6 +11,7 @@ import logging
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 
+from ldpstream.domain import LONGEST_LABEL
 from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.randomness import Source
 from ldpstream.protocol.terms import Terms, Value
@@ -55,7 +56,10 @@ class HeldValue:
             value = self._read()
             if value is None:
                 return self._without(terms, "missing", instead)
-            return terms.place(self.renamed.get(value, value) if type(value) is str else value)
+            if isinstance(value, str):
+                value = value[: LONGEST_LABEL + 1]  # a longer one takes no longer to be looked up
+                value = self.renamed.get(value, value)
+            return terms.place(value)
         except LdpStreamError:
             return self._without(terms, "none of the stream's", instead)
         except (Exception, CancelledError) as fault:  # any fault of the application's code

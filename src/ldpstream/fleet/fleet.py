@@ -138,11 +138,6 @@ class Speaker(Protocol):
 class Fleet:
     """A fleet of devices that runs a plan once."""
 
-    @property
-    def most_connections(self) -> int:
-        """How many connections are open at most: each device keeps one."""
-        return self._plan.devices
-
     def __init__(
         self,
         plan: Plan,
@@ -171,6 +166,11 @@ class Fleet:
         """The gateway, once the devices take part, if there is one."""
         self._delivered = self._undelivered = 0
         self._refused: Counter[str] = Counter()
+
+    @property
+    def most_connections(self) -> int:
+        """How many connections are open at most: each device keeps one."""
+        return self._plan.devices
 
     def stop(self) -> None:
         """End as if the time were up; before the devices take part, raise `StoppedEarly`."""
@@ -250,17 +250,20 @@ class Fleet:
         await self._enrol_others(ENROLLING_BESIDE)
         await self._stopped.wait()
 
+    def _check_attributes(self, terms: Terms) -> None:
+        """Refuse attributes that the stream does not have."""
+        known = [one.name for one in (terms.attributes.each if terms.attributes else ())]
+        for one in self._plan.parts.attributes.each if self._plan.parts else ():
+            if one.name not in known:
+                only = f"only {', '.join(known)}" if known else "no attributes"
+                expected = f"another, or none: {terms.stream} has {only}"
+                raise Mistake(
+                    Problem.OPTION, option="--attribute", given=one.name, expected=expected
+                )
+
     def _map_labels(self, terms: Terms) -> None:
-        """Map the source's labels to values of the stream, or refuse them."""
-        if self._plan.parts is not None:
-            known = [one.name for one in (terms.attributes.each if terms.attributes else ())]
-            for given in (one.name for one in self._plan.parts.attributes.each):
-                if given not in known:
-                    only = f"only {', '.join(known)}" if known else "no attributes"
-                    expected = f"another, or none: {terms.stream} has {only}"
-                    raise Mistake(
-                        Problem.OPTION, option="--attribute", given=given, expected=expected
-                    )
+        """Map the source's labels to values of the stream, or refuse them; attributes, too."""
+        self._check_attributes(terms)
         domain = self._plan.source.domain
         if isinstance(terms.values, Vocabulary):
             self._names = domain.labels  # any label is a text

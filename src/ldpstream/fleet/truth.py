@@ -40,7 +40,7 @@ def main(configuration: str, truth: str) -> None:
             return Response(status_code=204)
         return Response(Path(truth).read_bytes(), media_type="application/json")
 
-    set_up("warning")
+    set_up("error")  # that a fleet which is still joining is thin is for the page to say
     config = load(Path(configuration))
     secrets = load_secrets(config)
     listening = listen(config)

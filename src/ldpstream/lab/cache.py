@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 
 from ldpstream.errors import Mistake, Problem
 from ldpstream.lab.tasks import Figures
@@ -62,10 +61,5 @@ class ResultCache:
     def __enter__(self) -> ResultCache:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

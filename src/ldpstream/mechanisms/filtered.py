@@ -142,6 +142,9 @@ class Filtered(Observed):
 
     def judge(self, release: Release, heard: Sequence[Tally]) -> Release:
         estimate, variance = self.filter.estimate, self.filter.variance
+        if not self.filter.tallies:
+            nothing = np.ones_like(variance)
+            return Release(release.t, estimate, nothing, False, _anywhere(self.filter))
         bounds = self.filter.interval()
         if not heard and self.state.release.t:
             # A slope is a good guess for a moment, not for the months that a fleet may be silent.
@@ -165,5 +168,5 @@ def _possible(bounds: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
 
 
 def _anywhere(smooth: Filter) -> tuple[Floats, Floats]:
-    """Return [0, 1] for each label: one tally says nothing about how the stream moves."""
+    """Return [0, 1] for each label: fewer than two tallies do not tell how the stream moves."""
     return np.zeros(smooth.labels), np.ones(smooth.labels)

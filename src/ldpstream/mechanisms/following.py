@@ -234,8 +234,10 @@ class Following:
         below, above = (
             np.maximum(reach, LEAST_ERROR) / QUANTILE for reach in (values - low, high - values)
         )
-        # A variance counts tails beyond an end that is cut off at 0; a side that may have jumped
-        # away says nothing of whether there is anything.
+        # An end that is cut off at 0 tells nothing of how far the figure may be off.
+        below = np.where(low > 0, below, above)
+        # What is listed stands out from the tails beyond the interval, too, which the variance
+        # counts; a side that may have jumped away says nothing of whether there is anything.
         errors = np.where(low > 0, np.maximum(below, np.sqrt(shown.variance)), above)
         least = np.where([text in self._shown for text in self._texts], KEPT_AT, LISTED_AT)
         places = [
@@ -243,7 +245,7 @@ class Following:
             for place in np.argsort(-values)
             if values[place] >= least[place] * errors[place] and self._texts[place] != NOTHING
         ][: self._most]
-        return self._selected(t, places, values, (errors, above), least * errors, fresh=fresh)
+        return self._selected(t, places, values, (below, above), least * errors, fresh=fresh)
 
     def _selected(
         self,

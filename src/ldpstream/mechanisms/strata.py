@@ -88,7 +88,7 @@ class Heard:
 
     @property
     def size_variance(self) -> float:
-        """At most so much, since counts scatter no more than a Poisson variable does."""
+        """An upper bound: counts scatter no more than a Poisson variable does."""
         return self.reports / self.turns**2
 
     def to_json(self) -> dict[str, Any]:

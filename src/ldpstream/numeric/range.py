@@ -62,12 +62,9 @@ class Range:
             raise Mistake(
                 Problem.OPTION, option="a reading", given=reading, expected="a number, or nothing"
             )
-        if reading <= self.low:
-            return 0
-        if reading >= self.high:
-            return self.steps
         low, high = Fraction(self.low), Fraction(self.high)
-        return round((_exact(reading) - low) / (high - low) * self.steps)
+        inside = min(max(_plain(reading), self.low), self.high)  # no branch: an end takes as long
+        return round((Fraction(inside) - low) / (high - low) * self.steps)
 
     def value(self, level: float) -> float:
         """Return the number that a level, or a mean of levels, stands for."""
@@ -112,7 +109,7 @@ class BinnedRange(Range):
             self._refuse(f"in {self.bins} bins", f"2 to {FINEST}")
         if self.levels != cells_of(self.bins):
             self._refuse(f"of {self.levels} levels", f"{cells_of(self.bins)} for {self.bins} bins")
-        if len(set(self.names)) < len(self.names):
+        if len(set(_edges(self.low, self.high, self.bins))) <= self.bins:
             given = f"{self.low} to {self.high} in {self.bins} bins"
             self._refuse(given, "bins whose ends are different numbers")
 
@@ -146,7 +143,7 @@ def cells_of(bins: int, most: int = 2 * FINEST) -> int:
 
 def bin_names(low: float, high: float, bins: int) -> list[str]:
     """Return the names of equal bins, with as many digits as tell their ends apart."""
-    edges = [low + (high - low) * place / bins for place in range(bins + 1)]
+    edges = _edges(low, high, bins)
     texts: list[str] = []
     for digits in range(6, 18):
         texts = [f"{edge:.{digits}g}" for edge in edges]
@@ -155,18 +152,22 @@ def bin_names(low: float, high: float, bins: int) -> list[str]:
     return [f"[{one}, {other})" for one, other in pairwise(texts)]
 
 
+def _edges(low: float, high: float, bins: int) -> list[float]:
+    return [low + (high - low) * place / bins for place in range(bins + 1)]
+
+
 def _is_number(reading: object) -> bool:
     if isinstance(reading, Decimal):
         return not reading.is_nan()
     return isinstance(reading, Real) and reading == reading  # NaN differs from itself
 
 
-def _exact(reading: Any) -> Fraction:
-    """Return a fraction of Python's own integers: those of numpy would overflow."""
+def _plain(reading: Any) -> int | float | Fraction:
+    """Return a number of Python's own: numpy's would overflow, and some say this and then that."""
     if isinstance(reading, Integral):
-        return Fraction(int(reading))
+        return int(reading)
     # Of a Decimal such as 1e-10000000, the exact fraction would take seconds.
-    return Fraction(reading if isinstance(reading, Fraction) else float(reading))
+    return Fraction(reading) if isinstance(reading, Fraction) else float(reading)
 
 
 def _decimal(number: float) -> str:

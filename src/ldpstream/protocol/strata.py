@@ -60,13 +60,25 @@ def stratum_in(round_name: str) -> tuple[int, str] | None:
     return None if found is None else (int(found[1] or 1), found[2] or "")
 
 
+def version_in(round_name: str) -> int:
+    """Return the version of the terms that a round is for; 1 if it has no name."""
+    version, _ = stratum_in(round_name) or (1, "")
+    return version
+
+
+def level_in(round_name: str) -> str:
+    """Return the level that a round is for; empty: the stream's own, or the round has no name."""
+    _, level = stratum_in(round_name) or (1, "")
+    return level
+
+
 def ask_name(round_name: str) -> str:
     """Return the name of a round without its stratum: all rounds of one ask share it.
 
     >>> ask_name("7-publication-v2-careful")
     '7-publication'
     """
-    return round_name.removesuffix(stratum_suffix(*(stratum_in(round_name) or (1, ""))))
+    return round_name.removesuffix(stratum_suffix(version_in(round_name), level_in(round_name)))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ldpstream.refine.jumps import BELIEVED, Jumps
 from ldpstream.refine.levels import PROCESS_NOISES, LevelBank
 from ldpstream.refine.linear import TREND_NOISES, LinearBank, trend
 from ldpstream.refine.movement import SURPRISES, Movement
-from ldpstream.refine.packing import pack, unpack
+from ldpstream.refine.packing import pack, rounded, unpack
 from ldpstream.refine.periods import HISTORY, PeriodFinder
 from ldpstream.refine.relabelling import Relabelling
 from ldpstream.refine.seasons import SEASON_PRIOR, Season, is_harmonic, same, seasons
@@ -77,8 +77,9 @@ class Filter:
         """The variance of an error of all measurements."""
         self._noise = np.zeros(labels), np.zeros(labels)
         """The variances of the last tally: of who was asked, and all of it."""
-        self._reading: tuple[Floats, Floats, Floats] | None = None
-        """The tally of this timestamp: values, their variances, and the pull to them."""
+        self._reading: tuple[Floats, Floats, Floats, Floats] | None = None
+        """The tally of this timestamp: values, their variances, the pull to them, and the share of
+        a deviation that is noise, where the rest is white movement as it was known before."""
         self._seen: tuple[Floats, Floats, Floats, Floats] | None = None
         """What `_truths` returned at this timestamp, unless members have changed since."""
         self.estimate = np.full(labels, _even_share(labels))
@@ -144,7 +145,8 @@ class Filter:
         self._weights.learn(usual * likelihoods, np.zeros_like(classes))
         innovation = measured - expected
         self._movement.learn(innovation, spread, variance, expected, scale, classes, usual)
-        self._reading = measured, variance, self._movement.pull(spread + variance)
+        pull = self._movement.pull(spread + variance)
+        self._reading = measured, variance, pull, rounded(variance / noise)
         self._mix()
         self._periods.add(measured)
         self._slow_periods.add(measured)
@@ -220,14 +222,21 @@ class Filter:
         """
         means, variances, left = self._members_truths()
         weights, means, variances = self._jumps.joined(self._weights.posterior, means, variances)
-        after_jumps = np.ones((len(weights) - len(left), self.labels))
+        moved = slice(len(left), None)
+        kept = np.ones(self.labels)
+        if self._reading is not None:
+            # A level that has moved was updated with the noise and the white movement together.
+            measured, noise, _, kept = self._reading
+            means[moved] = measured + kept * (means[moved] - measured)
+            variances[moved] = kept**2 * variances[moved] + (1 - kept) ** 2 * noise
+        after_jumps = np.tile(kept**2, (len(weights) - len(left), 1))
         return weights, means, variances, np.concatenate([left, after_jumps])
 
     def _members_truths(self) -> tuple[Floats, Floats, Floats]:
         means, variances = self._members()
         if self._reading is None:
             return means, variances, np.ones_like(means)
-        measured, noise, pull = self._reading
+        measured, noise, pull, _ = self._reading
         gain = np.minimum(variances / noise, 1.0)
         left = (1 - pull) ** 2
         means = means + pull * (measured - means)
@@ -364,8 +373,8 @@ class Filter:
         if "lasting" in saved:
             self._lasting = unpack(saved["lasting"])
         if saved["reading"]:
-            measured, variance, pull = map(unpack, saved["reading"])
-            self._reading = measured, variance, pull
+            measured, variance, pull, *kept = map(unpack, saved["reading"])
+            self._reading = measured, variance, pull, kept[0] if kept else np.ones_like(pull)
 
     def adopt(self, saved: dict[str, Any], move: Relabelling) -> None:
         """Restore a state that was saved under other labels, or of a fleet with another window."""

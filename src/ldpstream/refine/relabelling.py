@@ -86,7 +86,7 @@ class Relabelling:
 
     @property
     def _shared_by(self) -> Floats:
-        """Of each label of before, how many make up the one that it is now."""
+        """Return, for each earlier label, how many make up the one that it is now."""
         shared = np.ones(len(self.targets))
         shared[self._kept] = self.parts[self._places]
         return shared

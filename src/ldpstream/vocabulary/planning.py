@@ -32,20 +32,20 @@ def planned_bits(population: int, epsilon: Epsilon) -> int:
     return needed
 
 
-def discoverable_share(population: int, epsilon: Epsilon, prefixes: int, windows: int = 3) -> float:
+def discoverable_share(population: int, epsilon: Epsilon, prefixes: int, windows: int) -> float:
     """Return the share of the fleet from which a text that nobody listed is found in time.
 
     Each of the `prefixes` + 1 lengths is reported by a part of the fleet, once in a window; the
     share stands out by f sqrt(n) (e^eps - 1) / (e^eps + 1) standard errors there. Above 1, no text
     is found.
 
-    >>> round(discoverable_share(1_000_000, Epsilon.of(2), prefixes=3), 4)
+    >>> round(discoverable_share(1_000_000, Epsilon.of(2), prefixes=3, windows=3), 4)
     0.0099
     """
     return FOUND_AT / (_signal(epsilon) * sqrt(windows * population / (prefixes + 1)))
 
 
-def listed_share(population: int, epsilon: Epsilon, prefixes: int, windows: int = 3) -> float:
+def listed_share(population: int, epsilon: Epsilon, prefixes: int, windows: int) -> float:
     """Return the share from which a text that is looked for stands out among whole texts."""
     return discoverable_share(population, epsilon, prefixes, windows) * LISTED_AT / FOUND_AT
 

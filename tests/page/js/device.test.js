@@ -94,8 +94,8 @@ beforeEach(() => {
       if (pathname.endsWith("/rounds")) {
         collector.after.push(Number(searchParams.get("after")));
         collector.questions.push(request.headers);
-        const { serial, pin, rounds, nowMs } = collector;
-        return Response.json({ serial, pin, rounds, now_ms: nowMs() });
+        const { serial, pin, rounds, halt, nowMs } = collector;
+        return Response.json({ serial, pin, rounds, halt, now_ms: nowMs() });
       }
       collector.reports.push({ path: pathname, body: toHex(request.body), ...request.headers });
       return Response.json({ status: "accepted", now_ms: collector.nowMs() }, { status: 202 });
@@ -880,6 +880,15 @@ test("malformed announcements are refused, round by round", async () => {
   await assert.rejects(device.poll(), { code: "answer-malformed" });
   collector.rounds = [Array(50_000).fill([])]; // one round; parsed, it would be many times larger
   await assert.rejects(device.poll(), { code: "answer-malformed" });
+});
+
+test("rounds of a halted stream are not answered", async () => {
+  const device = await enrolled();
+  ask(1);
+  collector.halt = "paused";
+  assert.deepEqual((await device.poll()).delivered, []);
+  collector.halt = null;
+  assert.equal((await device.poll()).delivered.length, 1);
 });
 
 test("a question for rounds that is refused is asked anew from the beginning", async () => {

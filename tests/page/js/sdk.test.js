@@ -49,6 +49,17 @@ test("numbers are rounded to the same levels, exactly", () => {
   }
 });
 
+test("of a text no more is read than counts, so that a long one takes no longer", () => {
+  const held = new sdk.HeldValue();
+  const read = [];
+  const terms = { size: 2, other: null, place: (value) => read.push(value.length) };
+  held.observe("x".repeat(10 ** 6));
+  held.place(terms, new Scripted("long"));
+  held.follow(() => "ü".repeat(10 ** 6));
+  held.place(terms, new Scripted("long"));
+  assert.deepEqual(read, [2001, 2001]);
+});
+
 test("the hash agrees with hash_vectors.json", () => {
   const file = new URL("../../../src/ldpstream/oracles/hash_vectors.json", import.meta.url);
   const known = JSON.parse(readFileSync(file, "utf8"));

@@ -450,6 +450,8 @@ def _malformed_terms() -> list[Any]:
     malformed += [NUMBERS | {"oracle": "grr"}, NUMBERS | {"labels": ["a", "b"]}]
     malformed += [NUMBERS | {"other": "north"}, NUMBERS | {"high": "1" * 19}]
     malformed += [BINNED | {"bins": bins} for bins in (0, 1, 31, 64.5, "32", None, 512, -32)]
+    narrow = ("1.0000000000000002", "1.000000000000006")  # bins without width: all of them, or some
+    malformed += [BINNED | {"low": "1", "high": high} for high in narrow]
     malformed += [BINNED | {"steps": 1024}, BINNED | {"oracle": "hybrid"}, NUMBERS | {"bins": 32}]
     malformed.append(
         BINNED | {"selection": "slots", "deadline_ms": 900, "version": 3, "levels": []}
@@ -515,7 +517,8 @@ def _malformed_texts() -> list[Any]:
         for missing in ("salt", "bits", "prefixes", "deadline_ms", "selection")
     ]
     unasked = {name: value for name, value in TEXTS.items() if name != "deadline_ms"}
-    return [*malformed, unasked | {"selection": "open"}]
+    unsaid = {name: value for name, value in unasked.items() if name != "selection"}
+    return [*malformed, unasked | {"selection": "open"}, unsaid | {"version": 1}]
 
 
 def _malformed_parts(successor: dict[str, Any]) -> list[Any]:

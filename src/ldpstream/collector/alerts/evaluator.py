@@ -148,10 +148,6 @@ class AlertEvaluator:
         until_ms = self._silenced_until(rule.fingerprint)
         return until_ms if until_ms > self._now_ms else None
 
-    def silences_changed(self) -> None:
-        """Show that rules were silenced, or are not any more."""
-        self._news()
-
     def _changes_by(self, release: Release) -> Sequence[LevelChange] | None:
         """The recent changes of level, if a rule asks for them; all tallies so far show them."""
         spans = [one.condition.within for one in self.rules if isinstance(one.condition, Changed)]

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from ldpstream.collector.api.limits import check_token, is_number, read_json
-from ldpstream.collector.api.lookup import find_stream
+from ldpstream.collector.api.limits import is_number, read_json
+from ldpstream.collector.api.lookup import check_admin, find_stream
 from ldpstream.collector.api.openapi import problems
 from ldpstream.collector.service.service import Service
 from ldpstream.durations import EXAMPLES, milliseconds
@@ -36,10 +36,7 @@ _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def administration(service: Service) -> APIRouter:
-    def authorised(request: Request) -> None:
-        check_token(request, service.secrets.admin, "admin")
-
-    router = APIRouter(prefix=PREFIX, tags=["admin"], dependencies=[Depends(authorised)])
+    router = APIRouter(prefix=PREFIX, tags=["admin"], dependencies=[Depends(check_admin)])
     for routes in (_keys, _tokens, _denied, _silences, _operation, _log):
         router.include_router(routes(service))
     return router

@@ -14,8 +14,8 @@ from ldpstream.collector.alerts.evaluator import MOST_REMEMBERED, AlertEvaluator
 from ldpstream.collector.alerts.rulebook import RuleBook
 from ldpstream.collector.alerts.rules import Rule
 from ldpstream.collector.alerts.state import Alert
-from ldpstream.collector.api.limits import ReaderPool, check_token, read_json, sender_of
-from ldpstream.collector.api.lookup import find_stream, readable_stream
+from ldpstream.collector.api.limits import ReaderPool, read_json, sender_of
+from ldpstream.collector.api.lookup import check_admin, find_stream, readable_stream
 from ldpstream.collector.api.openapi import problems
 from ldpstream.collector.service.service import Service
 from ldpstream.protocol.messages import PREFIX
@@ -104,10 +104,7 @@ def _states(service: Service) -> APIRouter:
 
 
 def _rules(service: Service) -> APIRouter:
-    def authorised(request: Request) -> None:
-        check_token(request, service.secrets.admin, "admin")
-
-    router = APIRouter(tags=["admin"], dependencies=[Depends(authorised)])
+    router = APIRouter(tags=["admin"], dependencies=[Depends(check_admin)])
 
     def book_of(stream: str) -> RuleBook:
         find_stream(service, stream)

@@ -19,6 +19,7 @@ from ldpstream.collector.api.administration import administration
 from ldpstream.collector.api.alerts import alerts
 from ldpstream.collector.api.annotations import annotation_routes
 from ldpstream.collector.api.cross_origin import CrossOrigin
+from ldpstream.collector.api.enrolment import enrolment
 from ldpstream.collector.api.ingest import Batch, Refused, SingleReport
 from ldpstream.collector.api.metrics import metrics
 from ldpstream.collector.api.openapi import describe
@@ -33,7 +34,7 @@ from ldpstream.collector.api.problems import (
     refusal_of,
 )
 from ldpstream.collector.api.releases import releases
-from ldpstream.collector.api.rounds import CurrentRounds, enrolment
+from ldpstream.collector.api.rounds import CurrentRounds
 from ldpstream.collector.api.status import status
 from ldpstream.collector.api.texts import texts
 from ldpstream.collector.service.service import Service

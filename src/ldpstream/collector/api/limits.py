@@ -78,7 +78,7 @@ class ReaderPool:
 
 
 class TokenBucket:
-    """At most so many a second (or another `period_ms`), and as many at once after a pause.
+    """A limit of so many a second (or another `period_ms`), and as many at once after a pause.
 
     >>> from ldpstream.collector.clock import ManualClock
     >>> clock = ManualClock()

@@ -14,7 +14,13 @@ from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from ldpstream.arrays import Bytes
-from ldpstream.collector.api.limits import announced, has_token, is_number, read_body
+from ldpstream.collector.api.limits import (
+    announced,
+    check_token,
+    has_token,
+    is_number,
+    read_body,
+)
 from ldpstream.collector.clock import ticks
 from ldpstream.collector.credentials.device_keys import Standing
 from ldpstream.collector.credentials.read_tokens import read_token
@@ -36,12 +42,17 @@ from ldpstream.protocol.limits import DEVICE_BYTES, LARGEST_REPORT, LARGEST_SERI
 from ldpstream.protocol.messages import DEVICE_HEADER, MAC_HEADER
 from ldpstream.protocol.names import device_number
 from ldpstream.protocol.slots import timestamp_of
-from ldpstream.protocol.strata import stratum_in
+from ldpstream.protocol.strata import level_in
 from ldpstream.protocol.terms import Terms
 
 HOLD_SECONDS = 10.0
 """How long a report waits for its round, if the collector is late in opening it."""
 _NO_PIN = "0" * 64
+
+
+def check_admin(request: Request) -> None:
+    """Let through whoever sends the admin token."""
+    check_token(request, request.app.state.service.secrets.admin, "admin")
 
 
 def find_stream(service: Service, name: str) -> StreamService:
@@ -107,7 +118,7 @@ async def reported_stream(
         raise _unknown(request.app.state.service, name) from None
     known = request.app.state.service.streams.get(name)
     pin = _NO_PIN if known is None else _stratum(known, round_name).pin
-    _, level = stratum_in(round_name) or (1, "")
+    level = level_in(round_name)
     prefix = report_prefix(name, pin, round_name, level)
     signed = _is_signed(request, name, prefix + body, [level], ever=True)
     found = _private(request, name, signed | _has_token(request, name))

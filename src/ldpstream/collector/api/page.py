@@ -15,8 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ldpstream.collector.api.limits import check_token
-from ldpstream.collector.api.lookup import find_stream
+from ldpstream.collector.api.lookup import check_admin, find_stream
 from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.service.service import Service
 from ldpstream.protocol.messages import PREFIX
@@ -120,7 +119,7 @@ def _sharing(service: Service) -> APIRouter:
     @router.get("/streams/{stream}/share")
     def share(stream: str, request: Request) -> dict[str, str]:
         """A token that lets its bearer read this stream, and nothing else; for admins."""
-        check_token(request, service.secrets.admin, "admin")
+        check_admin(request)
         return {
             "token": read_token(service.secrets.admin, find_stream(service, stream).config.name)
         }

@@ -47,6 +47,10 @@ def releases(service: Service) -> APIRouter:
     """For what is computed for the reader: whoever wants releases does not wait for that."""
     alerts = AlertEvents()
 
+    def most_of(found: StreamService, limit: int) -> int:
+        """Return how many rows to read at once: as many as are wanted, if they fit."""
+        return at_once(found.figures, min(limit, service.config.limits.releases))
+
     @router.get("/streams/{stream}/releases")
     async def list_releases(
         stream: str,
@@ -68,12 +72,11 @@ def releases(service: Service) -> APIRouter:
         """
         found = readable_stream(request, stream)
         kind = _format(format, request.headers.get("accept", ""))
-        most = at_once(found.figures, min(limit, service.config.limits.releases))
+        most = most_of(found, limit)
         part = None if group is None else read_group(group, known_groups(found.history.versions))
         if part is not None and revised:
             expected = "without group: the history of groups is not revised"
             raise Mistake(Problem.PARAMETER, name="revised", given="true", expected=expected)
-
         most = min(most, found.revised.most) if revised else most
 
         def read() -> bytes:
@@ -98,7 +101,7 @@ def releases(service: Service) -> APIRouter:
         `values`, `low` and `high` are means of what was released, `least` and `most` its extremes.
         """
         found = readable_stream(request, stream)
-        most = at_once(found.figures, min(limit, service.config.limits.releases))
+        most = most_of(found, limit)
 
         def read() -> list[dict[str, object]]:
             rows = service.store.summaries(stream, since_ms, most)
@@ -120,7 +123,7 @@ def releases(service: Service) -> APIRouter:
         size with an interval (90 %). What is found changes as tallies come.
         """
         found = readable_stream(request, stream)
-        most = at_once(found.figures, min(limit, service.config.limits.releases))
+        most = most_of(found, limit)
 
         def read() -> list[dict[str, object]]:
             if not found.config.has_changes:

@@ -74,7 +74,7 @@ class ServiceState(Collector):
         yield from self._frequencies()
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing is collected before someone asks."""
+        """Return nothing: families are collected when someone asks, not when this is registered."""
         return ()
 
     def _states(self, conditions: Mapping[str, Condition]) -> Metric:

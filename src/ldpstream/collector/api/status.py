@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from ldpstream.collector.api.ingest import summary
-from ldpstream.collector.api.limits import check_token
-from ldpstream.collector.api.lookup import may_read, readable_stream
+from ldpstream.collector.api.lookup import check_admin, may_read, readable_stream
 from ldpstream.collector.service.condition import Condition, State
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.errors import Problem
+from ldpstream.protocol.history import first_t
 from ldpstream.protocol.messages import PREFIX
 from ldpstream.protocol.promise import promises
 from ldpstream.protocol.strata import STANDARD
@@ -74,7 +74,7 @@ def status(service: Service) -> APIRouter:
     @router.get("/admin/status", tags=["admin"])
     def collector_status(request: Request) -> dict[str, Any]:
         """The whole collector: queues, rosters, failures. Needs the admin token."""
-        check_token(request, service.secrets.admin, "admin")
+        check_admin(request)
         failures = service.failures
         return {
             "ready": service.ready,
@@ -122,7 +122,7 @@ def _version(stream: StreamService, terms: Terms) -> dict[str, Any]:
     return {
         "version": terms.version,
         "pin": terms.pin,
-        "from_t": 1 if terms.succeeds is None else terms.succeeds.from_t,
+        "from_t": first_t(terms),
         "until_t": stream.history.last_t(terms),
         "labels": terms.names,
         "called": None if terms.succeeds is None else terms.succeeds.labels,

@@ -165,7 +165,7 @@ class StreamConfig:
 
     @property
     def slot_deadline_ms(self) -> int | None:
-        """With slots: how long after its start a timestamp takes reports."""
+        """How long after its start a timestamp takes reports, with slots."""
         if self.selection is not Selection.SLOTS:
             return None
         return max(1, int(self.deadlines[Purpose.PUBLICATION] * self.interval_ms))

@@ -90,6 +90,7 @@ class Table:
     inner: list[Table] = field(default_factory=list)
 
     def __contains__(self, name: str) -> bool:
+        self.asked.add(name)
         return name in self.values
 
     def __iter__(self) -> Any:

@@ -159,7 +159,7 @@ class StreamKeys:
 
 @dataclass(frozen=True)
 class Signatures:
-    """With which keys the reports of a batch were signed, one in each row."""
+    """The keys that the reports of a batch were signed with, one in each row."""
 
     standings: Standings
     in_turn: Signers

@@ -98,7 +98,7 @@ class Secrets:
     def load(
         cls, files: Mapping[str, Path], folder: Path, environment: Mapping[str, str] = os.environ
     ) -> Secrets:
-        """Each from the environment, else from its file, else from `folder`, drawn if not there."""
+        """Find each in the environment, its file or `folder`; draw what is in none of them."""
         found, drawn = {}, None
         for name in ENVIRONMENT:
             known = find_secret(name, files, folder, environment)

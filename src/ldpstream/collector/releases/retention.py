@@ -89,18 +89,21 @@ def summary_of(release: Release, terms: Terms) -> Summary:
 def combined(earlier: Summary, later: Summary) -> Summary:
     """Return one summary of what two have seen under the same terms, of the earlier's period."""
     a, b = earlier.content, later.content
-    n, m = a["releases"], b["releases"]
     content: dict[str, Any] = {name: a[name] + b[name] for name in _SUMS}
     content["terms_version"] = a["terms_version"]
-    if "labels" in a:
-        content |= _of_texts(a, b)
-        return Summary(earlier.first_t, later.last_t, earlier.start_ms, earlier.period_ms, content)
-    for name in _MEANS:
-        pairs = zip(a[name], b[name], strict=True)
-        content[name] = [(n * x + m * y) / (n + m) for x, y in pairs]
-    content["least"] = [*map(min, a["least"], b["least"])]
-    content["most"] = [*map(max, a["most"], b["most"])]
+    content |= _of_texts(a, b) if "labels" in a else _of_labels(a, b)
     return Summary(earlier.first_t, later.last_t, earlier.start_ms, earlier.period_ms, content)
+
+
+def _of_labels(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Return what two summaries say together of labels that both have."""
+    n, m = a["releases"], b["releases"]
+    means = {
+        name: [(n * x + m * y) / (n + m) for x, y in zip(a[name], b[name], strict=True)]
+        for name in _MEANS
+    }
+    least, most = [*map(min, a["least"], b["least"])], [*map(max, a["most"], b["most"])]
+    return {**means, "least": least, "most": most}
 
 
 def _of_texts(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:

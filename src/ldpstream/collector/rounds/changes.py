@@ -19,7 +19,7 @@ from ldpstream.numeric import Range
 from ldpstream.protocol.attributes import Attributes
 from ldpstream.protocol.strata import Level, Succession
 from ldpstream.protocol.succession import objection
-from ldpstream.protocol.terms import Terms
+from ldpstream.protocol.terms import Terms, Values
 from ldpstream.vocabulary import Vocabulary
 
 KEYS = {
@@ -63,6 +63,27 @@ def levels_of(config: StreamConfig, stored: Terms | None = None) -> tuple[Level,
             one.oracle or known.get(one.name) or config.oracle_at(one),
         )
         for one in config.levels
+    )
+
+
+def described(
+    config: StreamConfig, values: Values, start_ms: int, succeeds: Succession | None = None
+) -> Terms:
+    """Return the terms that a file describes; what devices would refuse is not refused here."""
+    return Terms(
+        config.name,
+        values,
+        config.epsilon,
+        config.window,
+        config.interval_ms,
+        start_ms if config.start_ms is None else config.start_ms,
+        config.oracle_at(),
+        config.other,
+        config.selection,
+        config.slot_deadline_ms,
+        levels_of(config),
+        succeeds,
+        config.attributes,
     )
 
 

@@ -248,8 +248,7 @@ class Coordinator:
         """
         closed = [group for group in self._unanswered if not group.is_open]
         for group in closed[-1:]:
-            for one in group.rounds:
-                self._store.close_round(self.config.name, one.name, self._clock.now_ms())
+            self._close_stored(group)
         for group in self._unanswered:
             if group.is_open:
                 self._open.take_reports(group, self.history)
@@ -343,10 +342,14 @@ class Coordinator:
         _log.warning(told, now.t, extra={"stream": self.config.name})
         while self._unanswered and self._unanswered[0].t == now.t:
             group = self._unanswered.popleft()
-            for one in group.rounds:
-                self._store.close_round(self.config.name, one.name, self._clock.now_ms())
-                now.rounds.append(one.name)
+            self._close_stored(group)
+            now.rounds += [one.name for one in group.rounds]
             self._counter.count(group.closed(self._clock.now_ms()), self.history)
+
+    def _close_stored(self, group: RoundGroup) -> None:
+        """Close rounds in the store that this coordinator has not announced."""
+        for one in group.rounds:
+            self._store.close_round(self.config.name, one.name, self._clock.now_ms())
 
     def _ask(self, ask: Ask, t: int, name: str) -> RoundGroup:
         deadline_ms = self._deadline(t, ask.purpose)
@@ -427,7 +430,7 @@ class Coordinator:
             if last is None:
                 continue
             content = lasting(last.content)
-            if content.get("terms_version", 1) != self.terms.version:
+            if last.terms_version != self.terms.version:
                 content = self._running.figures() | self._running.version
             for releases in carried_over(last, content, missed, now_ms):
                 self._commit(releases)

@@ -54,13 +54,7 @@ class RoundCounter:
 
     def credible(self, group: RoundGroup) -> dict[str, Support]:
         """Return the counts of tallied rounds by name; none of those that are discarded."""
-        return {
-            one.name: Support.none(len(one.support.counts))
-            if self._suspects.discarded(one.name)
-            else one.support
-            for one in group.rounds
-            if one.support is not None
-        }
+        return group.credible(self._suspects.discarded)
 
     def _count(self, one: Round, terms: Terms, counted: dict[str, DeviceTable]) -> Support | None:
         """Count a round; `counted` has, by level, whose reports were counted in others."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ldpstream.collector.store.contract import Round, RoundState
+from ldpstream.oracles.collector_half import Support
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.strata import ask_name
 from ldpstream.protocol.terms import Terms
@@ -44,6 +45,16 @@ class RoundGroup:
         """Return the terms, at their level, that each round is for."""
         found = {one.name: history.stratum(one.name) for one in self.rounds}
         return {name: terms for name, terms in found.items() if terms is not None}
+
+    def credible(self, is_discarded: Callable[[str], bool]) -> dict[str, Support]:
+        """Return the counts of the tallied rounds by name; none of those that are discarded."""
+        return {
+            one.name: Support.none(len(one.support.counts))
+            if is_discarded(one.name)
+            else one.support
+            for one in self.rounds
+            if one.support is not None
+        }
 
     def closed(self, at_ms: int) -> RoundGroup:
         return RoundGroup(

@@ -13,7 +13,7 @@ from math import ceil, sqrt
 from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.slots import begins_epoch
-from ldpstream.protocol.strata import stratum_in
+from ldpstream.protocol.strata import level_in
 
 WINDOWS = 2
 """The windows that are looked back at: a fleet that grows or shrinks is followed within them."""
@@ -95,8 +95,8 @@ class Headcount:
         self._is_begun |= group.reports > 0
         if not (first.rate[0] and self._is_begun):
             return
-        for level in {_level(one.name) for one in group.rounds}:
-            rounds = [one for one in group.rounds if _level(one.name) == level]
+        for level in {level_in(one.name) for one in group.rounds}:
+            rounds = [one for one in group.rounds if level_in(one.name) == level]
             window = rounds[0].rate[1] if self._slots else self._window
             if self._slots and begins_epoch(group.t, window):
                 continue  # many have no turn then: see protocol/slots.py
@@ -154,8 +154,3 @@ def _of_level(answers: Iterable[_Answered]) -> tuple[float, float]:
     rates = sum(one.rate for one in known)
     devices = sum(one.reports + one.rate * one.spent for one in known) / rates
     return devices, sum(one.reports * (1 - one.rate) for one in known) / rates**2
-
-
-def _level(round_name: str) -> str:
-    _, level = stratum_in(round_name) or (1, "")
-    return level

@@ -10,7 +10,7 @@ from ldpstream.collector.config import Selection as Kind
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.announcement import OpenRound
-from ldpstream.collector.rounds.changes import differences, levels_of
+from ldpstream.collector.rounds.changes import described, differences
 from ldpstream.collector.rounds.selection import (
     Asked,
     OpenSelection,
@@ -81,24 +81,16 @@ def last_population(saved: dict[str, Any]) -> int | None:
     return found
 
 
+def to_save(config: StreamConfig) -> dict[str, int]:
+    """Return what `last_population` finds in a saved state: a population that is followed."""
+    return {POPULATION: config.population} if config.follows_fleet else {}
+
+
 def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
     values = config.values
     if config.vocabulary is not None and isinstance(values, Vocabulary):
         values = config.vocabulary.begun(values)
-    terms = Terms(
-        config.name,
-        values,
-        config.epsilon,
-        config.window,
-        config.interval_ms,
-        clock.now_ms() if config.start_ms is None else config.start_ms,
-        config.oracle_at(),
-        config.other,
-        config.selection,
-        config.slot_deadline_ms,
-        levels_of(config),
-        attributes=config.attributes,
-    )
+    terms = described(config, values, clock.now_ms())
     Terms.read(terms.to_json())  # what devices would refuse must not be stored for good
     try:
         return store.create_stream(config.name, terms.to_json())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ldpstream.collector.rounds.announcement import Announcement, OpenRound
@@ -81,25 +81,27 @@ class NotificationHub:
 
     async def after(self, serial: int, seconds: float) -> Announcement:
         """Return the announcement once its serial is greater, or when the time is up."""
-        end = time.monotonic() + seconds
         self.waiting += 1
         try:
-            while self.announcement.serial <= serial and not self.stopping:
-                left = end - time.monotonic()
-                if left <= 0 or not await self._announced.wait(left):
-                    break
+            await self._wait_until(lambda: self.announcement.serial > serial, seconds)
         finally:
             self.waiting -= 1
         return self.announcement
 
     async def opened(self, round_name: str, seconds: float) -> OpenRound | None:
         """Return the round of that name once it is open; None if the time is up before."""
+        await self._wait_until(
+            lambda: round_name in self.open or self.was_open(round_name), seconds
+        )
+        return self.open.get(round_name)
+
+    async def _wait_until(self, done: Callable[[], bool], seconds: float) -> None:
+        """Wait for announcements until they will do, the collector stops, or the time is up."""
         end = time.monotonic() + seconds
-        while round_name not in self.open and not self.was_open(round_name) and not self.stopping:
+        while not done() and not self.stopping:
             left = end - time.monotonic()
             if left <= 0 or not await self._announced.wait(left):
                 break
-        return self.open.get(round_name)
 
     async def news_after(self, t: int, alerts_serial: int, seconds: float) -> bool:
         """Wait for a later release or a change of an alert; return whether there is one."""

@@ -1,4 +1,4 @@
-"""At least how many devices took part in the last window.
+"""A lower bound on the devices that took part in the last window.
 
 Readers must see it: the interval of a figure is about those who report, not about those who do not.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ldpstream.collector.store.contract import NewRound
-from ldpstream.protocol.strata import ask_name, stratum_in
+from ldpstream.protocol.strata import ask_name, level_in
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Participation:
     def add(self, asked: NewRound, reports: int, epsilon_nano: int, window: int) -> None:
         """Count the reports of a round; after a crash it may be counted again."""
         devices = Fraction(asked.epsilon_nano, epsilon_nano) * reports
-        _, level = stratum_in(asked.name) or (1, "")
-        heard = _Heard(ask_name(asked.name), level, asked.t, window, reports, devices)
-        self._rounds[asked.name] = heard
+        self._rounds[asked.name] = _Heard(
+            ask_name(asked.name), level_in(asked.name), asked.t, window, reports, devices
+        )
 
     def at(self, t: int) -> int:
         """Return at least how many devices reported in the window that ends with t."""

@@ -12,11 +12,8 @@ from math import floor
 from ldpstream.collector.rounds.group import RoundGroup
 from ldpstream.collector.rounds.selection import Asked
 from ldpstream.protocol.slots import turn_share
-from ldpstream.protocol.strata import stratum_in
+from ldpstream.protocol.strata import level_in
 from ldpstream.protocol.terms import Selection, Terms
-
-OWN = ""
-"""The name of a stream's own level."""
 
 
 def turns_of(stratum: Terms, population: int, shares: Mapping[str, float], t: int) -> int:
@@ -25,7 +22,7 @@ def turns_of(stratum: Terms, population: int, shares: Mapping[str, float], t: in
     Until anybody is heard, all are taken to have chosen the stream's own level. Fractions add up to
     whole reports over time.
     """
-    share = shares.get(stratum.level, 0.0) if shares else float(stratum.level == OWN)
+    share = shares.get(stratum.level, 0.0) if shares else float(not stratum.level)
     expected = population * share * turn_share(stratum.window, t)
     return floor(t * expected) - floor((t - 1) * expected)
 
@@ -40,6 +37,5 @@ def reports_planned(group: RoundGroup, kind: Selection) -> int:
         return len(Asked.of(group.first))
     by_level: dict[str, int] = {}
     for one in group.rounds:
-        _, level = stratum_in(one.name) or (1, OWN)
-        by_level.setdefault(level, one.users)
+        by_level.setdefault(level_in(one.name), one.users)
     return sum(by_level.values())

@@ -17,7 +17,7 @@ from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.releases.formats import REVISED
 from ldpstream.collector.rounds.at_once import tallies_at_once
 from ldpstream.collector.rounds.combining import StrataTally, relabelling
-from ldpstream.collector.rounds.group import RoundGroup, grouped
+from ldpstream.collector.rounds.group import grouped
 from ldpstream.collector.rounds.loading import mechanism_of
 from ldpstream.collector.rounds.stretches import Stretch, stretches
 from ldpstream.collector.store.contract import EVER, Archive, Release, Round, Store
@@ -26,7 +26,6 @@ from ldpstream.mechanisms.noise import Noise
 from ldpstream.mechanisms.queries import DistributionQuery, HistogramQuery
 from ldpstream.mechanisms.revision import Heard, Record, revision
 from ldpstream.mechanisms.strata import OFFSETS_OVER
-from ldpstream.oracles.collector_half import Support
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.terms import Terms
@@ -221,7 +220,7 @@ class RevisedHistory:
             if terms.version != before.version:
                 strata.go_over(relabelling(self._history, before, terms))
                 before = terms
-            supports, noise = _credible(group, discarded), self._mechanism(terms).noise
+            supports, noise = group.credible(discarded.__contains__), self._mechanism(terms).noise
             tally = strata.tally(group, supports, self._history, noise)
             heard = Heard(Epsilon(group.first.epsilon_nano), tally)
             found.setdefault(group.t, []).append(heard)
@@ -232,16 +231,6 @@ class RevisedHistory:
         if not self._config.suspicion.discard:
             return set()
         return {name for one in releases.values() for name in one.content.get("suspect", ())}
-
-
-def _credible(group: RoundGroup, discarded: Container[str]) -> dict[str, Support]:
-    """Return the counts of rounds; those discarded count as empty."""
-    supports = {}
-    for one in group.rounds:
-        assert one.support is not None
-        left_out = one.name in discarded
-        supports[one.name] = Support.none(len(one.support.counts)) if left_out else one.support
-    return supports
 
 
 def _observed(config: StreamConfig, terms: Terms) -> Observed:

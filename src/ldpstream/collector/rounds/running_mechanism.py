@@ -11,7 +11,7 @@ from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.rounds.breakdown import RunningBreakdown
 from ldpstream.collector.rounds.combining import StrataTally, relabelling
 from ldpstream.collector.rounds.group import RoundGroup
-from ldpstream.collector.rounds.loading import POPULATION, mechanism_of
+from ldpstream.collector.rounds.loading import mechanism_of, to_save
 from ldpstream.collector.store.groups import GROUPS
 from ldpstream.mechanisms.mechanism import Mechanism, Step
 from ldpstream.mechanisms.messages import Ask, Release, Tally
@@ -94,6 +94,5 @@ class RunningMechanism:
         return {"terms_version": self.terms.version} if self.terms.version > 1 else {}
 
     def save(self) -> dict[str, Any]:
-        followed = {POPULATION: self.config.population} if self.config.follows_fleet else {}
         states = self._strata.save() | self._breakdown.save()
-        return self._mechanism.save() | states | followed
+        return self._mechanism.save() | states | to_save(self.config)

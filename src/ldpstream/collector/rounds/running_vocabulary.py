@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.group import RoundGroup, grouped
-from ldpstream.collector.rounds.loading import POPULATION
+from ldpstream.collector.rounds.loading import to_save
 from ldpstream.collector.rounds.planned import turns_of
 from ldpstream.collector.rounds.running_mechanism import RunningMechanism
 from ldpstream.collector.store.contract import Archive, Store, Stream
@@ -124,8 +124,7 @@ class RunningVocabulary:
         return figures_of(self._following.shown if released is None else released)
 
     def save(self) -> dict[str, Any]:
-        followed = {POPULATION: self.config.population} if self.config.follows_fleet else {}
-        return self._following.save() | followed
+        return self._following.save() | to_save(self.config)
 
 
 def figures_of(listed: Listed) -> dict[str, Any]:

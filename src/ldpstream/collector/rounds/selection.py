@@ -19,8 +19,6 @@ from ldpstream.collector.store.contract import NO_RESTS, NewRound, Places, Rests
 from ldpstream.mechanisms.messages import Ask
 from ldpstream.privacy.epsilon import Epsilon
 
-UNKNOWN = -1
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -167,7 +165,7 @@ class RosterSelection(Selection):
             self._size += len(new)
 
     def numbers_of(self, devices: Bytes) -> Places:
-        """The place of each device, or UNKNOWN."""
+        """Return the place of each device; -1: it is not on the roster."""
         with self._lock:
             return self._places.find(devices).astype(np.int64) - 1
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ldpstream.collector.config import StreamConfig
 from ldpstream.collector.config.successor import SuccessorConfig
-from ldpstream.collector.rounds.changes import Difference, Verdict, levels_of
+from ldpstream.collector.rounds.changes import Difference, Verdict, described
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.strata import Succession
@@ -44,27 +44,14 @@ def make_successor(
         )
     start_ms = now_ms + min(NOTICE_MS, old.window * old.interval_ms)
     from_t = max(old.timestamp_at(start_ms - 1) + 1, begun_t + 1, _first_t(old) + 1)
-    new = Terms(
-        config.name,
-        config.values,
-        config.epsilon,
-        config.window,
-        config.interval_ms,
-        old.start_ms if config.start_ms is None else config.start_ms,
-        config.oracle_at(),
-        config.other,
-        config.selection,
-        config.slot_deadline_ms,
-        levels_of(config),
-        Succession(
-            old.pin,
-            section.version,
-            from_t,
-            from_t - 1 + _overlap(section, old),
-            _called(section, old, config),
-        ),
-        config.attributes,
+    succession = Succession(
+        old.pin,
+        section.version,
+        from_t,
+        from_t - 1 + _overlap(section, old),
+        _called(section, old, config),
     )
+    new = described(config, config.values, old.start_ms, succession)
     for stratum in old.strata:
         why = objection(stratum, new)
         if why is not None:

@@ -14,17 +14,17 @@ from ldpstream.durations import spelled
 from ldpstream.protocol.notice import Halt
 
 GRACE_MS = 2000
-"""How much later than planned a release may come, besides an interval or ... """
+"""How much later than planned a release may come, besides an interval (but see MOST_GRACE_MS)."""
 MOST_GRACE_MS = 60_000
-"""... this, if the interval is longer."""
+"""The most that counts of a long interval."""
 SURELY_HEARD = 20
 """Reports that must be planned for none at all to mean that the fleet is silent, not chance."""
 LEAST_SILENT = 2
 """Timestamps without a report, at least, before a fleet counts as silent."""
 FEW = 0.5
-"""A stream is thin if less than this part of the reports came that were planned, ..."""
+"""A stream is thin if less than this part of the reports came that were planned."""
 WIDE = 0.5
-"""... or if an interval takes up more than this part of all values that are possible."""
+"""It is also thin if an interval takes up more than this part of all values that are possible."""
 
 
 class State(StrEnum):
@@ -109,7 +109,8 @@ def judge(facts: Facts) -> Condition:
     if facts.halt is Halt.RETIRED:
         return Condition(State.RETIRED, f"it has ended with t={facts.last_t}")
     if facts.halt is Halt.PAUSED:
-        return Condition(State.PAUSED, f"nobody reports until it is resumed; t={facts.last_t}")
+        since = f", since t={facts.last_t}" if facts.last_t else ""
+        return Condition(State.PAUSED, f"nobody reports until it is resumed{since}")
     return _behind(facts) or _heard(facts)
 
 

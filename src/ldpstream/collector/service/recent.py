@@ -1,9 +1,8 @@
-"""The facts of a stream that its condition follows from: its last releases, and who is late."""
+"""How the last timestamps of a stream were answered, which its condition follows from."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 
 from ldpstream.collector.rounds.fleet_tracker import HEARD_T
 from ldpstream.collector.service.condition import Answered
@@ -16,12 +15,10 @@ MOST_RECENT = 500
 class Recent:
     """How the timestamps of the last window were answered; written by one thread, read by any."""
 
-    def __init__(self, window: int, releases: Iterable[Release] = ()) -> None:
+    def __init__(self, window: int) -> None:
         self._window = window
         self._last_t = 0
         self._answered: deque[Answered] = deque(maxlen=min(window, MOST_RECENT))
-        for one in releases:
-            self.add(one)
 
     def add(self, release: Release) -> None:
         """Take note of a release, once; of one that nobody was asked for, nothing."""

@@ -59,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 
 class Service:
-    """Everything but HTTP."""
+    """A running collector without HTTP: what the API, and what serves it, call."""
 
     def __init__(
         self,
@@ -380,7 +380,7 @@ class Service:
 
     def silences_changed(self, stream: str) -> None:
         """Show that rules of a stream were silenced, or are not any more."""
-        self.evaluators[stream].silences_changed()
+        self._listeners[stream].hub.alerted()
 
     def _webhook_answered(self, stream: str, outcome: str) -> None:
         self.meters.webhook.labels(stream, outcome).inc()

@@ -60,8 +60,11 @@ class StreamService:
     def reports_with_earlier_keys(self, since_ms: int) -> int | None:
         """How many reports of the last window came with a key of the earlier master secret.
 
-        None if they have been counted for less than a window, since that time.
+        None if they have been counted for less than a window, since that time. Of a stream that has
+        ended none will come.
         """
+        if self.config.halt is Halt.RETIRED:
+            return 0
         last_t, window = self.hub.last_t, self.terms.window
         if self.terms.start_of(last_t + 1 - window) < since_ms:
             return None

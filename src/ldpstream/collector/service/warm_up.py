@@ -56,7 +56,7 @@ def _new_store(file: Path) -> SqliteStore:
 
 
 def _kinds(streams: Iterable[StreamConfig]) -> Iterable[StreamConfig]:
-    """One stream of each mechanism, oracle and selection: others use the same kernels."""
+    """Return one stream of each mechanism, oracle and selection: others use the same kernels."""
     return {
         (one.mechanism, build(one.mechanism, one.settings).noise.oracle, one.selection): one
         for one in streams
@@ -64,7 +64,7 @@ def _kinds(streams: Iterable[StreamConfig]) -> Iterable[StreamConfig]:
 
 
 def _play(stream: StreamConfig, store: SqliteStore) -> None:
-    """One timestamp, from its first round to its release."""
+    """Play one timestamp, from its first round to its release."""
     clock = ManualClock(0)
     coordinator = Coordinator(stream, store, clock)
     keys = StreamKeys.of_master(os.urandom(DEVICE_BYTES), stream.name)
@@ -83,7 +83,7 @@ def _play(stream: StreamConfig, store: SqliteStore) -> None:
 
 
 def _reports(asking: OpenRound, keys: StreamKeys, devices: list[bytes]) -> Iterator[Records]:
-    """A single report, and as many as are checked side by side."""
+    """Yield a single report, and as many as are checked side by side."""
     half, source = asking.collector.device, SystemSource()
     packed = []
     for device in devices:

@@ -7,9 +7,9 @@ also tells other collectors of the store that there is something new.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from ldpstream.collector.credentials.enrolment_tokens import EnrolmentToken, use_of
 from ldpstream.collector.credentials.masters import Masters
@@ -17,36 +17,14 @@ from ldpstream.collector.credentials.sealing import check_of, seal, unseal
 from ldpstream.collector.store.chain import Chain, Checked, Damage
 from ldpstream.collector.store.chain_key import CHAIN_KEY, KEYRING, LOG, MASTER, with_log
 from ldpstream.collector.store.content import stored_text
+from ldpstream.collector.store.statements import (
+    Execute,
+    Tables,
+    read_property,
+    write_note,
+    write_property,
+)
 from ldpstream.errors import Mistake, Problem
-
-Result = TypeVar("Result")
-
-
-class Rows(Protocol):
-    """The result of a statement."""
-
-    @property
-    def rowcount(self) -> int: ...
-    def fetchone(self) -> Any: ...
-    def fetchall(self) -> list[Any]: ...
-
-
-Execute = Callable[..., Rows]
-"""Runs a statement, whose places are `%s`, with the values for them."""
-Work = Callable[[Execute], Result]
-
-
-class Tables(Protocol):
-    """How a store runs statements."""
-
-    def read(self, work: Work[Result]) -> Result:
-        """Run work that changes nothing."""
-
-    def change(self, work: Work[Result]) -> Result:
-        """Run work in a transaction, while others may change something else."""
-
-    def change_alone(self, work: Work[Result]) -> Result:
-        """Run work in a transaction; other collectors that do so wait for it."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +43,6 @@ class Entry:
 
 
 _COLUMNS = "name, digest, stream, made_ms, expires_ms, most_uses, uses, revoked_ms"
-_PUT = (
-    "INSERT INTO property VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-)
 
 _WHOLE_LOG = (
     "SELECT seal, id, at_ms, who, action, details, link FROM"
@@ -130,7 +105,7 @@ class AdminTables:
                 if row[0] is not None:
                     link, last = self._chain.log_link(link, *row), row[0]
                     run("UPDATE admin_log SET link = %s WHERE id = %s", link, last)
-            run(_PUT, LOG, self._chain.seal_log(last, link))
+            write_property(run, LOG, self._chain.seal_log(last, link))
             self._append(run, entry)
 
         self._tables.change_alone(work)
@@ -138,13 +113,13 @@ class AdminTables:
     def _append(self, run: Execute, entry: Entry) -> None:
         """Append an entry, before what it tells of is done in the same transaction."""
         last, link = _last(run)
-        if not _is_end(run, self._chain, last, link, _property(run, LOG)):
+        if not _is_end(run, self._chain, last, link, read_property(run, LOG)):
             what = Damage(None, "the end of the admin log was changed")
             raise Mistake(Problem.CHAIN_BROKEN, stream=LOG, what=what)
         row = (last + 1, entry.at_ms, entry.who, entry.action, stored_text(entry.details))
         link = self._chain.log_link(link, *row)
         run("INSERT INTO admin_log VALUES (%s, %s, %s, %s, %s, %s)", *row, link)
-        run(_PUT, LOG, self._chain.seal_log(last + 1, link))
+        write_property(run, LOG, self._chain.seal_log(last + 1, link))
 
     # Master secrets
 
@@ -166,14 +141,14 @@ class AdminTables:
 
         def work(run: Execute) -> None:
             self._append(run, entry)
-            sealed, key = _property(run, KEYRING), _property(run, CHAIN_KEY)
+            sealed, key = read_property(run, KEYRING), read_property(run, CHAIN_KEY)
             opened = None if key is None else unseal(old.current, CHAIN_KEY, key)
             stored = Masters.of(old.current, sealed) if sealed else Masters.single(old.current)
             if opened is None or stored != old:
                 raise Mistake(Problem.UNAVAILABLE, seconds=1)
-            run(_PUT, CHAIN_KEY, seal(new.current, CHAIN_KEY, with_log(opened)))
-            run(_PUT, KEYRING, new.sealed())
-            run(_PUT, MASTER, check_of(new.current))
+            write_property(run, CHAIN_KEY, seal(new.current, CHAIN_KEY, with_log(opened)))
+            write_property(run, KEYRING, new.sealed())
+            write_property(run, MASTER, check_of(new.current))
 
         self._tables.change_alone(work)
 
@@ -294,13 +269,7 @@ class AdminTables:
 
         def work(run: Execute) -> None:
             self._append(run, entry)
-            run(
-                "INSERT INTO note VALUES ((SELECT id FROM stream WHERE name = %s), %s, %s)"
-                " ON CONFLICT (stream, name) DO UPDATE SET content = excluded.content",
-                stream,
-                name,
-                stored_text(content),
-            )
+            write_note(run, stream, name, content)
 
         self._tables.change_alone(work)
 
@@ -373,8 +342,3 @@ def _last(run: Execute) -> tuple[int, bytes]:
     """Return the number and the link of the last entry."""
     row = run("SELECT id, link FROM admin_log ORDER BY id DESC LIMIT 1").fetchone()
     return (0, b"") if row is None else (row[0], row[1])
-
-
-def _property(run: Execute, name: str) -> str | None:
-    row = run("SELECT value FROM property WHERE name = %s", name).fetchone()
-    return None if row is None else str(row[0])

@@ -24,6 +24,7 @@ EVERY = "*"
 """In place of a stream's name: the list of all streams. No stream can be called so."""
 PAGE = 10_000
 """Releases that are looked at before progress is told."""
+BROKEN_SEAL = "the stream's terms, state or checkpoint were changed"
 
 Progress = Callable[[int], None]
 """Called now and then with the number of releases that have been looked at."""
@@ -211,7 +212,7 @@ class Chain:
         if damage is None and previous != ends.head:
             damage = Damage(before + 1, "releases from here on are missing")
         if damage is None and not self._holds(stream, ends):
-            damage = Damage(ends.last_t, "the stream's terms, state or checkpoint were changed")
+            damage = Damage(ends.last_t, BROKEN_SEAL)
         last = before if number else None
         return Checked(stream, number, first, last, damage, ends.checkpoint_t)
 
@@ -269,7 +270,7 @@ class Chain:
 
     def _refuse_broken_seal(self, stream: str, ends: Ends) -> None:
         if not self._holds(stream, ends):
-            what = Damage(ends.last_t, "the stream's terms, state or checkpoint were changed")
+            what = Damage(ends.last_t, BROKEN_SEAL)
             raise Mistake(Problem.CHAIN_BROKEN, stream=stream, what=what)
 
     def _start(self, stream: str) -> bytes:

@@ -5,12 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ldpstream.collector.store import summary_table
-from ldpstream.collector.store.admin_tables import Execute
-from ldpstream.collector.store.chain import EVERY, Chain, Checked, Ends, LinkedRow, Progress
+from ldpstream.collector.store.chain import EVERY, Chain, Checked, Ends, LinkedRow, Progress, Row
 from ldpstream.collector.store.chain_key import STREAMS, draw_chain
-from ldpstream.collector.store.contract import Summary
+from ldpstream.collector.store.content import stored_text
+from ldpstream.collector.store.contract import Release, Summary
+from ldpstream.collector.store.round_table import FORGET_ASKED
+from ldpstream.collector.store.statements import (
+    Execute,
+    id_of,
+    next_serial,
+    read_property,
+    write_property,
+)
 from ldpstream.collector.store.versions import SUMMARISED
 
 FORGET_ROUNDS = "DELETE FROM round WHERE stream = %s AND t <= %s AND state = 'tallied'"
@@ -20,11 +29,6 @@ _log = logging.getLogger(__name__)
 
 def names(run: Execute) -> list[str]:
     return [name for (name,) in run("SELECT name FROM stream").fetchall()]
-
-
-def read_property(run: Execute, name: str) -> str | None:
-    row = run("SELECT value FROM property WHERE name = %s", name).fetchone()
-    return None if row is None else str(row[0])
 
 
 def chain_all(run: Execute, master: bytes, accept: Callable[[Chain, str], None]) -> Chain:
@@ -39,6 +43,71 @@ def chain_all(run: Execute, master: bytes, accept: Callable[[Chain, str], None])
         accept(drawn, name)
     accept(drawn, EVERY)
     return drawn
+
+
+def accept_names(run: Execute, chain: Chain) -> None:
+    """Authenticate the list of streams as it is."""
+    write_property(run, STREAMS, chain.seal_names(names(run)))
+
+
+def accept_stream(
+    run: Execute,
+    chain: Chain,
+    stream: str,
+    known: tuple[int, Ends],
+    page_after: Callable[[int], Sequence[Row]],
+    write: Callable[[list[tuple[bytes, int]]], None],
+) -> None:
+    """Chain the releases of a stream as they are; see `Chain.accepted`."""
+    key, ends = known
+    ends = replace(ends, summaries=summary_table.accept(run, chain, stream, key))
+    write_ends(run, key, chain.accepted(stream, ends, page_after, write))
+
+
+def create_stream(run: Execute, chain: Chain, name: str, terms: dict[str, Any]) -> None:
+    """Add a stream to a list of streams that is as it was left."""
+    check_names(run, chain).refuse_damage()
+    text = stored_text(terms)
+    run("INSERT INTO stream (name, terms) VALUES (%s, %s)", name, text)
+    write_ends(run, id_of(run, name), chain.begun(name, text.encode()))
+    accept_names(run, chain)
+
+
+def succeed(
+    run: Execute, chain: Chain, stream: str, known: tuple[int, Ends] | None, terms: dict[str, Any]
+) -> int:
+    """Add terms that follow the latest ones of a stream; return its new serial."""
+    assert known is not None
+    key, ends = known
+    text = stored_text(terms)
+    run("INSERT INTO successor VALUES (%s, %s, %s)", key, terms["succeeds"]["version"], text)
+    write_ends(run, key, chain.succeeded(stream, ends, text.encode()))
+    return next_serial(run, key)
+
+
+def release(
+    run: Execute,
+    chain: Chain,
+    stream: str,
+    known: tuple[int, Ends] | None,
+    releases: Sequence[Release],
+    mechanism: dict[str, Any],
+    forget_t: int,
+    insert: Callable[[list[tuple[Any, ...]]], object],
+) -> None:
+    """Add releases and the state after them; `insert` adds rows to the table of releases."""
+    assert known is not None
+    key, before = known
+    rows = [one.row for one in releases]
+    links, after = chain.extended(stream, before, rows, stored_text(mechanism).encode())
+    insert(
+        [
+            (key, t, at_ms, content.decode(), asked, received, missed, link)
+            for (t, at_ms, content, asked, received, missed), link in zip(rows, links, strict=True)
+        ]
+    )
+    write_ends(run, key, after)
+    run(FORGET_ASKED, key, forget_t)
 
 
 def write_ends(run: Execute, key: int, ends: Ends) -> None:

@@ -27,7 +27,7 @@ from ldpstream.collector.store.chain import Chain, Checked, Progress, Row, ignor
 from ldpstream.collector.store.content import StoredContent, stored_text
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import See, Support
-from ldpstream.protocol.strata import stratum_in
+from ldpstream.protocol.strata import version_in
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -417,7 +417,7 @@ class Store(ABC):
         """
         waiting = self.reports(stream, round_name)
         if counted is not None:
-            version, _ = stratum_in(round_name) or (1, "")
+            version = version_in(round_name)
             waiting = (_counting(records, version, counted) for records in waiting)
         return collector.count((records.reports for records in waiting), see)
 
@@ -520,8 +520,8 @@ class Archive(ABC):
         """The content that was last written under that name, or None."""
 
     @abstractmethod
-    def releases(self, stream: str, since: int, limit: int | None = None) -> list[Release]:
-        """At most `limit` releases (all: None) with t >= since, in order of t."""
+    def releases(self, stream: str, since: int, limit: int = EVER) -> list[Release]:
+        """At most `limit` releases with t >= since, in order of t."""
 
     @abstractmethod
     def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:

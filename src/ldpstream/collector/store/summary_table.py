@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ldpstream.collector.store.admin_tables import Execute
 from ldpstream.collector.store.chain import Chain, Damage, Ends, SummaryRow
 from ldpstream.collector.store.content import stored_text
 from ldpstream.collector.store.contract import Summary
+from ldpstream.collector.store.statements import Execute
 
 _COLUMNS = "first_t, last_t, start_ms, period_ms, CAST(content AS text)"
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, stdev
@@ -126,22 +124,6 @@ class Chart:
                 for point in panel.points
             ),
         )
-
-    def with_points_of(self, text: str) -> Chart:
-        """Return the same figure with the points of a CSV that `to_csv` wrote."""
-        found: dict[str, list[Point]] = {panel.title: [] for panel in self.panels}
-        for row in csv.DictReader(io.StringIO(text)):
-            found[row["panel"]].append(
-                Point(
-                    float(row["x"]),
-                    row["mechanism"],
-                    float(row["y"]),
-                    float(row["sd"]),
-                    int(row["repeats"]),
-                )
-            )
-        panels = (replace(panel, points=tuple(found[panel.title])) for panel in self.panels)
-        return replace(self, panels=tuple(panels))
 
     def write_csv(self, folder: Path) -> Path:
         return write_whole(folder / f"{self.name}.csv", self.to_csv())

@@ -48,7 +48,7 @@ class TextPlan:
         A share is None if not even a text that all devices hold would stand out.
         """
         found = discoverable_share(self.users, self.epsilon, len(prefixes), KEPT_WINDOWS)
-        listed = listed_share(self.users, self.epsilon, len(prefixes))
+        listed = listed_share(self.users, self.epsilon, len(prefixes), KEPT_WINDOWS)
         return {
             "prefixes": ", ".join(map(str, prefixes)) or "none",
             "longest_found": prefixes[-1] + MORE_BYTES if prefixes else 0,

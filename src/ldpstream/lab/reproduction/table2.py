@@ -79,24 +79,6 @@ class Table2:
     def to_csv(self) -> str:
         return csv_text(COLUMNS, ((*astuple(cell), cell.deviation) for cell in self.cells))
 
-    @classmethod
-    def from_csv(cls, text: str) -> Table2:
-        return cls(
-            tuple(
-                Cell(
-                    float(row["epsilon"]),
-                    int(row["window"]),
-                    row["stream"],
-                    row["mechanism"],
-                    float(row["cfpu"]),
-                    float(row["sd"]),
-                    int(row["repeats"]),
-                    float(row["paper"]) if row["paper"] else None,
-                )
-                for row in csv.DictReader(io.StringIO(text))
-            )
-        )
-
 
 COLUMNS = (
     *("epsilon", "window", "stream", "mechanism", "cfpu", "sd", "repeats"),

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { showCondition } from "./condition.js";
-import { fill, h, withCode } from "./dom.js";
+import { fill, h, scrolled, withCode } from "./dom.js";
 import { clock, grouped } from "./format.js";
 import { PauseButton } from "./pausing.js";
 import { health } from "./round.js";
@@ -156,9 +156,8 @@ const card = (title, ...content) => h("section", { class: "card" }, h("header", 
 function table(heads) {
   const body = h("tbody", {});
   const named = heads.map((text) => h("th", { scope: "col" }, text || h("span", { class: "unseen" }, "Action")));
-  const element = h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": `Table: ${heads[0]}` },
+  const element = scrolled(
+    `Table: ${heads[0]}`,
     h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ...named)), body),
   );
   return { element, body };

@@ -3,7 +3,7 @@
 import { Alarms } from "./alarms.js";
 import { fill, h } from "./dom.js";
 import { clock, grouped } from "./format.js";
-import { figureOf } from "./history.js";
+import { figureOf, kindOf, startOf } from "./history.js";
 import { REST } from "./texts.js";
 
 const MOST = 24;
@@ -68,15 +68,14 @@ export class Bars {
   draw() {
     const { row } = this.view;
     const { labels } = this.stream;
-    const { start_ms: start, interval_ms: interval } = this.stream.terms;
     if (!row) {
       fill(this.caption, "No release yet.");
       return;
     }
-    const kind = row.unheard ? "no report yet" : row.missed ? "missed, carried over" : row.fresh ? "fresh" : "carried over";
+    const kind = row.unheard ? "no report yet" : row.missed ? "missed, carried over" : kindOf(row);
     fill(
       this.caption,
-      `t ${grouped(row.t)} · ${clock(start + (row.t - 1) * interval, true)} · `,
+      `t ${grouped(row.t)} · ${clock(startOf(this.stream.terms, row.t), true)} · `,
       h("span", { class: row.fresh ? "mark fresh" : "mark" }, kind),
     );
     const chosen = this.#chosen(row);

@@ -1,7 +1,7 @@
 /** The groups of a fleet that public attributes tell apart: compared in lines and a table, and shown alone. */
 
 import { OTHER } from "../sdk/attributes.js";
-import { choice, fill, h } from "./dom.js";
+import { choice, fill, h, heads, scrolled } from "./dom.js";
 import { grouped, percent } from "./format.js";
 import { figureOf, largest, partKey } from "./history.js";
 import { Lines } from "./lines.js";
@@ -35,7 +35,7 @@ export class Breakdown {
     };
     this.label = choice({ "aria-label": "Figure of", onchange }, stream.labels.slice(0, MOST_LABELS));
     this.frame = h("div", {});
-    this.table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Groups now, as a table" });
+    this.table = scrolled("Groups now, as a table");
     this.note = h("p", { class: "note" });
     this.action = h(
       "div",
@@ -134,7 +134,7 @@ export class Breakdown {
         "table",
         { class: "plain groups" },
         h("caption", {}, row ? `t ${grouped(row.t)}: ${this.#figure}, by ${this.attribute.value}` : "No release yet."),
-        h("thead", {}, h("tr", {}, ...HEADS.map((text) => h("th", { scope: "col" }, text)))),
+        heads(HEADS),
         h(
           "tbody",
           {},
@@ -144,7 +144,8 @@ export class Breakdown {
       ),
     );
     if (focused) /** @type {HTMLElement | null} */ (this.table.querySelector(`[data-group="${CSS.escape(focused)}"]`))?.focus();
-    const missing = parts.length > CURVES ? `The ${CURVES} largest groups have a line. ` : "";
+    const none = row && !row.unheard && !parts.length ? "No group is large enough yet to have a figure. " : "";
+    const missing = parts.length > CURVES ? `The ${CURVES} largest groups have a line. ` : none;
     this.note.textContent = `${missing}Attributes are public: devices send them as they are, beside their reports.`;
   }
 

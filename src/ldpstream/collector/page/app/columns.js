@@ -94,8 +94,7 @@ function added(rows, start, end, labels) {
   return { from: rows[start].t, rows: end - start, means, most, fresh, missed, pixels: null };
 }
 
-/** A scale that changes seldom: the next of these times a power of 10. */
-/** @param {number} most */
+/** A scale that changes seldom: the next of these times a power of 10. @param {number} most */
 export function niceScale(most) {
   const power = 10 ** Math.floor(Math.log10(most));
   const step = [1, 1.2, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 10].find((one) => one * power >= most * 0.999);

@@ -40,8 +40,10 @@ export class Distribution {
   draw(release) {
     this.#last = release;
     const found = release && this.#figuresIn(release);
-    this.chart.hidden = !found;
-    if (!release || !found) return;
+    const unheard = release?.heard_t === 0; // before the first report there are no figures
+    this.chart.hidden = !found || unheard;
+    if (unheard) this.most.textContent = "no report yet";
+    if (!release || !found || unheard) return;
     const { values, low = values, high = values } = found;
     const top = Math.max(0.01, ...high.slice(0, this.bins));
     const length = (/** @type {number} */ share) => `${(100 * share) / top}%`;

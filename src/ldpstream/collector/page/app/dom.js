@@ -39,6 +39,14 @@ export const field = (id, name, input) => h("div", { class: "field" }, h("label"
 /** A list to choose one text from. @param {Props} props @param {readonly string[]} texts */
 export const choice = (props, texts) => h("select", props, ...texts.map((text) => h("option", {}, text)));
 
+/** The head of a table. @param {readonly string[]} titles of its columns */
+export const heads = (titles) =>
+  h("thead", {}, h("tr", {}, ...titles.map((title) => h("th", { scope: "col" }, title))));
+
+/** What may be wider than the screen: it is scrolled by itself. @param {string} name @param {...Child} children */
+export const scrolled = (name, ...children) =>
+  h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name }, ...children);
+
 /** Text in which what stands between backticks is code. @param {string} text @returns {Child[]} */
 export const withCode = (text) =>
   text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));

@@ -12,6 +12,12 @@ export const grouped = (number) => Math.round(number).toLocaleString("en");
 /** @param {number} number up to three digits that matter */
 export const short = (number) => Number(number.toPrecision(3)).toLocaleString("en");
 
+/** @param {string} text @returns {string} as a sentence begins */
+export const capitalised = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** @param {Uint8Array} bytes @returns {string} their hexadecimal digits, byte by byte */
+export const hexDigits = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(" ");
+
 /** @param {number} nano @returns {string} epsilon, exactly */
 export const epsilon = (nano) => String(nano / 1e9);
 

@@ -1,8 +1,9 @@
-/** All labels over time, as a picture: a row a label, a column a timestamp. */
+/** All labels over time, as a picture: a row for each label, a column for each timestamp. */
 
 import { Columns, niceScale } from "./columns.js";
 import { h, sharpen } from "./dom.js";
 import { clock, grouped } from "./format.js";
+import { startOf } from "./history.js";
 import { colour, isDark, ramp } from "./theme.js";
 import { onTouch } from "./touch.js";
 import { changes } from "./versions.js";
@@ -97,8 +98,10 @@ export class HeatMap {
     );
   }
 
-  /** A pixel a label and column; several timestamps that share a column are averaged. */
-  /** @param {(import("./columns.js").Column | null)[]} columns */
+  /**
+   * A pixel for each label and column; several timestamps that share a column are averaged.
+   * @param {(import("./columns.js").Column | null)[]} columns
+   */
   #paint(columns) {
     const labels = this.stream.labels.length;
     let most = 0.01;
@@ -180,10 +183,9 @@ export class HeatMap {
     if (!place) return;
     const { row, label } = place;
     const { labels } = this.stream;
-    const { start_ms: start, interval_ms: interval } = this.stream.terms;
     this.tip.replaceChildren(
       h("strong", {}, `${labels[label]} ${this.stream.unit.show(row.data[label])}`),
-      h("span", {}, `t ${grouped(row.t)} · ${clock(start + (row.t - 1) * interval)}`),
+      h("span", {}, `t ${grouped(row.t)} · ${clock(startOf(this.stream.terms, row.t))}`),
     );
     const beyond = this.canvas.clientWidth - this.tip.offsetWidth - 8;
     const x = event.offsetX + 14;

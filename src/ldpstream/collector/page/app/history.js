@@ -32,6 +32,12 @@ import { places } from "./versions.js";
  */
 /** @typedef {{attribute: string, value: string}} Group */
 
+/** How a release came about, in words. @param {Pick<Row, "fresh" | "missed">} row */
+export const kindOf = ({ fresh, missed }) => (missed ? "missed" : fresh ? "fresh" : "carried over");
+
+/** When a timestamp begins, in milliseconds. @param {import("./api.js").Terms} terms @param {number} t */
+export const startOf = ({ start_ms: start, interval_ms: interval }, t) => start + (t - 1) * interval;
+
 /** @param {Group} group */
 export const partKey = ({ attribute, value }) => `${attribute} ${value}`;
 

@@ -5,7 +5,7 @@ import { OTHER } from "../sdk/attributes.js";
 import { LONGEST_TEXT } from "../sdk/vocabulary.js";
 import { base } from "./api.js";
 import { announce, choice, field, fill, h } from "./dom.js";
-import { clock, duration, epsilon, grouped } from "./format.js";
+import { clock, duration, epsilon, grouped, hexDigits } from "./format.js";
 
 const MOST_LINES = 50;
 const MOST_OPTIONS = 2000;
@@ -103,7 +103,7 @@ export class JoinPanel {
 
   /** Any text, of which so many bytes count. */
   #text() {
-    const placeholder = "any text; nothing: a text drawn at random";
+    const placeholder = "any text; nothing: a random one";
     const onchange = () => this.#observe();
     return h("input", { id: "join-value", type: "text", maxlength: LONGEST_TEXT, placeholder, autocomplete: "off", onchange });
   }
@@ -124,7 +124,7 @@ export class JoinPanel {
   /** A list of the labels, to choose one from. */
   #labels() {
     const { labels, other } = this.stream.terms;
-    const instead = other === undefined ? "a label drawn at random" : other;
+    const instead = other === undefined ? "a random label" : other;
     const list = h("select", { id: "join-value", onchange: () => this.#observe() });
     list.append(h("option", { value: "" }, `nothing: ${instead} is reported`));
     labels
@@ -146,7 +146,7 @@ export class JoinPanel {
 
   /** @param {[number, number]} ends of the range; what is beyond is clamped */
   #number([min, max]) {
-    const placeholder = `${min} to ${max}; nothing: a number drawn at random`;
+    const placeholder = `${min} to ${max}; nothing: a random one`;
     const onchange = () => this.#observe();
     return h("input", { id: "join-value", type: "number", step: "any", placeholder, onchange });
   }
@@ -230,6 +230,7 @@ export class JoinPanel {
   #offerToGoOn() {
     if (this.enrolling) this.enrolling.hidden = true;
     if (this.go) this.go.textContent = "Go on as the device of before";
+    if (this.farewell) this.farewell.hidden = false;
   }
 
   async #join() {
@@ -328,18 +329,21 @@ export class JoinPanel {
     if (this.go) this.go.hidden = false;
   }
 
+  /** Leave, whether or not the device runs: nobody has to report once more for it. */
   async #leave() {
-    const device = this.#device;
+    let device = this.#running && this.#device;
     this.#end();
     this.#device = null;
     this.budget.hidden = true;
-    if (this.go) this.go.textContent = "Join";
-    if (this.enrolling) this.enrolling.hidden = false;
     try {
+      device ||= await this.#find(new IndexedDbStore(this.name));
       const told = await device?.leave();
       const kept = `What was spent counts for another ${this.span}.`;
       this.#say(told ? `Left. ${kept}` : `Left; the collector could not be told. ${kept}`);
+      if (this.go) this.go.textContent = "Join";
+      if (this.enrolling) this.enrolling.hidden = false;
     } catch (error) {
+      this.#offerToGoOn();
       this.#say(inWords(error));
     }
     await device?.close();
@@ -366,9 +370,7 @@ export class JoinPanel {
   /** @param {import("../sdk/index.js").Heard} heard */
   #heard(heard) {
     for (const { round, report } of heard.delivered) {
-      const bytes = Array.from(report.slice(0, 12), (byte) =>
-        byte.toString(16).padStart(2, "0"),
-      ).join(" ");
+      const bytes = hexDigits(report.slice(0, 12));
       const rest = report.length > 12 ? " …" : "";
       this.#line(
         "good",

@@ -7,7 +7,7 @@ import { SystemSource } from "../sdk/randomness.js";
 import { Terms } from "../sdk/terms.js";
 import { LONGEST_TEXT } from "../sdk/vocabulary.js";
 import { announce, choice, field, fill, h } from "./dom.js";
-import { epsilon, grouped } from "./format.js";
+import { epsilon, grouped, hexDigits } from "./format.js";
 import { spokenFor } from "./support.js";
 
 const MOST_NAMED = 12;
@@ -60,7 +60,7 @@ export class Leaving {
     const source = new SystemSource();
     const randomiser = terms.randomiser(made.epsilon_nano);
     const report = randomiser.report(held.place(terms, source), source);
-    this.report.textContent = [...report].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+    this.report.textContent = hexDigits(report);
     const words = `${report.length} bytes, for ε ${epsilon(made.epsilon_nano)}. ${this.#inWords(randomiser, terms, report)} Draw again: the same value may give another report, and another value the same.`;
     fill(this.meaning, words);
     return words;

@@ -1,6 +1,6 @@
 /** The levels of privacy that people have chosen: what each promises, and how many report at it. */
 
-import { fill, h } from "./dom.js";
+import { fill, h, heads } from "./dom.js";
 import { duration, epsilon, grouped, percent } from "./format.js";
 
 const HEADS = ["Level", "Promise", "Devices heard in its last window"];
@@ -15,7 +15,7 @@ export class Levels {
     this.element = h(
       "table",
       { class: "plain levels" },
-      h("thead", {}, h("tr", {}, ...HEADS.map((text) => h("th", { scope: "col" }, text)))),
+      heads(HEADS),
       this.body,
     );
   }

@@ -4,7 +4,7 @@ import { Alarms } from "./alarms.js";
 import { axisWidth, extentOf, yRange } from "./axis.js";
 import { h } from "./dom.js";
 import { clock } from "./format.js";
-import { thinned } from "./history.js";
+import { kindOf, startOf, thinned } from "./history.js";
 import { colour, curveColour } from "./theme.js";
 import { onTouch } from "./touch.js";
 import { changes } from "./versions.js";
@@ -61,8 +61,7 @@ export class Lines {
 
   /** @param {number} t */
   #seconds(t) {
-    const { start_ms: start, interval_ms: interval } = this.stream.terms;
-    return (start + (t - 1) * interval) / 1000;
+    return startOf(this.stream.terms, t) / 1000;
   }
 
   /** @param {number} seconds */
@@ -247,9 +246,8 @@ export class Lines {
   /** @param {Row} row */
   #tipLines(row) {
     const { labels } = this.stream;
-    const kind = row.missed ? "missed" : row.fresh ? "fresh" : "carried over";
     return [
-      h("strong", {}, `t ${row.t} · ${clock(this.#seconds(row.t) * 1000)} · ${kind}`),
+      h("strong", {}, `t ${row.t} · ${clock(startOf(this.stream.terms, row.t))} · ${kindOf(row)}`),
       ...this.curves.map(({ label, slot }) => {
         const revised = this.#figures.get(row.t);
         const known = revised && !Number.isNaN(revised.values[label]);
@@ -319,17 +317,14 @@ export class Lines {
   #drawRevised() {
     const figures = this.#figures;
     if (!figures.size) return;
-    const { ctx, bbox } = this.#plot;
+    const { ctx } = this.#plot;
     const place = this.#place;
     const high = (/** @type {number} */ value) => this.#plot.valToPos(value, "y", true);
     const step = Math.max(1, Math.floor(this.#rows.length / (2 * this.box.clientWidth)));
     const drawn = this.#rows
       .filter((_, index) => index % step === 0 || index === this.#rows.length - 1)
       .map((row) => ({ x: place(row.t), ...(figures.get(row.t) ?? asReleased(row)) }));
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
+    this.#clip();
     ctx.lineJoin = "round";
     ctx.lineWidth = (this.#rows.length > DENSE ? 1 : 2) * devicePixelRatio;
     for (const { label, slot } of this.curves) {
@@ -364,10 +359,7 @@ export class Lines {
     const { ctx, bbox } = this.#plot;
     const place = this.#place;
     const size = 9 * devicePixelRatio;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
+    this.#clip();
     for (const change of this.#jumps) {
       const [x, top] = [place(change.t), bbox.top + 2 * devicePixelRatio];
       const [from, to] = [place(change.first_t - 0.5), place(change.last_t + 0.5)];
@@ -388,12 +380,9 @@ export class Lines {
   #drawTruth() {
     const { truth } = this;
     if (!truth || !this.#rows.length || !this.view.isWhole) return;
-    const { ctx, bbox } = this.#plot;
+    const { ctx } = this.#plot;
     const place = this.#place;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
+    this.#clip();
     ctx.setLineDash([2 * devicePixelRatio, 4 * devicePixelRatio]);
     ctx.lineWidth = 2 * devicePixelRatio;
     for (const { label, slot } of this.curves) {
@@ -406,8 +395,16 @@ export class Lines {
     ctx.restore();
   }
 
-  /** Text that can be read over lines. */
-  /** @param {string} text @param {number} x @param {number} y @param {string} ink */
+  /** Draw nothing outside of the plot, until `restore`. */
+  #clip() {
+    const { ctx, bbox } = this.#plot;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+  }
+
+  /** Text that can be read over lines. @param {string} text @param {number} x @param {number} y @param {string} ink */
   #write(text, x, y, ink) {
     const { ctx } = this.#plot;
     ctx.setLineDash([]);
@@ -423,10 +420,8 @@ export class Lines {
   get #place() {
     const { left, width } = this.#plot.bbox;
     const { min, max } = this.#plot.scales.x;
-    const { start_ms: start, interval_ms: interval } = this.stream.terms;
     const slope = width / (max - min || 1);
-    return (/** @type {number} */ t) =>
-      left + ((start + (t - 1) * interval) / 1000 - min) * slope;
+    return (/** @type {number} */ t) => left + (this.#seconds(t) - min) * slope;
   }
 
   /** Behind the lines, tinted: when something was firing. */
@@ -493,7 +488,7 @@ export class Lines {
     ctx.restore();
   }
 
-  /** Below the lines, a mark a timestamp: tall if fresh, low if carried over, red if missed. */
+  /** Below the lines, a mark for each timestamp: tall if fresh, low if carried over, red if missed. */
   #drawMarks() {
     const { ctx, bbox } = this.#plot;
     const rows = this.#rows;

@@ -2,7 +2,7 @@
 
 import { LONGEST_TEXT } from "../sdk/vocabulary.js";
 import * as api from "./api.js";
-import { announce, field, h } from "./dom.js";
+import { announce, field, h, scrolled } from "./dom.js";
 import { grouped } from "./format.js";
 import { shownText } from "./texts.js";
 
@@ -29,7 +29,7 @@ export class Lookup {
         "A text, whether or not it is listed",
         h("div", { class: "row" }, this.text, h("button", { type: "submit" }, "Look up")),
       ),
-      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Texts that were looked up" }, h("table", { class: "plain" }, this.answers)),
+      scrolled("Texts that were looked up", h("table", { class: "plain" }, this.answers)),
       this.said,
       h("p", { class: "note" }, "From the reports of the last three windows. What nobody holds is as often below 0 as above."),
     );

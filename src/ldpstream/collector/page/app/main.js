@@ -3,6 +3,7 @@
 import { showAdmin } from "./admin.js";
 import { Unavailable } from "./api.js";
 import { fill, h } from "./dom.js";
+import { capitalised } from "./format.js";
 import { showOverview } from "./overview.js";
 import { showStream } from "./stream.js";
 import { startTheme } from "./theme.js";
@@ -44,7 +45,7 @@ async function show() {
       h(
         "p",
         { class: "card", role: "alert" },
-        `${text[0].toUpperCase()}${text.slice(1)}. Trying again…`,
+        `${capitalised(text)}. Trying again…`,
       ),
     );
     if (!(error instanceof Unavailable)) console.error(error);

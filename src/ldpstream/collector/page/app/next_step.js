@@ -46,6 +46,7 @@ export class NextStep {
 /** @param {any} status @param {import("./api.js").Stream} stream @returns {Step | null} null: nothing */
 export function stepOf({ state, why = "", engine }, stream) {
   const { population, population_follows: follows } = stream;
+  const fewer = stream.unit.ends || stream.texts ? "" : ", fewer labels";
   const isWide = follows || why.includes("interval"); // though as many report as are expected
   switch (state) {
     case "waiting":
@@ -60,7 +61,7 @@ export function stepOf({ state, why = "", engine }, stream) {
     case "thin":
       return {
         say: isWide
-          ? "More devices, a longer interval or fewer labels make the figures surer: `ldpstream plan` tells by how much."
+          ? `More devices${fewer} or a longer interval make the figures surer: \`ldpstream plan\` tells by how much.`
           : `The file expects ${grouped(population)} devices. If there are fewer, write population = "auto" and let the collector read it:`,
         run: isWide ? undefined : ["ldpstream reload stream.toml"],
       };
@@ -74,7 +75,10 @@ export function stepOf({ state, why = "", engine }, stream) {
     case "failing":
       return { say: "It tries again by itself. The log of the collector says more." };
     case "paused":
-      return { say: "It goes on when an administrator resumes it: here with the admin's token, or by", run: [`ldpstream resume stream.toml ${stream.terms.stream}`] };
+      return {
+        say: "What the file pauses goes on when its `paused = true` is gone and it is read again (`ldpstream reload`); what an administrator paused is resumed here with the admin's token, or by",
+        run: [`ldpstream resume stream.toml ${stream.terms.stream}`],
+      };
     default:
       return null;
   }
@@ -85,5 +89,5 @@ function fleet({ terms, population, unit, texts }) {
   const labels = texts ? SOURCE_OF_TEXTS : `zipf:labels=${terms.labels.length}`;
   const source = unit.ends ? SOURCE_OF_NUMBERS : labels;
   const devices = Math.min(population, MOST_DEVICES);
-  return `ldpstream fleet --collector ${location.origin}${base()} --name ${terms.stream} --devices ${devices} --stream ${source}`;
+  return `ldpstream fleet --collector ${location.origin}${base()} \\\n  --name ${terms.stream} --devices ${devices} --stream ${source}`;
 }

@@ -1,7 +1,8 @@
 /** The page for participants: what is asked of them, what leaves their device, and what is promised. */
 
 import { Unavailable, notice as fetchNotice } from "./api.js";
-import { fill, h } from "./dom.js";
+import { fill, h, heads } from "./dom.js";
+import { capitalised } from "./format.js";
 import { Leaving } from "./leaving.js";
 import { startTheme } from "./theme.js";
 import { takeTokenFromFragment } from "./tokens.js";
@@ -50,7 +51,7 @@ function instead(error) {
   }
   const text = error instanceof Unavailable ? error.message : "something went wrong on this page";
   if (!(error instanceof Unavailable)) console.error(error);
-  return h("p", { class: "card", role: "alert" }, `${text[0].toUpperCase()}${text.slice(1)}.`);
+  return h("p", { class: "card", role: "alert" }, `${capitalised(text)}.`);
 }
 
 /** @param {Notice} told */
@@ -110,7 +111,7 @@ function levels({ promises, reports }) {
     h(
       "table",
       { class: "plain" },
-      h("thead", {}, h("tr", {}, ...["Level", "Promise", "How often"].map((text) => h("th", { scope: "col" }, text)))),
+      heads(["Level", "Promise", "How often"]),
       h(
         "tbody",
         {},

@@ -6,7 +6,7 @@ import { showCondition } from "./condition.js";
 import { fill, h, oncePerFrame } from "./dom.js";
 import { duration, epsilon, grouped } from "./format.js";
 import { pause } from "./feed.js";
-import { historyOf, largest } from "./history.js";
+import { historyOf, kindOf, largest } from "./history.js";
 import { drawSparkline } from "./sparkline.js";
 import { curveColour, onTheme } from "./theme.js";
 
@@ -159,7 +159,6 @@ class Card {
       }),
       this.stream.texts && !ranked.length ? h("li", { class: "note" }, "No text is listed yet.") : null,
     );
-    const kind = last.missed ? "missed" : last.fresh ? "fresh" : "carried over";
-    this.last.textContent = `Last release: t ${grouped(last.t)}, ${kind}, ${grouped(last.received)} of ${grouped(last.asked)} reports`;
+    this.last.textContent = `Last release: t ${grouped(last.t)}, ${kindOf(last)}, ${grouped(last.received)} of ${grouped(last.asked)} reports`;
   }
 }

@@ -49,12 +49,12 @@ export class Privacy {
   }
 
   draw() {
-    const { terms, population, mechanism } = this.stream;
+    const { terms, population, mechanism, selection } = this.stream;
     const window = this.history.rows.slice(-terms.window);
     const asked = window.reduce((sum, row) => sum + row.asked, 0);
-    const daily = window.length
-      ? (asked / window.length / population) * (DAY_MS / terms.interval_ms)
-      : 0;
+    // With slots each device reports once in a window, however many are expected.
+    const often = selection === "slots" ? 1 / terms.window : asked / window.length / population;
+    const daily = often * (DAY_MS / terms.interval_ms);
     const last = this.history.last;
     fill(
       this.facts,

@@ -67,8 +67,10 @@ export class Revised {
     return row?.t === t && !row.unheard;
   }
 
-  /** Intervals as wide as all values are those of somebody who has heard nothing. */
-  /** @param {import("./api.js").Revised} told */
+  /**
+   * Whether it says anything: intervals as wide as all values are those of somebody who has heard nothing.
+   * @param {import("./api.js").Revised} told
+   */
   #saysSomething({ low, high }) {
     const [least, most] = this.ends;
     return low.some((one) => one > least) || high.some((one) => one < most);

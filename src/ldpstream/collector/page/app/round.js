@@ -1,7 +1,7 @@
 /** What the collector is waiting for, and why. */
 
 import { fill, h } from "./dom.js";
-import { duration, epsilon, grouped, percent } from "./format.js";
+import { capitalised, duration, epsilon, grouped, percent } from "./format.js";
 
 /** @type {Record<string, string>} */
 const WHY = {
@@ -29,7 +29,7 @@ export class RoundPanel {
   /** @param {any} status as of /v1/streams/{stream}/status */
   heard(status) {
     this.#offset = status.now_ms - Date.now();
-    this.sentence.textContent = sentence(status);
+    this.sentence.textContent = capitalised(String(status.doing ?? ""));
     const rounds = status.rounds.map((/** @type {any} */ round) => this.#round(round));
     fill(this.rounds, ...(rounds.length ? rounds : [between(status)]));
     fill(this.health, ...health(status).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
@@ -87,12 +87,6 @@ function between(status) {
       ? `No round is open. Timestamp ${grouped(status.last_release)} is released and will not change; devices are asked again when the next one begins.`
       : "No round is open, and nothing is released yet.",
   );
-}
-
-/** @param {any} status */
-function sentence(status) {
-  const text = String(status.doing ?? "");
-  return text ? text[0].toUpperCase() + text.slice(1) : "";
 }
 
 /**

@@ -7,11 +7,11 @@ import { Breakdown, Filter } from "./breakdown.js";
 import { Chips } from "./chips.js";
 import { showCondition } from "./condition.js";
 import { Distribution } from "./distribution.js";
-import { announce, fill, h, oncePerFrame } from "./dom.js";
+import { announce, fill, h, oncePerFrame, scrolled } from "./dom.js";
 import { follow } from "./feed.js";
 import { duration, epsilon, grouped } from "./format.js";
 import { HeatMap } from "./heatmap.js";
-import { figureOf, historyOf } from "./history.js";
+import { figureOf, historyOf, kindOf } from "./history.js";
 import { JoinPanel } from "./join.js";
 import { Levels } from "./levels.js";
 import { Lines } from "./lines.js";
@@ -93,12 +93,7 @@ class StreamPage {
     this.next = new NextStep(stream);
     this.pausing = new PauseButton(stream.terms.stream, (condition) => this.#judged(condition));
     this.summary = h("p", { class: "summary" });
-    this.table = h("div", {
-      class: "scroll",
-      tabindex: 0,
-      role: "region",
-      "aria-label": "Last releases as a table",
-    });
+    this.table = scrolled("Last releases as a table");
     this.details = h(
       "details",
       { ontoggle: () => this.draw() },
@@ -343,7 +338,7 @@ class StreamPage {
               "tr",
               {},
               h("th", { scope: "row" }, row.t),
-              h("td", {}, row.missed ? "missed" : row.fresh ? "fresh" : "carried over"),
+              h("td", {}, kindOf(row)),
               h("td", {}, grouped(row.asked)),
               h("td", {}, grouped(row.received)),
               ...curves.map(({ label }) => {

@@ -34,10 +34,9 @@ export class Range {
    */
   level(reading) {
     if (typeof reading !== "number" || Number.isNaN(reading)) return null;
-    if (reading <= this.low) return 0;
-    if (reading >= this.high) return this.steps;
     const [low, high] = [Fraction.of(this.low), Fraction.of(this.high)];
-    const share = Fraction.of(reading).minus(low).over(high.minus(low));
+    const inside = Math.min(Math.max(reading, this.low), this.high); // no branch: an end takes as long
+    const share = Fraction.of(inside).minus(low).over(high.minus(low));
     return Number(share.times(fraction(this.steps)).round());
   }
 }
@@ -47,6 +46,14 @@ export function cellsOf(bins) {
   let cells = bins;
   while (cells < FINEST) cells *= 2;
   return cells;
+}
+
+/** @param {Range | null} range @param {number} bins whether their ends are different numbers */
+export function areApart(range, bins) {
+  if (range === null) return false;
+  const { low, high } = range;
+  const ends = Array.from({ length: bins + 1 }, (_, place) => low + ((high - low) * place) / bins);
+  return new Set(ends).size > bins;
 }
 
 /** @param {unknown} text whether it is an end of a range, in the one spelling that a pin may cover */

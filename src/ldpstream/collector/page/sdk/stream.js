@@ -298,7 +298,8 @@ export class Stream {
     const told = await this.#inquire(wait, signal);
     if (told === null) return;
     const { announcement, notice } = told;
-    const { serial, pin, rounds } = announcement;
+    const { serial, pin } = announcement;
+    const rounds = notice.halt === null ? announcement.rounds : [];
     heard.serial = serial;
     const isDone = await this.#reporter.answer(heard, pin, rounds, { number, signal, mostMs });
     if (this.#number !== number) return;

@@ -5,7 +5,7 @@ import { sha256, toHex, utf8 } from "./bytes.js";
 import { LARGEST_NANO } from "./odds.js";
 import { DeviceError, TermsRefused, shown } from "./problems.js";
 import { isRandomiser, randomiserOf } from "./randomisers.js";
-import { FINEST, Range, cellsOf } from "./range.js";
+import { FINEST, Range, areApart, cellsOf } from "./range.js";
 import { groupOf } from "./slots.js";
 import { areLevels, isSuccession, readLevels, readSuccession, stratumSuffix } from "./strata.js";
 import { Tagged } from "./tagged.js";
@@ -23,7 +23,8 @@ const STREAM = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const CHECKS = {
   attributes: areAttributes,
   bits: (_, sent) => Vocabulary.read(sent) !== null,
-  bins: (bins, { steps }) => whole(bins, 2, FINEST) && steps + 1 === cellsOf(bins),
+  bins: (bins, sent) =>
+    whole(bins, 2, FINEST) && sent.steps + 1 === cellsOf(bins) && areApart(Range.read(sent), bins),
   deadline_ms: (ms, sent) => whole(ms, 1, sent.interval_ms),
   epsilon_nano: (nano) => whole(nano, 1, LARGEST_NANO),
   high: (_, sent) => Range.read(sent) !== null,
@@ -33,12 +34,12 @@ const CHECKS = {
   low: (_, sent) => Range.read(sent) !== null,
   oracle: (name, { query }) => isRandomiser(query, name),
   other: (label, { labels }) => typeof label === "string" && labels.includes(label),
-  query: (query) => Object.hasOwn(VALUE_KEYS, query),
+  // Texts only with slots: a round says no more than t.
+  query: (query, { selection }) =>
+    Object.hasOwn(VALUE_KEYS, query) && (query !== "vocabulary" || selection === "slots"),
   prefixes: (_, sent) => Vocabulary.read(sent) !== null,
   salt: (_, sent) => Vocabulary.read(sent) !== null,
-  // Texts only with slots: a round says no more than t.
-  selection: (selection, { query }) =>
-    SELECTIONS.includes(selection) && (query !== "vocabulary" || selection === "slots"),
+  selection: (selection) => SELECTIONS.includes(selection),
   start_ms: (ms) => whole(ms, 0, LATEST_MS),
   steps: (_, sent) => Range.read(sent) !== null,
   stream: isStreamName,

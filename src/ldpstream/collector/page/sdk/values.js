@@ -22,6 +22,12 @@ export function unheeded(given) {
   }
 }
 
+/** The UTF-16 units of a text that are read: a label has fewer, and of other texts fewer count. */
+const MOST_READ = 2001;
+
+/** @param {unknown} value that is no longer: a longer one must not take longer to be looked up */
+const cut = (value) => (typeof value === "string" ? value.slice(0, MOST_READ) : value);
+
 /** Reads the value that a device holds now; until it is told of one, the device has none. */
 export class HeldValue {
   /** @type {() => unknown} */ #read = () => null;
@@ -35,7 +41,8 @@ export class HeldValue {
 
   /** @param {unknown} value held from now on: a label by its name or index, or a number */
   observe(value) {
-    this.#read = () => value;
+    const held = cut(value); // now: the engine may put a long text together when it is read first
+    this.#read = () => held;
   }
 
   /** @param {() => unknown} read asked for the value whenever one is reported */
@@ -53,7 +60,7 @@ export class HeldValue {
     const drawn = Number(source.below(BigInt(terms.size)));
     let what;
     try {
-      const value = this.#read();
+      const value = cut(this.#read());
       const isRenamed = typeof value === "string" && Object.hasOwn(renamed, value);
       const place = terms.place(isRenamed ? renamed[value] : value);
       if (place !== null) return place;

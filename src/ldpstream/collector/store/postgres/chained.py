@@ -6,12 +6,11 @@ All of it runs within a transaction of the caller's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 import psycopg
 
-from ldpstream.collector.store import chain_tables, summary_table
+from ldpstream.collector.store import chain_tables
 from ldpstream.collector.store.chain import (
     EVERY,
     PAGE,
@@ -22,11 +21,10 @@ from ldpstream.collector.store.chain import (
     Progress,
     Row,
 )
-from ldpstream.collector.store.chain_key import STREAMS, find_chain, key_missing
-from ldpstream.collector.store.chain_tables import names, read_property
-from ldpstream.collector.store.contract import Summary
-from ldpstream.collector.store.postgres.migrations import take_turns
+from ldpstream.collector.store.chain_key import find_chain, key_missing
+from ldpstream.collector.store.postgres.migrations import take_turns, version_of
 from ldpstream.collector.store.postgres.running import executing
+from ldpstream.collector.store.statements import read_property
 from ldpstream.collector.store.versions import SUCCEEDED, SUMMARISED
 
 _COLUMNS = "t, at_ms, content::text, asked, received, missed"
@@ -66,7 +64,7 @@ def read_ends(
 
     With `change` the row stays locked until the transaction ends.
     """
-    summaries = ", summaries" if _version(connection) >= SUMMARISED else ""
+    summaries = ", summaries" if version_of(connection) >= SUMMARISED else ""
     lock = " FOR NO KEY UPDATE" if change else ""
     statement = f"{_ENDS}{summaries} FROM stream WHERE name = %s{lock}"  # nosec B608
     row = connection.execute(statement.encode(), (stream,)).fetchone()
@@ -79,7 +77,7 @@ def read_ends(
 
 def successors(connection: psycopg.Connection, key: int) -> list[str]:
     """Return the texts of all terms of a stream but the first; an older database has no others."""
-    if _version(connection) < SUCCEEDED:
+    if version_of(connection) < SUCCEEDED:
         return []
     rows = connection.execute(
         "SELECT terms::text FROM successor WHERE stream = %s ORDER BY version", (key,)
@@ -93,7 +91,7 @@ def check(connection: psycopg.Connection, chain: Chain, stream: str, progress: P
     if stream == EVERY:
         return chain_tables.check_names(run, chain)
     known, linked = read_ends(connection, stream), partial(_linked, connection)
-    version = _version(connection)
+    version = version_of(connection)
     return chain_tables.check_stream(run, chain, stream, known, linked, version, progress)
 
 
@@ -101,16 +99,11 @@ def accept(connection: psycopg.Connection, chain: Chain, stream: str) -> None:
     """Chain the releases of a stream as they are."""
     run = executing(connection)
     if stream == EVERY:
-        seal = chain.seal_names(names(run))
-        connection.execute(
-            "INSERT INTO property VALUES (%s, %s)"
-            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (STREAMS, seal),
-        )
+        chain_tables.accept_names(run, chain)
         return
     found = read_ends(connection, stream, change=True)
     assert found is not None
-    key, ends = found
+    key, _ = found
 
     def page_after(t: int) -> Sequence[Row]:
         rows = connection.execute(
@@ -129,22 +122,7 @@ def accept(connection: psycopg.Connection, chain: Chain, stream: str) -> None:
             ([link for link, _ in links], [t for _, t in links], key),
         )
 
-    summaries = summary_table.accept(run, chain, stream, key)
-    ends = replace(ends, summaries=summaries)
-    chain_tables.write_ends(run, key, chain.accepted(stream, ends, page_after, write))
-
-
-def prune(
-    connection: psycopg.Connection,
-    chain: Chain,
-    stream: str,
-    before_t: int,
-    added: Sequence[Summary],
-    gone: Sequence[int],
-) -> None:
-    """Remove old releases and their rounds; the last release stays."""
-    known = read_ends(connection, stream, change=True)
-    chain_tables.prune(executing(connection), chain, stream, known, before_t, added, gone)
+    chain_tables.accept_stream(run, chain, stream, found, page_after, write)
 
 
 def _linked(connection: psycopg.Connection, key: int) -> Iterator[LinkedRow]:
@@ -157,8 +135,3 @@ def _linked(connection: psycopg.Connection, key: int) -> Iterator[LinkedRow]:
         )
         for t, at_ms, text, asked, received, missed, link in cursor:
             yield t, at_ms, text.encode(), asked, received, missed, link
-
-
-def _version(connection: psycopg.Connection) -> int:
-    row = connection.execute("SELECT max(number) FROM version").fetchone()
-    return 0 if row is None or row[0] is None else int(row[0])

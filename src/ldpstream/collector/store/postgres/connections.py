@@ -151,6 +151,16 @@ def connect(database: Database, patience_ms: int = 0) -> psycopg.Connection:
     return connection
 
 
+@contextmanager
+def connected(database: Database) -> Iterator[psycopg.Connection]:
+    """Connect to a database for a while; report what it refuses as a mistake, in one line."""
+    try:
+        with connect(database) as connection:
+            yield connection
+    except psycopg.Error as error:
+        raise Mistake(Problem.DATABASE, where=database, what=in_a_line(error)) from None
+
+
 def _keepalive_options(patience_ms: int) -> dict[str, Any]:
     """Options with which TCP detects a dead peer in about `patience_ms`.
 

@@ -13,7 +13,7 @@ _TAIL = b"\xff\xff"
 
 
 def binary_rows(records: Records) -> bytes:
-    """One row for each record: device, MAC, report, each after its length (PostgreSQL: COPY)."""
+    """Return a row for each record: device, MAC, report, each after its length (see COPY)."""
     fields = (records.devices, records.macs, records.reports)
     columns = [_repeated(len(fields).to_bytes(2, "big"), len(records))]
     for field in fields:

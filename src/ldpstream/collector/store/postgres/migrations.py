@@ -34,14 +34,19 @@ def take_turns(connection: psycopg.Connection) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
 
 
+def version_of(connection: psycopg.Connection) -> int:
+    """Return the version of the schema; 0: nothing was made yet."""
+    row = connection.execute("SELECT max(number) FROM version").fetchone()
+    return 0 if row is None or row[0] is None else int(row[0])
+
+
 def migrate(connection: psycopg.Connection, where: object) -> None:
     """Bring a database to the newest version; one without the schema starts from nothing."""
     with connection.transaction():
         take_turns(connection)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         connection.execute("CREATE TABLE IF NOT EXISTS version (number integer NOT NULL)")
-        row = connection.execute("SELECT max(number) FROM version").fetchone()
-        version = row[0] if row is not None and row[0] is not None else 0
+        version = version_of(connection)
         if version > len(STEPS):
             raise Mistake(Problem.STORE_VERSION, file=where, found=version, known=len(STEPS))
         for number, step in enumerate(STEPS[version:], version + 1):

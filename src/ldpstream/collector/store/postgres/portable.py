@@ -12,8 +12,14 @@ import psycopg
 from psycopg import sql
 
 from ldpstream.collector.store.database import Database
-from ldpstream.collector.store.postgres.connections import connect, in_a_line
-from ldpstream.collector.store.postgres.migrations import SCHEMA, STEPS, migrate, take_turns
+from ldpstream.collector.store.postgres.connections import connected
+from ldpstream.collector.store.postgres.migrations import (
+    SCHEMA,
+    STEPS,
+    migrate,
+    take_turns,
+    version_of,
+)
 from ldpstream.collector.store.sqlite import migrations as sqlite_migrations
 from ldpstream.collector.store.sqlite.portable import tables_of
 from ldpstream.collector.store.sqlite.store import make_private
@@ -31,7 +37,7 @@ _KEPT = {"round": sql.SQL("WHERE state = 'tallied'")}
 
 def dump(database: Database, target: Path) -> None:
     """Write the tables of collectors that may be running, as they are at one moment, to a file."""
-    with _connected(database) as connection, closing(sqlite3.connect(make_private(target))) as copy:
+    with connected(database) as connection, closing(sqlite3.connect(make_private(target))) as copy:
         connection.execute("SET default_transaction_isolation = 'repeatable read'")
         copy.isolation_level = None
         sqlite_migrations.migrate(copy, 0, lambda: None)
@@ -45,7 +51,7 @@ def dump(database: Database, target: Path) -> None:
 
 def load(source: Path, database: Database) -> None:
     """Fill an empty database from a file of the newest version, all or nothing."""
-    with _connected(database) as connection, reading(source) as origin:
+    with connected(database) as connection, reading(source) as origin:
         migrate(connection, database)
         with connection.transaction():
             take_turns(connection)
@@ -101,12 +107,9 @@ def _types(connection: psycopg.Connection, table: str) -> dict[str, str]:
 
 
 def _check_version(connection: psycopg.Connection, database: Database) -> None:
-    row = connection.execute("SELECT max(number) FROM version").fetchone()
-    found = row[0] if row is not None else None
-    if found != len(STEPS):
-        known = len(STEPS)
-        newer = found is not None and found > known
-        problem = Problem.STORE_VERSION if newer else Problem.STORE_OLD
+    found, known = version_of(connection), len(STEPS)
+    if found != known:
+        problem = Problem.STORE_VERSION if found > known else Problem.STORE_OLD
         raise Mistake(problem, file=database, found=found, known=known)
 
 
@@ -129,12 +132,3 @@ def _without_triggers(connection: sqlite3.Connection) -> Iterator[None]:
     for statement in triggers.values():
         connection.execute(statement)
     connection.execute("COMMIT")
-
-
-@contextmanager
-def _connected(database: Database) -> Iterator[psycopg.Connection]:
-    try:
-        with connect(database) as connection:
-            yield connection
-    except psycopg.Error as error:
-        raise Mistake(Problem.DATABASE, where=database, what=in_a_line(error)) from None

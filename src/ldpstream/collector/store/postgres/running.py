@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import psycopg
 
-from ldpstream.collector.store.admin_tables import Execute, Result, Work
 from ldpstream.collector.store.postgres.connections import Connections, Transaction
 from ldpstream.collector.store.postgres.migrations import take_turns
+from ldpstream.collector.store.statements import Execute, Result, Work
 
 CHANGE = Transaction("change", again=True)
 CHANGE_ALONE = Transaction("change_alone", again=False)

@@ -7,19 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import psycopg
-from psycopg import errors, sql
+from psycopg import errors
 
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdicts
-from ldpstream.collector.store import summary_table
+from ldpstream.collector.store import chain_tables, round_table
 from ldpstream.collector.store.admin_tables import AdminTables
-from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore
-from ldpstream.collector.store.chain_tables import write_ends
-from ldpstream.collector.store.content import stored_text
+from ldpstream.collector.store.chain import Checked, Progress, ignore
 from ldpstream.collector.store.contract import (
-    EVER,
     NO_RESTS,
     Change,
     Lease,
@@ -28,11 +24,9 @@ from ldpstream.collector.store.contract import (
     Pulse,
     Release,
     Rests,
-    Round,
     Store,
     Stream,
     Summary,
-    TalliedRounds,
     observed,
 )
 from ldpstream.collector.store.database import Database
@@ -47,16 +41,11 @@ from ldpstream.collector.store.postgres.connections import (
 )
 from ldpstream.collector.store.postgres.migrations import take_turns
 from ldpstream.collector.store.postgres.reading import (
-    select_note,
-    select_releases,
     select_reports,
-    select_rounds,
-    select_stream,
-    select_tallied,
-    select_versions,
 )
 from ldpstream.collector.store.postgres.running import PostgresTables, executing
-from ldpstream.collector.store.round_rows import NEW_ROUND_COLUMNS
+from ldpstream.collector.store.sql import SqlStore
+from ldpstream.collector.store.statements import id_of, next_serial, write_note
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
@@ -75,10 +64,10 @@ CHECK_RELEASES = Transaction("check_releases", again=True)
 ACCEPT_RELEASES = Transaction("accept_releases", again=True)
 PRUNE = Transaction("prune", again=False)
 
-FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = %s AND t <= %s AND asked IS NOT NULL"
+_INSERT_RELEASE = "INSERT INTO release VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
 
 
-class PostgresStore(Store):
+class PostgresStore(SqlStore):
     """A store on one database. What only a stream's leader may do is done `under` its lease."""
 
     shared = True
@@ -94,7 +83,8 @@ class PostgresStore(Store):
         except BaseException:
             self._connections.close()
             raise
-        self.admin = AdminTables(PostgresTables(self._connections), self._chain)
+        self._tables = PostgresTables(self._connections)
+        self.admin = AdminTables(self._tables, self._chain)
 
     def close(self) -> None:
         self._connections.close()
@@ -137,9 +127,6 @@ class PostgresStore(Store):
         rows = self._rows("SELECT serial, last_t FROM stream WHERE name = %s", stream)
         return rows[0] if rows else (0, 0)
 
-    def names(self) -> list[str]:
-        return [name for (name,) in self._rows("SELECT name FROM stream ORDER BY name")]
-
     def pulses(self) -> dict[str, Pulse]:
         rows = self._rows(
             "SELECT name, serial, last_t, coalesce(expires <= clock_timestamp(), true)"
@@ -147,21 +134,10 @@ class PostgresStore(Store):
         )
         return {name: Pulse(*pulse) for name, *pulse in rows}
 
-    def stream(self, name: str) -> Stream | None:
-        return self._connections.read(partial(select_stream, name=name))
-
-    def versions(self, stream: str) -> list[dict[str, Any]]:
-        return self._connections.read(partial(select_versions, stream=stream))
-
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
         def work(connection: psycopg.Connection) -> None:
-            text = stored_text(terms)
             take_turns(connection)
-            chained.check(connection, self._chain, EVERY, ignore).refuse_damage()
-            connection.execute("INSERT INTO stream (name, terms) VALUES (%s, %s)", (name, text))
-            ends = self._chain.begun(name, text.encode())
-            write_ends(executing(connection), _stream_id(connection, name), ends)
-            chained.accept(connection, self._chain, EVERY)
+            chain_tables.create_stream(executing(connection), self._chain, name, terms)
 
         self._connections.do(CREATE_STREAM, work)
         return Stream(terms, 0, 0, None)
@@ -169,24 +145,15 @@ class PostgresStore(Store):
     @observed
     def succeed(self, stream: str, terms: dict[str, Any]) -> int:
         def work(connection: psycopg.Connection) -> int:
-            found = chained.read_ends(connection, stream, change=True)
-            assert found is not None
-            key, ends = found
-            text = stored_text(terms)
-            connection.execute(
-                "INSERT INTO successor VALUES (%s, %s, %s)",
-                (key, terms["succeeds"]["version"], text),
-            )
-            after = self._chain.succeeded(stream, ends, text.encode())
-            write_ends(executing(connection), key, after)
-            return _next_serial(connection, key)
+            known = chained.read_ends(connection, stream, change=True)
+            return chain_tables.succeed(executing(connection), self._chain, stream, known, terms)
 
         return self._connections.do(SUCCEED, work)
 
     @observed
     def enrol(self, stream: str, device: bytes) -> int:
         def work(connection: psycopg.Connection) -> int:
-            key = _stream_id(connection, stream)
+            key = id_of(executing(connection), stream)
             known = _number_of(connection, key, device)
             if known is not None:
                 return known
@@ -225,52 +192,24 @@ class PostgresStore(Store):
         def work(connection: psycopg.Connection) -> None:
             connection.execute(
                 "UPDATE device SET has_left = true WHERE stream = %s AND device = %s",
-                (_stream_id(connection, stream), device.hex()),
+                (id_of(executing(connection), stream), device.hex()),
             )
 
         self._connections.do(LEAVE, work)
 
     def left(self, stream: str) -> Places:
-        rows = self._rows(
-            "SELECT number FROM device"
-            " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND has_left ORDER BY number",
-            stream,
-        )
-        return np.array(rows, np.int64).reshape(-1)
-
-    def enrolled(self, stream: str) -> int:
-        # Numbers are dense, so this reads the ends of two indexes and not the whole roster.
-        rows = self._rows(
-            "SELECT coalesce(max(number) + 1, 0) FROM device"
-            " WHERE stream = (SELECT id FROM stream WHERE name = %s)",
-            stream,
-        )
-        return int(rows[0][0]) - len(self.left(stream))
-
-    def rests(self, stream: str) -> Rests:
-        rows = self._rows(
-            "SELECT number, unanswered, rests_until FROM device"
-            " WHERE stream = (SELECT id FROM stream WHERE name = %s) AND unanswered > 0"
-            " ORDER BY number",
-            stream,
-        )
-        return np.array(rows, np.int64).reshape(-1, 3)
+        return self._of_roster("number", "has_left", stream).reshape(-1)
 
     # Rounds
 
     @observed
     def open_round(self, stream: str, *new: NewRound) -> int:
         def work(connection: psycopg.Connection) -> int:
-            names = NEW_ROUND_COLUMNS.split(", ")
-            key = _stream_id(connection, stream)
-            insert = sql.SQL("INSERT INTO round (stream, {}) VALUES ({})").format(
-                sql.SQL(NEW_ROUND_COLUMNS),
-                sql.SQL(", ").join([sql.Placeholder()] * (len(names) + 1)),
-            )
+            run = executing(connection)
+            key = id_of(run, stream)
             for one in new:
-                given = vars(one) | {"rate_share": one.rate[0], "rate_whole": one.rate[1]}
-                connection.execute(insert, (key, *(given[name] for name in names)))
-            return _next_serial(connection, key)
+                round_table.insert(run, key, one)
+            return next_serial(run, key)
 
         return self._as_leader(OPEN_ROUND, stream, work)
 
@@ -291,14 +230,9 @@ class PostgresStore(Store):
     @observed
     def close_round(self, stream: str, round_name: str, at_ms: int) -> int:
         def work(connection: psycopg.Connection) -> int:
-            key = _stream_id(connection, stream)
-            connection.execute("SELECT set_config('lock_timeout', %s, true)", (patience,))
-            done = connection.execute(
-                "UPDATE round SET state = 'closed', closed_ms = %s"
-                " WHERE stream = %s AND name = %s AND state = 'open'",
-                (at_ms, key, round_name),
-            )
-            return _next_serial(connection, key, step=done.rowcount)
+            run = executing(connection)
+            run("SELECT set_config('lock_timeout', %s, true)", patience)
+            return round_table.close(run, id_of(run, stream), round_name, at_ms)
 
         patience = f"{self._connections.patience_ms}ms"
         try:
@@ -324,14 +258,10 @@ class PostgresStore(Store):
     @observed
     def tally(self, stream: str, supports: Mapping[str, Support], rests: Rests = NO_RESTS) -> None:
         def work(connection: psycopg.Connection) -> None:
-            key = _stream_id(connection, stream)
+            run = executing(connection)
+            key = id_of(run, stream)
             for name, support in supports.items():
-                counts = support.counts.astype("<i8").tobytes()
-                connection.execute(
-                    "UPDATE round SET state = 'tallied', counts = %s, reports = %s"
-                    " WHERE stream = %s AND name = %s",
-                    (counts, support.reports, key, name),
-                )
+                round_table.tally(run, key, name, support)
             if len(rests):
                 connection.execute(
                     "UPDATE device SET unanswered = times, rests_until = until FROM"
@@ -342,16 +272,6 @@ class PostgresStore(Store):
 
         self._as_leader(TALLY, stream, work)
 
-    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
-        return self._connections.read(
-            partial(select_rounds, stream=stream, after_t=after_t, until_t=until_t)
-        )
-
-    def tallied(self, stream: str, after_t: int, until_t: int) -> TalliedRounds:
-        return self._connections.read(
-            lambda connection: select_tallied(connection, stream, after_t, until_t)
-        )
-
     # Releases
 
     @observed
@@ -359,23 +279,16 @@ class PostgresStore(Store):
         self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
     ) -> None:
         def work(connection: psycopg.Connection) -> None:
-            found = chained.read_ends(connection, stream, change=True)
-            assert found is not None
-            key, before = found
-            rows = [one.row for one in releases]
-            state = stored_text(mechanism).encode()
-            links, after = self._chain.extended(stream, before, rows, state)
-            connection.cursor().executemany(
-                "INSERT INTO release VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
-                [
-                    (key, t, at_ms, content.decode(), asked, received, missed, link)
-                    for (t, at_ms, content, asked, received, missed), link in zip(
-                        rows, links, strict=True
-                    )
-                ],
+            chain_tables.release(
+                executing(connection),
+                self._chain,
+                stream,
+                chained.read_ends(connection, stream, change=True),
+                releases,
+                mechanism,
+                forget_t,
+                partial(connection.cursor().executemany, _INSERT_RELEASE),
             )
-            write_ends(executing(connection), key, after)
-            connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._as_leader(RELEASE, stream, work)
 
@@ -396,35 +309,25 @@ class PostgresStore(Store):
         self, stream: str, before_t: int, added: Sequence[Summary] = (), gone: Sequence[int] = ()
     ) -> None:
         def work(connection: psycopg.Connection) -> None:
-            chained.prune(connection, self._chain, stream, before_t, added, gone)
+            known = chained.read_ends(connection, stream, change=True)
+            run = executing(connection)
+            chain_tables.prune(run, self._chain, stream, known, before_t, added, gone)
 
         self._as_leader(PRUNE, stream, work)
 
-    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[Summary]:
-        return self._connections.read(
-            lambda connection: summary_table.select(executing(connection), stream, since_ms, limit)
-        )
-
-    def releases(self, stream: str, since: int, limit: int) -> list[Release]:
-        return self._connections.read(
-            lambda connection: select_releases(connection, stream, since, limit)
-        )
-
     # Notes
-
-    def note(self, stream: str, name: str) -> dict[str, Any] | None:
-        return self._connections.read(partial(select_note, stream=stream, name=name))
 
     @observed
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:
-        self._as_leader(
-            WRITE_NOTE, stream, lambda connection: _write_note(connection, stream, name, content)
-        )
+        def work(connection: psycopg.Connection) -> None:
+            write_note(executing(connection), stream, name, content)
+
+        self._as_leader(WRITE_NOTE, stream, work)
 
     @observed
     def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
         def work(connection: psycopg.Connection) -> dict[str, Any]:
-            key = _stream_id(connection, stream)
+            key = id_of(executing(connection), stream)
             # There must be a row to lock, so that two collectors that set it first take turns.
             connection.execute(
                 "INSERT INTO note VALUES (%s, %s, 'null') ON CONFLICT DO NOTHING", (key, name)
@@ -434,7 +337,7 @@ class PostgresStore(Store):
             ).fetchone()
             assert row is not None
             content = change(row[0])
-            _write_note(connection, stream, name, content)
+            write_note(executing(connection), stream, name, content)
             return content
 
         return self._connections.do(CHANGE_SETTING, work)
@@ -445,32 +348,8 @@ class PostgresStore(Store):
         )
 
 
-def _write_note(
-    connection: psycopg.Connection, stream: str, name: str, content: dict[str, Any]
-) -> None:
-    connection.execute(
-        "INSERT INTO note VALUES (%s, %s, %s)"
-        " ON CONFLICT (stream, name) DO UPDATE SET content = excluded.content",
-        (_stream_id(connection, stream), name, stored_text(content)),
-    )
-
-
-def _stream_id(connection: psycopg.Connection, name: str) -> int:
-    row = connection.execute("SELECT id FROM stream WHERE name = %s", (name,)).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
 def _number_of(connection: psycopg.Connection, stream: int, device: bytes) -> int | None:
     row = connection.execute(
         "SELECT number FROM device WHERE stream = %s AND device = %s", (stream, device.hex())
     ).fetchone()
     return None if row is None else int(row[0])
-
-
-def _next_serial(connection: psycopg.Connection, stream: int, step: int = 1) -> int:
-    row = connection.execute(
-        "UPDATE stream SET serial = serial + %s WHERE id = %s RETURNING serial", (step, stream)
-    ).fetchone()
-    assert row is not None
-    return int(row[0])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
-from ldpstream.collector.store import chain_tables, summary_table
+from ldpstream.collector.store import chain_tables
 from ldpstream.collector.store.chain import (
     EVERY,
     PAGE,
@@ -18,10 +17,9 @@ from ldpstream.collector.store.chain import (
     Progress,
     Row,
 )
-from ldpstream.collector.store.chain_key import STREAMS, find_chain, key_missing
-from ldpstream.collector.store.chain_tables import names, read_property
-from ldpstream.collector.store.contract import Summary
+from ldpstream.collector.store.chain_key import find_chain, key_missing
 from ldpstream.collector.store.sqlite.running import executing
+from ldpstream.collector.store.statements import read_property
 from ldpstream.collector.store.versions import SUCCEEDED, SUMMARISED
 
 _COLUMNS = "t, at_ms, CAST(content AS BLOB), asked, received, missed"
@@ -81,12 +79,11 @@ def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
     """Chain the releases of a stream as they are, within a transaction."""
     run = executing(connection)
     if stream == EVERY:
-        seal = chain.seal_names(names(run))
-        connection.execute("INSERT OR REPLACE INTO property VALUES (?, ?)", (STREAMS, seal))
+        chain_tables.accept_names(run, chain)
         return
     found = read_ends(connection, stream)
     assert found is not None
-    key, ends = found
+    key, _ = found
 
     def page_after(t: int) -> Sequence[Row]:
         rows = connection.execute(
@@ -102,22 +99,7 @@ def accept(connection: sqlite3.Connection, chain: Chain, stream: str) -> None:
             [(*one, key) for one in links],
         )
 
-    summaries = summary_table.accept(run, chain, stream, key)
-    ends = replace(ends, summaries=summaries)
-    chain_tables.write_ends(run, key, chain.accepted(stream, ends, page_after, write))
-
-
-def prune(
-    connection: sqlite3.Connection,
-    chain: Chain,
-    stream: str,
-    before_t: int,
-    added: Sequence[Summary],
-    gone: Sequence[int],
-) -> None:
-    """Remove old releases and their rounds, within a transaction; the last release stays."""
-    known = read_ends(connection, stream)
-    chain_tables.prune(executing(connection), chain, stream, known, before_t, added, gone)
+    chain_tables.accept_stream(run, chain, stream, found, page_after, write)
 
 
 def _linked(connection: sqlite3.Connection, key: int) -> Iterator[LinkedRow]:

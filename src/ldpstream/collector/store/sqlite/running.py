@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from ldpstream.collector.store.admin_tables import Execute, Result, Work
 from ldpstream.collector.store.sqlite.readers import Readers
 from ldpstream.collector.store.sqlite.writer import Writer
+from ldpstream.collector.store.statements import Execute, Result, Work
 
 
 @dataclass(frozen=True)

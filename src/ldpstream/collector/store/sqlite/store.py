@@ -10,56 +10,41 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.collector.kernels.device_table import ABSENT, DeviceTable
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.reports.verdicts import Verdict, Verdicts, all_of
-from ldpstream.collector.store import summary_table
+from ldpstream.collector.store import chain_tables, round_table
 from ldpstream.collector.store.admin_tables import AdminTables
-from ldpstream.collector.store.chain import EVERY, Checked, Progress, ignore
-from ldpstream.collector.store.chain_tables import write_ends
-from ldpstream.collector.store.content import stored_text
+from ldpstream.collector.store.chain import Checked, Progress, ignore
 from ldpstream.collector.store.contract import (
-    EVER,
     NO_RESTS,
     Change,
     NewRound,
     Places,
     Release,
     Rests,
-    Round,
-    Store,
     Stream,
     Summary,
-    TalliedRounds,
     observed,
 )
 from ldpstream.collector.store.damage import reading_store
-from ldpstream.collector.store.round_rows import NEW_ROUND_COLUMNS
+from ldpstream.collector.store.sql import SqlStore
 from ldpstream.collector.store.sqlite import chained
 from ldpstream.collector.store.sqlite.identity import Lengths, OpenFiles
 from ldpstream.collector.store.sqlite.migrations import migrate, version_of
 from ldpstream.collector.store.sqlite.readers import Readers
-from ldpstream.collector.store.sqlite.reading import (
-    select_note,
-    select_releases,
-    select_rounds,
-    select_stream,
-    select_tallied,
-    select_versions,
-)
 from ldpstream.collector.store.sqlite.running import SqliteTables, executing
 from ldpstream.collector.store.sqlite.soundness import check_content, find_main_file, log_of
 from ldpstream.collector.store.sqlite.writer import Writer
+from ldpstream.collector.store.statements import id_of, next_serial, write_note
 from ldpstream.errors import Mistake, Problem
 from ldpstream.oracles.collector_half import Support
 
-FORGET_ASKED = "UPDATE round SET asked = NULL WHERE stream = ? AND t <= ? AND asked IS NOT NULL"
+_INSERT_RELEASE = "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @dataclass
@@ -70,7 +55,7 @@ class _OpenRound:
     seen: DeviceTable = field(default_factory=DeviceTable)
 
 
-class SqliteStore(Store):
+class SqliteStore(SqlStore):
     """A store in one file: one thread writes, and each reader has a connection of its own."""
 
     def __init__(self, file: Path, master: bytes) -> None:
@@ -99,7 +84,8 @@ class SqliteStore(Store):
         self._writer = Writer(
             writing, begin=self._check_files, undone=self._recall, done=self._lengths.remember
         )
-        self.admin = AdminTables(SqliteTables(self._writer, self._readers), self._chain)
+        self._tables = SqliteTables(self._writer, self._readers)
+        self.admin = AdminTables(self._tables, self._chain)
 
     def close(self) -> None:
         self._writer.close()
@@ -127,52 +113,22 @@ class SqliteStore(Store):
 
     # Streams and devices
 
-    def names(self) -> list[str]:
-        with self._readers.use() as connection:
-            return [name for (name,) in connection.execute("SELECT name FROM stream ORDER BY name")]
-
-    def stream(self, name: str) -> Stream | None:
-        with self._readers.use() as connection:
-            return select_stream(connection, name)
-
-    def versions(self, stream: str) -> list[dict[str, Any]]:
-        with self._readers.use() as connection:
-            return select_versions(connection, stream)
-
     def create_stream(self, name: str, terms: dict[str, Any]) -> Stream:
-        def work(connection: sqlite3.Connection) -> None:
-            text = stored_text(terms)
-            chained.check(connection, self._chain, EVERY, ignore).refuse_damage()
-            done = connection.execute(
-                "INSERT INTO stream (name, terms) VALUES (?, ?)", (name, text)
-            )
-            ends = self._chain.begun(name, text.encode())
-            write_ends(executing(connection), done.lastrowid or 0, ends)
-            chained.accept(connection, self._chain, EVERY)
-
-        self._writer.do(work)
+        self._tables.change(lambda run: chain_tables.create_stream(run, self._chain, name, terms))
         return Stream(terms, 0, 0, None)
 
     @observed
     def succeed(self, stream: str, terms: dict[str, Any]) -> int:
         def work(connection: sqlite3.Connection) -> int:
-            found = chained.read_ends(connection, stream)
-            assert found is not None
-            key, ends = found
-            text = stored_text(terms)
-            connection.execute(
-                "INSERT INTO successor VALUES (?, ?, ?)", (key, terms["succeeds"]["version"], text)
-            )
-            after = self._chain.succeeded(stream, ends, text.encode())
-            write_ends(executing(connection), key, after)
-            return _next_serial(connection, key)
+            known = chained.read_ends(connection, stream)
+            return chain_tables.succeed(executing(connection), self._chain, stream, known, terms)
 
         return self._writer.do(work)
 
     @observed
     def enrol(self, stream: str, device: bytes) -> int:
         def work(connection: sqlite3.Connection) -> int:
-            key = _stream_id(connection, stream)
+            key = id_of(executing(connection), stream)
             known = connection.execute(
                 "SELECT number FROM device WHERE stream = ? AND device = ?", (key, device)
             ).fetchone()
@@ -203,7 +159,7 @@ class SqliteStore(Store):
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "UPDATE device SET has_left = 1 WHERE stream = ? AND device = ?",
-                (_stream_id(connection, stream), device),
+                (id_of(executing(connection), stream), device),
             )
 
         self._writer.do(work)
@@ -211,45 +167,16 @@ class SqliteStore(Store):
     def left(self, stream: str) -> Places:
         return self._of_roster("number", "has_left = 1", stream).reshape(-1)
 
-    def enrolled(self, stream: str) -> int:
-        # Numbers are dense, so this reads the ends of two indexes and not the whole roster.
-        with self._readers.use() as connection:
-            (last,) = connection.execute(
-                "SELECT max(number) FROM device"
-                " WHERE stream = (SELECT id FROM stream WHERE name = ?)",
-                (stream,),
-            ).fetchone()
-        return 0 if last is None else last + 1 - len(self.left(stream))
-
-    def rests(self, stream: str) -> Rests:
-        return self._of_roster("number, unanswered, rests_until", "unanswered > 0", stream)
-
-    def _of_roster(self, columns: str, which: str, stream: str) -> NDArray[np.int64]:
-        with self._readers.use() as connection:
-            rows = connection.execute(
-                f"SELECT {columns} FROM device"  # nosec B608 # noqa: S608
-                f" WHERE stream = (SELECT id FROM stream WHERE name = ?) AND {which}"
-                " ORDER BY number",
-                (stream,),
-            ).fetchall()
-        return np.array(rows, np.int64).reshape(-1, columns.count(",") + 1)
-
     # Rounds
 
     @observed
     def open_round(self, stream: str, *new: NewRound) -> int:
         def work(connection: sqlite3.Connection) -> int:
-            key = _stream_id(connection, stream)
-            names = NEW_ROUND_COLUMNS.split(", ")
+            run = executing(connection)
+            key = id_of(run, stream)
             for one in new:
-                given = vars(one) | {"rate_share": one.rate[0], "rate_whole": one.rate[1]}
-                done = connection.execute(
-                    f"INSERT INTO round (stream, {NEW_ROUND_COLUMNS})"  # nosec B608 # noqa: S608
-                    f" VALUES (?{', ?' * len(names)})",
-                    (key, *(given[name] for name in names)),
-                )
-                self._open_rounds[stream, one.name] = _OpenRound(int(done.lastrowid or 0))
-            return _next_serial(connection, key)
+                self._open_rounds[stream, one.name] = _OpenRound(round_table.insert(run, key, one))
+            return next_serial(run, key)
 
         return self._writer.do(work)
 
@@ -281,14 +208,10 @@ class SqliteStore(Store):
     @observed
     def close_round(self, stream: str, round_name: str, at_ms: int) -> int:
         def work(connection: sqlite3.Connection) -> int:
-            key = _stream_id(connection, stream)
-            done = connection.execute(
-                "UPDATE round SET state = 'closed', closed_ms = ?"
-                " WHERE stream = ? AND name = ? AND state = 'open'",
-                (at_ms, key, round_name),
-            )
+            run = executing(connection)
+            serial = round_table.close(run, id_of(run, stream), round_name, at_ms)
             self._open_rounds.pop((stream, round_name), None)
-            return _next_serial(connection, key, step=done.rowcount)
+            return serial
 
         return self._writer.do(work)
 
@@ -307,30 +230,21 @@ class SqliteStore(Store):
     @observed
     def tally(self, stream: str, supports: Mapping[str, Support], rests: Rests = NO_RESTS) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            key = _stream_id(connection, stream)
+            run = executing(connection)
+            key = id_of(run, stream)
             for name, support in supports.items():
-                (round_id,) = connection.execute(
-                    "SELECT id FROM round WHERE stream = ? AND name = ?", (key, name)
-                ).fetchone()
+                round_table.tally(run, key, name, support)
                 connection.execute(
-                    "UPDATE round SET state = 'tallied', counts = ?, reports = ? WHERE id = ?",
-                    (support.counts.astype("<i8").tobytes(), support.reports, round_id),
+                    "DELETE FROM report_batch WHERE round ="
+                    " (SELECT id FROM round WHERE stream = ? AND name = ?)",
+                    (key, name),
                 )
-                connection.execute("DELETE FROM report_batch WHERE round = ?", (round_id,))
             connection.executemany(
                 "UPDATE device SET unanswered = ?, rests_until = ? WHERE stream = ? AND number = ?",
                 [(times, until, key, number) for number, times, until in rests.tolist()],
             )
 
         self._writer.do(work, erases=True)
-
-    def rounds(self, stream: str, after_t: int, until_t: int = EVER) -> list[Round]:
-        with self._readers.use() as connection:
-            return select_rounds(connection, stream, after_t, until_t)
-
-    def tallied(self, stream: str, after_t: int, until_t: int) -> TalliedRounds:
-        with self._readers.use() as connection:
-            return select_tallied(connection, stream, after_t, until_t)
 
     # Releases
 
@@ -339,24 +253,16 @@ class SqliteStore(Store):
         self, stream: str, releases: Sequence[Release], mechanism: dict[str, Any], forget_t: int
     ) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            found = chained.read_ends(connection, stream)
-            assert found is not None
-            key, before = found
-            rows = [one.row for one in releases]
-            links, after = self._chain.extended(
-                stream, before, rows, stored_text(mechanism).encode()
+            chain_tables.release(
+                executing(connection),
+                self._chain,
+                stream,
+                chained.read_ends(connection, stream),
+                releases,
+                mechanism,
+                forget_t,
+                partial(connection.executemany, _INSERT_RELEASE),
             )
-            connection.executemany(
-                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (key, t, at_ms, content.decode(), asked, received, missed, link)
-                    for (t, at_ms, content, asked, received, missed), link in zip(
-                        rows, links, strict=True
-                    )
-                ],
-            )
-            write_ends(executing(connection), key, after)
-            connection.execute(FORGET_ASKED, (key, forget_t))
 
         self._writer.do(work, erases=True)
 
@@ -376,33 +282,16 @@ class SqliteStore(Store):
         self, stream: str, before_t: int, added: Sequence[Summary] = (), gone: Sequence[int] = ()
     ) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            chained.prune(connection, self._chain, stream, before_t, added, gone)
+            known, run = chained.read_ends(connection, stream), executing(connection)
+            chain_tables.prune(run, self._chain, stream, known, before_t, added, gone)
 
         self._writer.do(work, erases=True)
 
-    def summaries(self, stream: str, since_ms: int = 0, limit: int = EVER) -> list[Summary]:
-        with self._readers.use() as connection:
-            return summary_table.select(executing(connection), stream, since_ms, limit)
-
-    def releases(self, stream: str, since: int, limit: int) -> list[Release]:
-        with self._readers.use() as connection:
-            return select_releases(connection, stream, since, limit)
-
     # Notes
-
-    def note(self, stream: str, name: str) -> dict[str, Any] | None:
-        with self._readers.use() as connection:
-            return select_note(connection, stream, name)
 
     @observed
     def write_note(self, stream: str, name: str, content: dict[str, Any]) -> None:
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT OR REPLACE INTO note VALUES (?, ?, ?)",
-                (_stream_id(connection, stream), name, stored_text(content)),
-            )
-
-        self._writer.do(work)
+        self._tables.change(lambda run: write_note(run, stream, name, content))
 
     @observed
     def change_setting(self, stream: str, name: str, change: Change) -> dict[str, Any]:
@@ -477,15 +366,3 @@ def _own(file: Path, store: Path) -> Any:
 def _frames_in_log(connection: sqlite3.Connection) -> int:
     _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return int(frames)
-
-
-def _stream_id(connection: sqlite3.Connection, name: str) -> int:
-    row = connection.execute("SELECT id FROM stream WHERE name = ?", (name,)).fetchone()
-    return int(row[0])
-
-
-def _next_serial(connection: sqlite3.Connection, stream: int, step: int = 1) -> int:
-    (serial,) = connection.execute(
-        "UPDATE stream SET serial = serial + ? WHERE id = ? RETURNING serial", (step, stream)
-    ).fetchone()
-    return int(serial)

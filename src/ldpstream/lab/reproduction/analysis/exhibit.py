@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from itertools import product
@@ -92,25 +90,6 @@ class Analysis:
 
     def to_csv(self) -> str:
         return csv_text(COLUMNS, ((*astuple(one), one.ratio) for one in self.comparisons))
-
-    @classmethod
-    def from_csv(cls, text: str) -> Analysis:
-        rows = csv.DictReader(io.StringIO(text))
-        return cls(tuple(_comparison(row) for row in rows))
-
-
-def _comparison(row: Mapping[str, str]) -> Comparison:
-    return Comparison(
-        Formula(row["formula"]),
-        row["mechanism"],
-        row["stream"],
-        float(row["epsilon"]),
-        int(row["window"]),
-        float(row["m"]) if row["m"] else None,
-        float(row["predicted"]),
-        float(row["measured"]),
-        float(row["error"]) if row["error"] else None,
-    )
 
 
 @dataclass(frozen=True)
