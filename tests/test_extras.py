@@ -96,7 +96,7 @@ def test_a_device_needs_the_standard_library_only(
         (["status"], 2, "required: FILE"),
         (["status", "nowhere.ldp"], 2, "nowhere.ldp: no such file"),
         (["audit", "nowhere.ldp", "--json"], 2, "nowhere.ldp: no such file"),
-        (["status", __file__], 1, "test_extras.py: "),
+        (["status", __file__], 2, "test_extras.py: "),
         (["audit", __file__], 2, "test_extras.py: "),
     ],
 )
