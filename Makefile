@@ -21,7 +21,7 @@ test: lint audit-dependencies ## Run every check: lint, types, tests and doctest
 	@# One worker more than cores: many tests wait for programs that they have started.
 	$(RUN) pytest -n $$(($$(nproc) + 1)) --dist worksteal $(ARGS)
 
-verify: setup ## Run the slow checks: the wheel in fresh environments, Spark, the audit, the documentation
+verify: setup ## Run the slow checks: wheels in fresh environments, Spark, an audit, a soak, the documentation
 	@tools/system.sh
 	$(RUN) pytest tests/verify $(ARGS)
 

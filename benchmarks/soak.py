@@ -442,7 +442,7 @@ without their debit, or in other bytes the second time | {found.violations} |
 | releases | {found.releases:,} |
 | of them carried over, as the collector was away | {found.missed} |
 
-How it is judged (`tests/fleet/evidence/`; `tests/fleet/test_soak_checks.py` plants each
+How it is judged (`tests/fleet/evidence/`; `tests/verify/test_soak_checks.py` plants each
 of these faults and sees that it is found):
 
 - A trigger in each device's file keeps what the ledger forgets after w timestamps, so that all

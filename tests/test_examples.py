@@ -25,12 +25,6 @@ MECHANISMS = {"periodic": EXAMPLES / "own_mechanism.py", "fast-like": EXAMPLES /
 NOTEBOOK = EXAMPLES / "first_stream.ipynb"
 
 COMPARE = "import sys; from ldpstream.cli import run; sys.exit(run(sys.argv[1:]))"
-EXECUTE = """
-import sys, nbclient, nbformat
-notebook = nbformat.read(sys.argv[1], as_version=4)
-nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
-nbformat.write(notebook, sys.argv[2])
-"""
 
 
 def run_fresh(program: str, *arguments: str, home: Path) -> str:
@@ -104,15 +98,6 @@ def test_the_sampler_slows_down_where_nothing_happens_and_speeds_up_at_a_jump() 
     # Of four samples in a window, each takes a quarter of the users: off by 0.01 or so.
     assert abs(run.released[39, 0] - 0.8) < 0.05
     assert abs(run.released[-1, 0] - 0.2) < 0.05
-
-
-def test_the_notebook_runs(tmp_path: Path) -> None:
-    executed = tmp_path / "executed.ipynb"
-    run_fresh(EXECUTE, str(NOTEBOOK), str(executed), home=tmp_path)
-    outputs = outputs_of(executed)
-    assert sum("image/png" in output.get("data", {}) for output in outputs) == 2
-    words = "".join("".join(output.get("text", "")) for output in outputs)
-    assert "Use " in words
 
 
 def test_the_notebook_is_kept_with_its_pictures() -> None:
