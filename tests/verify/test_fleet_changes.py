@@ -18,6 +18,8 @@ from ldpstream.streams.synthetic import constant
 from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, stream_table
 
 DEVICES = 60
+PATIENCE = 600.0
+"""Seconds, far more than anything here takes."""
 LEVEL = '[[stream.level]]\nname = "careful"\nepsilon = 0.5\nwindow = 8\n'
 SUCCESSOR = '[stream.successor]\nversion = 2\nrename = { "0" = "no" }\n'
 
@@ -52,7 +54,7 @@ def test_labels_change_under_a_running_fleet(
             TOKEN,
             constant(users=DEVICES, timestamps=10, p=0.4),
             DEVICES,
-            120.0,
+            PATIENCE,
             gateway=gateway,
             folder=folder,
             levels=Levels.read("careful:0.4"),
@@ -92,9 +94,9 @@ async def live(kind: type[Fleet], plan: Plan, collector: CollectorProcess, after
         versions = [member.device.terms for member in fleet._members.values()]
         return all(terms is not None and terms.version == 2 for terms in versions)
 
-    await asyncio.wait_for(until(gone_over), 60)
+    await asyncio.wait_for(until(gone_over), PATIENCE)
     delivered = _delivered(fleet)
-    await asyncio.wait_for(until(lambda: _delivered(fleet) > delivered + DEVICES), 60)
+    await asyncio.wait_for(until(lambda: _delivered(fleet) > delivered + DEVICES), PATIENCE)
     fleet.stop()
     await running
     return True
