@@ -94,11 +94,16 @@ def running(folder: Path, *, limits: str = "", **stream: object) -> Iterator[Api
         yield Api(service, client, clock)
 
 
+PATIENCE = 120.0
+"""Seconds; far more than anything here takes."""
+
+
 def eventually(condition: Callable[[], bool]) -> None:
     """Wait until a condition holds that another thread fulfils, but not for ever."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end
+        time.sleep(0.005)  # the other thread needs the interpreter, too
 
 
 def device_header(number: int) -> dict[str, str]:
