@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.collector.operating import Admin
 from tests.page.conftest import Watched
 from tests.page.scene import ADMIN, Scene, stream_table
-from tests.page.test_page import open_stream, serious_faults
+from tests.page.test_page import open_stream, serious_faults, wait_until_it_fits
 
 STORED = "Object.keys({...localStorage}).concat(document.cookie)"
 
@@ -137,5 +137,5 @@ def test_everyone_can_use_it(chromium: Browser, scene: Scene, admin: Admin, sche
         phone = context.new_page()
         enter(phone, scene)
         expect(phone.get_by_role("row").filter(has_text="phone").first).to_be_visible()
-        assert phone.evaluate("document.documentElement.scrollWidth") <= 360
+        wait_until_it_fits(phone)
         assert serious_faults(phone) == []

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.page.conftest import Watched
 from tests.page.scene import ADMIN, XSS, Crowd, Scene, stream_table
-from tests.page.test_page import last_t, open_stream, serious_faults, wait_until
+from tests.page.test_page import last_t, open_stream, serious_faults, wait_until, wait_until_it_fits
 
 BEARER = {"Authorization": f"Bearer {ADMIN}"}
 NAME = f"{XSS} is high"
@@ -83,7 +83,7 @@ def test_an_alarm_is_pending_fires_and_is_resolved_on_the_page(
         for place, ready in (("", ".card-alarms li"), ("#/streams/shore", ".alarm.firing")):
             phone.goto(f"{shore.url}/{place}")
             phone.wait_for_selector(ready)
-            assert phone.evaluate("document.documentElement.scrollWidth") <= 360, place
+            wait_until_it_fits(phone)
             assert serious_faults(phone) == []
         phone.goto(shore.url)
         expect(phone.locator(".stream-card.burning .pill.firing")).to_have_text("1 firing")

@@ -17,7 +17,7 @@ from tests.page import pixels
 from tests.page.conftest import Watched
 from tests.page.pretended import Pretended, Told, figures
 from tests.page.scene import Scene, stream_table
-from tests.page.test_page import open_stream, serious_faults
+from tests.page.test_page import open_stream, serious_faults, wait_until_it_fits
 
 ATTRIBUTES = [
     {"name": "country", "values": ["de", "fr", "it"]},
@@ -161,7 +161,7 @@ def test_of_many_groups_the_largest_have_a_line(
         assert serious_faults(page) == []
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.locator(".panel-groups .chart")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    wait_until_it_fits(page)
 
 
 @pytest.mark.parametrize("width", [1280, 360])

@@ -16,7 +16,7 @@ from tests.page import pixels
 from tests.page.conftest import Watched
 from tests.page.pretended import KEY, Pretended, Told
 from tests.page.scene import XSS
-from tests.page.test_page import serious_faults, wait_until
+from tests.page.test_page import serious_faults, wait_until, wait_until_it_fits
 
 PAST = 90
 TURNED = "a\u202eb\nc"
@@ -86,7 +86,7 @@ def test_texts_are_listed_the_heaviest_first_and_then_the_rest(
     for colours in ("light", "dark"):
         page.emulate_media(color_scheme=colours)
         assert serious_faults(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    wait_until_it_fits(page)
 
 
 @pytest.mark.parametrize("width", [1280, 360])
@@ -164,7 +164,7 @@ def test_any_text_can_be_looked_up(page: Page, watched: Watched, pretended: Pret
         expect(line).to_contain_text("-0.1 %0.0 to 0.7")
     assert page.evaluate("window.pwned") is None
 
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    wait_until_it_fits(page)
     assert serious_faults(page) == []
 
 
