@@ -18,8 +18,8 @@ demo: setup ## Run a collector and 2,000 devices on this machine, live, until Ct
 
 test: lint audit-dependencies ## Run every check: lint, types, tests and doctests
 	@tools/system.sh
-	@# One worker more than cores: many tests wait for programs that they have started.
-	$(RUN) pytest -n $$(($$(nproc) + 1)) --dist worksteal $(ARGS)
+	@# Two workers for each core: many tests wait for programs that they have started.
+	$(RUN) pytest -n $$(($$(nproc) * 2)) --dist worksteal $(ARGS)
 
 verify: setup ## Run the slow checks: wheels in fresh environments, Spark, an audit, a soak, the documentation
 	@tools/system.sh

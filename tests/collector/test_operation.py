@@ -248,6 +248,9 @@ def test_devices_hear_of_it_in_every_answer(tmp_path: Path, halt: str) -> None:
         ):
             assert_problem(answer, 410, f"stream-{halt}")
             assert answer.json()["halt"] == halt
+        # A coordinator with the new settings takes over between two timestamps.
+        hub = place.service.streams["a"].hub
+        eventually(lambda: hub.announcement.halt is not None)
         told = place.client.get("/v1/streams/a/rounds").json()
         assert (told["halt"], told["rounds"]) == (halt, [])
         joined = place.client.post("/v1/streams/a/devices", json=enrolment(9), headers=ENROL)
