@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from tests.collector.helpers import (
     config,
     device_of,
 )
+from tests.waiting import eventually
 
 ENROL = {"Authorization": f"Bearer {SECRETS.enrolment.decode()}"}
 ADMIN = {"Authorization": f"Bearer {SECRETS.admin.decode()}"}
@@ -92,18 +92,6 @@ def running(folder: Path, *, limits: str = "", **stream: object) -> Iterator[Api
     service = Service(config(folder, limits=limits, **stream), SECRETS, clock)
     with TestClient(build_app(service), raise_server_exceptions=False) as client:
         yield Api(service, client, clock)
-
-
-PATIENCE = 120.0
-"""Seconds; far more than anything here takes."""
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds that another thread fulfils, but not for ever."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)  # the other thread needs the interpreter, too
 
 
 def device_header(number: int) -> dict[str, str]:

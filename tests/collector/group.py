@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +32,7 @@ from ldpstream.protocol.terms import Terms
 from tests.collector.driving import counts_of
 from tests.collector.helpers import SECRETS, Signer, enrolment, report_of
 from tests.serving import read_announcement
+from tests.waiting import eventually
 
 LAUNCHER = Path(__file__).with_name("frail_collector.py")
 ENVIRONMENT = os.environ | {
@@ -40,19 +41,6 @@ ENVIRONMENT = os.environ | {
     "LDPSTREAM_ADMIN_TOKEN": SECRETS.admin.decode(),
 }
 BEARER = f"Bearer {SECRETS.admin.decode()}"
-PATIENCE = 60
-"""Seconds; far more than anything here takes."""
-
-
-def eventually(what: str, holds: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """Wait until `holds` returns something true, and return that."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = holds()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"not within {seconds} s: {what}")
 
 
 @dataclass(frozen=True)
@@ -143,10 +131,7 @@ class Group:
     @property
     def leader(self) -> Collector:
         """The collector that leads the stream; waits until there is one."""
-        found: list[Collector] = eventually(
-            "one leads", lambda: [one for one in self.running if one.leads]
-        )
-        return found[0]
+        return eventually(lambda: [one for one in self.running if one.leads], "one leads")[0]
 
     @property
     def running(self) -> list[Collector]:
@@ -304,7 +289,7 @@ class Crowd:
     def goes_on(self) -> None:
         """Wait for more releases."""
         last = max([0, *self.seen])
-        eventually("there are releases", lambda: self._failure or max([0, *self.seen]) > last)
+        eventually(lambda: self._failure or max([0, *self.seen]) > last, "there are releases")
         self._raise_failure()
 
     def _raise_failure(self) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from urllib.request import Request, urlopen
 from ldpstream.device import AsyncDevice
 from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.session import Heard
+from tests.waiting import eventually
 
 SECONDS = 600
 
@@ -101,18 +101,10 @@ class Admin:
         return list(found["releases"])
 
     def await_release(self, stream: str, t: int) -> None:
-        await_that(lambda: self.status(stream)["last_release"] >= t)
+        eventually(lambda: self.status(stream)["last_release"] >= t, f"t={t} is released")
 
     def await_more(self, stream: str, timestamps: int) -> int:
         """Wait until so many more timestamps are released; return the last of them."""
         until = int(self.status(stream)["last_release"]) + timestamps
         self.await_release(stream, until)
         return until
-
-
-def await_that(condition: Callable[[], bool]) -> None:
-    """Poll a real process until something is so."""
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)

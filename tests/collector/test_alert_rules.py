@@ -17,10 +17,11 @@ from ldpstream.collector.api.limits import ReaderPool
 from ldpstream.collector.api.releases import AlertEvents, _events
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.service.service import Service
-from tests.collector.api import ADMIN, Api, assert_problem, eventually
+from tests.collector.api import ADMIN, Api, assert_problem
 from tests.collector.helpers import SECRETS, START_MS, report_of
 from tests.collector.test_alerts import Hook, configured
 from tests.collector.test_metrics import scrape, value
+from tests.waiting import eventually
 
 RULES = "/v1/streams/a/alerts/rules"
 ALERTS = "/v1/streams/a/alerts"

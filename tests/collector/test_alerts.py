@@ -31,10 +31,11 @@ from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.terms import Terms
-from tests.collector.api import ADMIN, assert_problem, eventually, running
+from tests.collector.api import ADMIN, assert_problem, running
 from tests.collector.helpers import SECRETS, START_MS, config
 from tests.collector.test_export import release
 from tests.collector.test_metrics import one_timestamp, scrape, value
+from tests.waiting import eventually
 
 # The states
 

@@ -26,7 +26,6 @@ from tests.collector.api import (
     Api,
     assert_problem,
     device_header,
-    eventually,
     running,
 )
 from tests.collector.helpers import (
@@ -37,6 +36,7 @@ from tests.collector.helpers import (
     report_of,
     secret_of,
 )
+from tests.waiting import eventually
 
 # Enrolment
 

@@ -23,11 +23,12 @@ from ldpstream.collector.service.reloading import plan
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
-from tests.collector.api import ADMIN, STREAM, assert_problem, eventually
+from tests.collector.api import ADMIN, STREAM, assert_problem
 from tests.collector.helpers import SECRETS, START_MS, config, stream_config
 from tests.collector.strata import StrataWorld
 from tests.collector.test_breakdown import GIVEN, Content, parted
 from tests.collector.test_metrics import scrape, value
+from tests.waiting import eventually
 
 ALERTS = [
     {"label": "x", "above": 0.5, "group": "country:de"},

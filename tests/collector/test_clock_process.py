@@ -12,9 +12,9 @@ from ldpstream.collector.config import load
 from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.protocol.terms import Terms
-from tests.collector.group import eventually
 from tests.collector.test_process import CONFIG, call
 from tests.serving import CollectorProcess
+from tests.waiting import eventually
 
 SHIFTED = Path(__file__).with_name("shifted_collector.py")
 YEAR_MS = 365 * 24 * 3_600_000
@@ -41,7 +41,7 @@ def released(port: int) -> int:
 def two_more(port: int) -> int:
     """The last timestamp released, when two more have been than at the call."""
     before = released(port)
-    eventually("two more releases", lambda: released(port) >= before + 2)
+    eventually(lambda: released(port) >= before + 2, "two more releases")
     return released(port)
 
 

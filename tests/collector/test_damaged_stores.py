@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -31,6 +30,7 @@ from tests.collector.helpers import SECRETS, config, device_of
 from tests.collector.store_contract import TERMS
 from tests.collector.test_process import CONFIG, SECONDS, call, report
 from tests.serving import SERVE, CollectorProcess
+from tests.waiting import eventually
 
 RELEASED = 3
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "0.1.0"
@@ -71,22 +71,20 @@ def change(store: Path, statement: str) -> None:
 
 def until(port: int, status: int) -> dict[str, Any]:
     """What /v1/ready says once it answers with a status; a second is what it should take."""
-    end = time.monotonic() + SECONDS
-    while (answer := call(port, "GET", "/v1/ready"))[0] != status:
-        assert time.monotonic() < end, answer
-        time.sleep(0.05)
-    told: dict[str, Any] = answer[1]
-    return told
+
+    def told() -> dict[str, Any] | None:
+        answered, content = call(port, "GET", "/v1/ready")
+        return content if answered == status else None
+
+    return eventually(told, f"/v1/ready answers {status}") or {}
 
 
 def open_round(port: int) -> str:
     """The name of the round of stream a, once it is open: a collector is ready before that."""
-    end = time.monotonic() + SECONDS
-    device = device_of(1).hex()
-    while not (told := call(port, "GET", "/v1/streams/a/rounds", Ldp_Device=device)[1])["rounds"]:
-        assert time.monotonic() < end, told
-        time.sleep(0.05)
-    (asking,) = told["rounds"]
+    path, device = "/v1/streams/a/rounds", device_of(1).hex()
+    (asking,) = eventually(
+        lambda: call(port, "GET", path, Ldp_Device=device)[1]["rounds"], "a round is open"
+    )
     return str(asking["round"])
 
 

@@ -24,9 +24,10 @@ from ldpstream.collector.releases.formats import MEDIA_TYPES, write
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.names import ReleasedNames
-from tests.collector.api import STREAM, Api, eventually, running
+from tests.collector.api import STREAM, Api, running
 from tests.collector.helpers import SECRETS, config
 from tests.collector.test_metrics import one_timestamp
+from tests.waiting import eventually
 
 COLUMNS = [
     *("t", "at_ms", "fresh", "missed", "asked", "received", "terms_version"),

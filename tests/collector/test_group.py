@@ -20,8 +20,9 @@ from ldpstream.collector.rounds.selection import Asked
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.collector.store.postgres.store import PostgresStore
-from tests.collector.group import Collector, Crowd, eventually, group_of
+from tests.collector.group import Collector, Crowd, group_of
 from tests.collector.helpers import SECRETS, device_of
+from tests.waiting import eventually
 
 LEASE_SECONDS = 1
 GRACE_SECONDS = 2
@@ -78,7 +79,7 @@ def holder(connection: psycopg.Connection) -> tuple[int, float]:
 
 def taken_over(connection: psycopg.Connection, token: int, since: float) -> float:
     """Wait until another collector has the lease; return the seconds that took."""
-    at: float = eventually("another takes over", lambda: _later(connection, token))
+    at: float = eventually(lambda: _later(connection, token), "another takes over")
     return at - since
 
 
@@ -109,7 +110,7 @@ def test_a_coordinator_that_is_killed_in_any_state_is_replaced(
                 leader = group.leader
                 token, _ = holder(connection)
                 leader.order(point, when, signal.SIGKILL)
-                eventually("it dies", partial(is_in, leader, "X"))
+                eventually(partial(is_in, leader, "X"), "it dies")
                 _, died = holder(connection)
                 with ThreadPoolExecutor(1) as pool:
                     replacement = pool.submit(group.start)
@@ -139,14 +140,14 @@ def test_a_coordinator_that_wakes_up_cannot_change_anything(
                 leader = group.leader
                 token, _ = holder(connection)
                 leader.order(point, when, signal.SIGSTOP)
-                eventually("it stops", partial(is_in, leader, "T"))
+                eventually(partial(is_in, leader, "T"), "it stops")
                 _, stopped = holder(connection)
                 seconds = taken_over(connection, token, stopped)
                 assert seconds < 2 * LEASE_SECONDS + GRACE_SECONDS, (point, when)
                 crowd.goes_on()
                 theirs, _ = holder(connection)
                 leader.signal(signal.SIGCONT)
-                eventually("it follows", partial(follows, leader, connection, theirs))
+                eventually(partial(follows, leader, connection, theirs), "it follows")
         crowd.judge()
 
 
@@ -180,7 +181,7 @@ def test_every_collector_serves_the_stream(tmp_path: Path, database: Database) -
         assert len({one["stream"] for one in told}) == 1
         assert [len(one.page()) for one in group.collectors] == [len(leader.page())] * 3
         leader.signal(signal.SIGTERM)  # gives the lease back: nobody has to wait for its end
-        eventually("it ends", partial(is_in, leader, "X"))
+        eventually(partial(is_in, leader, "X"), "it ends")
         assert group.leader is not leader
     # Every collector tells of the same releases, and of every change of the rounds.
     first, *others = events.values()

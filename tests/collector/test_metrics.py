@@ -16,8 +16,9 @@ from ldpstream.collector.api import metrics
 from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.json_logging import set_up
 from ldpstream.errors import Mistake, Problem
-from tests.collector.api import ADMIN, Api, eventually, running
+from tests.collector.api import ADMIN, Api, running
 from tests.collector.helpers import SECRETS, device_of, enrolment, report_of
+from tests.waiting import eventually
 
 BOARD = Path(__file__).parents[2] / "deploy" / "grafana" / "ldpstream.json"
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]

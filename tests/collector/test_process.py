@@ -25,8 +25,8 @@ from ldpstream.machine_clock import SystemClock
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from ldpstream.protocol.slots import is_turn
 from tests.collector.helpers import device_of
-from tests.collector.operating import await_that
 from tests.serving import SERVE, CollectorProcess
+from tests.waiting import eventually
 
 CONFIG = """\
 [collector]
@@ -231,4 +231,4 @@ def test_a_reload_that_comes_while_it_starts_ends_nothing(tmp_path: Path) -> Non
     collector = CollectorProcess.of(tmp_path, CONFIG)
     collector.command = (sys.executable, "-c", HASTY)
     with collector:
-        await_that(lambda: "population = 4 -> 40" in collector.log.read_text())
+        eventually(lambda: "population = 4 -> 40" in collector.log.read_text())

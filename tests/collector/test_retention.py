@@ -24,9 +24,9 @@ from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake
 from ldpstream.protocol.history import TermsHistory
-from tests.collector.api import eventually
 from tests.collector.helpers import SECRETS, START_MS, config, new_round
 from tests.collector.store_contract import SUPPORT, TERMS, as_leader, release_of
+from tests.waiting import eventually
 
 WINDOW = 4
 HELD = TERMS | {"interval_ms": 600_000, "start_ms": 0, "window": WINDOW}

@@ -42,9 +42,10 @@ from ldpstream.protocol.authentication import (
 from ldpstream.protocol.messages import DeviceProof, Enrol, RenewKey, SubmitReport
 from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.slots import is_turn
-from tests.collector.api import Api, assert_problem, eventually
+from tests.collector.api import Api, assert_problem
 from tests.collector.driving import Crash
 from tests.collector.helpers import START_MS, config, device_of, report_of, secret_of
+from tests.waiting import eventually
 
 
 class KeyHolder:

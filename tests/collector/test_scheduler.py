@@ -16,9 +16,9 @@ from ldpstream.collector.leadership.store_watch import StoreWatch
 from ldpstream.collector.store.contract import Pulse, Store
 from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.store import PostgresStore
-from tests.collector.api import eventually
 from tests.collector.helpers import SECRETS, new_round
 from tests.collector.store_contract import TERMS, as_leader
+from tests.waiting import eventually
 
 WORKERS = 8
 

@@ -40,12 +40,12 @@ from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.authentication import report_mac, report_prefix
 from ldpstream.protocol.messages import SubmitReport
-from tests.collector.api import eventually
 from tests.collector.driving import Crash, DyingStore, LaggingStore, World, miscounted
 from tests.collector.helpers import SECRETS, START_MS, config
 from tests.collector.store_contract import TERMS, release_of
 from tests.collector.test_alerts import RULE, Hook
 from tests.collector.test_export import release
+from tests.waiting import eventually
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from ldpstream.mechanisms.mechanism import drive
 from ldpstream.mechanisms.messages import Ask, Tally
 from ldpstream.mechanisms.registry import build
 from ldpstream.protocol.slots import is_turn
-from tests.collector.api import STREAM, Api, assert_problem, eventually, running
+from tests.collector.api import STREAM, Api, assert_problem, running
 from tests.collector.driving import Crash, DyingStore, LaggingStore, World, miscounted
 from tests.collector.helpers import (
     SECRETS,
@@ -30,6 +30,7 @@ from tests.collector.helpers import (
     stream_config,
     unsigned,
 )
+from tests.waiting import eventually
 
 INTERVAL_MS = 10_000
 DEADLINE_MS = 9000

@@ -12,10 +12,11 @@ import pytest
 
 from ldpstream.cli import run
 from ldpstream.collector.store.database import Database
-from tests.collector.operating import Admin, DeviceFleet, await_that
+from tests.collector.operating import Admin, DeviceFleet
 from tests.engines.sparkling import running as running_engine
 from tests.jetstream import running_nats
 from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, stream_table
+from tests.waiting import eventually
 
 STREAM: dict[str, object] = {
     "labels": '["x", "y"]',
@@ -57,7 +58,7 @@ def test_every_state_of_a_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert collector.announced["tokens"]["admin"] == str(tmp_path / "admin.secret")
 
         def reaches(stream: str, state: str, code: int) -> None:
-            await_that(lambda: status(stream)[1]["state"] == state)
+            eventually(lambda: status(stream)[1]["state"] == state)
             assert status(stream)[0] == code
             assert admin.call("GET", f"streams/{stream}")["state"] == state
 
@@ -79,7 +80,7 @@ def test_every_state_of_a_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert run(["reload", str(collector.file), "--url", collector.url]) == 0
         assert "changed: nobody: retired = false -> true" in capsys.readouterr().out
         reaches("nobody", "retired", 0)
-        await_that(lambda: '"state": "silent"' in collector.log.read_text())
+        eventually(lambda: '"state": "silent"' in collector.log.read_text())
         (tmp_path / "collector.sqlite").rename(tmp_path / "elsewhere.sqlite")
         reaches("a", "failing", 4)
 
@@ -92,13 +93,13 @@ def test_an_engine_that_does_not_run_is_seen(
         text = f'{head}ingest = "{server.settings.url}"\n' + table("a")
         with CollectorProcess.of(tmp_path, text, ENROLMENT) as collector:
             status = status_of(collector, capsys)
-            await_that(lambda: status("a")[1]["state"] == "behind")
+            eventually(lambda: status("a")[1]["state"] == "behind")
             code, told = status("a")
             assert code == 4
             assert told["behind_seconds"] >= 3
             assert "an engine" in told["why"]
-            await_that(lambda: (status("a")[1]["engine"] or {}).get("alive") is False)
-            await_that(lambda: '"state": "behind"' in collector.log.read_text())
+            eventually(lambda: (status("a")[1]["engine"] or {}).get("alive") is False)
+            eventually(lambda: '"state": "behind"' in collector.log.read_text())
             with running_engine(tmp_path, "local", "--config", str(collector.file)):
-                await_that(lambda: status("a")[1]["state"] == "waiting")
-                await_that(lambda: status("a")[1]["engine"]["alive"])
+                eventually(lambda: status("a")[1]["state"] == "waiting")
+                eventually(lambda: status("a")[1]["engine"]["alive"])

@@ -19,14 +19,7 @@ from ldpstream.collector.service.service import Service
 from ldpstream.protocol.authentication import key_prefix, terms_mac
 from ldpstream.protocol.slots import is_turn
 from ldpstream.protocol.terms import Terms
-from tests.collector.api import (
-    ADMIN,
-    ENROL,
-    STREAM,
-    Api,
-    assert_problem,
-    eventually,
-)
+from tests.collector.api import ADMIN, ENROL, STREAM, Api, assert_problem
 from tests.collector.helpers import (
     SECRETS,
     START_MS,
@@ -37,6 +30,7 @@ from tests.collector.helpers import (
     report_of,
 )
 from tests.collector.strata import CAREFUL
+from tests.waiting import eventually
 
 GIVEN: dict[str, Any] = {"selection": "slots", "level": [CAREFUL], "epsilon": 1}
 CHANGED = GIVEN | {

@@ -15,9 +15,10 @@ from ldpstream.collector.config.alert_rules import read_request
 from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.protocol.slots import group_of, is_turn
 from ldpstream.vocabulary import Vocabulary
-from tests.collector.api import STREAM, Api, assert_problem, eventually, running
+from tests.collector.api import STREAM, Api, assert_problem, running
 from tests.collector.helpers import device_of, source_of
 from tests.collector.texts import NASTY, TEXTS
+from tests.waiting import eventually
 
 FEW = TEXTS | {"prefixes": [], "population": 60, "epsilon": 8, "candidates": ["rome", "osl"]}
 HELD = (NASTY, "rome")

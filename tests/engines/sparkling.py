@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import pyspark
 
 from ldpstream.collector.store.database import Database
 from tests.jetstream import NatsServer
+from tests.waiting import eventually
 
 MASTER = "local-cluster[2,1,1024]"
 SECONDS = 1200.0
@@ -77,7 +77,7 @@ class Engine:
 
     def kill_executor(self) -> None:
         """One of the two, as soon as there is one."""
-        until(lambda: bool(self._executors()), "there is no executor")
+        eventually(self._executors, "there is an executor")
         os.kill(self._executors()[0], signal.SIGKILL)
 
     def _executors(self) -> list[int]:
@@ -130,14 +130,6 @@ def run_engine(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         timeout=SECONDS,
         check=False,
     )
-
-
-def until(reached: Callable[[], bool], complaint: str, seconds: float = SECONDS) -> None:
-    end = time.monotonic() + seconds
-    while not reached():
-        if time.monotonic() > end:
-            raise TimeoutError(complaint)
-        time.sleep(0.05)
 
 
 def family_of(head: int) -> list[int]:

@@ -23,8 +23,8 @@ from ldpstream.engines.spark.job import Job
 from ldpstream.engines.spark.source import Options
 from ldpstream.oracles.tagged.collector import together
 from tests.engines.rounds import LABELS, Logged, a_round, logged, reports, truth, wrong
-from tests.engines.sparkling import until
 from tests.jetstream import NatsServer
+from tests.waiting import eventually
 
 
 def count_all(at: Logged) -> int:
@@ -157,7 +157,7 @@ def test_two_engines_at_once_count_once(nats_server: NatsServer, database: Datab
         for records in sent:
             at.log.append(a_round(at.stream), records)
         at.log.end(a_round(at.stream))
-        until(lambda: at.counts.counted(at.stream) == 21, "the round is not counted", 60)
+        eventually(lambda: at.counts.counted(at.stream) == 21, "the round is counted")
         stop.set()
         for engine in engines:
             engine.join()

@@ -18,9 +18,10 @@ from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.machine_clock import SystemClock
 from tests.collector.helpers import device_of
 from tests.collector.test_process import call, report
-from tests.engines.sparkling import running, until
+from tests.engines.sparkling import running
 from tests.jetstream import running_nats
 from tests.serving import CollectorProcess
+from tests.waiting import eventually
 
 DEVICES = 30
 CONFIG = """\
@@ -76,7 +77,7 @@ def test_a_collector_and_an_engine_are_killed_and_nothing_is_lost(
                 # All of it before it starts: what comes as it counts may wait for the deadline.
                 send(keys, other, range(DEVICES))
                 with running(tmp_path, *engine) as counting:
-                    until(lambda: bool(store.releases("a", 1, 1)), "nothing is released")
+                    eventually(lambda: store.releases("a", 1, 1), "something is released")
                     assert counting.stop() == 0
                 assert report(other, keys, 0)[0] == 410
             (stored,) = store.rounds("a", 0)

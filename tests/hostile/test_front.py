@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -33,6 +32,7 @@ from tests.hostile.strangers import (
 )
 from tests.programs import free_port, program, wait_for_port
 from tests.serving import HEAD, CollectorProcess, stream_table
+from tests.waiting import eventually
 
 CADDYFILE = Path(__file__).parents[2] / "deploy" / "Caddyfile"
 SITE = "{$LDPSTREAM_SITE::80} {"
@@ -107,9 +107,7 @@ def test_a_device_takes_part(front: int, tmp_path: Path) -> None:
     with Device.create(tmp_path / "one.ldp", first_install=True) as device:
         device.enrol(f"http://127.0.0.1:{front}", "quick", TOKEN)
         device.observe("1")
-        end = time.monotonic() + DEADLINE
-        while not device.poll(wait=2).delivered:
-            assert time.monotonic() < end
+        eventually(lambda: device.poll(wait=2).delivered, "a report is delivered")
 
 
 def test_a_feed_goes_through_as_it_comes(front: int) -> None:

@@ -31,9 +31,10 @@ from ldpstream.oracles.shape import BitCount, FreshSeeds, bit_count_distribution
 from ldpstream.privacy.enumeration import distribution
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Selection
-from tests.collector.api import eventually, running
+from tests.collector.api import running
 from tests.collector.helpers import SECRETS, START_MS, device_of, stream_config
 from tests.hostile.turns import turns_of
+from tests.waiting import eventually
 
 EPSILON = Epsilon.of(1)
 LABELS = 32

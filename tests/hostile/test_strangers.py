@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -36,6 +35,7 @@ from tests.hostile.strangers import (
     wait_for_ends,
 )
 from tests.serving import HEAD, CollectorProcess, stream_table
+from tests.waiting import eventually
 
 LABELS = 65_536
 MASTER = "master secret among strangers"
@@ -78,23 +78,16 @@ def witnessed(at: CollectorProcess, most_growth: int) -> Iterator[Witness]:
     before, files = place.resident, place.open_files
     with Witness(at.port, place, "small", MASTER.encode()) as witness:
         yield witness
-        _until(lambda: witness.answers[202] >= 3)
+        eventually(lambda: witness.answers[202] >= 3)
     assert set(witness.answers) == {200, 202}, witness.answers
     assert max(witness.seconds) < SLOWEST
     assert witness.largest - before < most_growth
-    _until(lambda: place.open_files <= files + READERS)
+    eventually(lambda: place.open_files <= files + READERS)
     assert at.complaints == []
 
 
 READERS = 8
 """Connections to the store that readers open once, and that stay."""
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + UNFINISHED
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def open_round(at: CollectorProcess, stream: str) -> str:
@@ -160,7 +153,7 @@ def test_slow_heads_make_room(collector: CollectorProcess) -> None:
         connections(collector.port, CONNECTIONS, b"GET"),
     ):
         before = witness.answers[202]
-        _until(lambda: witness.answers[202] >= before + 3)
+        eventually(lambda: witness.answers[202] >= before + 3)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from ldpstream.device.async_transport import AsyncHttpTransport
 from ldpstream.device.checking import check_ledger
 from ldpstream.protocol.succession import Acceptance
 from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, stream_table
+from tests.waiting import eventually
 
 WINDOW = 3
 SECONDS = 600
@@ -89,10 +89,10 @@ class RunningFleet:
 
     def await_version(self, version: int) -> None:
         """Wait until all have gone over: who was away during the overlap hears of it at last."""
-        end = time.monotonic() + SECONDS
-        while {one.terms.version for one in self.devices if one.terms} != {version}:
-            assert time.monotonic() < end, "some devices did not go over"
-            time.sleep(0.1)
+        eventually(
+            lambda: {one.terms.version for one in self.devices if one.terms} == {version},
+            "all devices have gone over",
+        )
 
 
 @contextmanager
@@ -114,10 +114,7 @@ def get(url: str, path: str) -> Any:
 
 
 def await_release(url: str, t: int) -> None:
-    end = time.monotonic() + SECONDS
-    while get(url, "/status")["last_release"] < t:
-        assert time.monotonic() < end, f"t={t} is not released"
-        time.sleep(0.1)
+    eventually(lambda: get(url, "/status")["last_release"] >= t, f"t={t} is released")
 
 
 def test_labels_change_twice_under_a_running_fleet(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,10 +22,10 @@ from ldpstream.collector.store.postgres.connections import connect
 from ldpstream.device import Device
 from tests.serving import ENROLMENT, TOKEN, CollectorProcess, stream_table
 from tests.verify.test_one_version_apart import WHEEL
+from tests.waiting import eventually
 
 MASTER = "master secret of a rolling upgrade"
 LEASE_SECONDS = 2
-SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +53,6 @@ def collector(
         yield running
 
 
-def eventually(what: str, holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < end, f"not within {SECONDS} s: {what}"
-        time.sleep(0.05)
-
-
 def version_at(running: CollectorProcess) -> str:
     with urlopen(f"{running.url}/openapi.json") as answer:
         return str(json.load(answer)["info"]["version"])
@@ -79,19 +71,13 @@ def leads(database: Database, running: CollectorProcess) -> bool:
 
 def goes_on(running: CollectorProcess) -> None:
     reached = last_t(running)
-    eventually("two more releases are shown", lambda: last_t(running) >= reached + 2)
+    eventually(lambda: last_t(running) >= reached + 2, "two more releases are shown")
 
 
 def delivers(device: Device) -> int:
     """Take part until a report was delivered."""
     device.observe("1")
-    delivered = 0
-    end = time.monotonic() + SECONDS
-    while not delivered:
-        assert time.monotonic() < end, "no report was delivered"
-        delivered = len(device.poll(wait=2).delivered)
-        time.sleep(0.05)
-    return delivered
+    return len(eventually(lambda: device.poll(wait=2).delivered, "a report is delivered"))
 
 
 @pytest.mark.parametrize("selection", ["slots", "roster"])
@@ -116,7 +102,7 @@ def test_neighbouring_releases_take_turns_in_leading(
 
             old.process.send_signal(signal.SIGSTOP)
             try:
-                eventually("the new one leads", lambda: leads(database, new))
+                eventually(lambda: leads(database, new), "the new one leads")
                 goes_on(new)
                 delivered += delivers(two)
             finally:
@@ -125,13 +111,13 @@ def test_neighbouring_releases_take_turns_in_leading(
             assert leads(database, new)
             delivered += delivers(one)
             new.stop()
-            eventually("the old one leads again", lambda: leads(database, old))
+            eventually(lambda: leads(database, old), "the old one leads again")
             goes_on(old)
             delivered += delivers(one)
             new.start()
             goes_on(new)
             old.stop()
-            eventually("the new one leads for good", lambda: leads(database, new))
+            eventually(lambda: leads(database, new), "the new one leads for good")
             goes_on(new)
 
             refused = start_again(old)
