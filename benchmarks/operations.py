@@ -24,8 +24,9 @@ from ldpstream.fleet.folders import memory_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.collector.operating import Admin, DeviceFleet, await_that
+from tests.collector.operating import Admin, DeviceFleet
 from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, stream_table
+from tests.waiting import eventually
 
 WINDOW = 3
 SECOND = 10
@@ -78,13 +79,13 @@ def run(folder: Path, devices: int, interval: int) -> dict[str, Any]:
                 admin.call("DELETE", "admin/tokens/field")
                 admin.await_more("b", WINDOW)
                 admin.call("POST", "admin/streams/a/pause")
-                await_that(lambda: admin.status("a")["rounds"] == [])
+                eventually(lambda: admin.status("a")["rounds"] == [])
                 paused_t = admin.await_more("b", 2 * WINDOW)
                 paused = admin.status("a")["state"]
                 admin.call("POST", "admin/streams/a/resume")
                 admin.await_release("a", paused_t + 2 * WINDOW)
                 changes += reload(a + table("b", start, interval, retired="true"))
-                await_that(lambda: admin.status("b")["rounds"] == [])
+                eventually(lambda: admin.status("b")["rounds"] == [])
                 retired = admin.status("b")["state"]
                 admin.await_more("a", WINDOW)
         released = {name: admin.releases(name) for name in ("a", "b")}

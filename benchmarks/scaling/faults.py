@@ -13,8 +13,9 @@ from typing import Any
 
 from tests.engines.rounds import LABELS, Logged, a_round, reports, wrong
 from tests.engines.sparkling import MASTER as SPARK
-from tests.engines.sparkling import Engine, running, until, write_config
+from tests.engines.sparkling import Engine, running, write_config
 from tests.jetstream import NatsServer
+from tests.waiting import eventually
 
 import scale_ingest
 from ldpstream.collector.report_log.counts import LogCounts
@@ -70,7 +71,7 @@ def kill(
             if number < times:
                 strike(scene)
         scene.at.log.end(wanted)
-        until(lambda: _final(scene.at, wanted.name), "the round is not counted")
+        eventually(lambda: _final(scene.at, wanted.name), "the round is counted")
         tally = scene.at.counts.tally(stream, wanted.name)
         assert tally is not None
         return _row(what, times, sum(map(len, accepted)), tally.outcome.support.reports) | {

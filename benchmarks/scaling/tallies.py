@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.engines.sparkling import MASTER, Engine, family_of, running, until, write_config
+from tests.engines.sparkling import MASTER, Engine, family_of, running, write_config
+from tests.waiting import eventually
 
 from ldpstream.collector.report_log.counts import LogCounts, LogTally
 from ldpstream.collector.report_log.jetstream import JetStreamLog
@@ -76,7 +77,7 @@ def _round(
     def tally() -> LogTally | None:
         return counts.tally(wanted.stream, wanted.name)
 
-    until(lambda: (found := tally()) is not None and found.ended is not None, "no tally", 1800)
+    eventually(lambda: (found := tally()) is not None and found.ended is not None, "a tally", 1800)
     seconds = time.perf_counter() - deadline
     found = tally()
     assert found is not None

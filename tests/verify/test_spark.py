@@ -10,9 +10,10 @@ import psycopg
 
 from ldpstream.collector.reports.records import Records
 from tests.engines.rounds import LABELS, Logged, a_round, logged, reports, wrong
-from tests.engines.sparkling import MASTER, run_engine, running, until, write_config
+from tests.engines.sparkling import MASTER, run_engine, running, write_config
 from tests.jetstream import NatsServer, running_nats
 from tests.postgres import new_database
+from tests.waiting import eventually
 
 MESSAGES, EACH = 24, 250
 
@@ -39,7 +40,7 @@ def counted(at: Logged, t: int) -> None:
         tally = at.counts.tally(at.stream, name)
         return tally is not None and tally.ended is not None
 
-    until(done, f"round {t} is not counted")
+    eventually(done, f"round {t} is counted")
 
 
 def test_counts_are_exact_whatever_is_killed(postgres_server: str, tmp_path: Path) -> None:
@@ -66,7 +67,7 @@ def test_counts_are_exact_whatever_is_killed(postgres_server: str, tmp_path: Pat
 
             expected[3] = append(at, 3, range(MESSAGES // 2))
             begun = at.counts.counted(at.stream)
-            until(lambda: at.counts.counted(at.stream) > begun, "nothing is counted ahead")
+            eventually(lambda: at.counts.counted(at.stream) > begun, "more is counted")
             expected[3] += append(at, 3, range(MESSAGES // 2, MESSAGES * 3 // 4))
             engine.kill()
 
