@@ -22,7 +22,8 @@ class DenyList:
     def __init__(self, devices: Iterable[bytes] = ()) -> None:
         self._table = DeviceTable()
         listed = _rows(b"".join(devices))
-        self._table.add(listed, np.ones(len(listed), np.uint64))
+        if len(listed):  # an empty table needs no kernel, which takes time to load
+            self._table.add(listed, np.ones(len(listed), np.uint64))
 
     def __len__(self) -> int:
         return len(self._table)
