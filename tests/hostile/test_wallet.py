@@ -17,7 +17,7 @@ from ldpstream.fleet.folders import memory_folder
 from tests.hostile.wallet_world import HostileWallet
 
 STREAMS = 100
-OPERATIONS = 1500
+OPERATIONS = 1000
 SEEN = ["a limit that counts one stream", "a looser limit at once"]
 """The others have drills of their own; here the limit binds before what they break."""
 

@@ -29,7 +29,7 @@ def mse(mechanism: str, *, epsilon: float = 1, users: int = 20_000, window: int 
     """On Sin. Standard errors reach a third of these."""
     source = named("sin", users=users, timestamps=400)
     return simulate(
-        source, mechanism, epsilon=epsilon, window=window, oracle="grr", repeats=3, seed=2
+        source, mechanism, epsilon=epsilon, window=window, oracle="grr", repeats=2, seed=2
     ).mean("mse")
 
 

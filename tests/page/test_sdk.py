@@ -76,7 +76,7 @@ def test_no_collector_clock_or_disk_gets_more_than_epsilon() -> None:
 
 @pytest.mark.parametrize(("bug", "violation"), PLANTED.items())
 def test_a_planted_bug_is_found(bug: str, violation: str) -> None:
-    found = hostile_world("--seed", "1", "--plant", bug)
+    found = hostile_world("--seed", "1", "--plant", bug, "--until", violation)
     assert violation in {one["what"] for one in found["violations"]}
 
 

@@ -129,7 +129,7 @@ def test_a_new_label_is_found_at_once_and_the_others_are_not_disturbed(seed: int
 def test_intervals_hold_after_a_change_of_labels() -> None:
     """Of labels that stay, are merged, or are new, at each of the next timestamps."""
     hits: list[Flags] = []
-    for seed in range(120):
+    for seed in range(60):
         wave = 0.02 * np.sin(np.arange(140) / 9 + seed)[:, None] * np.array([1, -1, 1, -1, 0])
         truth = TRUTH + wave
         smooth = followed(truth[:100], seed)
@@ -142,7 +142,7 @@ def test_intervals_hold_after_a_change_of_labels() -> None:
             other.update(real + rng.normal(0, np.sqrt(NOISE), 5), np.full(5, NOISE))
             low, high = other.interval()
             hits.append((low <= real) & (real <= high))
-    covered = np.array(hits).reshape(120, 40, 5)
+    covered = np.array(hits).reshape(60, 40, 5)
     by_label, by_time = covered.mean(axis=(0, 1)), covered.mean(axis=(0, 2))
     assert by_label.min() > 0.85
     assert by_time.min() > 0.8

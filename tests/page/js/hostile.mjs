@@ -2,9 +2,10 @@
  * A hostile collector around the JavaScript device, as a seeded random state machine, and a judge
  * who looks at nothing but what left the device and at the world's own time.
  *
- *     node hostile.mjs --operations 2000 --seed 1 [--plant NAME]
+ *     node hostile.mjs --operations 2000 --seed 1 [--plant NAME] [--until WHAT]
  *
- * prints {operations, reports, faults, violations}, the same in every run. The draws are the world's: every reading gets a
+ * prints {operations, reports, faults, violations}, the same in every run; it ends early once a
+ * violation of the kind WHAT was found. The draws are the world's: every reading gets a
  * label of its own, and the randomiser always tells the truth, so that a report says which reading
  * it is of. A page that is loaded asks the wall clock how long it was closed (docs/dashboard.md), so
  * the world sets a clock that is ahead right before it loads one; at all other times, and for
@@ -687,6 +688,7 @@ const given = new Map();
 for (let at = 2; at < process.argv.length; at += 2) given.set(process.argv[at], process.argv[at + 1]);
 const operations = Number(given.get("--operations") ?? 1000);
 const seed = Number(given.get("--seed") ?? 1);
+const until = given.get("--until");
 const name = given.get("--plant");
 const plant = name === undefined ? {} : PLANTS[name]() ?? {};
 const found = { operations: 0, reports: 0, faults: {}, violations: [] };
@@ -708,7 +710,8 @@ const parts = await Terms.read({
   version: 3,
   attributes: [{ name: "country", values: COUNTRIES }],
 });
-while (found.operations < operations && found.violations.length < 10) {
+const isFound = () => found.violations.length >= 10 || found.violations.some(({ what }) => what === until);
+while (found.operations < operations && !isFound()) {
   const draws = () => new Draws(seed * 1_000_003 + found.operations);
   const before = found.violations.length;
   const turns = Math.min(OPERATIONS_PER_WORLD, operations - found.operations);
