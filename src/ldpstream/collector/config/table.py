@@ -181,7 +181,7 @@ class Table:
         values: list[Any] = self._typed(name, ..., (list,), f"a list of {how_many} numbers")
         if len(values) != how_many or any(type(value) not in (int, float) for value in values):
             self.refuse(name, f"{name} is {written(values)}", f"give a list of {how_many} numbers")
-        return values
+        return [float(value) for value in values]  # terms and stores hold no other number
 
     def table(self, name: str) -> Table:
         values = self._typed(name, {}, (dict,), f"a table: [{name}]")
