@@ -14,6 +14,7 @@ from ldpstream.collector.config.places import Path as Place
 from ldpstream.collector.config.places import line_of
 from ldpstream.durations import EXAMPLES, milliseconds, spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.protocol.names import in_one_line
 
 MOST_MS = 1 << 41
 """About 70 years: devices refuse a longer interval, too."""
@@ -67,15 +68,6 @@ def written(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key} = {written(one)}' for key, one in value.items())}}}"
     return repr(value)
-
-
-def in_one_line(text: str) -> str:
-    r"""Return a text with line breaks, and other characters that are not printed, escaped.
-
-    >>> in_one_line("no 'ü' in \"a\nb\"")
-    'no \'ü\' in "a\\nb"'
-    """
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 @dataclass
