@@ -38,6 +38,30 @@ def test_without_a_command_there_is_help_and_no_complaint(
     assert not said.err
 
 
+def test_a_machine_that_is_too_small_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fill_memory(arguments: list[str]) -> int:
+        raise MemoryError("Unable to allocate 373. GiB for an array")
+
+    monkeypatch.setattr("ldpstream.cli._call", fill_memory)
+    assert run(["simulate", "--stream", "sin", "--users", "99999999999"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "not enough memory" in line
+    assert "373. GiB" in line
+
+
+@pytest.mark.parametrize(
+    "command", [["serve", "--check"], ["audit", "store"], ["device", "status"], ["status"]]
+)
+def test_a_name_of_several_lines_is_told_in_one(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command, "no\nsuch \x1b[31mü"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert r"no\nsuch \x1b[31mü" in line
+
+
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Each command and each group of them, as the words that name it."""
     yield path

@@ -11,6 +11,7 @@ import pytest
 
 from ldpstream.cli import run
 from tests.collector.helpers import device_of
+from tests.device.scripted import ScriptedServer, Talk
 from tests.serving import HEAD, CollectorProcess
 
 STREAM = """
@@ -91,3 +92,39 @@ def test_an_administrator_needs_the_configuration_alone(
     collector.stop()
     assert do("keys", "status") == 2
     assert "does not answer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b"[1]", b"[" * 100_000])
+@pytest.mark.parametrize("command", ["status", "export"])
+def test_a_server_that_is_no_collector_is_told_in_a_line(
+    command: str, answer: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "collector.toml"
+    file.write_text(HEAD + STREAM)
+    (tmp_path / "admin.secret").write_text("a" * 64)
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(answer)}\r\nConnection: close\r\n\r\n"
+
+    def say(talk: Talk) -> None:
+        if talk.hear():
+            talk.say(head.encode() + answer)
+
+    with ScriptedServer(say) as server:
+        given = {
+            "status": [str(file), "--url", server.url],
+            "export": ["--collector", server.url, "--stream", "a", "--out", str(tmp_path / "o")],
+        }
+        assert run([command, *given[command]]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "check that the address is that of an ldpstream collector" in line
+
+
+@pytest.mark.parametrize("url", ["http://x:port", "http://a b", "http://[::1", "x", "http://"])
+def test_what_is_no_address_is_told_in_a_line(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "collector.toml"
+    file.write_text(HEAD + STREAM)
+    (tmp_path / "admin.secret").write_text("a" * 64)
+    assert run(["status", str(file), "--url", url]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "give its http(s) URL" in line

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.reports.halves import half_of
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.rounds.coordinator import Coordinator
@@ -21,7 +22,7 @@ from ldpstream.numeric import Numeric, Range
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.protocol.terms import Terms
 from tests.collector.driving import World, miscounted, most_spent
-from tests.collector.helpers import SECRETS, stream_config
+from tests.collector.helpers import SECRETS, START_MS, stream_config
 
 TIMESTAMPS = 12
 
@@ -122,6 +123,14 @@ def test_terms_are_read_as_they_were_written() -> None:
     agreed = Terms.read(terms.to_json())
     assert (agreed, agreed.pin) == (terms, terms.pin)
     assert agreed.randomiser(terms.epsilon) is half_of(terms, terms.epsilon).device
+
+
+def test_ends_of_a_range_that_no_float_is_are_those_that_its_terms_have(tmp_path: Path) -> None:
+    ends = [-(10**17) + 1, 10**17 - 1]
+    stream = stream_config(tmp_path, labels=None, range=ends, oracle="auto", mechanism="lpf")
+    with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+        for _ in range(2):
+            assert Coordinator(stream, store, ManualClock(START_MS)).last_t == 0
 
 
 def test_a_restart_takes_up_the_stream_and_another_range_is_refused(tmp_path: Path) -> None:

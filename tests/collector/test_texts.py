@@ -83,6 +83,14 @@ def test_a_candidate_that_is_named_later_has_figures_from_rounds_of_before(tmp_p
     assert last.content["low"][0] <= 1 / 3 <= last.content["high"][0]
 
 
+def test_texts_that_are_shown_alike_are_listed_once(tmp_path: Path) -> None:
+    world = world_of(tmp_path, prefixes=[])
+    world.held = ("x" * 255 + "ж", "x" * 255 + "é", "rome")
+    world.config = replace(world.config, candidates=tuple(world.held))
+    last = live(world, LONG)[-1]
+    assert sorted(labels_of(last)) == ["rome", "x" * 255 + "\ufffd"]
+
+
 def test_a_text_is_taken_up_when_it_rises_and_dropped_when_it_sinks(tmp_path: Path) -> None:
     world = world_of(tmp_path)
     live(world, LONG)

@@ -15,7 +15,7 @@ from ldpstream.collector.config.alert_rules import read_request
 from ldpstream.oracles.tagged.device import Tagged
 from ldpstream.protocol.slots import group_of, is_turn
 from ldpstream.vocabulary import Vocabulary
-from tests.collector.api import STREAM, Api, assert_problem, running
+from tests.collector.api import ADMIN, STREAM, Api, assert_problem, running
 from tests.collector.helpers import device_of, source_of
 from tests.collector.texts import NASTY, TEXTS
 from tests.waiting import eventually
@@ -147,6 +147,19 @@ def test_a_rule_of_the_api_may_be_about_any_text() -> None:
 def test_a_rule_is_about_the_text_as_releases_write_it(given: str, listed: str) -> None:
     rule = read_request({"label": given, "above": 0.1}, "a", None)
     assert rule.label == listed
+
+
+def test_a_rule_about_a_long_text_that_has_no_name_of_its_own_outlives_a_restart(
+    tmp_path: Path,
+) -> None:
+    rules = f"{STREAM}/alerts/rules"
+    with running_texts(tmp_path) as api:
+        given = {"label": "x" * 300, "above": 0.1}
+        assert api.client.post(rules, json=given, headers=ADMIN).status_code == 201
+        listed = api.client.get(rules, headers=ADMIN).json()
+        assert [one["rule"]["name"] for one in listed["rules"]] == [f"{'x' * 256} above 0.1"]
+    with running_texts(tmp_path) as api:
+        assert api.client.get(rules, headers=ADMIN).json() == listed
 
 
 def test_candidates_change_by_a_reload_while_it_runs(tmp_path: Path) -> None:

@@ -107,6 +107,7 @@ def test_a_stream_of_words_is_the_same_at_all_timestamps() -> None:
         (["--stream", "words", "--levels", "1:20:1"], "without --vocabulary"),
         (["--stream", "words", "--attribute", "country=de:1"], "without --vocabulary"),
         (["--stream", "words", "--window", "0"], "window"),
+        (["--stream", "words", "--window", "9" * 20], "too few for a window"),
         (["--stream", "words", "--repeats", "0"], "repeats is 0"),
         (["--stream", "words:longest=2"], "longest"),
         (["--stream", "words:texts=1"], "texts"),

@@ -51,6 +51,8 @@ def run(arguments: list[str]) -> int:
         return fail(str(error), 2)
     except LdpStreamError as error:
         return fail(str(error), 1)
+    except MemoryError as error:
+        return fail(f"there is not enough memory; ask for less: {error}", 2)
     except KeyboardInterrupt:
         return fail("stopped", 130)
 

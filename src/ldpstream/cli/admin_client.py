@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
+from ldpstream.device.exchange import Address
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.messages import ADMIN, PREFIX
 
@@ -53,9 +55,7 @@ class AdminClient:
         from ldpstream.collector.api.administration import CLI_AGENT
 
         headers = {"Authorization": f"Bearer {self.token}", "User-Agent": CLI_AGENT}
-        if not self.url.startswith(("http://", "https://")):
-            expected = "an address that begins with https:// or http://"
-            raise Mistake(Problem.OPTION, option="--url", given=self.url, expected=expected)
+        Address.of(self.url)  # refuses what is none
         address = f"{self.url}{PREFIX}{ADMIN}/{quote(path, safe='/?=&')}"
         request = Request(address, body, headers, method=method)  # noqa: S310 - checked above
         try:
@@ -63,10 +63,15 @@ class AdminClient:
                 content = answer.read()
         except HTTPError as error:
             raise _refusal(error) from None
-        except (URLError, OSError) as error:
+        except (HTTPException, OSError) as error:
             what = getattr(error, "reason", error)
             raise Mistake(Problem.UNREACHABLE, url=self.url, what=what) from None
-        told: dict[str, Any] = json.loads(content) if content else {}
+        try:
+            told = json.loads(content) if content else {}
+        except (ValueError, RecursionError):
+            told = None
+        if not isinstance(told, dict):
+            raise Mistake(Problem.ANSWER_MALFORMED, what=path, given="no JSON object")
         return told
 
 

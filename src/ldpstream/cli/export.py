@@ -179,9 +179,12 @@ def _ask(transport: Any, url: str, path: str, token: str) -> Any:
         refusal = refusal_in(response, "to show releases")
         raise Mistake(refusal.problem, **refusal.facts)
     try:
-        return json.loads(response.body)
-    except ValueError:
-        raise Mistake(Problem.ANSWER_MALFORMED, what=path, given="not JSON") from None
+        told = json.loads(response.body)
+    except (ValueError, RecursionError):
+        told = None
+    if not (isinstance(told, dict) and told.keys() >= {"labels", "releases"}):
+        raise Mistake(Problem.ANSWER_MALFORMED, what=path, given="no list of releases")
+    return told
 
 
 def _release(answer: dict[str, Any]) -> Release:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from ldpstream.protocol.names import in_one_line
+
 
 def fail(line: str, status: int) -> int:
     """Print the reason on standard error, and return the exit status."""
     if line:  # it is empty if the help was shown
-        print(f"ldpstream: {line}", file=sys.stderr)
+        print(f"ldpstream: {in_one_line(line)}", file=sys.stderr)
     return status

@@ -19,6 +19,7 @@ from ldpstream.device.display import check_lines, check_object, status_lines, st
 from ldpstream.device.status import read_status
 from ldpstream.device.status_page import status_page
 from ldpstream.errors import LdpStreamError, Mistake
+from ldpstream.protocol.names import in_one_line
 
 
 def run(arguments: Sequence[str], program: str = "python -m ldpstream.device") -> int:
@@ -145,5 +146,5 @@ def _add(
 
 
 def _fail(line: str, status: int) -> int:
-    print(f"ldpstream: {line}", file=sys.stderr)
+    print(f"ldpstream: {in_one_line(line)}", file=sys.stderr)
     return status

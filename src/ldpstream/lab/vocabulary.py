@@ -188,6 +188,8 @@ def simulate_texts(
     """Follow a stream of texts from an empty list; return a row of figures."""
     if window < 1:
         raise Mistake(Problem.WINDOW_RANGE, given=window)
+    if stream.users < window:
+        raise Mistake(Problem.TOO_FEW_USERS, users=stream.users, window=window, needed=window)
     rng = np.random.default_rng(seed)
     goal = Goal.of(vocabulary, epsilon, stream.users)
     texts = [text.encode() for text in stream.domain.labels]

@@ -58,6 +58,15 @@ def printable(text: str, most: int) -> str:
     return _cut(ascii(text)[1:-1], most)
 
 
+def in_one_line(text: str) -> str:
+    r"""Return a text with line breaks, and other characters that are not printed, escaped.
+
+    >>> in_one_line("no 'ü' in \"a\nb\"")
+    'no \'ü\' in "a\\nb"'
+    """
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 

@@ -80,8 +80,10 @@ def _rule(
     table: Table, stream: str, labels: list[str] | None, groups: Sequence[str], changes: bool
 ) -> Rule:
     condition, group = _condition(table, labels, changes), _group(table, groups)
-    name = table.text("name", condition.title + (f" in {group}" if group else ""))
-    if "name" in table and not 1 <= len(name) <= LONGEST_NAME:
+    usual = condition.title + (f" in {group}" if group else "")
+    name = table.text("name", usual)
+    # A rule about a long label may be called so: it is stored with its name, and read again.
+    if name != usual and not 1 <= len(name) <= LONGEST_NAME:
         table.refuse("name", f"name has {len(name)} characters", f"give 1 to {LONGEST_NAME}")
     return Rule(
         name=name,

@@ -14,6 +14,7 @@ from ldpstream.collector.config.places import Path as Place
 from ldpstream.collector.config.places import line_of
 from ldpstream.durations import EXAMPLES, milliseconds, spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.protocol.names import in_one_line
 
 MOST_MS = 1 << 41
 """About 70 years: devices refuse a longer interval, too."""
@@ -67,15 +68,6 @@ def written(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key} = {written(one)}' for key, one in value.items())}}}"
     return repr(value)
-
-
-def in_one_line(text: str) -> str:
-    r"""Return a text with line breaks, and other characters that are not printed, escaped.
-
-    >>> in_one_line("no 'ü' in \"a\nb\"")
-    'no \'ü\' in "a\\nb"'
-    """
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 @dataclass
@@ -181,7 +173,7 @@ class Table:
         values: list[Any] = self._typed(name, ..., (list,), f"a list of {how_many} numbers")
         if len(values) != how_many or any(type(value) not in (int, float) for value in values):
             self.refuse(name, f"{name} is {written(values)}", f"give a list of {how_many} numbers")
-        return values
+        return [float(value) for value in values]  # terms and stores hold no other number
 
     def table(self, name: str) -> Table:
         values = self._typed(name, {}, (dict,), f"a table: [{name}]")

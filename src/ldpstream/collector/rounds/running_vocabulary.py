@@ -86,7 +86,7 @@ class RunningVocabulary:
             terms.epsilon,
             terms.window,
             config.population,
-            [encoded(text) for text in config.candidates],
+            looked_for(config.candidates),
             config.top,
         )
         if saved is not None:
@@ -132,7 +132,7 @@ def figures_of(listed: Listed) -> dict[str, Any]:
     low, high = listed.rest_interval
     return {
         "t": listed.t,
-        "labels": [text.decode("utf-8", "replace") for text in listed.texts],
+        "labels": [_shown(text) for text in listed.texts],
         "values": listed.shares.tolist(),
         "variance": (listed.errors**2).tolist(),
         "low": listed.low.tolist(),
@@ -140,6 +140,23 @@ def figures_of(listed: Listed) -> dict[str, Any]:
         "fresh": listed.fresh,
         "rest": {"value": listed.rest, "low": low, "high": high},
     }
+
+
+def looked_for(candidates: Iterable[str]) -> list[bytes]:
+    """Return the bytes of texts that are looked for; of those that are shown alike, one.
+
+    Long texts may differ in a character that is cut in two, of which a release shows no more than
+    that there is one. A table cannot have two columns of the same name.
+
+    >>> len(looked_for(["x" * 255 + "ж", "x" * 255 + "é", "é"]))
+    2
+    """
+    return [*{_shown(text): text for text in map(encoded, candidates)}.values()]
+
+
+def _shown(text: bytes) -> str:
+    """Return a text as a release shows it."""
+    return text.decode("utf-8", "replace")
 
 
 def past_columns(
