@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 export PYTHON
+# Hundreds of programs start in a run of the tests; none should compile its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test verify lint format lock audit-dependencies dist release-check docs bench bench-rivals clean
