@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +93,28 @@ def test_an_administrator_needs_the_configuration_alone(
     collector.stop()
     assert do("keys", "status") == 2
     assert "does not answer" in capsys.readouterr().err
+
+
+class Website(BaseHTTPRequestHandler):
+    """A program that answers everything, and is no collector."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<html>hello</html>")
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_the_address_of_another_program_is_a_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LDPSTREAM_ADMIN_TOKEN", "a token for administrators")
+    file = tmp_path / "stream.toml"
+    file.write_text(HEAD + STREAM)
+    with HTTPServer(("127.0.0.1", 0), Website) as website:
+        threading.Thread(target=website.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{website.server_port}"
+        assert run(["status", str(file), "--url", url]) == 2
+        website.shutdown()
+    assert "the address is that of an ldpstream collector" in capsys.readouterr().err
