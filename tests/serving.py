@@ -23,7 +23,14 @@ START_SECONDS = 120
 """Deadline of a start; one that compiles all kernels on a busy machine takes a part of it."""
 STOP_SECONDS = 120
 """Deadline of a graceful shutdown."""
-LATE = {"round-closed", "round-past", "unreachable", "collector-refused"}
+LATE = {
+    "round-closed",
+    "round-past",
+    "unreachable",
+    "unavailable",
+    "rate-limited",
+    "collector-refused",
+}
 """Why reports of honest devices may be refused or lost on a busy machine."""
 TOKEN = "a token for enrolment"
 ENROLMENT = {"LDPSTREAM_ENROLMENT_TOKEN": TOKEN}

@@ -38,6 +38,14 @@ def test_a_table_and_a_recommendation(capsys: pytest.CaptureFixture[str]) -> Non
     assert "reports / device / day" in said
 
 
+def test_less_than_one_report_in_a_second_is_not_none(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = ["--users", "500", "--labels", "3", "--epsilon", "1", "--interval", "1min"]
+    assert run(["plan", *given, "--mechanism", "lpu"]) == 0
+    assert "up to 0.417 reports/s" in " ".join(capsys.readouterr().out.split())
+
+
 def test_numbers_are_readable_and_whole_on_a_narrow_screen(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

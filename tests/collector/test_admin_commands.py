@@ -127,4 +127,4 @@ def test_what_is_no_address_is_told_in_a_line(
     (tmp_path / "admin.secret").write_text("a" * 64)
     assert run(["status", str(file), "--url", url]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "give its http(s) URL" in line
+    assert "give its URL, such as" in line

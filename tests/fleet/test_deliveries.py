@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from ldpstream.device.exchange import AsyncTransport, Connect, Request, Response, Unreachable
 from ldpstream.errors import Problem
 from ldpstream.fleet.deliveries import Deliveries
@@ -42,3 +44,19 @@ def test_a_gateway_whose_terms_have_ended_hears_of_the_next() -> None:
     sent = deliveries.send("7-publication", [b"report"], lambda: False, None)
     assert asyncio.run(sent) == [False]
     assert [(one.now_ms, one.successor) for one in heard] == [(5, "ab" * 32)]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"type": "urn:ldpstream:problem:unavailable"}, "unavailable"),
+        ({"of a proxy": "no problem body"}, "collector-refused"),
+    ],
+)
+def test_a_refusal_is_counted_by_the_code_that_the_collector_gave(
+    body: dict[str, str], reason: str
+) -> None:
+    answer = Response(403, {}, json.dumps(body).encode())
+    deliveries = Deliveries(Answering(answer), "http://127.0.0.1:1", "a")
+    asyncio.run(deliveries.send("7-publication", [b"report"], lambda: False, None))
+    assert deliveries.refused == {reason: 1}

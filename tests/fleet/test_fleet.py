@@ -539,5 +539,7 @@ def test_the_command_says_what_is_wrong(collector: str, capsys: pytest.CaptureFi
     assert "in order: --stream zipf:labels=2" in capsys.readouterr().err
     assert run([*fleet, "--loss", "2"]) == 2
     assert run(["fleet", "--collector", "nowhere", "--token", "x", "--devices", "5"]) == 2
-    assert run([*fleet, "--name", "none"]) == 1
+    assert run([*fleet, "--name", "none"]) == 2
     assert "stream-unknown" in capsys.readouterr().err
+    assert run([*fleet, "--name", "sin", "--token", "wrong"]) == 2
+    assert "401 token" in capsys.readouterr().err

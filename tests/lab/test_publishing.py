@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 from pathlib import Path
 
@@ -14,12 +15,14 @@ from ldpstream.domain import Domain
 from ldpstream.errors import Mistake
 from ldpstream.lab import fingerprint, provenance
 from ldpstream.lab.experiment import Experiment
-from ldpstream.lab.figures.drawing import plot_results
+from ldpstream.lab.figures.charts import FALSE_ALARMS, Axis, Chart, Panel, Point
+from ldpstream.lab.figures.drawing import compose, plot_results
 from ldpstream.lab.figures.releases import plot_releases, release_panels
 from ldpstream.lab.metrics import auc, events_by_label, roc_per_label
 from ldpstream.lab.paired import paired
 from ldpstream.lab.report.page import made_by
 from ldpstream.lab.simulation import Simulation, simulate
+from ldpstream.mechanisms import registry
 from ldpstream.mechanisms.queries import DistributionQuery, MeanQuery
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
@@ -189,6 +192,22 @@ def test_results_are_drawn_against_a_setting() -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["LBU", "LPU"]
     with pytest.raises(Mistake, match=r"epsilon of the results is 1.0, 2.0; give the rows of one"):
         plot_results(results, "window", axes=spot)
+
+
+def test_a_figure_of_all_mechanisms_has_room_for_their_names() -> None:
+    points = [Point(x, name, x, 0.0, 1) for name in registry.names() for x in (0.0, 1.0)]
+    panel = Panel("", FALSE_ALARMS, tuple(points))
+    figure = compose(Chart("roc", "", "", Axis("tpr", "true-positive rate"), (panel,)))
+    figure.savefig(io.BytesIO(), dpi=figure.dpi)  # which lays it out
+    whole = figure.bbox.padded(1)
+    (legend,), (spot,) = figure.legends, figure.axes
+    (areas,) = spot.texts
+    assert len(legend.get_texts()) == len(registry.names())
+    for part in (legend, areas):
+        box = part.get_window_extent()
+        assert whole.x0 <= box.x0 < box.x1 <= whole.x1
+        assert whole.y0 <= box.y0 < box.y1 <= whole.y1
+    assert areas.get_window_extent().x0 > spot.bbox.x1
 
 
 def test_a_report_names_the_commit() -> None:

@@ -13,13 +13,17 @@ import httpx2 as httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+import ldpstream.collector.page
+from ldpstream.collector.reports.verdicts import Verdict
 from ldpstream.device import Device
+from ldpstream.errors import Problem
 from ldpstream.oracles import Oracle
 from ldpstream.protocol.terms import Terms
 from tests.page.conftest import Watched
 from tests.page.scene import ADMIN, ENROLMENT, XSS, Scene, stream_table
 from tests.page.test_page import AXE
 
+PAGE = Path(*ldpstream.collector.page.__path__)
 NOTICE = {
     "who": XSS,
     "why": "To see how full the quays are",
@@ -74,6 +78,14 @@ def test_the_card_of_the_dashboard_has_the_same_words_and_the_link(
     expect(card).to_contain_text(told["promises"][1]["summary"])
     page.get_by_role("link", name=re.compile("For participants")).click()
     expect(page.get_by_role("heading", level=1)).to_have_text('Taking part in "quays"')
+
+
+def test_the_card_has_words_for_every_reason_why_a_report_is_refused() -> None:
+    script = (PAGE / "app" / "privacy.js").read_text()
+    reasons = {verdict.refusal for verdict in Verdict} - {None}
+    for reason in reasons | {Problem.UNAVAILABLE, Problem.TERMS_ENDED, Problem.ROUND_EARLY}:
+        assert reason is not None
+        assert re.search(rf'^  "?{reason.code}"?: "', script, re.MULTILINE), reason.code
 
 
 @pytest.mark.parametrize("oracle", [*Oracle])

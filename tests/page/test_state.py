@@ -26,6 +26,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     streams += stream_table("thermometers", None, range=[0, 40], population=20, window=3)
     streams += stream_table("left", ["yes", "no"], mechanism="lpu")
     streams += stream_table("stopped", ["yes", "no"], paused=True)
+    streams += stream_table("ended", ["yes", "no"], retired=True)
     streams += stream_table("latency", None, range=[0, 5], query="distribution", bins=8)
     made = Scene(Path(tmp_path_factory.mktemp("state")), streams)
     with made.collector:
@@ -61,6 +62,19 @@ def test_a_stream_that_the_file_pauses_says_that_the_file_resumes_it(
     open_stream(page, scene, "stopped")
     expect(page.locator(".next")).to_contain_text("What the file pauses goes on when")
     expect(page.locator(".next")).not_to_contain_text("t=0")
+
+
+def test_a_stream_that_has_ended_invites_nobody(page: Page, watched: Watched, scene: Scene) -> None:
+    open_stream(page, scene, "ended")
+    expect(page.locator(".next")).to_contain_text("No device reports any more")
+    expect(page.locator(".next")).not_to_contain_text("t=0")
+    expect(page.locator(".panel-round")).to_contain_text("No round is open")
+    expect(page.locator(".panel-round")).not_to_contain_text("next")
+    expect(page.locator(".panel-join")).to_be_hidden()
+    page.goto(f"{scene.url}/privacy/ended")
+    expect(page.locator("main")).to_contain_text("This stream has ended")
+    page.goto(f"{scene.url}/privacy/stopped")
+    expect(page.locator("main[data-shown]")).not_to_contain_text("has ended")
 
 
 def test_what_an_administrator_does_is_on_the_page(

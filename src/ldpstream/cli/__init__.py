@@ -50,11 +50,19 @@ def run(arguments: list[str]) -> int:
     except Mistake as error:
         return fail(str(error), 2)
     except LdpStreamError as error:
-        return fail(str(error), 1)
+        return fail(str(error), 2 if _is_callers(error) else 1)
     except MemoryError as error:
         return fail(f"there is not enough memory; ask for less: {error}", 2)
     except KeyboardInterrupt:
         return fail("stopped", 130)
+
+
+def _is_callers(error: LdpStreamError) -> bool:
+    """Whether a collector refused what the user gave, such as a name or a token."""
+    if error.problem is not Problem.COLLECTOR_REFUSED:
+        return False
+    status = error.facts["status"]
+    return isinstance(status, int) and 400 <= status < 500 and status != 429
 
 
 def _call(arguments: list[str]) -> int:

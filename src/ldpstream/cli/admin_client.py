@@ -66,13 +66,18 @@ class AdminClient:
         except (HTTPException, OSError) as error:
             what = getattr(error, "reason", error)
             raise Mistake(Problem.UNREACHABLE, url=self.url, what=what) from None
-        try:
-            told = json.loads(content) if content else {}
-        except (ValueError, RecursionError):
-            told = None
-        if not isinstance(told, dict):
-            raise Mistake(Problem.ANSWER_MALFORMED, what=path, given="no JSON object")
-        return told
+        return _object(path, content) if content else {}
+
+
+def _object(path: str, content: bytes) -> dict[str, Any]:
+    """Return the JSON object of an answer; what is none comes from another program."""
+    try:
+        told = json.loads(content)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise Mistake(Problem.ANSWER_MALFORMED, what=path, given="no JSON object")
+    return told
 
 
 def _refusal(error: HTTPError) -> Mistake:

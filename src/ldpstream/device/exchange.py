@@ -240,7 +240,7 @@ class Address:
             parts, port = urlsplit(""), None
         host = _host(parts.hostname)
         if parts.scheme not in ("http", "https") or host is None or parts.query or port == 0:
-            expected = "its http(s) URL, in ASCII and with the whole number of an IP address"
+            expected = "its URL, such as http://127.0.0.1:8080, in ASCII and with no query"
             raise Mistake(
                 Problem.OPTION,
                 option="the collector",

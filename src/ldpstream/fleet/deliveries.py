@@ -18,7 +18,7 @@ from ldpstream.device.exchange import (
     drive_async,
     sleep_async,
 )
-from ldpstream.errors import Problem
+from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.protocol.messages import ListRounds, Proof
 from ldpstream.protocol.notice import Halt, Notice
 
@@ -77,7 +77,7 @@ class Deliveries:
         accepted, repeated = answer.get("accepted"), answer.get("repeated")
         if not (isinstance(accepted, int) and isinstance(repeated, int)):
             self.undelivered += number
-            self.refused[refusal_in(response, "the reports of a round").problem.code] += number
+            self.refused[reason_of(refusal_in(response, "the reports of a round"))] += number
             return False
         counted = max(0, min(accepted + repeated, number))
         self.delivered += counted
@@ -86,6 +86,11 @@ class Deliveries:
         if isinstance(refused, dict):
             self.refused.update({code: n for code, n in refused.items() if isinstance(n, int)})
         return True
+
+
+def reason_of(fault: LdpStreamError) -> str:
+    """Return the code of what was refused or undelivered: the collector's own, if it gave one."""
+    return str(fault.facts.get("code") or fault.problem.code)
 
 
 def backoff(failures: int) -> float:

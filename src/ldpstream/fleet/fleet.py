@@ -20,6 +20,7 @@ from ldpstream.device.exchange import AsyncTransport
 from ldpstream.device.session import Heard
 from ldpstream.domain import Domain
 from ldpstream.errors import Mistake, Problem
+from ldpstream.fleet.deliveries import reason_of
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.fleet.gateway import Gateway
 from ldpstream.fleet.levels import Levels
@@ -365,7 +366,7 @@ class Fleet:
         self._delivered += len(heard.delivered)
         self._undelivered += len(heard.undelivered)
         for fault in (*heard.refusals, *heard.undelivered):
-            self._refused[fault.problem.code] += 1
+            self._refused[reason_of(fault)] += 1
 
     async def _change_weather(self, terms: Terms) -> None:
         """Draw at each timestamp who is offline, who leaves and who joins."""

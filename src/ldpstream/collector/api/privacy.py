@@ -67,6 +67,7 @@ def describe(stream: StreamService) -> dict[str, Any]:
         "reports": [_report(stream, one) for one in terms.strata],
         "leaving": LEAVING.format(time=lasting(longest * terms.interval_ms)),
         "enrolment": "public" if stream.config.public_enrolment else "token",
+        "retired": stream.config.retired,
         "pin": terms.pin,
         "terms": terms.to_json(),
     }

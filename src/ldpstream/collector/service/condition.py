@@ -107,7 +107,8 @@ def judge(facts: Facts) -> Condition:
     if facts.failure is not None:
         return Condition(State.FAILING, facts.failure)
     if facts.halt is Halt.RETIRED:
-        return Condition(State.RETIRED, f"it has ended with t={facts.last_t}")
+        last = f" with t={facts.last_t}" if facts.last_t else ""
+        return Condition(State.RETIRED, f"it has ended{last}")
     if facts.halt is Halt.PAUSED:
         since = f", since t={facts.last_t}" if facts.last_t else ""
         return Condition(State.PAUSED, f"nobody reports until it is resumed{since}")

@@ -21,6 +21,10 @@ PANEL_INCHES = (3.1, 2.45)
 DPI = 130
 MOST_TICKS = 8
 MOST_IN_A_LINE = 7
+KEY_INCHES, LETTER_INCHES, LINE_INCHES = 0.6, 0.08, 0.2
+"""Of a legend: the mark of an entry with the space around it, a letter, and a line."""
+MOST_AREAS = 10
+"""More areas under curves stand beside the panel."""
 VARY_WITH_MECHANISM = ("mechanism", "oracle", "fingerprint")
 """Columns that may differ between the rows of one figure."""
 MARKERS_A_CURVE = 6
@@ -30,8 +34,7 @@ MARKERS_A_CURVE = 6
 def draw(chart: Chart, folder: Path) -> list[Path]:
     """Write `<name>.png` and `<name>.svg`."""
     with paper_style():
-        figure = _figure(chart)
-        return save(figure, folder / chart.name)
+        return save(compose(chart), folder / chart.name)
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
@@ -57,20 +60,23 @@ def grid(panels: int) -> tuple[int, int]:
     return -(-panels // columns), columns
 
 
-def _figure(chart: Chart) -> Figure:
+def compose(chart: Chart) -> Figure:
+    """Return the figure of a chart: its panels, with one legend for all of them."""
     from matplotlib.figure import Figure
 
     rows, columns = grid(len(chart.panels))
-    width, height = PANEL_INCHES
-    figure = Figure(figsize=(width * max(columns, 2), height * rows + 0.8), layout="constrained")
-    spots = figure.subplots(rows, columns, squeeze=False).ravel()
+    width, height = PANEL_INCHES[0] * max(columns, 2), PANEL_INCHES[1] * rows + 0.8
     styles = looks(chart.mechanisms)
+    lines = _lines_of_legend([look.label for look in styles.values() if not look.trusted], width)
+    height += LINE_INCHES * max(lines - 2, 0)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    spots = figure.subplots(rows, columns, squeeze=False).ravel()
     for spot, panel in zip(spots, chart.panels, strict=False):
         _draw_panel(spot, panel, chart.y, styles)
     for spot in spots[len(chart.panels) :]:
         spot.set_axis_off()
     figure.supylabel(chart.y.label, fontsize=9)
-    _legend(figure, styles)
+    _legend(figure, styles, lines)
     return figure
 
 
@@ -163,11 +169,14 @@ def _scale_y(spot: Axes, panel: Panel) -> None:
 
 
 def _note_areas(spot: Axes, panel: Panel, styles: dict[str, Look]) -> None:
-    """Write the area under each curve into the corner that a ROC leaves free."""
+    """Write the area under each curve into the corner that a ROC leaves free, if it has room."""
     areas = panel.areas()
     lines = [f"{look.label} {areas[name]:.3f}" for name, look in styles.items() if name in areas]
     text = "\n".join(["AUC", *lines])
-    spot.text(0.97, 0.04, text, transform=spot.transAxes, ha="right", va="bottom", fontsize=8)
+    if len(lines) <= MOST_AREAS:
+        spot.text(0.97, 0.04, text, transform=spot.transAxes, ha="right", va="bottom", fontsize=8)
+    else:
+        spot.text(1.02, 0.5, text, transform=spot.transAxes, ha="left", va="center", fontsize=6)
 
 
 def _short(x: float) -> str:
@@ -182,13 +191,30 @@ def _short(x: float) -> str:
     return f"{x:g}"
 
 
-def _legend(figure: Figure, styles: dict[str, Look]) -> None:
+def _lines_of_legend(labels: list[str], width: float) -> int:
+    """Return in how many lines a legend is no wider than so many inches.
+
+    >>> _lines_of_legend(7 * ["LPF"], 6.2), _lines_of_legend(8 * ["LPF"], 6.2)
+    (1, 2)
+    >>> _lines_of_legend(18 * ["RescueDP, budget"], 6.2)
+    6
+    """
+    lines = 1 if len(labels) <= MOST_IN_A_LINE else 2
+    while lines < len(labels):
+        columns = [labels[first : first + lines] for first in range(0, len(labels), lines)]
+        letters = sum(max(map(len, column)) for column in columns)
+        if KEY_INCHES * len(columns) + LETTER_INCHES * letters <= width:
+            break
+        lines += 1
+    return lines
+
+
+def _legend(figure: Figure, styles: dict[str, Look], lines: int) -> None:
     """Put mechanisms below the panels, and references with a trusted server above them."""
     from matplotlib.lines import Line2D
 
     local = [Line2D([], [], **look.line()) for look in styles.values() if not look.trusted]
     central = [Line2D([], [], **look.line()) for look in styles.values() if look.trusted]
-    lines = 1 if len(local) <= MOST_IN_A_LINE else 2
     columns = max(-(-len(local) // lines), 1)
     figure.legend(handles=local, loc="outside lower center", ncols=columns)
     if central:

@@ -148,7 +148,7 @@ class Advice:
         return (
             f"A device sends {readable(cost.reports_per_day)} reports a day, "
             f"{_size(cost.bytes_per_day)}, and {listening}; the collector gets up to "
-            f"{cost.peak_per_second:,.0f} reports/s."
+            f"{readable(cost.peak_per_second)} reports/s."
         )
 
     def _target(self) -> str:

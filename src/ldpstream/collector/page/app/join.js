@@ -40,6 +40,11 @@ export class JoinPanel {
     this.#recognise();
   }
 
+  /** Whether this browser has been made a device of the stream, which can leave. */
+  get hasDevice() {
+    return this.farewell?.hidden === false;
+  }
+
   #introduction() {
     const [{ epsilon_nano: nano, time }, ...others] = this.stream.promises;
     const most = others.length ? "what the level that you choose allows" : `ε = ${epsilon(nano)} in any ${time}`;

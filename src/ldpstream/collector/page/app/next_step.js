@@ -79,6 +79,8 @@ export function stepOf({ state, why = "", engine }, stream) {
         say: "What the file pauses goes on when its `paused = true` is gone and it is read again (`ldpstream reload`); what an administrator paused is resumed here with the admin's token, or by",
         run: [`ldpstream resume stream.toml ${stream.terms.stream}`],
       };
+    case "retired":
+      return { say: "No device reports any more, and none can join. What was released stays, and can still be read and exported." };
     default:
       return null;
   }

@@ -22,12 +22,16 @@ import { wall } from "./wall.js";
  * @property {string | null} [attributes] that are sent beside each report, in words of the collector's
  * @property {string} leaving
  * @property {"token" | "public"} enrolment
+ * @property {boolean} retired whether the stream has ended
  * @property {string} pin
  * @property {Record<string, any>} terms
  */
 
 const OTHERS =
   "Nothing else is told: a device with another value, or none, says \"other\". What a device says here must not depend on its value.";
+
+const ENDED =
+  "This stream has ended: no device sends reports to it any more, and none can join. Below is what it asked and promised.";
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const name = decodeURIComponent(location.pathname.split("/").at(-1) ?? "");
@@ -60,6 +64,7 @@ async function sections(told) {
   const [own] = told.promises;
   return [
     h("h1", { class: "page-title" }, `Taking part in "${told.stream}"`),
+    told.retired ? h("p", { class: "card", role: "note" }, ENDED) : null,
     section("Who asks, and why", ...operator(told)),
     section("What is asked", h("p", {}, told.question), labels(told.terms.labels)),
     told.attributes ? section("What is sent beside it", h("p", {}, told.attributes), h("p", {}, OTHERS)) : null,

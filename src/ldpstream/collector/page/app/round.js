@@ -79,12 +79,14 @@ export class RoundPanel {
 }
 
 /** @param {any} status */
-function between(status) {
+function between({ last_release: last, state }) {
+  const goesOn = state !== "paused" && state !== "retired";
+  const next = goesOn ? "; the next round opens when the next timestamp begins" : "";
   return h(
     "p",
     { class: "note" },
-    status.last_release
-      ? `No round is open. Timestamp ${grouped(status.last_release)} is released and will not change; devices are asked again when the next one begins.`
+    last
+      ? `No round is open. Timestamp ${grouped(last)} is released and will not change${next}.`
       : "No round is open, and nothing is released yet.",
   );
 }

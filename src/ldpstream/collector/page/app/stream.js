@@ -263,6 +263,7 @@ class StreamPage {
   #judged({ state, why }) {
     Object.assign(this.stream, { state, why });
     this.pausing.show(state);
+    if (this.joinPanel) this.joinPanel.hidden = state === "retired" && !this.join.hasDevice;
     showCondition(this.state, this.#feed, this.stream);
   }
 
@@ -413,7 +414,7 @@ class StreamPage {
           this.lookup ? panel("Any text", "lookup", null, this.lookup.element) : null,
           this.levels.several ? panel("Levels of privacy", "levels", null, this.levels.element) : null,
           panel("Round", "round", null, this.round.element),
-          panel("Join as a device", "join", null, this.join.element),
+          (this.joinPanel = panel("Join as a device", "join", null, this.join.element)),
         ),
       ),
     ];
