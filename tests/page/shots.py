@@ -107,7 +107,7 @@ def shoot(
         page.wait_for_selector(".top-labels li")
     time.sleep(5.0)
     if name.startswith("stream"):
-        page.wait_for_selector(".alarm.firing", timeout=90_000)
+        page.wait_for_selector(".alert.firing", timeout=90_000)
         time.sleep(5.0)
         page.wait_for_selector(".round progress")
     page.screenshot(path=IMAGES / f"dashboard-{name}.png", full_page=whole)

@@ -87,7 +87,7 @@ def test_the_demo_prints_an_address_that_has_data_within_ten_seconds(
         page.wait_for_selector(".bars tbody tr")
         took = time.monotonic() - began
         print(f"data on the page {took:.1f} s after its address")
-        expect(page.locator(".alarm")).to_contain_text("Stadium above 20.0 %")
+        expect(page.locator(".alert")).to_contain_text("Stadium above 20.0 %")
         expect(page.locator("#join-token")).to_have_count(0)
         expect(page.locator(".legend")).to_contain_text("the truth")
         assert took < 10

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Alarms } from "../../../src/ldpstream/collector/page/app/alarms.js";
+import { Alerts } from "../../../src/ldpstream/collector/page/app/alerts.js";
 import { Columns, niceScale } from "../../../src/ldpstream/collector/page/app/columns.js";
 import { thinned } from "../../../src/ldpstream/collector/page/app/history.js";
 import { moved } from "../../../src/ldpstream/collector/page/app/touch.js";
@@ -79,7 +79,7 @@ test("what a finger holds stays under it", () => {
 
 test("times of firing are joined where they overlap, and an unknown end is not made up", () => {
   const change = (t, id, state) => ({ t, id, state });
-  const spans = Object.getOwnPropertyDescriptor(Alarms.prototype, "spans").get;
+  const spans = Object.getOwnPropertyDescriptor(Alerts.prototype, "spans").get;
   const of = (firing, ...changes) => spans.call({ changes, firing });
   const story = [
     change(3, "a", "firing"),

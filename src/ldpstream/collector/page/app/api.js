@@ -214,7 +214,7 @@ export const notice = (name) => get(`/privacy/${encodeURIComponent(name)}`, toke
 /** @param {string} name @param {AbortSignal} [signal] */
 export const status = (name, signal) => get(`${at(name)}/status`, tokenFor(name), signal);
 
-/** @param {string} name @param {AbortSignal} [signal] @returns {Promise<{alerts: import("./alarms.js").Alert[], changes: import("./alarms.js").Change[]}>} */
+/** @param {string} name @param {AbortSignal} [signal] @returns {Promise<{alerts: import("./alerts.js").Alert[], changes: import("./alerts.js").Change[]}>} */
 export const alerts = (name, signal) => read(`${at(name)}/alerts`, tokenFor(name), signal);
 
 /**

@@ -1,6 +1,6 @@
 /** The histogram of one timestamp: bars with error bars, in a table that reads well aloud. */
 
-import { Alarms } from "./alarms.js";
+import { Alerts } from "./alerts.js";
 import { fill, h } from "./dom.js";
 import { clock, grouped } from "./format.js";
 import { figureOf, kindOf, startOf } from "./history.js";
@@ -20,10 +20,10 @@ export class Bars {
   /**
    * @param {import("./api.js").Stream} stream @param {import("./view.js").View} view
    * @param {(label: number) => string | null} colourOf that of a curve, if it has one
-   * @param {Alarms} [alarms]
+   * @param {Alerts} [alerts]
    */
-  constructor(stream, view, colourOf, alarms = new Alarms(stream)) {
-    this.alarms = alarms;
+  constructor(stream, view, colourOf, alerts = new Alerts(stream)) {
+    this.alerts = alerts;
     this.stream = stream;
     this.view = view;
     this.colourOf = colourOf;
@@ -85,7 +85,7 @@ export class Bars {
     const measured = row.unheard ? [] : figures;
     const high = Math.max(ceiling, ...measured.map(([, , to]) => to));
     const low = Math.min(bottom, ...measured.map(([, from]) => from));
-    const limits = chosen.map((label) => this.alarms.limits(labels[label], this.view.group)[0]?.at ?? null);
+    const limits = chosen.map((label) => this.alerts.limits(labels[label], this.view.group)[0]?.at ?? null);
     const reach = Math.max(high, ...limits.map((limit) => limit ?? high));
     const top = reach + (reach - low) * 0.02;
     const place = (/** @type {number} */ value) => `${(100 * (value - low)) / (top - low)}%`;

@@ -5,7 +5,7 @@ import { choice, fill, h, heads, scrolled } from "./dom.js";
 import { grouped, percent } from "./format.js";
 import { figureOf, largest, partKey } from "./history.js";
 import { Lines } from "./lines.js";
-import { Alarms } from "./alarms.js";
+import { Alerts } from "./alerts.js";
 import { CURVES, curveColour } from "./theme.js";
 
 /** @typedef {import("./history.js").Row} Row */
@@ -90,7 +90,7 @@ export class Breakdown {
 
   #newLines() {
     const stream = { ...this.stream, labels: this.values, thresholds: {} };
-    const lines = new Lines(stream, this.view, new Alarms(stream), (row) => this.#byValue(row));
+    const lines = new Lines(stream, this.view, new Alerts(stream), (row) => this.#byValue(row));
     fill(this.frame, lines.element);
     return lines;
   }

@@ -1,6 +1,6 @@
 /** Live lines of some labels with their interval bands, by uPlot. */
 
-import { Alarms } from "./alarms.js";
+import { Alerts } from "./alerts.js";
 import { axisWidth, extentOf, yRange } from "./axis.js";
 import { h } from "./dom.js";
 import { clock } from "./format.js";
@@ -27,15 +27,15 @@ export class Lines {
 
   /**
    * @param {import("./api.js").Stream} stream @param {import("./view.js").View} view
-   * @param {Alarms} [alarms]
+   * @param {Alerts} [alerts]
    * @param {(row: Row) => Row} [turned] rows with the figures of something other than the stream's labels
    */
-  constructor(stream, view, alarms = new Alarms(stream), turned = undefined) {
+  constructor(stream, view, alerts = new Alerts(stream), turned = undefined) {
     this.stream = stream;
     this.turned = turned;
     this.called = turned ? "Lines of the groups" : "Lines of the chosen labels";
     this.view = view;
-    this.alarms = alarms;
+    this.alerts = alerts;
     this.changes = changes(stream.versions);
     /** @type {Curve[]} */ this.curves = [];
     /** @type {import("./revised.js").Revised | null} */
@@ -267,7 +267,7 @@ export class Lines {
           const by = `${size > 0 ? "+" : "−"}${unit.show(Math.abs(size))}`;
           return h("em", { class: "change" }, `${label} changed by ${by} (${unit.range(low, high)})`);
         }),
-      ...this.alarms.changes
+      ...this.alerts.changes
         .filter(({ t }) => t === row.t)
         .map(({ name, state }) =>
           h("em", { class: state }, `${name} ${state === "firing" ? "fired" : "resolved"}`),
@@ -279,7 +279,7 @@ export class Lines {
   get #limits() {
     const { labels } = this.stream;
     return this.curves.flatMap(({ label, slot }) =>
-      this.alarms.limits(labels[label], this.view.group).map((limit) => ({ ...limit, slot })),
+      this.alerts.limits(labels[label], this.view.group).map((limit) => ({ ...limit, slot })),
     );
   }
 
@@ -431,8 +431,8 @@ export class Lines {
     const place = this.#place;
     const last = this.#rows[this.#rows.length - 1].t;
     ctx.save();
-    ctx.fillStyle = colour("alarm");
-    for (const { from, to } of this.alarms.spans) {
+    ctx.fillStyle = colour("alert");
+    for (const { from, to } of this.alerts.spans) {
       const left = Math.max(bbox.left, place(from));
       const right = Math.min(bbox.left + bbox.width, place(to ?? last));
       if (right > left) ctx.fillRect(left, bbox.top, right - left, bbox.height);
@@ -447,7 +447,7 @@ export class Lines {
     const size = 8 * devicePixelRatio;
     ctx.save();
     ctx.lineWidth = 1.5 * devicePixelRatio;
-    for (const { t, state } of this.alarms.changes) {
+    for (const { t, state } of this.alerts.changes) {
       const x = place(t);
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
       ctx.strokeStyle = ctx.fillStyle = colour(state === "firing" ? "bad" : "good");

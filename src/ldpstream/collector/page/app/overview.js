@@ -1,6 +1,6 @@
 /** All streams at a glance. */
 
-import { badgeText, stateMark } from "./alarms.js";
+import { badgeText, stateMark } from "./alerts.js";
 import * as api from "./api.js";
 import { showCondition } from "./condition.js";
 import { fill, h, oncePerFrame } from "./dom.js";
@@ -43,7 +43,7 @@ class Card {
     this.canvas = h("canvas", { class: "spark", "aria-hidden": "true" });
     this.state = h("span", { class: "pill" }, "…");
     this.badge = h("span", { class: "pill", hidden: true });
-    this.alarms = h("ul", { class: "card-alarms", hidden: true, "aria-label": "Alarms" });
+    this.alerts = h("ul", { class: "card-alerts", hidden: true, "aria-label": "Alerts" });
     this.top = h("ul", { class: "top-labels" });
     this.last = h("p", { class: "note" }, "No release yet.");
     this.element = h(
@@ -59,7 +59,7 @@ class Card {
         ),
         h("span", { class: "pills" }, this.badge, this.state),
       ),
-      this.alarms,
+      this.alerts,
       this.canvas,
       this.top,
       this.last,
@@ -96,7 +96,7 @@ class Card {
         if (!found.every((one) => this.history.knows(one))) await this.#learnTerms(signal);
         this.history.add(found);
         since = Math.max(since, this.history.lastT + 1);
-        this.#alarmed((await api.alerts(stream, signal)).alerts);
+        this.#alerted((await api.alerts(stream, signal)).alerts);
         this.#show("live");
         this.draw();
       } catch (error) {
@@ -122,17 +122,17 @@ class Card {
     showCondition(this.state, state, this.stream);
   }
 
-  /** What fires, or is about to, stands on the card itself. @param {import("./alarms.js").Alert[]} alerts */
-  #alarmed(alerts) {
+  /** What fires, or is about to, stands on the card itself. @param {import("./alerts.js").Alert[]} alerts */
+  #alerted(alerts) {
     const urgent = alerts.filter(({ state }) => state === "firing" || state === "pending");
     const firing = urgent.some(({ state }) => state === "firing");
     this.badge.hidden = !urgent.length;
     this.badge.textContent = badgeText(alerts);
     this.badge.className = `pill ${firing ? "firing" : "pending"}`;
     this.element.classList.toggle("burning", firing);
-    this.alarms.hidden = !urgent.length;
+    this.alerts.hidden = !urgent.length;
     fill(
-      this.alarms,
+      this.alerts,
       ...urgent.slice(0, 3).map((one) => h("li", {}, stateMark(one), h("span", {}, one.name))),
     );
   }

@@ -1,6 +1,6 @@
 /** One stream: loads what is in view, follows what is new, and lets the parts draw it. */
 
-import { Alarms } from "./alarms.js";
+import { Alerts } from "./alerts.js";
 import * as api from "./api.js";
 import { Bars } from "./bars.js";
 import { Breakdown, Filter } from "./breakdown.js";
@@ -68,14 +68,14 @@ class StreamPage {
     this.history = historyOf(stream);
     this.view = new View(this.history, SPANS[1]);
     this.chips = new Chips(stream, this.view, () => this.draw());
-    this.alarms = new Alarms(stream);
-    this.lines = new Lines(stream, this.view, this.alarms);
+    this.alerts = new Alerts(stream);
+    this.lines = new Lines(stream, this.view, this.alerts);
     this.heat = new HeatMap(stream, this.view);
     this.bars = new Bars(
       stream,
       this.view,
       (label) => this.chips.colourOf(label),
-      this.alarms,
+      this.alerts,
     );
     this.distribution = stream.terms.bins ? new Distribution(stream) : null;
     this.breakdown = stream.attributes.length
@@ -137,7 +137,7 @@ class StreamPage {
     this.history.add(found);
     this.distribution?.draw(found.at(-1));
     fill(this.main, ...this.#layout());
-    this.#alarmed(await api.alerts(stream, this.signal));
+    this.#alerted(await api.alerts(stream, this.signal));
     this.#heard(first);
     this.draw();
     this.#load();
@@ -150,15 +150,15 @@ class StreamPage {
       (release) => this.#released(release),
       (state) => this.#connection(state),
       this.signal,
-      (told) => this.#alarmed(told),
+      (told) => this.#alerted(told),
     );
   }
 
-  /** @param {{alerts: import("./alarms.js").Alert[], changes: import("./alarms.js").Change[]}} told */
-  #alarmed(told) {
-    this.alarms.heard(told);
-    if (this.alarmPanel) this.alarmPanel.hidden = !told.alerts.length && !this.alarms.changes.length;
-    const { firing } = this.alarms;
+  /** @param {{alerts: import("./alerts.js").Alert[], changes: import("./alerts.js").Change[]}} told */
+  #alerted(told) {
+    this.alerts.heard(told);
+    if (this.alertPanel) this.alertPanel.hidden = !told.alerts.length && !this.alerts.changes.length;
+    const { firing } = this.alerts;
     document.title = `${firing ? `▲ ${firing} firing · ` : ""}${this.stream.terms.stream} · ldpstream`;
     this.draw();
   }
@@ -370,7 +370,7 @@ class StreamPage {
         h(
           "div",
           {},
-          h("h1", { class: "page-title" }, terms.stream, " ", this.state, this.alarms.badge),
+          h("h1", { class: "page-title" }, terms.stream, " ", this.state, this.alerts.badge),
           h("p", { class: "note" }, facts.join(" · ")),
         ),
         this.#forAdmin(),
@@ -409,7 +409,7 @@ class StreamPage {
           "div",
           { class: "column" },
           this.next.element, // not above the lines, which stay where they are when it comes
-          (this.alarmPanel = panel("Alarms", "alarms", null, this.alarms.element)),
+          (this.alertPanel = panel("Alerts", "alerts", null, this.alerts.element)),
           panel("Now", "now", this.stream.texts ? null : this.bars.order, this.bars.element),
           this.lookup ? panel("Any text", "lookup", null, this.lookup.element) : null,
           this.levels.several ? panel("Levels of privacy", "levels", null, this.levels.element) : null,
@@ -509,7 +509,7 @@ function legend({ versions, texts }) {
     mark("fresh", "fresh"),
     mark("carried", "carried over"),
     mark("missed", "missed"),
-    mark("fired", "alarm fired"),
+    mark("fired", "alert fired"),
     mark("resolved", "resolved"),
     versions.length > 1 ? mark("changed", "terms changed") : null,
     ...(texts

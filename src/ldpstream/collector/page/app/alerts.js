@@ -44,7 +44,7 @@ const MOST_CHANGES = 500;
 const LISTED = 5;
 const SILENCES = ["1h", "8h", "1d", "7d"];
 
-export class Alarms {
+export class Alerts {
   /** @type {Alert[]} */ alerts = [];
   /** @type {Change[]} in order of t */ changes = [];
   #spoken = "";
@@ -53,8 +53,8 @@ export class Alarms {
   constructor(stream) {
     this.stream = stream;
     this.badge = h("span", { class: "pill", hidden: true });
-    this.list = h("ul", { class: "alarms" });
-    this.past = h("ol", { class: "alarm-log", "aria-label": "What fired and what was resolved" });
+    this.list = h("ul", { class: "alerts" });
+    this.past = h("ol", { class: "alert-log", "aria-label": "What fired and what was resolved" });
     this.pastTitle = h("h3", {}, "Lately");
     this.element = h("div", {}, this.list, this.pastTitle, this.past);
   }
@@ -162,7 +162,7 @@ function line(alert, stream) {
   ];
   return h(
     "li",
-    { class: `alarm ${alert.state}${silent ? " silenced" : ""}` },
+    { class: `alert ${alert.state}${silent ? " silenced" : ""}` },
     stateMark(alert),
     h("b", {}, name),
     h("p", {}, `${condition(alert, unit)}${asked}${hold ? `, for ${duration(hold)}` : ""}`),

@@ -1,4 +1,4 @@
-"""Alarms on the page: from pending to firing to resolved, as the stream itself goes up and down."""
+"""Alerts on the page: from pending to firing to resolved, as the stream itself goes up and down."""
 
 from __future__ import annotations
 
@@ -53,25 +53,25 @@ def add_rule(scene: Scene, **rule: object) -> str:
     return str(answer.json()["id"])
 
 
-def test_an_alarm_is_pending_fires_and_is_resolved_on_the_page(
+def test_an_alert_is_pending_fires_and_is_resolved_on_the_page(
     page: Page, watched: Watched, chromium: Browser, shore: Scene, tide: Tide
 ) -> None:
     open_stream(page, shore, "shore")
     wait_until(page, "Number(document.querySelector('main').dataset.lastT) >= 3")
-    expect(page.locator(".panel-alarms")).to_be_hidden()
+    expect(page.locator(".panel-alerts")).to_be_hidden()
     # A busy machine may miss a few rounds: that must not resolve it.
     add_rule(shore, **{"for": "1200ms", "keep_firing_for": "4s"})
-    alarm = page.locator(".alarm")
-    expect(alarm.locator(".state")).to_have_text("Quiet")
-    expect(alarm).to_contain_text(NAME)
+    alert = page.locator(".alert")
+    expect(alert.locator(".state")).to_have_text("Quiet")
+    expect(alert).to_contain_text(NAME)
     tide.high.set()
-    expect(alarm.locator(".state")).to_have_text("Pending")
+    expect(alert.locator(".state")).to_have_text("Pending")
     expect(page.locator(".page-title .pill.pending")).to_have_text("1 pending")
-    expect(alarm.locator(".state")).to_have_text("Firing")
+    expect(alert.locator(".state")).to_have_text("Firing")
     expect(page.locator(".page-title .pill.firing")).to_have_text("1 firing")
     expect(page.locator("#announcer")).to_contain_text(f"Firing: {NAME}")
     assert page.title().startswith("▲ 1 firing")
-    expect(page.locator(".alarm-log li.firing")).to_have_count(1)
+    expect(page.locator(".alert-log li.firing")).to_have_count(1)
 
     for scheme in ("light", "dark"):  # while something burns, on both pages, as on a phone
         context = chromium.new_context(
@@ -80,7 +80,7 @@ def test_an_alarm_is_pending_fires_and_is_resolved_on_the_page(
             reduced_motion="reduce",
         )
         phone = context.new_page()
-        for place, ready in (("", ".card-alarms li"), ("#/streams/shore", ".alarm.firing")):
+        for place, ready in (("", ".card-alerts li"), ("#/streams/shore", ".alert.firing")):
             phone.goto(f"{shore.url}/{place}")
             phone.wait_for_selector(ready)
             wait_until_it_fits(phone)
@@ -90,15 +90,15 @@ def test_an_alarm_is_pending_fires_and_is_resolved_on_the_page(
         context.close()
 
     tide.high.clear()
-    expect(alarm.locator(".state")).to_have_text("Resolved")
+    expect(alert.locator(".state")).to_have_text("Resolved")
     expect(page.locator(".page-title .pill.firing")).to_be_hidden()
-    expect(page.locator(".alarm-log li")).to_have_count(2)
-    expect(page.locator(".alarm-log li").first).to_contain_text("resolved at t")
+    expect(page.locator(".alert-log li")).to_have_count(2)
+    expect(page.locator(".alert-log li").first).to_contain_text("resolved at t")
     assert page.evaluate("window.pwned") is None
     assert page.evaluate("document.querySelectorAll('main img').length") == 0
     before = last_t(page)
     page.reload()  # the marks are of the collector, not of the tab
-    expect(page.locator(".alarm-log li")).to_have_count(2)
+    expect(page.locator(".alert-log li")).to_have_count(2)
     wait_until(page, f"Number(document.querySelector('main').dataset.lastT) >= {before}")
 
 
@@ -107,8 +107,8 @@ def test_what_fired_is_drawn_into_the_lines(page: Page, watched: Watched, shore:
     open_stream(page, shore, "shore")
     drawn = page.evaluate(
         """async () => {
-        const [{ History }, { View }, { Lines }, { Alarms }] = await Promise.all(
-            ['history', 'view', 'lines', 'alarms'].map((one) => import(`/app/${one}.js`)))
+        const [{ History }, { View }, { Lines }, { Alerts }] = await Promise.all(
+            ['history', 'view', 'lines', 'alerts'].map((one) => import(`/app/${one}.js`)))
         const terms = { stream: 's', labels: ['a', 'b'], start_ms: 0, interval_ms: 1000, window: 10,
                         epsilon_nano: 1e9, oracle: 'grr' }
         const { withUnit } = await import('./app/unit.js')
@@ -117,9 +117,9 @@ def test_what_fired_is_drawn_into_the_lines(page: Page, watched: Watched, shore:
         history.add(Array.from({ length: 40 }, (_, at) => ({ t: at + 1, at_ms: 0, fresh: true,
             missed: false, asked: 1, received: 1, values: [0.01, 0.02], variance: [0, 0] })))
         const reds = (changes, alerts) => {
-            const alarms = new Alarms(stream)
-            alarms.heard({ alerts, changes })
-            const lines = new Lines(stream, new View(history, 40), alarms)
+            const heard = new Alerts(stream)
+            heard.heard({ alerts, changes })
+            const lines = new Lines(stream, new View(history, 40), heard)
             lines.curves = [{ label: 0, slot: 0 }]
             document.querySelector('main').replaceChildren(lines.element)
             lines.draw()
@@ -159,20 +159,20 @@ def test_an_administrator_silences_a_rule(page: Page, watched: Watched, shore: S
     )
     assert answer.status_code == 201, answer.text
     open_stream(page, shore, "shore")
-    alarm = page.locator(".alarm", has_text="nobody reports for 5 minutes")
-    expect(alarm).to_be_visible()
-    expect(alarm.locator(".silence")).to_have_count(0)
+    alert = page.locator(".alert", has_text="nobody reports for 5 minutes")
+    expect(alert).to_be_visible()
+    expect(alert.locator(".silence")).to_have_count(0)
     page.goto(f"{shore.url}/#/token")
     page.fill("#token", ADMIN)
     page.get_by_role("button", name="Open").click()
     expect(page.locator(".stream-card")).to_be_visible()
     open_stream(page, shore, "shore")
     page.get_by_label("Silence nobody").select_option("8h")
-    expect(alarm).to_contain_text("silenced until")
+    expect(alert).to_contain_text("silenced until")
     told = httpx.get(f"{shore.url}/v1/streams/shore/alerts").json()["alerts"]
     (silenced,) = [one for one in told if one["name"] == "nobody"]
     assert silenced["silenced_until_ms"] > 0
-    alarm.get_by_role("button", name="End silence").click()
-    expect(alarm).not_to_contain_text("silenced until")
+    alert.get_by_role("button", name="End silence").click()
+    expect(alert).not_to_contain_text("silenced until")
     done = httpx.get(f"{shore.url}/v1/admin/log", headers=BEARER).json()["entries"]
     assert [one["action"] for one in done] == ["silence", "end-silence"]
