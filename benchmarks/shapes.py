@@ -158,8 +158,8 @@ Made by `{COMMAND}`: {seeds} streams of each shape, {TIMESTAMPS} timestamps of {
 run each at epsilon 1 and w = 20; `--only` and the docstrings of the program say what they are. No
 constant was chosen on them. `lpu` and `lsp` are MSE, too, with the same oracle. Coverage is that of
 90 % intervals, by the size of labels and after jumps as above. It is lowest where labels of one
-size move very differently in relation to their size: rare cells of the city that commuters leave,
-and hours that few labels share, since a rare label is expected to move as its kin do.
+size move very differently in relation to their size: cells of the city that commuters leave or
+fill, since a label that moves below the noise is expected to move as its kin do.
 
 """
 

@@ -23,8 +23,9 @@ from ldpstream.refine.weights import Weights
 TREND_PRIOR = 0.45
 STILL_PRIOR = 0.5
 """Share of the levels' prior weight for the one without process noise: many labels hardly move."""
-SIZE_CLASSES = (0.01, 0.1)
-"""Shares that separate rare, middle and big labels: those of one class learn from each other."""
+SIZE_CLASSES = (0.01, 0.03, 0.1)
+"""Shares that separate labels by size: those of one class learn from each other. Where labels of a
+tenth show that nothing is missing, labels of a hundredth may still move below the noise."""
 SLOW = 8
 """Timestamps that the search for long periods takes together."""
 LONG = 1000

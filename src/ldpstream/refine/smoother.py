@@ -13,7 +13,7 @@ from ldpstream.refine.bank import Bank, Done, Stretch, in_threads
 from ldpstream.refine.chain import central, two_sided
 from ldpstream.refine.change_points import ChangePoint, Search
 from ldpstream.refine.cohorts import Fleet
-from ldpstream.refine.filter import LEAST_NOISE, SIZE_CLASSES
+from ldpstream.refine.filter import LEAST_NOISE
 from ldpstream.refine.hindsight import members
 from ldpstream.refine.intervals import mixture_moments
 from ldpstream.refine.periods import PeriodFinder
@@ -22,6 +22,9 @@ from ldpstream.refine.turns import Tallies, turns
 from ldpstream.refine.weights import PRIOR_LABELS, SHARE
 from ldpstream.refine.white import white_movement
 
+HINDSIGHT_CLASSES = (0.01, 0.1)
+"""Shares that separate labels by size: those of one class learn from each other. The filter has
+one class more; the priors of revised figures were chosen with these."""
 MOST_CELLS = 1 << 18
 """Timestamps times labels that are smoothed at once: this bounds the memory."""
 OVERLAP = 1024
@@ -229,7 +232,7 @@ class _Fit:
     def _white(self) -> Floats:
         stretch = self._stretch
         means, spread = (part[stretch.heard] for part in self.between)
-        classes = np.digitize(means.mean(axis=0), SIZE_CLASSES).astype(np.int64)
+        classes = np.digitize(means.mean(axis=0), HINDSIGHT_CLASSES).astype(np.int64)
         measured, noise = stretch.measured[stretch.heard], stretch.variance[stretch.heard]
         return white_movement(measured, means, spread, noise, classes)
 
