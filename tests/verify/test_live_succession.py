@@ -118,7 +118,7 @@ def await_release(url: str, t: int) -> None:
 
 
 def test_labels_change_twice_under_a_running_fleet(tmp_path: Path) -> None:
-    start, ledgers, scene = datetime.now(UTC), tmp_path / "ledgers", Scene(30, interval_s=2)
+    start, ledgers, scene = datetime.now(UTC), tmp_path / "ledgers", Scene(30, interval_s=3)
     ledgers.mkdir()
     text = scene.configuration(start, FIRST, "")
     with CollectorProcess.of(tmp_path, text, ENROLMENT) as collector:
@@ -141,7 +141,7 @@ def test_labels_change_twice_under_a_running_fleet(tmp_path: Path) -> None:
         assert one.get("terms_version", 1) == version
         assert len(one["values"]) == (3, 3, 2)[version - 1]
     answered = [one for one in released if not one["missed"]]
-    assert sum(one["received"] > 0 for one in answered[2:]) >= 0.8 * len(answered[2:])
+    assert sum(one["received"] > 0 for one in answered[2:]) >= 0.7 * len(answered[2:])
     # Nobody was silent for long: those who report are all who could have, when it is over.
     assert released[-1]["devices"]["heard"] >= 0.7 * scene.devices
     for file in ledgers.iterdir():
