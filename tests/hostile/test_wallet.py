@@ -1,6 +1,6 @@
 """A hundred hostile streams against one wallet, judged by what left the device, in true time.
 
-The suite runs a few thousand operations; `benchmarks/hostile.py` runs 100,000.
+The suite runs a thousand operations; `benchmarks/wallet.py` runs 100,000.
 """
 
 from __future__ import annotations
