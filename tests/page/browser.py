@@ -1,4 +1,4 @@
-"""The browser that the tests and the screenshots use: Debian's chromium, without a window."""
+"""The browsers of the tests and the screenshots: Debian's chromium, whole and without a window."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    "--lang=en-US",
 )
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+SHELL = "chromium-headless-shell"
+"""The same engine without the rest of a browser: it takes half the processor time."""
 
 
-def executable() -> str | None:
+def executable(*preferred: str) -> str | None:
     """The path of a chromium on this machine; tools/system.sh installs one where it can."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((found for name in (*preferred, *NAMES) if (found := shutil.which(name))), None)
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=executable(), args=list(FLAGS))
+        opened = playwright.chromium.launch(executable_path=executable(SHELL), args=list(FLAGS))
         try:
             yield opened
         finally:
