@@ -99,8 +99,8 @@ def test_a_changed_digit_is_refused_until_it_is_accepted(file: Path) -> None:
     other = content.replace(digit, str(int(digit) % 9 + 1), 1)
     change(store, f"UPDATE release SET content = '{other}' WHERE t = 2")
     said = refused(file)
-    assert "stream a is not as it was released: t=2: " in said
-    assert "restore a backup, or see all damage by: ldpstream audit store" in said
+    assert "stored data of stream a differs from what was released: t=2: " in said
+    assert "restore a backup, or list all damage with: ldpstream audit store" in said
     command = [*SERVE[:-1], "audit", "store", str(file), "--accept"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
     assert "t=2" in done.stdout

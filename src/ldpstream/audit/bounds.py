@@ -94,7 +94,7 @@ def score(evidence: Sequence[float], truth: Sequence[bool], error: float) -> Sco
 
 
 def _threshold(strength: Floats, error: float) -> float:
-    """Return the least strength to guess at, chosen so that the expected bound is highest."""
+    """Return the least strength of evidence to guess at, which maximises the expected bound."""
     ranked = np.sort(strength[strength > 0])[::-1]
     if not len(ranked):
         return math.inf

@@ -146,7 +146,7 @@ class Account:
         return self.enrolled.terms_at(self.t)
 
     def renamed_at(self, t: int) -> Mapping[str, str]:
-        """Return what labels of terms before those of timestamp t are called under them."""
+        """Return the names that labels of earlier terms have under the terms of timestamp t."""
         known = self.enrolment
         return {} if known is None else known.renamed_at(t)
 

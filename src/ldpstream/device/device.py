@@ -81,7 +81,7 @@ class Values:
         self.session.value.observe(value)
 
     def describe(self, **attributes: str) -> None:
-        """Say what this device is: its public attributes, by the names that the terms declare.
+        """Set this device's public attributes, by the names that the terms declare.
 
         They are sent beside every report and nothing protects them. So they must not depend on the
         value. What is not declared, or not said, counts as `other`; each call replaces the last.

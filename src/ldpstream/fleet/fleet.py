@@ -119,7 +119,7 @@ class _Member:
         self.task: asyncio.Task[None] | None = None
 
     async def leave(self) -> None:
-        """Make nothing use the device any more; then its file may be deleted."""
+        """Stop all use of the device, so that its file may be deleted."""
         self.line.offline = True  # for good: the weather changes for those who are here
         if self.task is not None:
             self.task.cancel()

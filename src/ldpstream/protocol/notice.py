@@ -21,7 +21,7 @@ class Halt(StrEnum):
     """Why a stream takes no reports, though its collector runs."""
 
     PAUSED = "paused"
-    """It will go on: a device asks whether it does before it takes its next turn."""
+    """It will be resumed: a device asks whether it was before it takes its next turn."""
     RETIRED = "retired"
     """It has ended: a device hardly ever asks again."""
 

@@ -139,12 +139,12 @@ class AlertEvaluator:
 
     @property
     def shown(self) -> list[tuple[Rule, Alert]]:
-        """Each rule with its alert, all of one moment."""
+        """Each rule with its alert, as one consistent snapshot."""
         with self._lock:
             return [(rule, self.alerts[rule.fingerprint]) for rule in self.rules]
 
     def silence_of(self, rule: Rule) -> int | None:
-        """Return until when a rule is silenced; None: it is not, by the time of releases."""
+        """Return until when a rule is silenced, by the time of releases; None if it is not."""
         until_ms = self._silenced_until(rule.fingerprint)
         return until_ms if until_ms > self._now_ms else None
 

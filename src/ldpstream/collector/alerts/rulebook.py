@@ -80,7 +80,7 @@ class RuleBook:
         return rule.fingerprint in self._fixed
 
     def find(self, fingerprint: str) -> Rule:
-        """Return the rule with a fingerprint; one that is unknown is a mistake."""
+        """Return the rule with this fingerprint; raise `Mistake` if there is none."""
         for rule in self.rules:
             if rule.fingerprint == fingerprint:
                 return rule

@@ -35,12 +35,12 @@ class Rule:
 
     @property
     def title(self) -> str:
-        """The condition in a few words, and of whom."""
+        """The condition in a few words, and the group that it is about."""
         return self.condition.title + (f" in {self.group}" if self.group else "")
 
     @property
     def label(self) -> str | None:
-        """The label that it is about; None: it is about the stream."""
+        """The label that the rule is about; None if it is about the stream."""
         return self.condition.label
 
     @property

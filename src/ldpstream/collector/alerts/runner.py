@@ -72,7 +72,7 @@ class AlertRunner:
         self._turns = cycle(self._evaluators)
 
     def remove(self, stream: str) -> None:
-        """Evaluate the alerts of a stream no longer."""
+        """Stop evaluating the alerts of a stream."""
         self._evaluators = [one for one in self._evaluators if one.stream != stream]
         self._turns = cycle(self._evaluators)
 
@@ -104,7 +104,7 @@ class AlertRunner:
             self._to_send.set()
 
     def _due(self) -> Iterator[AlertEvaluator]:
-        """Yield what was woken and, in turns, what other collectors may have changed unheard."""
+        """Yield what was woken and, in turn, what other collectors may have changed."""
         with self._waking:
             woken, self._woken = self._woken, set()
         yield from (one for one in self._evaluators if one.stream in woken)

@@ -42,7 +42,7 @@ def read_levels(
             table.refuse(None, f"levels need slots, and selection is {selection}", fix)
         level = _level(table, interval_ms, oracle)
         if level.name in {one.name for one in levels}:
-            table.refuse("name", f"level {level.name!r} stands twice", "give it another name")
+            table.refuse("name", f"level {level.name!r} appears twice", "give it another name")
         levels.append(level)
     return tuple(levels)
 

@@ -1,4 +1,4 @@
-"""Enrolment tokens: each has a name, may be for one stream, may expire, and may be used up."""
+"""Enrolment tokens: each has a name, and may be limited to a stream, a time and some uses."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class EnrolmentToken:
 
 
 def draw_token() -> str:
-    """Draw a token: 256 random bits, in hex digits."""
+    """Generate a token: 256 random bits, in hex digits."""
     return secrets.token_hex(32)
 
 
 def digest_of(token: str) -> bytes:
-    """Return what is stored of a token: so random a text needs no slow hash."""
+    """Return the hash that is stored of a token: with 256 random bits it need not be slow."""
     return hashlib.sha256(token.encode()).digest()
 
 

@@ -54,7 +54,7 @@ class Masters:
         return replace(self, valid=False)
 
     def issued(self, now_ms: int) -> bytes:
-        """Return the secret of which devices get their keys now."""
+        """Return the secret from which devices get their keys now."""
         early = self.valid and now_ms < self.issued_ms
         return self.earlier if early and self.earlier is not None else self.current
 
@@ -91,7 +91,7 @@ class KeyRing:
 
     @property
     def issued(self) -> bytes:
-        """The secret of which devices get their keys now."""
+        """The secret from which devices get their keys now."""
         return self.masters.issued(self._now_ms())
 
     @property

@@ -1,4 +1,4 @@
-"""Keeping a secret in a store under the master secret, so that it outlives a change of that.
+"""Encryption of secrets in a store under the master secret, which they outlive.
 
 A secret is encrypted with an HMAC keystream, and authenticated: the standard library has no cipher,
 and needs none for these few bytes. A new master secret only seals them anew.
@@ -17,7 +17,7 @@ _CHECK = b"ldpstream master check 1"
 
 
 def check_of(master: bytes) -> str:
-    """Tell whether two collectors have the same master secret, and nothing else of it."""
+    """Return a check value, which shows only whether two master secrets are the same."""
     return hmac.digest(master, _CHECK, "sha256").hex()
 
 

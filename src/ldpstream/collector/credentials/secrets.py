@@ -1,4 +1,4 @@
-"""The collector's three secrets: read from the environment or from files, or drawn on first start.
+"""The collector's three secrets, from the environment or files, or generated on first start.
 
 They never stand in the configuration itself, which people mail around and commit.
 """
@@ -98,7 +98,7 @@ class Secrets:
     def load(
         cls, files: Mapping[str, Path], folder: Path, environment: Mapping[str, str] = os.environ
     ) -> Secrets:
-        """Find each in the environment, its file or `folder`; draw what is in none of them."""
+        """Find each in the environment, its file or `folder`; generate those that are missing."""
         found, drawn = {}, None
         for name in ENVIRONMENT:
             known = find_secret(name, files, folder, environment)
@@ -170,11 +170,11 @@ def _read(file: Path) -> str:
 
 
 def _draw(file: Path) -> None:
-    """Write a new secret into a file for its owner's eyes only."""
+    """Generate a secret in a file that only its owner can read."""
     try:
         _write_secret(file)
     except OSError as error:
-        fix = "make the store's folder writable, or give the secret otherwise"
+        fix = "make the store's folder writable, or give the secret in another way"
         raise Mistake(Problem.SECRET_FILE, file=file, what=error.strerror, fix=fix) from None
 
 

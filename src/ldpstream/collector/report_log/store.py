@@ -69,7 +69,7 @@ class LoggedStore(PostgresStore):
         return serial
 
     def answered(self, stream: str, round_name: str) -> None:
-        """Who has reported is not known here: engines count."""
+        """Return None: who has reported is not known here, since engines count."""
 
     def received(self, stream: str, round_name: str) -> int:
         """How many reports of a round are counted so far."""

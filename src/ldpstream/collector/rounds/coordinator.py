@@ -132,7 +132,7 @@ class Coordinator:
         return next(iter(self._store.releases(self.config.name, self.last_t, 1)), None)
 
     def _recall_fleet(self) -> None:
-        """Take note of the windows before the last one, which devices are counted by, too."""
+        """Replay rounds of the windows before the last one, which the device count needs too."""
         window = self.history.longest_window
         for past in range(REACH, 1, -1):
             first_t = self.last_t - past * window
@@ -141,7 +141,7 @@ class Coordinator:
                     self._fleet.add(group, self.history)
 
     def _known_since(self) -> int:
-        """The last timestamp of which it may be forgotten whom it asked."""
+        """Return the last timestamp whose list of asked devices may be deleted."""
         if self.terms.succeeds is None:
             return self.last_t - self.terms.window
         before = self.history.versions[self.terms.version - 2]
@@ -197,7 +197,7 @@ class Coordinator:
         return wake
 
     def _act(self, now_ms: int) -> int | None:
-        """Do one thing that is due and return None, or return the time of the next one."""
+        """Perform one due action and return None, or return the time of the next one."""
         deadline_ms = self._open.deadline_ms
         if deadline_ms is not None:
             if now_ms >= deadline_ms or self.complete:
@@ -411,7 +411,7 @@ class Coordinator:
         self._now = None
 
     def _follow_fleet(self, now: _Timestamp) -> None:
-        """Expect as many devices as there are, if that is left to be found out.
+        """Update the expected population from the counted devices, if it follows the fleet.
 
         Not while nobody reports at all: a fleet that is cut off comes back as large as it was.
         """

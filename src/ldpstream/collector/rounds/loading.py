@@ -102,7 +102,7 @@ def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
 
 
 def _succeeded(config: StreamConfig, store: Store, successor: Terms) -> TermsHistory:
-    """Store new terms, and return all; those of another collector that was faster will do."""
+    """Store new terms, unless another collector was faster, and return all versions."""
     try:
         store.succeed(config.name, successor.to_json())
     except Exception:

@@ -82,7 +82,7 @@ class Selection(ABC):
         """Take note of how many reports a counted round has got."""
 
     def answered(self, stored: NewRound, devices: Iterator[Bytes] | None) -> Rests:
-        """Take note of who has answered a round that is being counted; return who rests now."""
+        """Record who has answered a round that is being counted; return which devices rest now."""
         return NO_RESTS
 
 
@@ -136,7 +136,7 @@ class RosterSelection(Selection):
     epsilon, so that none of them is asked again in the window. One rule covers both: what a device
     was asked for in a window stays within epsilon.
 
-    Who has left is not asked, and who does not answer ever more rarely (`Silence`).
+    Devices that have left are not asked; those that do not answer, ever more rarely (`Silence`).
     """
 
     def __init__(

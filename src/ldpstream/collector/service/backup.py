@@ -48,7 +48,7 @@ class Content:
 
 
 def back_up(config: Config, file: Path, *, with_secrets: bool) -> Content:
-    """Write a backup of a configuration's store; it has its name once it was restored and checked.
+    """Back up a configuration's store; the file gets its name once a test restore has passed.
 
     Collectors may be running. A file that is there already is never replaced.
     """

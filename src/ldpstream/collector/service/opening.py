@@ -99,7 +99,7 @@ def open_store(config: Config, secrets: Secrets) -> Store:
 
 
 def _is_untouched(config: Config, refusal: Problem) -> bool:
-    """Whether nothing was begun with the secret in a store that was refused."""
+    """Return whether a refused store holds nothing that was made with this secret."""
     if config.database is not None:
         return refusal in (Problem.MASTER_DIFFERS, Problem.DATABASE, Problem.EXTRA_MISSING)
     from ldpstream.collector.store.sqlite import soundness

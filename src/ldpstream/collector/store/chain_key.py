@@ -53,7 +53,7 @@ def with_log(key: bytes) -> bytes:
 
 
 def key_missing(where: object) -> Mistake:
-    """Say that a store has had a chain, and has no key of it."""
+    """Return the error that a store has a chain, but not the key of it."""
     return Mistake(Problem.STORE_DAMAGED, file=where, what="the key of its chain is missing")
 
 

@@ -287,11 +287,11 @@ class Store(ABC):
     """What administrators change: master secrets, enrolment tokens, the deny list, their log."""
 
     def engine(self, stream: str) -> EngineProgress | None:
-        """Say how far an engine has come with a stream; None: the store counts by itself."""
+        """Return the progress of an engine with a stream, or None if the store itself counts."""
         return None
 
     def trouble(self) -> str | None:
-        """Say why nothing that is stored now would be found again; None if it would."""
+        """Return why changes that are stored now would be lost, or None if they would not."""
         return None
 
     # Leases. In a store that only one process can open, that process holds all of them.

@@ -46,7 +46,7 @@ def read_group(text: str, known: Sequence[str]) -> Group:
 
 
 def split(text: str) -> Group:
-    """Return a group as it is written, which is known to be one."""
+    """Split a group as it is written, which is known to be valid."""
     name, _, value = text.partition(":")
     return name, value
 

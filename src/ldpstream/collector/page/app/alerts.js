@@ -54,8 +54,8 @@ export class Alerts {
     this.stream = stream;
     this.badge = h("span", { class: "pill", hidden: true });
     this.list = h("ul", { class: "alerts" });
-    this.past = h("ol", { class: "alert-log", "aria-label": "What fired and what was resolved" });
-    this.pastTitle = h("h3", {}, "Lately");
+    this.past = h("ol", { class: "alert-log", "aria-label": "Alerts that fired or were resolved" });
+    this.pastTitle = h("h3", {}, "Recently");
     this.element = h("div", {}, this.list, this.pastTitle, this.past);
   }
 

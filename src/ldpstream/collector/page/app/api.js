@@ -292,7 +292,7 @@ export const readToken = async (name) => (await get(`${at(name)}/share`, adminTo
 /** @param {string} stream */
 const silences = (stream) => `/v1/admin/silences/${encodeURIComponent(stream)}`;
 
-/** Send nothing about a rule for a time. @param {string} stream @param {string} rule @param {string} length */
+/** Silence a rule for a time. @param {string} stream @param {string} rule @param {string} length */
 export const silence = (stream, rule, length) =>
   call(silences(stream), adminToken(), { method: "POST", content: { rule, for: length } });
 
