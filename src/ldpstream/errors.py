@@ -334,7 +334,8 @@ class Problem(Enum):
     )
     STREAM_ELSEWHERE = (
         "{file} is enrolled in {stream} at {place}, under these or other terms of that stream",
-        "if that collector has moved here, enrol with moved_from= its address; else leave it first",
+        "if that collector has moved here, enrol with moved_from= its address; otherwise leave it "
+        "first",
     )
     ANSWER_MALFORMED = (
         "the collector's answer ({what}) is {given}",

@@ -140,7 +140,7 @@ class StoreContract:
 
     @abstractmethod
     def property(self, name: str) -> str:
-        """What the store has under that name."""
+        """Return what the store has under that name."""
 
     @abstractmethod
     def reopened(self) -> Store:

@@ -338,7 +338,7 @@ def test_another_file_is_refused_in_a_line(
     (tmp_path / "backup").write_bytes(content)
     with pytest.raises(Mistake, match=told):
         restore(tmp_path / "backup", new)
-    with pytest.raises(Mistake, match="no good backup: No such file"):
+    with pytest.raises(Mistake, match="not a valid backup: No such file"):
         restore(tmp_path / "none", new)
     with ZipFile(tmp_path / "newer", "w") as packed:
         packed.writestr(MANIFEST, json.dumps({"format": 2}))

@@ -614,7 +614,7 @@ class TestRule6AnUnknownPastIsSpent:
 
 
 def _vouched_for(path: Path, witness: Witness) -> bool:
-    """Whether a process that opens the file takes it for the latest."""
+    """Return whether a process that opens the file takes it for the latest."""
     with Store(path, witness).change() as change:
         return change.vouched_for
 

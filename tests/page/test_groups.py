@@ -55,7 +55,7 @@ def group(attribute: str, value: str, share: float, values: list[float]) -> dict
 
 
 def countries(t: int) -> list[dict[str, Any]]:
-    """What each country holds: Germany has more errors, and France soon too few devices."""
+    """Return what each country holds: Germany has more errors, and France soon too few devices."""
     held = {"de": [0.2, 0.5, 0.3], "fr": [0.4, 0.55, 0.05], "other": [0.35, 0.6, 0.05]}
     shown = [group("country", value, COUNTRIES[value], held[value]) for value in COUNTRIES]
     small = ["it"] if t <= LAST_ALONE else ["fr", "it"]

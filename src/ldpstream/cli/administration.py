@@ -75,9 +75,9 @@ def drop(
 def create_token(
     file: File,
     name: Annotated[str, typer.Argument(help="name of the token, for the list and the log")],
-    stream: Annotated[str | None, typer.Option(help="the one stream that it is good for")] = None,
+    stream: Annotated[str | None, typer.Option(help="the one stream that it is valid for")] = None,
     expires_in: Annotated[
-        str | None, typer.Option(help="how long it is good for, such as 30d")
+        str | None, typer.Option(help="how long it is valid, such as 30d")
     ] = None,
     most_uses: Annotated[
         int | None, typer.Option(help="how many devices may enrol with it")

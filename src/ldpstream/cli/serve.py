@@ -65,7 +65,7 @@ def command(
     if log not in LEVELS:
         raise Mistake(Problem.OPTION, option="--log", given=log, expected=", ".join(LEVELS))
     set_up(log)
-    listening = listen(config)  # before secrets are drawn: a refused start leaves none behind
+    listening = listen(config)  # before secrets are generated: a refused start leaves none behind
     secrets = load_secrets(config)
     warm_up(config.streams)  # before the service, which starts the clock of a new stream
     service = Service(config, secrets)

@@ -78,7 +78,7 @@ class ConfirmedClock:
     It is never further from an anchor plus the steady time since than FOLLOWED_MS and the slew. The
     anchor is kept in a file, so that a process that is started again in the same boot does not
     believe what this one did not. After a boot nothing confirms the machine's clock but the time
-    of a shared store, if there is one; else it is believed, in SETTLING_MS at the latest.
+    of a shared store, if there is one; otherwise it is trusted, in SETTLING_MS at the latest.
     """
 
     def __init__(

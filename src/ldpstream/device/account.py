@@ -405,7 +405,7 @@ class Account:
     def arrived(self, asked: Round) -> None:
         """Remember that the collector has the report of this round; it is not sent again.
 
-        So the key that signed it is good, and another one is not kept any more.
+        So the key that signed it is valid, and another one is not kept any more.
         """
         self._delivered.add(asked.key)
         if self.enrolled.other_keys is not None:

@@ -135,7 +135,7 @@ class Enrolment:
     """How much of the limit is kept free for this stream."""
     reserved_ms: int = 0
     other_keys: tuple[bytes, bytes] | None = field(default=None, repr=False)
-    """Key and slot key of before or after a renewal, until it is known which ones are good."""
+    """Key and slot key of before or after a renewal, until it is known which ones are valid."""
 
     @property
     def identity(self) -> tuple[object, ...]:

@@ -332,7 +332,7 @@ class Wallet:
         return self.memory.limit
 
     def set_limit(self, limit: Limit | None) -> None:
-        """Set the limit over all streams; None: remove it.
+        """Set the limit over all streams, or remove it if it is None.
 
         One that is not stricter than the one of before leaves that one binding for its span.
         """

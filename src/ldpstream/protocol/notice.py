@@ -37,7 +37,7 @@ class Notice:
     renew: bool = False
     """Whether the device's key is of a master secret that is being replaced (`RenewKey`)."""
     halt: Halt | None = None
-    """Why the stream takes no reports; None: it does."""
+    """Why the stream takes no reports, or None if it does."""
 
     @classmethod
     def read(cls, answer: object) -> Notice:

@@ -63,7 +63,7 @@ class Condition(ABC):
 
     kind: ClassVar[Kind]
     label: str | None
-    """The label that it is about; None: it is about the stream."""
+    """The label that it is about, or None if it is about the stream."""
 
     @abstractmethod
     def verdict(self, evidence: Evidence) -> bool | None:

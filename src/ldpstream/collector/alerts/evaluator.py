@@ -78,7 +78,7 @@ class AlertEvaluator:
         self.alerts = {rule.fingerprint: Alert() for rule in rules}
         self._now_ms = 0
         self._heard_ms: int | None = None
-        """When reports last came; None: no release was evaluated yet."""
+        """When reports last came, or None if no release was evaluated yet."""
         self._outbox = Outbox(stream, external_url)
         self._restore(store.note(stream, NOTE))
 

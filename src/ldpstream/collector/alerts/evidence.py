@@ -49,11 +49,11 @@ class Evidence:
     silent_ms: int = 0
     """How long nobody had reported by then, though the collector was there to hear it."""
     changes: Sequence[LevelChange] | None = None
-    """The recent changes, as they are known by then; None: nobody has looked."""
+    """The recent changes, as they are known by then, or None if nobody has looked."""
 
     @property
     def is_heard(self) -> bool:
-        """Whether reports stand behind the release: else its figures are carried on.
+        """Whether reports stand behind the release: otherwise its figures are carried on.
 
         A mechanism may carry a release over because reports have shown that it still holds. If
         those are suspect they may have been discarded, and show nothing.

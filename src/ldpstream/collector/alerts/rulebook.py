@@ -76,7 +76,7 @@ class RuleBook:
         return tuple({**self._fixed, **self._added}.values())
 
     def is_fixed(self, rule: Rule) -> bool:
-        """Whether the rule is in the file."""
+        """Return whether the rule is in the file."""
         return rule.fingerprint in self._fixed
 
     def find(self, fingerprint: str) -> Rule:

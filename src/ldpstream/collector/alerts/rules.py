@@ -29,7 +29,7 @@ class Rule:
         return replace(evidence, release=of_group(evidence.release, split(self.group)))
 
     def verdict(self, evidence: Evidence) -> bool | None:
-        """Whether its condition holds; None: the release is no evidence for either."""
+        """Return whether its condition holds, or None if the release is no evidence for either."""
         seen = self.seen(evidence)
         return None if seen.is_hidden else self.condition.verdict(seen)
 

@@ -200,7 +200,7 @@ def _silences(service: Service) -> APIRouter:
 
     @router.get(f"{SILENCES}/{{stream}}", responses=problems(401, 404))
     def list_silences(stream: str) -> dict[str, Any]:
-        """The alert rules of a stream, and until when each is silenced; null: it is not."""
+        """The alert rules of a stream, and until when each is silenced, or null."""
         return listed(find_stream(service, stream).config.name)
 
     @router.post(f"{SILENCES}/{{stream}}", responses=problems(400, 401, 404))

@@ -144,7 +144,7 @@ class Enrolment:
         return _answer(found, number, level)
 
     async def renew(self, stream: str, request: Request) -> dict[str, Any]:
-        """Give a device a key of the current master secret, for one that is still good.
+        """Give a device a key of the current master secret, for one that is still valid.
 
         It sends its secret again: whoever has stolen a master secret knows keys, but not that.
         """

@@ -132,7 +132,7 @@ async def reported_stream(
 def check_mac(
     stream: StreamService, round_name: str, number: bytes, mac: bytes, report: bytes
 ) -> bool:
-    """Refuse a report that its device has not signed, and say so if its key was good before.
+    """Refuse a report that its device has not signed, and say so if its key was valid before.
 
     Return whether the device is to renew its key.
     """
@@ -209,7 +209,7 @@ def _is_signed(
 
     Any of these levels will do; with None, any level that any stream has, so
     that names are not told apart by how long this takes. With `ever` a key will do that is no
-    longer good, so that its device can be told so.
+    longer valid, so that its device can be told so.
     """
     try:
         number = device_number(request.headers.get(DEVICE_HEADER))

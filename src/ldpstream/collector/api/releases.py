@@ -61,7 +61,7 @@ def releases(service: Service) -> APIRouter:
         revised: Annotated[bool, Query(description="with revised figures")] = False,
         group: Annotated[str | None, Query(description="of a group, such as country:de")] = None,
     ) -> Response:
-        """Releases in order of t, in the format of `format`, else of Accept, else as JSON.
+        """Releases in order of t, in the format of `format`, otherwise of Accept, otherwise JSON.
 
         With `group` they have the figures of that group of devices in place of the fleet's; null
         where it is not shown.

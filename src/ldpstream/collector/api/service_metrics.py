@@ -28,7 +28,7 @@ _GAUGES = {
     "population_low": "Lower end of the interval of a population that follows the fleet (0.9).",
     "population_high": "Upper end of the interval of a population that follows the fleet (0.9).",
     "failing": "1 while the stream cannot continue.",
-    "behind_seconds": "How late the next release is, if an engine or the store is late; else 0.",
+    "behind_seconds": "How late the next release is due to an engine or the store; otherwise 0.",
     "engine_alive": "1 while an engine that counts the stream's reports shows that it is alive.",
     "engine_lag_messages": "Messages of rounds that are over, which no engine has counted yet.",
     "conducting": "1 while this collector leads the stream.",

@@ -50,7 +50,7 @@ def read_request(
 ) -> Rule:
     """Read one rule that the API was given, with the keys of the configuration.
 
-    `labels` are those of the stream; None: it may be about any text.
+    `labels` are those of the stream, or None if it may be about any text.
     """
     table = _RequestTable(given)
     (rule,) = read_rules([table], stream, labels, groups, changes=changes)

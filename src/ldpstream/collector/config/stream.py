@@ -102,10 +102,10 @@ class StreamConfig:
     window: int
     interval_ms: int
     start_ms: int | None
-    """None: the time when the collector first runs the stream."""
+    """None stands for the time when the collector first runs the stream."""
     mechanism: str
     oracle: Oracle | Numeric | None
-    """None: the best one for these values and this epsilon."""
+    """None stands for the best one for these values and this epsilon."""
     selection: Selection
     population: int
     """How many devices are expected; shares of users are shares of it. If it follows the fleet,
@@ -124,7 +124,7 @@ class StreamConfig:
     allowed_origins: frozenset[str] = frozenset()
     """Of pages whose scripts may use the stream's routes for devices and readers; "*": of all."""
     selection_given: bool = True
-    """Whether the file says how devices are reached; else it is what suits the mechanism."""
+    """Whether the file says how devices are reached; otherwise it is what suits the mechanism."""
     levels: tuple[LevelConfig, ...] = ()
     """The levels of privacy that a person may choose in place of this epsilon and window."""
     attributes: Attributes | None = None
@@ -342,7 +342,7 @@ def _with_parts(table: Table, stream: StreamConfig) -> StreamConfig:
 
 
 def _population(table: Table) -> int | None:
-    """Read `population`: how many devices are expected; None: the fleet is followed."""
+    """Read `population`: how many devices are expected, or None to follow the fleet."""
     if table.get("population", AUTO) == AUTO:
         return None
     if isinstance(table.get("population"), str):
@@ -408,7 +408,7 @@ def _other(table: Table, values: Values) -> str | None:
 
 
 def _selection(table: Table, mechanism: str) -> Selection:
-    """Read `selection`: slots by default, where the mechanism takes them, else open."""
+    """Read `selection`: slots by default, where the mechanism takes them, otherwise open."""
     found = Selection(table.choice("selection", tuple(Selection), usual_selection(mechanism)))
     if found is Selection.SLOTS and not takes_slots(mechanism):
         what = f"{mechanism} must ask devices, and with slots nobody asks"
@@ -459,7 +459,7 @@ def _suspicion(table: Table) -> Suspicion:
 
 
 def _public_enrolment(table: Table) -> bool:
-    """Whether anyone may enrol: off unless the file itself says public = true.
+    """Return whether anyone may enrol: off unless the file itself says public = true.
 
     By default anyone may read a stream, but that is not to take part in it.
     """

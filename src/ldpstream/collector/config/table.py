@@ -40,12 +40,12 @@ def nearest(given: str, known: Sequence[str]) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is digits that `int` accepts: not ², and not thousands of them."""
+    """Return whether a text is digits that `int` accepts: not ², and not thousands of them."""
     return text.isascii() and text.isdigit() and len(text) <= 20
 
 
 def is_text(text: str) -> bool:
-    r"""Whether a text has no NUL and no lone surrogate, which file systems would refuse.
+    r"""Return whether a text has no NUL and no lone surrogate, which file systems would refuse.
 
     >>> is_text("ä"), is_text("a\0"), is_text("\ud800")
     (True, False, False)

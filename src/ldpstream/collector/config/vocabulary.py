@@ -62,7 +62,7 @@ class OpenVocabulary:
 
 
 def read_vocabulary(table: Table) -> OpenVocabulary | None:
-    """Read the keys that the terms pin; None: it is not a stream of texts."""
+    """Read the keys that the terms pin, or return None if it is not a stream of texts."""
     if "vocabulary" not in table:
         return None
     table.choice("vocabulary", (OPEN,), OPEN)

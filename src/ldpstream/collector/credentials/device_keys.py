@@ -52,7 +52,7 @@ class Standing(IntEnum):
 
     CURRENT = 0
     EARLIER = 1
-    """A key of the earlier master secret, which is still good."""
+    """A key of the earlier master secret, which is still valid."""
     ENDED = 2
     """One of the earlier master secret, which was dropped."""
     RELEASE_1 = 3
@@ -173,7 +173,7 @@ class Signatures:
 
     @property
     def earlier(self) -> Flags:
-        """Which were signed with a good key of the earlier master secret."""
+        """Which were signed with a valid key of the earlier master secret."""
         earlier: Flags = self.standings == Standing.EARLIER
         return earlier
 
@@ -186,7 +186,7 @@ class Signers:
         self._devices = devices
 
     def authentic(self, prefix: bytes, macs: Bytes, reports: Bytes) -> Flags:
-        """Which reports carry the right MAC, compared in constant time."""
+        """Return which reports carry the right MAC, compared in constant time."""
         if not self._side_by_side:
             return np.array(
                 [

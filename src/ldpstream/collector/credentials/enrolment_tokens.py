@@ -15,11 +15,11 @@ class EnrolmentToken:
     name: str
     digest: bytes = field(repr=False)
     stream: str | None
-    """The one stream that it is good for; None: it is good for all."""
+    """The one stream that it is valid for, or None for all."""
     made_ms: int
     expires_ms: int | None = None
     most_uses: int | None = None
-    """How many devices may enrol with it, each at one level; None: any number."""
+    """How many devices may enrol with it, each at one level, or None for any number."""
     uses: int = 0
     revoked_ms: int | None = None
 
@@ -28,9 +28,9 @@ class EnrolmentToken:
         return self.stream is None or self.stream == stream
 
     def fault(self, now_ms: int) -> str | None:
-        """Say why nobody can enrol with it any more; None if someone can.
+        """Return why nobody can enrol with it any more, or None if someone can.
 
-        A token that is used up is still good for the devices that have used it.
+        A token that is used up is still valid for the devices that have used it.
 
         >>> EnrolmentToken("field", b"", None, 0, expires_ms=5).fault(5)
         'has expired'

@@ -10,7 +10,7 @@ import hmac
 import secrets
 
 KEY_BYTES = 32
-"""The length of a key that is drawn to be sealed."""
+"""The length of a key that is generated to be sealed."""
 _NONCE_BYTES = 16
 _TAG_BYTES = 32
 _CHECK = b"ldpstream master check 1"

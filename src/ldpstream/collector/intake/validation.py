@@ -55,7 +55,7 @@ def validate(
 def _asked(
     records: Records, signers: Signers, asking: OpenRound, selection: Selection
 ) -> Flags | None:
-    """Return which records come from devices that are asked or have their slot; None: all do.
+    """Return which records come from devices that are asked or have their slot, or None if all do.
 
     A group of a vocabulary is recomputed too: no fake may choose the one in which it weighs most.
     """

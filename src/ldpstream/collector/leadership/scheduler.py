@@ -114,7 +114,7 @@ class Scheduler:
         return unseen | self._errors
 
     def wake(self, name: str | None = None) -> None:
-        """Let a stream advance now; None: all of them."""
+        """Let a stream advance now, or all of them if it is None."""
         with self._changed:
             for one in list(self._due) if name is None else [name]:
                 if one in self._due and one not in self._errors:  # those wait for their next try

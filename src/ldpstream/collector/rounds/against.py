@@ -36,7 +36,7 @@ class Comparison:
 
     config: StreamConfig
     latest: Terms | None
-    """The newest terms in the store; None: it does not have the stream."""
+    """The newest terms in the store, or None if it does not have the stream."""
     differences: tuple[Difference, ...] = ()
     successor: Terms | None = None
     """The terms that `serve` would add."""

@@ -172,8 +172,8 @@ class Coordinator:
     def at_rest(self) -> bool:
         """Whether another coordinator, with other settings, can go on from the store.
 
-        With slots always: what a round is for depends on no mechanism. Else a timestamp that was
-        begun is ended by the mechanism that has begun it.
+        With slots always: what a round is for depends on no mechanism. Otherwise a timestamp that
+        was begun is ended by the mechanism that has begun it.
         """
         return self._slots or (self._now is None and not self.opened and not self._unanswered)
 
@@ -229,14 +229,14 @@ class Coordinator:
         return None
 
     def _next_ms(self, now_ms: int) -> int:
-        """When the open round closes, or the next timestamp begins."""
+        """Return when the open round closes, or the next timestamp begins."""
         if self._open.deadline_ms is not None:
             return self._open.deadline_ms
         t = self.terms.timestamp_at(now_ms)
         return self.terms.start_of(max(t, self._open.last_t, self.last_t) + 1)
 
     def _is_over(self, t: int, now_ms: int) -> bool:
-        """Whether it is too late for anyone to answer at t."""
+        """Return whether it is too late for anyone to answer at t."""
         return now_ms >= self._deadline(t, Purpose.PUBLICATION)
 
     # With slots
@@ -374,7 +374,7 @@ class Coordinator:
     def _tallied(self, group: RoundGroup) -> Any:
         """The tally of closed rounds: from their counts or, if there are none yet, their reports.
 
-        None: an engine is still counting some of them.
+        None if an engine is still counting some of them.
         """
         group = self._counter.count(group, self.history)
         self._counting = None if group.is_tallied else group

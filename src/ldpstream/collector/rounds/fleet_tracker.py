@@ -97,7 +97,7 @@ class FleetTracker:
         return {"expected": expected} if self._counted is None else self._counted.to_json()
 
     def _levels(self, t: int) -> dict[str, dict[str, int]]:
-        """How many devices were heard of each level of privacy, if there are several."""
+        """Return how many devices were heard of each level of privacy, if there are several."""
         if not self._terms.levels:
             return {}
         heard = self._participation.by_level(t)

@@ -26,7 +26,7 @@ class Asked:
 
     roster_size: int
     numbers: Places | None
-    """None: all of them."""
+    """None stands for all of them."""
 
     @classmethod
     def of(cls, stored: NewRound) -> Asked:
@@ -42,7 +42,7 @@ class Asked:
         return None if self.numbers is None else self.numbers.astype("<u4").tobytes()
 
     def mask(self) -> Flags:
-        """Whether each device is asked, by its number."""
+        """Return whether each device is asked, by its number."""
         if self.numbers is None:
             return np.ones(self.roster_size, np.bool_)
         chosen = np.zeros(self.roster_size, np.bool_)
@@ -125,7 +125,7 @@ class OpenSelection(Selection):
         self._answered[name] = reports
 
     def _spent_in(self, stored: NewRound) -> int:
-        """How many of the expected population answered; a larger one has more users left."""
+        """Return how many of the expected population answered; a larger one has more users left."""
         return min(self._answered.get(stored.name, stored.users), stored.users)
 
 
@@ -219,7 +219,7 @@ class RosterSelection(Selection):
             accounts[asked.numbers] += nano
 
     def _accounts(self, size: int) -> Places:
-        """What each device was asked for in the window, in nano-epsilon."""
+        """Return what each device was asked for in the window, in nano-epsilon."""
         if size > len(self._spent):
             self._spent = np.concatenate(
                 [self._spent, np.zeros(2 * size - len(self._spent), np.int64)]

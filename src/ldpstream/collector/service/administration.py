@@ -147,7 +147,7 @@ class Administration:
         }
 
     def prepare(self, who: str) -> dict[str, Any]:
-        """Draw the new master secret, for the other collectors' machines; nothing uses it yet."""
+        """Generate the new master secret for the other collectors' machines; it is not used yet."""
         with self._lock:
             file = self._source.prepare()
             assert self._source.new is not None
@@ -158,7 +158,7 @@ class Administration:
     def rotate(self, who: str, *, at_once: bool = False) -> dict[str, Any]:
         """Replace the current master secret with a new one; keys of the current one stay valid.
 
-        With `at_once` no earlier key is good any more. Who knows a master secret can sign for
+        With `at_once` no earlier key is valid any more. Who knows a master secret can sign for
         devices that never were, and would renew their keys while it is.
 
         The new one is on disk before the store is changed, in one transaction. A rotation that was

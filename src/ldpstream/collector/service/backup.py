@@ -75,7 +75,7 @@ def back_up(config: Config, file: Path, *, with_secrets: bool) -> Content:
 
 
 def restore(file: Path, config: Config) -> Content:
-    """Make the store of a configuration from a backup; there must be none, and no collector."""
+    """Restore the store of a configuration from a backup; none may exist, and no collector run."""
     if config.database is None:
         _refuse_store(config.store)
     config.folder.mkdir(parents=True, exist_ok=True)

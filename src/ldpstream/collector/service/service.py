@@ -286,7 +286,7 @@ class Service:
     def reports_with_earlier_keys(self) -> dict[str, int | None]:
         """Reports of each stream's last window with a key of the earlier master secret.
 
-        None: it is not known yet, since the rotation or the last start is less than a window ago.
+        None if it is not known yet, since the rotation or the last start is less than a window ago.
         """
         since = max(self._began_ms, self.ring.masters.issued_ms)
         return {

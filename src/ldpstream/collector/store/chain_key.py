@@ -1,4 +1,4 @@
-"""The key of a store's chain: drawn when the store is first used, and kept in it, sealed.
+"""The key of a store's chain: generated when the store is first used, and kept in it, sealed.
 
 It is not derived from the master secret, so that the chain outlives a change of that.
 """
@@ -58,7 +58,7 @@ def key_missing(where: object) -> Mistake:
 
 
 def draw_chain(get: Get, put: Put, master: bytes) -> Chain:
-    """Draw the key of a store that has none, and keep it with a check of the master secret."""
+    """Generate the key of a store that has none, and keep it with a check of the master secret."""
     key = secrets.token_bytes(KEY_BYTES)
     if get(MASTER) is None:
         put(MASTER, check_of(master))

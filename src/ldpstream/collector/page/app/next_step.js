@@ -43,7 +43,7 @@ export class NextStep {
   }
 }
 
-/** @param {any} status @param {import("./api.js").Stream} stream @returns {Step | null} null: nothing */
+/** @param {any} status @param {import("./api.js").Stream} stream @returns {Step | null} null if there is nothing to do */
 export function stepOf({ state, why = "", engine }, stream) {
   const { population, population_follows: follows } = stream;
   const fewer = stream.unit.ends || stream.texts ? "" : ", fewer labels";

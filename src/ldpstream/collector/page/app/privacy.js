@@ -21,7 +21,7 @@ const REASONS = {
   "round-unknown": "no such round",
   "round-early": "came too early",
   "terms-ended": "made under terms that have ended",
-  "key-ended": "signed with a key that is no longer good",
+  "key-ended": "signed with a key that is no longer valid",
   "device-denied": "device is on the deny list",
   "device-version": "made by a program that is too old",
   "rate-limited": "too many at once",

@@ -43,7 +43,7 @@ export const PROBLEMS = Object.freeze({
   ],
   "stream-elsewhere": [
     "{file} is enrolled in {stream} at {place}, under these or other terms of that stream",
-    "if that collector has moved here, enrol with moved_from= its address; else leave it first",
+    "if that collector has moved here, enrol with moved_from= its address; otherwise leave it first",
   ],
   "answer-malformed": [
     "the collector's answer ({what}) is {given}",

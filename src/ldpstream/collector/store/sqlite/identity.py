@@ -50,7 +50,7 @@ class Lengths:
         """Asks SQLite how much is in the log."""
         self._known = self._found()
         self.trouble: str | None = None
-        """Which file was cut off: nothing heals it but a start on a store that is whole."""
+        """The file that was truncated: nothing heals it but a start on a store that is whole."""
 
     def remember(self) -> None:
         """Take the files as they are, after a commit."""
@@ -80,7 +80,7 @@ class Lengths:
 
 
 def _cut(file: Path) -> str:
-    return f"the store's file {file.name} was cut off: stop the collector, restore a backup"
+    return f"the store's file {file.name} was truncated: stop the collector, restore a backup"
 
 
 def _identity(file: Path) -> Identity | None:

@@ -51,7 +51,7 @@ def log_of(file: Path) -> Path:
 
 
 def is_begun(file: Path) -> bool:
-    """Whether there is a file that something was written to."""
+    """Return whether there is a file that something was written to."""
     return file.is_file() and file.stat().st_size > 0
 
 
