@@ -224,7 +224,7 @@ def upward_imports(tree: Tree, house: House = WHOLE) -> list[str]:
 
 
 def _fault(house: House, importer: str | None, imported: str | None) -> str | None:
-    """What is wrong with an import from one room to another, if anything."""
+    """Return what is wrong with an import from one room to another, if anything."""
     height = house.height
     if importer is None or imported is None or importer in (imported, ""):
         return None

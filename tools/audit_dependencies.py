@@ -21,7 +21,7 @@ SERVICES = {
 
 
 def reachable(url: str) -> bool:
-    """Whether the service answers a request that it can always answer."""
+    """Return whether the service answers a request that it can always answer."""
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
             return isinstance(json.load(answer), dict)

@@ -121,7 +121,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return the public names: of the laboratory, those whose extras are installed.
+    """Return the public names; those of the laboratory only if their extras are installed.
 
     Tools that look at every name, such as help(), would end at one that cannot be imported.
     """

@@ -1,4 +1,4 @@
-"""Checks of the arguments of public functions: one line in place of a `TypeError` or of silence."""
+"""Checks of the arguments of public functions, which report a mistake in one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function refuse, in one line, arguments that it does not know or that it misses.
+    """Make a function refuse unknown and missing arguments with a one-line error.
 
     >>> @checked
     ... def area(width: float, *, height: float = 1.0) -> float:

@@ -19,7 +19,7 @@ SHOWN = 8
 
 
 def check_labels(labels: int, most: int = MOST_LABELS) -> int:
-    """Refuse a domain size that no oracle, or one that can serve `most`, can serve."""
+    """Refuse a domain of fewer than 2 labels, or of more than `most`."""
     if not 2 <= labels <= most:
         raise Mistake(Problem.DOMAIN_SIZE, given=labels, most=most)
     return labels

@@ -74,7 +74,7 @@ class Problem(Enum):
         "the limit is {limit}: the mechanism breaks its guarantee",
     )
     ROSTER_EXHAUSTED = (
-        "{asked} users are asked for at t={t} and {available} are available",
+        "{asked} users are asked for at t={t}, but only {available} are available",
         "the mechanism asks for more users than a window has",
     )
     DATA_FILE = ("{file}: {what}", "{fix}")
@@ -117,12 +117,12 @@ class Problem(Enum):
         "run it by hand to see why: ldpstream serve FILE",
     )
     TERMS_CHANGED = (
-        "{file}, line {line}: stream {stream} is stored with {name} = {stored}, and the file says"
+        "{file}, line {line}: stream {stream} is stored with {name} = {stored}, but the file says"
         " {given}{why}",
         "restore the old value, which devices have pinned, or {fix}",
     )
     SLOTS_TOO_LATE = (
-        "stream {stream} was begun without slots, by an earlier release",
+        "stream {stream} was created without slots, by an earlier release",
         'set selection = "open" or "roster", or give the stream a new name',
     )
     STORE_VERSION = (
@@ -133,14 +133,14 @@ class Problem(Enum):
         "{file} is of an earlier release (schema {found}, this one has {known})",
         "start a collector of this release on it first",
     )
-    BACKUP_FILE = ("{file} is no good backup: {what}", "give one that ldpstream backup has written")
+    BACKUP_FILE = ("{file} is not a valid backup: {what}", "give one that ldpstream backup made")
     BACKUP_NEEDS_MASTER = (
         "the backup has no secrets, and its master secret is not in {file}"
         " or LDPSTREAM_MASTER_SECRET",
         "put the secret there first, or give a backup that was made with --secrets",
     )
     RESTORE_OCCUPIED = (
-        "{where} has a store already",
+        "{where} already has a store",
         "move it away, or name another place in the configuration",
     )
     STORE_DAMAGED = (
@@ -173,12 +173,12 @@ class Problem(Enum):
         "try again: this collector follows that one from now on",
     )
     MASTER_DIFFERS = (
-        "{where} was begun with another master secret",
+        "{where} was created with another master secret",
         "put that one into LDPSTREAM_MASTER_SECRET, its master_file, or master.secret in the "
         "store's folder: without it every device must enrol anew, at a new store",
     )
     MASTER_MISSING = (
-        "{where} is there, and its master secret is not, in {file} or LDPSTREAM_MASTER_SECRET",
+        "{where} exists, but its master secret is neither in {file} nor in LDPSTREAM_MASTER_SECRET",
         "put the secret back there: without it every device must enrol anew, at a new store",
     )
     MASTER_IN_ENVIRONMENT = (
@@ -186,11 +186,11 @@ class Problem(Enum):
         "start every collector with another one in LDPSTREAM_NEW_MASTER_SECRET, then rotate",
     )
     ROTATION_UNDER_WAY = (
-        "keys of the master secret before this one are still good",
+        "keys of the previous master secret are still valid",
         "end them first: ldpstream keys drop FILE",
     )
     NOTHING_TO_DROP = (
-        "there is no earlier master secret whose keys are good",
+        "there is no earlier master secret whose keys are still valid",
         "nothing to do: see ldpstream keys status FILE",
     )
     DEVICES_LEFT = (
@@ -198,9 +198,9 @@ class Problem(Enum):
         "wait until there are none, or drop it anyway: those devices must enrol again",
     )
     CHAIN_BROKEN = (
-        "stream {stream} is not as it was released: {what}",
-        "restore a backup, or see all damage by: ldpstream audit store FILE "
-        "(with --accept it is served as it is)",
+        "stored data of stream {stream} differs from what was released: {what}",
+        "restore a backup, or list all damage with: ldpstream audit store FILE "
+        "(add --accept to serve the data as it is now)",
     )
     CLOCK_UNCONFIRMED = (
         "the machine's clock is {amount} {side} the time that its steady clock confirms",
@@ -208,7 +208,7 @@ class Problem(Enum):
     )
     CLOCK_UNSETTLED = (
         "the machine was started just now, and its clock is {amount} {side} the last release",
-        "set it or, if it is right, wait: it is believed in {seconds} s",
+        "set it or, if it is right, wait: it will be trusted in {seconds} s",
     )
     CLOCKS_DIFFER = (
         "the machine's clock is {amount} {side} that of the database",
@@ -218,12 +218,12 @@ class Problem(Enum):
     ROUND_UNKNOWN = ("there is no round {given!r}", "ask for the current rounds")
     ROUND_CLOSED = ("round {given} is closed", "nothing to do: a late report does not count")
     ROUND_EARLY = (
-        "round {given} has not begun by the collector's clock",
+        "by the collector's clock, round {given} has not begun yet",
         "send the same report again in {seconds} s",
     )
     REPORT_MAC = ("the MAC is wrong", "sign with the key received at enrolment")
     KEY_ENDED = (
-        "the device's key is of a master secret that is no longer good",
+        "the device's key comes from a master secret that is no longer valid",
         "enrol the device again: its file and its ledger stay",
     )
     DEVICE_DENIED = (
@@ -245,8 +245,8 @@ class Problem(Enum):
     )
     DEVICE_NUMBER = ("the device's number is {given}", "give 32 hex digits, drawn by the device")
     DEVICE_SECRET = (
-        "what the device shows to enrol is not usable",
-        "give the 64 hex digits of docs/protocol.md",
+        "the enrolment secret that the device sent is malformed",
+        "send 64 hex digits, as in docs/protocol.md",
     )
     TOKEN = ("the {kind} token is missing or wrong", "send it as Authorization: Bearer <token>")
     TOKEN_ENDED = (
@@ -258,7 +258,7 @@ class Problem(Enum):
         "there is no enrolment token {given!r} that can be revoked",
         "list them: ldpstream tokens list FILE",
     )
-    RATE_LIMITED = ("{what} come too fast", "try again in {seconds} s")
+    RATE_LIMITED = ("{what} arrive too fast", "try again in {seconds} s")
     HTTP_SYNTAX = ("the request is not HTTP/1.1", "send a well-formed request")
     HEAD_TOO_LARGE = (
         "the request line and headers have more than {limit} bytes or {lines} lines",
@@ -280,18 +280,18 @@ class Problem(Enum):
         "change it there, and restart the collector",
     )
     ALERT_RULE_UNKNOWN = ("there is no rule {given!r}", "list them: GET .../alerts/rules")
-    WEBHOOK = ("the webhook did not take the alert: {what}", "check [collector.alerts] webhook")
+    WEBHOOK = ("the webhook did not accept the alert: {what}", "check [collector.alerts] webhook")
     TERMS_MALFORMED = (
         "the collector's terms cannot be accepted: {what}",
         "correct the stream's configuration, or update the program on this device",
     )
     PIN_DIFFERS = (
-        "the collector offers terms with the pin {given}, and the pin to expect is {expected}",
+        "the collector offers terms with the pin {given}, but the expected pin is {expected}",
         "nothing was agreed to; read the pin on the collector's page again, and give that one if"
         " you accept its terms",
     )
     TERMS_DIFFER = (
-        "the terms offered have the pin {given}, and those agreed to have {expected}",
+        "the terms offered have the pin {given}, but those agreed to have {expected}",
         "nothing was sent; if the change is meant, enrol with a new ledger file",
     )
     TERMS_ENDED = (
@@ -299,7 +299,7 @@ class Problem(Enum):
         "fetch the terms that follow them, and accept them; or enrol again",
     )
     TERMS_FORMAT = (
-        "the stream's terms have format {needed}, and the device reads up to {given}",
+        "the stream's terms have format {needed}, but the device reads formats up to {given}",
         "update the program on the device, then enrol again",
     )
     TERMS_UNKNOWN = (
@@ -333,8 +333,9 @@ class Problem(Enum):
         "call enrol(url, stream, token) once",
     )
     STREAM_ELSEWHERE = (
-        "{file} is enrolled in {stream} at {place}, under the same terms or others of that stream",
-        "if that collector has moved here, enrol with moved_from= its address; else leave it first",
+        "{file} is enrolled in {stream} at {place}, under these or other terms of that stream",
+        "if that collector has moved here, enrol with moved_from= its address; otherwise leave it "
+        "first",
     )
     ANSWER_MALFORMED = (
         "the collector's answer ({what}) is {given}",
@@ -342,15 +343,15 @@ class Problem(Enum):
     )
     ROUND_MALFORMED = ("a round's {field} is {given}", "the collector must follow docs/protocol.md")
     ROUND_AHEAD = (
-        "round {round} is of t={t}, and by this device's clock it is t={now}",
+        "round {round} is for t={t}, but by this device's clock it is t={now}",
         "nothing to do: the device takes the time from the collector's next announcement",
     )
     ROUND_PAST = (
-        "round {round} is of t={t}, and by this device's clock it is t={now}",
+        "round {round} is for t={t}, but by this device's clock it is t={now}",
         "nothing to do: a value is reported only for the timestamp at which it is held",
     )
     BUDGET_SPENT = (
-        "round {round} asks for {asked} nano-epsilon at t={t}, and {left} are left",
+        "round {round} asks for {asked} nano-epsilon at t={t}, but only {left} are left",
         "wait until earlier spends leave the window: ldpstream device status FILE",
     )
     TOO_MANY_ROUNDS = (
@@ -358,13 +359,13 @@ class Problem(Enum):
         "ask at most twice at a timestamp",
     )
     PAST_UNKNOWN = (
-        "the ledger is new, of release 0.1.0, or may be a copy that was brought back: it counts as "
+        "the ledger is new, from release 0.1.0, or may be a restored copy: all epsilon counts as "
         "spent",
         "this device is silent until {span} of its own time have passed",
     )
     VALUE_UNUSABLE = (
         "the value to report is {what}",
-        "{instead} is reported in its place, so that silence tells nothing; hand over a value of "
+        "{instead} is reported instead, so that silence reveals nothing; give a value of "
         "the stream",
     )
     LEDGER_FILE = ("{file}: {what}", "the device is silent until its file can be written")
@@ -373,11 +374,11 @@ class Problem(Enum):
         "an installer makes it, once: Device.create(path, first_install=True)",
     )
     LEDGER_EXISTS = (
-        "there is a file {file} already",
+        "{file} already exists",
         "open the device in it: Device.open(path); if it is empty, delete it first",
     )
     LEDGER_REPLACED = (
-        "{file} was replaced by another device's while this one enrolled",
+        "{file} was replaced by another device's file while this device enrolled",
         "open it again, and enrol",
     )
     NOT_ENROLLED = ("{file} is not enrolled", "call enrol(url, stream, token) once")
@@ -396,9 +397,9 @@ class Problem(Enum):
         "labels, whatever the number of users or epsilon",
         "give a larger --target-error, a shorter window or fewer labels",
     )
-    SLOTS_MECHANISM = ("selection slots is for lpu and lpf", "use open or roster")
+    SLOTS_MECHANISM = ("selection slots works only with lpu and lpf", "use open or roster")
     LEVELS_MECHANISM = (
-        "levels of privacy are for lpu and lpf",
+        "levels of privacy work only with lpu and lpf",
         "use one of these or, in the laboratory, compare plpd, plpa, plpd+ and plpa+",
     )
     OPTION = ("{option} is {given}", "give {expected}")
@@ -428,7 +429,7 @@ class LdpStreamError(Exception):
     """An error of this package: an entry of the catalogue and the facts of the case.
 
     Its message is composed when it is read: a device that was given no usable value must not take
-    time to spell it, which would tell of it.
+    time to format it, since that time would reveal it.
     """
 
     def __init__(self, problem: Problem, /, **facts: object) -> None:
@@ -446,7 +447,7 @@ class LdpStreamError(Exception):
 
 
 class Mistake(LdpStreamError, ValueError):
-    """The caller gave something that cannot work, and can change it."""
+    """An error that the caller made and can correct."""
 
 
 class MalformedReport(LdpStreamError, ValueError):
@@ -454,7 +455,7 @@ class MalformedReport(LdpStreamError, ValueError):
 
 
 class GuaranteeBroken(LdpStreamError):
-    """A mechanism would have spent more of a user's epsilon than it may. It is never caught."""
+    """The error of a mechanism that would exceed a user's epsilon. It is never caught."""
 
 
 def _rebuild(

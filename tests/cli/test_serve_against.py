@@ -210,8 +210,8 @@ def test_a_new_stream_and_one_that_is_not_served(
     world.file.write_text(STREAM.replace('"a"', '"b"'))
     assert run(["serve", "--check", str(world.file), "--against", str(world.store)]) == 0
     out = capsys.readouterr().out
-    assert "b: not in the store: it will be begun" in out
-    assert "a: in the store, and not in the file" in out
+    assert "b: not in the store: it will be created" in out
+    assert "a: in the store, but not in the file" in out
 
 
 def test_a_mistake_is_one_line(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,7 +276,7 @@ def test_a_check_finds_a_store_without_its_master_secret(
 ) -> None:
     world.begin()
     _, (why,) = checked(world, capsys)
-    assert "its master secret is not" in why
+    assert "its master secret is neither" in why
 
 
 @pytest.mark.usefixtures("secret")
@@ -290,4 +290,4 @@ def test_a_check_finds_releases_that_were_changed(
         change = "UPDATE release SET received = received + 1 WHERE t = 1"
         store.executescript(f"DROP TRIGGER a_release_never_changes; {change}; {trigger}")
     _, (why,) = checked(world, capsys)
-    assert "stream a is not as it was released" in why
+    assert "stored data of stream a differs from what was released" in why

@@ -93,7 +93,7 @@ class World:
                     store.enrol(self.config.name, device_of(number))
 
     def answering(self, asking: OpenRound) -> list[int]:
-        """Which devices answer: the sample of the roster, or those that select themselves."""
+        """Return which devices answer: the sample of the roster, or all that select themselves."""
         if asking.asked is not None:
             return [number for number in self.devices if asking.asked_mask[number - 1]]
         share, whole = asking.stored.rate

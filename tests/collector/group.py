@@ -230,7 +230,7 @@ class Crowd:
             self._failure.append(error)
 
     def _is_forgotten(self, one: Round) -> bool:
-        """Whether the round is older than the window: the store has forgotten whom it asked."""
+        """Return whether the round is older than the window: whom it asked is forgotten then."""
         stored = self.store.stream("a")
         assert stored is not None
         return one.t <= stored.last_t - self.config.window

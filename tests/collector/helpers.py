@@ -53,7 +53,7 @@ def _toml(value: object) -> str:
 
 
 def secret_of(number: int) -> bytes:
-    """What a device shows to enrol."""
+    """Return what a device shows to enrol."""
     return number.to_bytes(32, "big")
 
 
@@ -115,7 +115,7 @@ class Signer:
 
 
 def report_of(asking: OpenRound, number: int) -> bytes:
-    """What a device reports in a round: random, but the same at each call."""
+    """Return what a device reports in a round: random, but the same at each call."""
     device = asking.collector.device
     source = source_of(f"{asking.name} {number}")
     return device.encode(device.perturb(number % device.labels, source))

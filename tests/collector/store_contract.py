@@ -140,7 +140,7 @@ class StoreContract:
 
     @abstractmethod
     def property(self, name: str) -> str:
-        """What the store has under that name."""
+        """Return what the store has under that name."""
 
     @abstractmethod
     def reopened(self) -> Store:
@@ -426,7 +426,7 @@ class StoreContract:
         self, released: Store
     ) -> None:
         self.tamper(DAMAGE["the tail removed, and the end moved"][1])
-        with pytest.raises(Mistake, match="stream a is not as it was released"):
+        with pytest.raises(Mistake, match="stored data of stream a differs from what was released"):
             released.release("a", [release_of(8)], {"t": 8}, 0)
         assert [one.t for one in released.releases("a", 0, 10)] == [1, 2, 3, 4]
 

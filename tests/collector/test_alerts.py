@@ -214,7 +214,7 @@ def test_rules_are_read_from_the_file(tmp_path: Path) -> None:
         (ALERT.replace("0.3", "nan"), "give a finite number", 19),
         (ALERT + 'name = ""', "give 1 to 200", 24),
         (ALERT + "until = 3", "no key 'until'", 24),
-        (ALERT + ALERT, "stands twice", 25),
+        (ALERT + ALERT, "appears twice", 25),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(
@@ -547,7 +547,7 @@ def test_the_test_alert_is_sent_and_the_answer_printed(
     heard = hook.heard[0]
     assert heard["alerts"][0]["labels"]["alertname"] == "LdpstreamTest"
     assert run(["alerts", "test", str(file)]) == 1
-    assert "the webhook did not take the alert" in capsys.readouterr().err
+    assert "the webhook did not accept the alert" in capsys.readouterr().err
 
 
 def test_without_a_webhook_there_is_nothing_to_test(

@@ -108,7 +108,7 @@ def test_damage_is_named_and_can_be_accepted(
     told = capsys.readouterr()
     assert "t=2" in told.out
     assert told.out.count("stream  ") == 1, "a table with a row for each stream"
-    assert told.err == "ldpstream: from now on taken as it is: b\n"
+    assert told.err == "ldpstream: accepted as they are from now on: b\n"
     assert run(["audit", "store", place.store]) == 0
 
 
@@ -121,7 +121,7 @@ def test_a_damaged_stream_is_not_exported(
     assert run([*command, "b"]) == 2
     told = capsys.readouterr()
     assert told.err.count("\n") == 1
-    assert "stream b is not as it was released: t=2" in told.err
+    assert "stored data of stream b differs from what was released: t=2" in told.err
     assert not out.exists()
     assert run([*command, "a"]) == 0
     assert capsys.readouterr().err == ""
@@ -150,7 +150,7 @@ def test_without_the_secret_an_export_says_that_it_did_not_check(
         "ldpstream: the chain of releases was not checked: LDPSTREAM_MASTER_SECRET is not set\n"
     )
     assert run(["audit", "store", place.store]) == 2
-    assert "its master secret is not" in capsys.readouterr().err
+    assert "its master secret is neither" in capsys.readouterr().err
     monkeypatch.setenv(VARIABLE, "another master secret")
     for words in (command, ["audit", "store", place.store]):
         assert run(words) == 2

@@ -136,7 +136,7 @@ def test_a_store_in_use_is_restored_as_it_was(
     with closing(open_store(new, SECRETS)) as store:
         assert store.check_releases("a").damage is None
         assert store.admin.check_log().damage is None
-    with pytest.raises(Mistake, match="has a store already"):
+    with pytest.raises(Mistake, match="already has a store"):
         restore(file, new)
 
 
@@ -319,7 +319,7 @@ def test_a_damaged_store_is_not_backed_up(
         opened._writer.do(  # as somebody else would, without the key
             lambda connection: connection.execute("UPDATE stream SET last_t = 9 WHERE name = 'a'")
         )
-    with pytest.raises(Mistake, match="stream a is not as it was released"):
+    with pytest.raises(Mistake, match="stored data of stream a differs from what was released"):
         back_up(old, tmp_path / "backup", with_secrets=False)
     assert [one.name for one in tmp_path.iterdir()] == ["old"]
 
@@ -327,8 +327,8 @@ def test_a_damaged_store_is_not_backed_up(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "is no good backup: File is not a zip file"),
-        (b"PK\5\6" + bytes(18), "is no good backup: .*no item named 'manifest.json'"),
+        (b"", "is not a valid backup: File is not a zip file"),
+        (b"PK\5\6" + bytes(18), "is not a valid backup: .*no item named 'manifest.json'"),
     ],
 )
 def test_another_file_is_refused_in_a_line(
@@ -338,7 +338,7 @@ def test_another_file_is_refused_in_a_line(
     (tmp_path / "backup").write_bytes(content)
     with pytest.raises(Mistake, match=told):
         restore(tmp_path / "backup", new)
-    with pytest.raises(Mistake, match="no good backup: No such file"):
+    with pytest.raises(Mistake, match="not a valid backup: No such file"):
         restore(tmp_path / "none", new)
     with ZipFile(tmp_path / "newer", "w") as packed:
         packed.writestr(MANIFEST, json.dumps({"format": 2}))
@@ -370,7 +370,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(capsys.readouterr().out) == expected
     assert run(["restore", str(backup), str(other)]) == 2
     assert capsys.readouterr().err == (
-        f"ldpstream: {tmp_path}/new/c.sqlite has a store already; move it away, or name another"
+        f"ldpstream: {tmp_path}/new/c.sqlite already has a store; move it away, or name another"
         " place in the configuration\n"
     )
     with reading(tmp_path / "new" / "c.sqlite") as connection:

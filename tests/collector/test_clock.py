@@ -233,7 +233,7 @@ def test_a_machine_that_starts_with_a_wrong_clock_has_time_to_set_it(
     assert clock.now_ms() == released
     sentence = doubted(clock).sentence
     assert "started just now, and its clock is 365 days, 0:05:58 ahead" in sentence
-    assert sentence.endswith("it is believed in 2 s")
+    assert sentence.endswith("it will be trusted in 2 s")
     machine.wrong_ms = 0
     assert (clock.now_ms(), clock.doubt) == (machine.true_ms, None)
 

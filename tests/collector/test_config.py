@@ -117,7 +117,7 @@ def test_what_a_file_gives() -> None:
             LABELS,
             f'{BINNED}\nalert = [{{label = "p50", changed_by = 1}}]\nepsilon = 0.5',
             11,
-            "nobody",
+            "not detected",
         ),
         (LABELS, f"{NARROW}\nbins = 32\nepsilon = 0.5", 11, "ends are different numbers"),
         (LABELS, f'{BINNED}\noracle = "duchi"\nepsilon = 0.5', 11, "no oracle 'duchi'"),

@@ -53,7 +53,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def refused(file: Path) -> str:
-    """What a collector says that does not start: one line."""
+    """Return what a collector says that does not start: one line."""
     ran = subprocess.run(
         [*SERVE, str(file)], capture_output=True, text=True, timeout=SECONDS, check=False
     )
@@ -70,7 +70,7 @@ def change(store: Path, statement: str) -> None:
 
 
 def until(port: int, status: int) -> dict[str, Any]:
-    """What /v1/ready says once it answers with a status; a second is what it should take."""
+    """Return what /v1/ready says once it answers with a status; a second is what it should take."""
 
     def told() -> dict[str, Any] | None:
         answered, content = call(port, "GET", "/v1/ready")
@@ -99,8 +99,8 @@ def test_a_changed_digit_is_refused_until_it_is_accepted(file: Path) -> None:
     other = content.replace(digit, str(int(digit) % 9 + 1), 1)
     change(store, f"UPDATE release SET content = '{other}' WHERE t = 2")
     said = refused(file)
-    assert "stream a is not as it was released: t=2: " in said
-    assert "restore a backup, or see all damage by: ldpstream audit store" in said
+    assert "stored data of stream a differs from what was released: t=2: " in said
+    assert "restore a backup, or list all damage with: ldpstream audit store" in said
     command = [*SERVE[:-1], "audit", "store", str(file), "--accept"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
     assert "t=2" in done.stdout
@@ -361,7 +361,7 @@ def test_a_secret_that_was_drawn_for_a_locked_store_is_removed(
     assert not (tmp_path / "master.secret").exists()
 
 
-# Files that are cut off in place
+# Files that are truncated in place
 
 
 def emptied(file: Path) -> None:
@@ -379,9 +379,9 @@ def emptied_log(file: Path) -> None:
 @pytest.mark.parametrize(
     ("cut", "said"),
     [
-        (emptied, "c.sqlite was cut off"),
-        (halved, "c.sqlite was cut off"),
-        (emptied_log, "c.sqlite-wal was cut off"),
+        (emptied, "c.sqlite was truncated"),
+        (halved, "c.sqlite was truncated"),
+        (emptied_log, "c.sqlite-wal was truncated"),
     ],
 )
 def test_nothing_is_stored_in_files_that_are_cut_off(

@@ -88,7 +88,7 @@ def is_in(collector: Collector, state: str) -> bool:
 
 
 def follows(collector: Collector, connection: psycopg.Connection, theirs: int) -> bool:
-    """Whether it has given up its old lease: it follows, or has taken a later one by now."""
+    """Return whether it has given up its old lease: it follows, or has taken a later one by now."""
     return not collector.leads or holder(connection)[0] > theirs
 
 

@@ -144,5 +144,5 @@ def test_a_level_that_cannot_be_is_refused_with_its_line(
 def test_two_levels_of_one_name_are_refused(tmp_path: Path) -> None:
     text = FILE.format(name="careful", epsilon=0.5, window=8, more="")
     text += '[[stream.level]]\nname = "careful"\nepsilon = 2\nwindow = 4\n'
-    with pytest.raises(Mistake, match="level 'careful' stands twice"):
+    with pytest.raises(Mistake, match="level 'careful' appears twice"):
         parse(text, tmp_path / "c.toml")

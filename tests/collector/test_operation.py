@@ -447,7 +447,7 @@ def test_a_stream_whose_releases_are_damaged_is_not_begun(tmp_path: Path) -> Non
         disk.execute("UPDATE stream SET last_t = 9 WHERE name = 'b'")
     with operating(tmp_path, A) as place:
         (why,) = place.reload(A.replace("40", "41") + B)["refused"]
-        assert "stream b is not as it was released" in why
+        assert "stored data of stream b differs from what was released" in why
         assert place.service.streams["a"].config.population == 40  # all of it or nothing
         assert place.reload(A.replace("40", "42"))["changes"] == ["a: population = 40 -> 42"]
         assert list(place.service.streams) == ["a"]
@@ -482,7 +482,7 @@ def test_labels_change_by_a_successor_and_by_nothing_else(place: Place) -> None:
     text = A.replace('"z"]', '"z", "new"]')
     told = place.reload(text + "paused = true\n")
     (why,) = told["refused"]
-    assert "labels = x, y, z, and the file says x, y, z, new" in why
+    assert "labels = x, y, z, but the file says x, y, z, new" in why
     assert "Domain(" not in json.dumps(told)
     assert place.service.streams["a"].config.halt is None  # all of it or nothing
     told = place.reload(text + "\n[stream.successor]\nversion = 2\n")
@@ -495,8 +495,8 @@ def test_labels_change_by_a_successor_and_by_nothing_else(place: Place) -> None:
 @pytest.mark.parametrize(
     ("new", "told"),
     [
-        ("range = [0, 1000001]", "0 to 10 in 32 bins, and the file says 0 to 1000001 in 32 bins"),
-        ("bins = 64\nrange = [0, 10]", "32 bins, and the file says 0 to 10 in 64 bins"),
+        ("range = [0, 1000001]", "0 to 10 in 32 bins, but the file says 0 to 1000001 in 32 bins"),
+        ("bins = 64\nrange = [0, 10]", "32 bins, but the file says 0 to 10 in 64 bins"),
     ],
 )
 def test_two_ranges_are_told_apart_and_not_in_python(tmp_path: Path, new: str, told: str) -> None:

@@ -44,7 +44,7 @@ class Ward:
             return answer.status, json.loads(answer.read())
 
     def received(self) -> int:
-        """How many reports the releases so far were made of."""
+        """Return how many reports the releases so far were made of."""
         _, told = self.get("/releases", self.token)
         return sum(one["received"] for one in told["releases"])
 

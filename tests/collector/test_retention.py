@@ -187,7 +187,7 @@ def test_ages_that_make_no_sense_are_refused(
 
 
 def test_a_window_of_releases_must_be_kept(tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match="less than a window of 4 timestamps, and one; give 5h"):
+    with pytest.raises(Mistake, match="less than a window of 4 timestamps plus one; give 5h"):
         config(tmp_path, interval="1h", retention={"releases": "4h"})
     kept = config(tmp_path, interval="1h", retention=KEPT | {"releases": "5h"})
     assert kept.streams[0].retention == Retention(5 * HOUR_MS, 7 * DAY_MS, 365 * DAY_MS)

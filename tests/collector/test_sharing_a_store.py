@@ -291,7 +291,7 @@ def test_only_the_leader_tells_of_alerts(database: Database) -> None:
             return evaluators[name].alerts[RULE.fingerprint].state
 
         def struck_out() -> bool:
-            """Whether no message is left that the next leader would send again."""
+            """Return whether no message is left that the next leader would send again."""
             return not (store.note("a", NOTE) or {"unsent": hook})["unsent"]
 
         eventually(lambda: state("one") is state("two") is State.FIRING and len(hook.heard) == 1)

@@ -382,7 +382,7 @@ def test_a_section_that_has_had_its_effect_stays_in_the_file(tmp_path: Path) -> 
         Coordinator(stream_config(tmp_path, selection="slots", window=5), store, clock)
         with pytest.raises(Mistake, match="set version = 3"):
             Coordinator(stream_config(tmp_path, **changed | {"window": 6}), store, clock)
-        with pytest.raises(Mistake, match="window = 5, and the file says 4"):
+        with pytest.raises(Mistake, match="window = 5, but the file says 4"):
             Coordinator(stream_config(tmp_path, **given), store, clock)
         assert len(store.versions("a")) == 2
 

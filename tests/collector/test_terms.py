@@ -71,9 +71,9 @@ def test_an_enrolment_tells_of_the_other_label(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stored", "given", "told"),
     [
-        (None, "z", "other = nothing, and the file says 'z'"),
-        ("z", None, "other = 'z', and the file says nothing"),
-        ("z", "y", "other = 'z', and the file says 'y'"),
+        (None, "z", "other = nothing, but the file says 'z'"),
+        ("z", None, "other = 'z', but the file says nothing"),
+        ("z", "y", "other = 'z', but the file says 'y'"),
     ],
 )
 def test_another_other_label_is_refused(
@@ -133,17 +133,17 @@ def test_a_stream_that_was_stored_by_0_1_0_cannot_have_slots(tmp_path: Path) -> 
         (
             {"selection": "open"},
             {"selection": "slots"},
-            "selection = open, and the file says slots",
+            "selection = open, but the file says slots",
         ),
         (
             {"selection": None},
             {"selection": "roster"},
-            "selection = slots, and the file says roster",
+            "selection = slots, but the file says roster",
         ),
         (
             {"selection": "slots"},
             {"selection": "slots", "deadlines": {"publication": 0.8}},
-            "deadlines = 9s, and the file says 8s",
+            "deadlines = 9s, but the file says 8s",
         ),
     ],
 )

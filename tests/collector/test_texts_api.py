@@ -29,7 +29,7 @@ def running_texts(folder: Path, **stream: object) -> AbstractContextManager[Api]
 
 
 def report(api: Api, number: int, group: int | None = None) -> bytes:
-    """What a device reports; in another group than its own if that is given."""
+    """Return what a device reports; in another group than its own if that is given."""
     asking = api.asking()
     words = asking.terms.values
     assert isinstance(words, Vocabulary)

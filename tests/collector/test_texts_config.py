@@ -95,7 +95,7 @@ def test_all_can_be_given(tmp_path: Path) -> None:
         ("top = 1001", 9, "top is 1001"),
         ("candidates = [1]", 9, "candidates has 1 in it"),
         ('candidates_file = "nowhere.txt"', 9, "nowhere.txt: No such file"),
-        ('[[stream.alert]]\nlabel = "x"\nchanged_by = 0.1', 11, "nobody looks for changes"),
+        ('[[stream.alert]]\nlabel = "x"\nchanged_by = 0.1', 11, "changes are not detected"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_line(

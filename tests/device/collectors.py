@@ -246,7 +246,7 @@ def device_key(stream: str, device: str) -> bytes:
 
 
 def on_disk_now(path: Path, t: int, name: str) -> bytes | None:
-    """What another process sees in the file."""
+    """Return what another process sees in the file."""
     connection = sqlite3.connect(path)
     try:
         found = connection.execute(

@@ -85,7 +85,7 @@ def main(folder: Path) -> None:
 
 
 def faults_after(path: Path, left: bytes) -> list[str]:
-    """What is wrong with the device that comes up again after `left` has left it."""
+    """Return what is wrong with the device that comes up again after `left` has left it."""
     bench = Bench(path)
     device = bench.open()
     device.observe("north")

@@ -614,7 +614,7 @@ class TestRule6AnUnknownPastIsSpent:
 
 
 def _vouched_for(path: Path, witness: Witness) -> bool:
-    """Whether a process that opens the file takes it for the latest."""
+    """Return whether a process that opens the file takes it for the latest."""
     with Store(path, witness).change() as change:
         return change.vouched_for
 
@@ -678,6 +678,6 @@ def test_refusals_are_errors_with_something_to_do(bench: Bench) -> None:
     (refusal,) = device.poll().refusals
     assert isinstance(refusal, Refused)
     assert str(refusal) == (
-        "round 3-publication is of t=3, and by this device's clock it is t=1; "
+        "round 3-publication is for t=3, but by this device's clock it is t=1; "
         "nothing to do: the device takes the time from the collector's next announcement"
     )

@@ -146,7 +146,7 @@ class Test3TheTenLineExample:
     def test_a_device_is_not_made_over_another(self, bench: Bench) -> None:
         bench.enrolled()
         before = bench.path.read_bytes()
-        with pytest.raises(Mistake, match=r"there is a file device\.ldp already"):
+        with pytest.raises(Mistake, match=r"device\.ldp already exists"):
             bench.create()
         assert bench.path.read_bytes() == before
 

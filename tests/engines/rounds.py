@@ -44,14 +44,14 @@ def reports(number: int, seed: int = 0, devices: int = 0) -> Records:
 
 
 def truth(*counted: Records) -> list[int]:
-    """How many of these reports support each label."""
+    """Return how many of these reports support each label."""
     table = np.concatenate([one.reports for one in counted])
     counts: list[int] = COLLECTOR.support(COLLECTOR.decode_table(table)).counts.tolist()
     return counts
 
 
 def wrong(tally: LogTally | None, *counted: Records) -> str:
-    """What is wrong with a final tally that should be of these reports; empty if nothing is."""
+    """Return what is wrong with a final tally of these reports; empty if nothing is."""
     if tally is None or tally.ended is None:
         return "the round is not counted"
     number = sum(map(len, counted))

@@ -140,7 +140,7 @@ def test_options_that_do_not_go_with_levels_are_refused() -> None:
         with pytest.raises(Mistake, match=line):
             simulate(SMALL, mechanism, **{"levels": FEW} | options)  # type: ignore[arg-type]
 
-    refused("levels of privacy are for lpu and lpf", "lpa")
+    refused("levels of privacy work only with lpu and lpf", "lpa")
     refused("epsilon and window with levels is 1 and 10; give 0.5 and 10", epsilon=1)
     refused("selection with levels is roster; give slots", selection="roster")
     refused("the query with levels", query=DistributionQuery(0, 1, 2))

@@ -143,7 +143,7 @@ class TestSlots:
 
     @pytest.mark.parametrize("name", [name for name in names() if name not in ("lpu", "lpf")])
     def test_mechanisms_that_must_ask_are_refused_in_one_line(self, name: str) -> None:
-        line = "^selection slots is for lpu and lpf; use open or roster$"
+        line = "^selection slots works only with lpu and lpf; use open or roster$"
         with pytest.raises(Mistake, match=line):
             simulate(SMALL, name, epsilon=1, window=5, selection="slots")
         options = RunOptions.read(selection="slots")

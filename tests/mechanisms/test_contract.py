@@ -280,6 +280,6 @@ def _published(asks: tuple[Ask, ...]) -> bool:
 
 
 def _first_publication(case: Case, answer: Answer) -> int:
-    """When a mechanism that always hears `answer` first publishes."""
+    """Return when a mechanism that always hears `answer` first publishes."""
     moments = live(case, steady(3 * case.window), lambda _: answer)
     return next(moment.t for moment in moments if _published(moment.asks))

@@ -284,7 +284,7 @@ def worst_sigma(found: Any, expected: Any, variance: Any) -> float:
 
 
 def patterns(oracle: Oracle, reports: NDArray[Any]) -> NDArray[np.int64]:
-    """Which labels each report supports, as the collector counts it; one row a report."""
+    """Return which labels each report supports, as the collector counts it; one row a report."""
     collector = oracle.collector(LABELS, EPSILON)
     return np.stack([collector.support(reports[i : i + 1]).counts for i in range(len(reports))])
 
@@ -445,7 +445,7 @@ def refusal(decode: Any, wire: bytes) -> LdpStreamError | None:
 
 
 def refusals(oracle: Oracle, labels: int, wire: bytes) -> list[str]:
-    """What device and collector say to these bytes; an empty text if they take them."""
+    """Return what device and collector say to these bytes; an empty text if they take them."""
     device, collector = oracle.device(labels, EPSILON), oracle.collector(labels, EPSILON)
     good = device.encode(device.perturb(0, Seeded(7)))
     found = [refusal(device.decode, wire), refusal(lambda w: collector.decode([good, w]), wire)]

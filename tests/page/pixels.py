@@ -129,7 +129,7 @@ class Box:
     """The same for all boxes of one text: its lines, and what is left of one that is cut off."""
 
     def meets(self, other: Box) -> bool:
-        """Whether two texts touch: there is not even the width of a space between them."""
+        """Return whether two texts touch: there is not even the width of a space between them."""
         if self.number is not None and self.number == other.number:
             return False
         side_by_side = min(self.right, other.right) - max(self.left, other.left)

@@ -55,7 +55,7 @@ def group(attribute: str, value: str, share: float, values: list[float]) -> dict
 
 
 def countries(t: int) -> list[dict[str, Any]]:
-    """What each country holds: Germany has more errors, and France soon too few devices."""
+    """Return what each country holds: Germany has more errors, and France soon too few devices."""
     held = {"de": [0.2, 0.5, 0.3], "fr": [0.4, 0.55, 0.05], "other": [0.35, 0.6, 0.05]}
     shown = [group("country", value, COUNTRIES[value], held[value]) for value in COUNTRIES]
     small = ["it"] if t <= LAST_ALONE else ["fr", "it"]
@@ -247,7 +247,7 @@ def test_participants_are_told_what_is_sent_beside_a_report(
     open_meters(page, pretended)
     privacy = page.locator(".panel-privacy")
     expect(privacy).to_contain_text(
-        "Each report also tells, as it is: country (de, fr, it, other); firmware (1.0,"
+        "Each report also states openly: country (de, fr, it, other); firmware (1.0,"
     )
     page.goto(f"{pretended.url}/privacy/meters")
     page.wait_for_selector("main[data-shown]")
@@ -258,7 +258,7 @@ def test_participants_are_told_what_is_sent_beside_a_report(
     page.select_option("#attribute-firmware", "1.3")
     page.get_by_role("button", name="Draw a report").click()
     leaves = page.locator("section", has=page.get_by_role("heading", name="This is what leaves"))
-    expect(leaves).to_contain_text("Its last byte tells, as it is: country it, firmware 1.3.")
+    expect(leaves).to_contain_text("Its last byte states openly: country it, firmware 1.3.")
     tag = 2 * 11 + 3
     expect(leaves.locator(".report")).to_contain_text(f" {tag:02x}")
     assert serious_faults(page) == []

@@ -86,7 +86,7 @@ def test_a_browser_goes_over_to_new_terms_with_its_ledger(
     with scene.collector:
         open_stream(page, scene, "pond")
         page.reload()
-        page.click("text=Go on as the device of before")
+        page.click("text=Continue as the previous device")
         page.select_option("#join-value", label="never")
         wait_for_report(page, watched, "-publication-v2")
     names = page.evaluate("indexedDB.databases().then((all) => all.map(({ name }) => name))")

@@ -262,7 +262,7 @@ def test_the_browser_reports_until_its_budget_is_spent(
     assert any(one["received"] for one in scene.releases("pocket"))
     page.reload()
     page.wait_for_selector(".u-over")
-    page.click("text=Go on as the device of before")
+    page.click("text=Continue as the previous device")
     expect(page.locator(".budget")).to_contain_text("Refused so far")
     sent = [url for url in watched.urls if url.endswith("/reports")]
     assert len(sent) == len(set(sent)), "a round is answered once"

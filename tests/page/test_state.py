@@ -60,7 +60,7 @@ def test_a_stream_that_the_file_pauses_says_that_the_file_resumes_it(
     page: Page, watched: Watched, scene: Scene
 ) -> None:
     open_stream(page, scene, "stopped")
-    expect(page.locator(".next")).to_contain_text("What the file pauses goes on when")
+    expect(page.locator(".next")).to_contain_text("If the file pauses the stream, remove")
     expect(page.locator(".next")).not_to_contain_text("t=0")
 
 
@@ -119,4 +119,4 @@ def test_a_stream_whose_fleet_has_gone_is_silent(
         expect(page.locator(".next")).to_be_hidden()
     expect(page.locator(".pill").first).to_have_text("silent")
     expect(page.locator(".next")).to_contain_text("no report has come for")
-    expect(page.locator(".next")).to_contain_text("See whether devices run")
+    expect(page.locator(".next")).to_contain_text("Check whether devices are running")

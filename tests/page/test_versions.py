@@ -57,7 +57,7 @@ LEVELS = stream_table(
 
 
 def content(t: int, names: tuple[str, ...], version: int) -> dict[str, Any]:
-    """What was released at t: shares that wander a little."""
+    """Return what was released at t: shares that wander a little."""
     shares = SHARES | ({"west": 0.25, "harbour": 0.1} if version > 1 else {})
     wobble = [0.01 * ((t * (at + 3)) % 5 - 2) for at in range(len(names))]
     values = [shares.get(name, 0.5) + off for name, off in zip(names, wobble, strict=True)]
@@ -107,7 +107,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, i
 
 
 def counted(terms: Terms, timestamps: range) -> list[tuple[int, Ask, Support]]:
-    """What many users of some terms reported."""
+    """Return what many users of some terms reported."""
     users, rng = 100_000, np.random.default_rng(1)
     ask = Ask(users, Epsilon(terms.epsilon_nano), Purpose.PUBLICATION)
     lab = Oracle(terms.oracle).lab(len(terms.names), ask.epsilon)

@@ -20,7 +20,7 @@ Reading = tuple[int, int, int]
 
 
 def keeps(promise: Promise, readings: list[Reading]) -> bool:
-    """Whether every half-open span that a reading touches holds at most epsilon, by trying all."""
+    """Return whether every half-open span that a reading touches holds at most epsilon."""
     return all(
         sum(
             nano

@@ -12,7 +12,7 @@ NOISE = np.full(3, 1e-4)
 
 
 def watched(swing: float, seed: int = 1, timestamps: int = 400) -> Drift:
-    """What is known of the drift after contrasts that swing slowly, under noise."""
+    """Return what is known of the drift after contrasts that swing slowly, under noise."""
     rng, drift = np.random.default_rng(seed), Drift.unknown(3)
     for t in range(timestamps):
         moved = swing * np.sin(2 * np.pi * t / 200) * np.array([1, -1, 0])

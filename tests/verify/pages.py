@@ -48,7 +48,7 @@ def read_blocks(page: Path) -> list[Block]:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether a program printed what a page shows; "..." stands for anything, as in doctests."""
+    """Return whether a program printed what a page shows; "..." is anything, as in doctests."""
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     return _MATCHER.check_output(shown, printed, flags)
 

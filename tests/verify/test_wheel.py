@@ -64,7 +64,7 @@ def test_the_wheel_requires_nothing_without_an_extra(wheel: Path) -> None:
 
 
 def steady(status: str) -> dict[str, object]:
-    """What a status says of its only stream, without what changes as time passes."""
+    """Return what a status says of its only stream, without what changes as time passes."""
     moving = ("t", "left_nano", "full_in_seconds")
     (stream,) = json.loads(status)["streams"]
     return {name: value for name, value in stream.items() if name not in moving}

@@ -68,7 +68,7 @@ class Asker:
         self.versions[self.terms.pin] = self.terms
 
     def succeed(self, **changes: Any) -> Terms:
-        """Put terms in force that follow those of before, from the next timestamp on."""
+        """Put successor terms in force from the next timestamp on."""
         before = self.terms
         succeeds = {
             "pin": before.pin,

@@ -82,7 +82,7 @@ def score(evidence: Sequence[float], truth: Sequence[bool], error: float) -> Sco
     """Guess the secrets with the strongest evidence, and score the guesses.
 
     `evidence` is a log likelihood ratio for each secret. The number of guesses is chosen by
-    what the attacker expects from the evidence, never by the truth: else the bound would not hold.
+    what the attacker expects from the evidence, never by the truth, or the bound would not hold.
 
     >>> score([2.0, -2.0, 0.0], [True, False, True], error=0.5)
     Score(right=2, guesses=2, secrets=3)
@@ -94,7 +94,7 @@ def score(evidence: Sequence[float], truth: Sequence[bool], error: float) -> Sco
 
 
 def _threshold(strength: Floats, error: float) -> float:
-    """Return the least strength to guess at, chosen so that the expected bound is highest."""
+    """Return the least strength of evidence to guess at, which maximises the expected bound."""
     ranked = np.sort(strength[strength > 0])[::-1]
     if not len(ranked):
         return math.inf

@@ -55,7 +55,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Trial:
-    """A mechanism to attack as it is, or with a bug, or a bug that a drill is to show."""
+    """A test case: a mechanism as it is or with a bug, or a bug that a drill must show."""
 
     mechanism: str
     bug: Bug | None = None
@@ -137,7 +137,7 @@ class Finding:
 
     @property
     def as_it_should_be(self) -> bool:
-        """Whether a bug was found, or a mechanism or device without one not accused."""
+        """Whether a planted bug was found or, where there is none, no violation."""
         return self.exceeds == (self.trial.bug is not None) and not self.without_bug
 
     @property

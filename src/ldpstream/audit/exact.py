@@ -208,7 +208,7 @@ class _Counting:
 
 
 def _paths(device: Randomiser[Any], *, seeded: bool = False) -> int:
-    """Count the possible draws by one run: a randomiser makes the same draws whatever they give."""
+    """Count the possible draws in one run: their number does not depend on their results."""
     counting = _Counting()
     device.perturb(0, Seeded(counting, SEEDS[0]) if seeded else counting)
     return counting.ways
@@ -242,7 +242,7 @@ def _from_ratios(device: Randomiser[Any]) -> Fraction | None:
 
 
 def _of_levels(device: NumericDevice) -> Fraction | None:
-    """Return the worst ratio over all outputs between the ends, their neighbours and the middle."""
+    """Return the worst ratio over all outputs, for levels near both ends and in the middle."""
     last = device.labels - 1
     levels = sorted({0, 1, last // 2, last - 1, last})
     worst = Fraction(1)

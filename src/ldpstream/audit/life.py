@@ -1,6 +1,6 @@
 """The life of one person's device in a simulated world: installs, restarts, reboots, lost files.
 
-Real are the device, its file, its rules and its conversations. Simulated are clocks, change times
+The device, its file, its rules and its conversations are real. Simulated are clocks, change times
 of files, the passing of time, and the collector, which is hostile (`asker.py`).
 """
 

@@ -137,7 +137,7 @@ def _shuffled_parts() -> tuple[Html, ...]:
     ]
     how = (
         "Computed from theorem 3.2 of Feldman, McMillan and Talwar (FOCS 2021), for any randomiser;"
-        " the last column is what an attacker gets of binary reports, whose others all agree."
+        " the last column is a lower bound from binary reports if all other devices agree."
     )
     return paragraph(CONDITION), table(Grid(columns, rows)), paragraph(how, "soft")
 

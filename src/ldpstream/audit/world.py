@@ -273,7 +273,7 @@ class World:
         return records, early
 
     async def _listen(self) -> list[Announcement]:
-        """Return what each target is told: on a roster one by one, else all the same."""
+        """Return what each target is told: on a roster one by one, otherwise all the same."""
         if self.scenario.selection is Selection.OPEN:
             heard = [await self._rounds(self.targets[0])] * len(self.targets)
         else:

@@ -109,7 +109,7 @@ class MqttBridge:
         threading.Thread(target=self._announce, args=arguments, daemon=True).start()
 
     def _announce(self, client: Client, version: int) -> None:
-        """Publish retained announcements and notices: who connects later gets the last at once.
+        """Publish retained announcements and notices: late subscribers get the last at once.
 
         Devices with each version of the terms have topics of their own.
         """

@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _is_callers(error: LdpStreamError) -> bool:
-    """Whether a collector refused what the user gave, such as a name or a token."""
+    """Return whether a collector refused what the user gave, such as a name or a token."""
     if error.problem is not Problem.COLLECTOR_REFUSED:
         return False
     status = error.facts["status"]

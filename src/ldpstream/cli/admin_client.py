@@ -20,21 +20,21 @@ PATIENCE_SECONDS = 30
 
 @dataclass(frozen=True)
 class AdminClient:
-    """Where a collector is, and the admin token that it knows."""
+    """The address of a collector, and its admin token."""
 
     url: str
     token: str = field(repr=False)
 
     @classmethod
     def of(cls, file: Path, url: str) -> AdminClient:
-        """Find address and token by the configuration of the collector."""
+        """Find the address and the token in the configuration of the collector."""
         from ldpstream.collector.config import load
         from ldpstream.collector.credentials.secrets import file_of, find_secret
 
         config = load(file)
         token = find_secret("admin", config.secret_files, config.folder)
         if token is None:
-            what, fix = "there is no admin token", "start the collector once: it draws one"
+            what, fix = "there is no admin token", "start the collector once: it generates one"
             place = file_of("admin", config.folder)
             raise Mistake(Problem.SECRET_FILE, file=place, what=what, fix=fix)
         everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # nosec B104 # noqa: S104
@@ -70,7 +70,7 @@ class AdminClient:
 
 
 def _object(path: str, content: bytes) -> dict[str, Any]:
-    """Return the JSON object of an answer; what is none comes from another program."""
+    """Return the JSON object of an answer; refuse the answer of any other program."""
     try:
         told = json.loads(content)
     except (ValueError, RecursionError):

@@ -29,7 +29,7 @@ admin = typer.Typer(help="See what administrators did.", no_args_is_help=True)
 
 @keys.command("status")
 def keys_status(file: File, url: Url = "", as_json: options.Json = False) -> None:
-    """Show which master secrets are good, and how many reports still come with earlier keys."""
+    """Show which master secrets are valid, and how many reports still use keys of earlier ones."""
     _print_keys(AdminClient.of(file, url).get("keys"), as_json=as_json)
 
 
@@ -40,7 +40,7 @@ def rotate(
         bool,
         typer.Option(
             "--prepare",
-            help="only draw the new secret, to be copied to the other collectors of the store",
+            help="only generate the new secret, to be copied to the other collectors of the store",
         ),
     ] = False,
     at_once: Annotated[
@@ -52,7 +52,7 @@ def rotate(
     url: Url = "",
     as_json: options.Json = False,
 ) -> None:
-    """Put a new master secret into the place of the current one, whose keys stay good."""
+    """Replace the current master secret with a new one; keys of the current one stay valid."""
     step = "prepare" if prepare else "rotate?at_once=true" if at_once else "rotate"
     _print_keys(AdminClient.of(file, url).post(f"keys/{step}"), as_json=as_json)
 
@@ -66,7 +66,7 @@ def drop(
     url: Url = "",
     as_json: options.Json = False,
 ) -> None:
-    """End the keys of the earlier master secret."""
+    """Invalidate the keys of the earlier master secret."""
     path = "keys/drop?anyway=true" if anyway else "keys/drop"
     _print_keys(AdminClient.of(file, url).post(path), as_json=as_json)
 
@@ -75,9 +75,9 @@ def drop(
 def create_token(
     file: File,
     name: Annotated[str, typer.Argument(help="name of the token, for the list and the log")],
-    stream: Annotated[str | None, typer.Option(help="the one stream that it is good for")] = None,
+    stream: Annotated[str | None, typer.Option(help="the one stream that it is valid for")] = None,
     expires_in: Annotated[
-        str | None, typer.Option(help="how long it is good for, such as 30d")
+        str | None, typer.Option(help="how long it is valid, such as 30d")
     ] = None,
     most_uses: Annotated[
         int | None, typer.Option(help="how many devices may enrol with it")
@@ -85,7 +85,7 @@ def create_token(
     url: Url = "",
     as_json: options.Json = False,
 ) -> None:
-    """Make an enrolment token and show it, this once."""
+    """Create an enrolment token and show it, only this once."""
     wanted = {"name": name, "stream": stream, "expires_in": expires_in, "most_uses": most_uses}
     made = AdminClient.of(file, url).post("tokens", wanted)
     print_rows([made if as_json else _readable(made)], as_json=as_json)
@@ -101,7 +101,7 @@ def list_tokens(file: File, url: Url = "", as_json: options.Json = False) -> Non
 def revoke_token(
     file: File, name: Annotated[str, typer.Argument(help="name of the token")], url: Url = ""
 ) -> None:
-    """Let nobody enrol with a token any more; devices that have enrolled with it stay."""
+    """Revoke a token: nobody can enrol with it any more; devices that have used it stay."""
     AdminClient.of(file, url).delete(f"tokens/{name}")
     print(f"{name}: revoked")
 
@@ -168,7 +168,7 @@ def _print_keys(told: dict[str, Any], *, as_json: bool) -> None:
 
 
 def print_list(rows: list[dict[str, Any]], what: str, *, as_json: bool) -> None:
-    """Print rows as people read them, or say that there is none."""
+    """Print rows in readable form, or say that there are none."""
     if rows or as_json:
         print_rows(rows if as_json else [_readable(row) for row in rows], as_json=as_json)
     else:

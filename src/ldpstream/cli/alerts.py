@@ -68,7 +68,7 @@ def silence(
     url: Url = "",
     as_json: options.Json = False,
 ) -> None:
-    """Send nothing about an alert rule for a time; its state is still kept and shown."""
+    """Silence an alert rule for a time; its state is still kept and shown."""
     if end == (length is not None) and rule is not None:
         expected = "either a length such as 2h, or --end"
         raise Mistake(Problem.OPTION, option="LENGTH", given=length, expected=expected)

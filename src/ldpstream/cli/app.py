@@ -91,7 +91,7 @@ app.add_typer(administration.admin, name="admin")
 
 
 def _flow(commands: typer.Typer) -> None:
-    """Let the paragraphs of help texts fill the screen, not keep the lines of the docstring."""
+    """Let paragraphs of help texts fill the screen, ignoring line breaks of the docstring."""
     for one in commands.registered_commands:
         paragraphs = (getdoc(one.callback) or "").split("\n\n")
         one.help = "\n\n".join(" ".join(lines.split()) for lines in paragraphs)

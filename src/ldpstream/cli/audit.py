@@ -85,7 +85,7 @@ def _print(done: Audit) -> None:
             _attacked(done),
         ),
         (f"Planted bugs: {done.verdict_on_bugs}", _planted(done)),
-        ("Behind a shuffler, which there is none of here", _shuffled()),
+        ("If there were a shuffler, which this system does not have", _shuffled()),
     ):
         out.print(title)
         if rows:
@@ -184,7 +184,7 @@ def store(
         str, typer.Argument(metavar="PLACE", help="a collector's configuration (.toml), or store")
     ],
     accept: Annotated[
-        bool, typer.Option("--accept", help="take damaged streams as they are from now on")
+        bool, typer.Option("--accept", help="accept damaged streams as they are from now on")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -214,4 +214,4 @@ def store(
     if not accept:
         raise typer.Exit(1)
     place.accept(damaged)
-    _complain(f"from now on taken as it is: {', '.join(damaged)}")
+    _complain(f"accepted as they are from now on: {', '.join(damaged)}")

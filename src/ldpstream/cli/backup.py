@@ -39,7 +39,7 @@ def restore(
     config: Configuration,
     as_json: options.Json = False,
 ) -> None:
-    """Make the store of a configuration, file or database, from a backup; it must have none."""
+    """Restore the store of a configuration, file or database, from a backup; none may exist."""
     from ldpstream.collector.config import load
     from ldpstream.collector.service.backup import restore as make
 

@@ -24,7 +24,7 @@ def bridges() -> None: ...
 @app.command("mqtt")
 def mqtt(
     collector: options.Collector,
-    stream: Annotated[str, typer.Option(help="the name of a stream with open selection")],
+    stream: Annotated[str, typer.Option(help="the name of a stream with slots or open selection")],
     broker: Annotated[
         str, typer.Option(help="the broker's address, mqtt(s)://host:port")
     ] = "mqtt://127.0.0.1:1883",

@@ -86,7 +86,7 @@ def command(
 
 
 def _of_group(group: str, rows: list[Release]) -> list[Release]:
-    """Return the releases of a group; those that have none of its figures say so."""
+    """Return the releases of a group, with null where a release does not show it."""
     from ldpstream.collector.store.groups import GROUPS, of_group, read_group, written
 
     parts = [one for row in rows for one in row.content.get(GROUPS, ())]

@@ -160,7 +160,7 @@ def _row(stream: str, simulated: bool, outcome: Outcome) -> Row:
 
 
 def _of_groups(outcome: Outcome) -> list[Row]:
-    """Return the error of what was released of each group of devices."""
+    """Return, for each group of devices, the error of its releases."""
     return [
         {"group": name, "mae": one.mae, "mse": one.mse, "coverage": one.coverage}
         for name, one in outcome.groups.items()

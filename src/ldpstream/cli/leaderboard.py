@@ -1,4 +1,4 @@
-"""`ldpstream leaderboard`: every mechanism on every stream, at equal promise, as one page."""
+"""`ldpstream leaderboard`: every mechanism on every stream, under the same promise, as one page."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def command(
     epsilon: Annotated[float, typer.Option(help="privacy budget of any window")] = 1.0,
     window: Annotated[int, typer.Option(help="length w of the window, in timestamps")] = 20,
     users: Annotated[
-        int, typer.Option(help="users of the streams that are not real", min=1)
+        int, typer.Option(help="users of the built-in and generated streams", min=1)
     ] = 200_000,
     timestamps: Annotated[
-        int, typer.Option(help="length of the streams; real ones are cut after as many", min=1)
+        int, typer.Option(help="length in timestamps; real streams are cut after this many", min=1)
     ] = 400,
     repeats: options.Repeats = 3,
     engine: options.Engine = None,

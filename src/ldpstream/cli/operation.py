@@ -24,7 +24,7 @@ SHOWN = ("stream", "state", "t", "last_release", "why")
 def status(
     file: File,
     stream: Annotated[
-        str | None, typer.Option(help="only this stream; else all of the collector")
+        str | None, typer.Option(help="only this stream; default: all streams of the collector")
     ] = None,
     url: Url = "",
     as_json: options.Json = False,
@@ -50,7 +50,7 @@ def status(
 
 
 def reload(file: File, url: Url = "", as_json: options.Json = False) -> None:
-    """Let a running collector read its file again; print what changes, and what cannot."""
+    """Make a running collector reread its file; print what changes, and what cannot."""
     told = AdminClient.of(file, url).post("reload")
     print(json.dumps(told) if as_json else "\n".join(_lines(told)))
     if told["refused"]:
@@ -58,12 +58,12 @@ def reload(file: File, url: Url = "", as_json: options.Json = False) -> None:
 
 
 def pause(file: File, stream: Stream, url: Url = "", as_json: options.Json = False) -> None:
-    """Let a stream open no more rounds, until it is resumed; its devices hear of it."""
+    """Pause a stream: no more rounds are opened until it is resumed; its devices are told."""
     _print_state(AdminClient.of(file, url).post(f"streams/{stream}/pause"), as_json)
 
 
 def resume(file: File, stream: Stream, url: Url = "", as_json: options.Json = False) -> None:
-    """Let a stream that was paused go on."""
+    """Resume a stream that was paused."""
     _print_state(AdminClient.of(file, url).post(f"streams/{stream}/resume"), as_json)
 
 

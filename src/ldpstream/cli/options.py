@@ -38,7 +38,7 @@ Lag = Annotated[
 Oracle = Annotated[str, typer.Option(help="oracle: auto, grr, sue, oue, blh, olh, ...")]
 NoCache = Annotated[
     bool,
-    typer.Option("--no-cache", help="run everything anew, and keep none of the results for later"),
+    typer.Option("--no-cache", help="rerun everything, and cache no results"),
 ]
 Persistence = Annotated[
     float,

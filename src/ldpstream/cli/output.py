@@ -53,7 +53,7 @@ def print_rows(rows: Sequence[Row], *, as_json: bool) -> None:
 
 
 def _print_whole(table: Table) -> None:
-    """Print a table with no word or number cut, even if its lines are longer than the screen's."""
+    """Print a table without cutting any word or number, even if it is wider than the screen."""
     out = console(as_json=False)
     endless = out.options.update(max_width=MOST_COLUMNS)  # a measurement ends at the given width
     out.width = max(out.width, Measurement.get(out, endless, table).minimum)
@@ -98,7 +98,7 @@ def stages(label: str, *, lines: bool = False) -> Iterator[Callable[[str, int, i
 
 
 def note(text: str) -> None:
-    """Print what a user should know of the data to standard error."""
+    """Print a note about the data to standard error."""
     print(f"ldpstream: note: {text}", file=sys.stderr)
 
 
@@ -116,7 +116,7 @@ def _bar() -> Progress:
 
 
 def console(*, as_json: bool) -> Console:
-    """Return where to print text as it is, not into the JSON. Without a width, tables get 140."""
+    """Return the console for plain text, kept apart from JSON; 140 wide without a terminal."""
     plain = partial(Console, stderr=as_json, markup=False, emoji=False)
     out = plain()
     return out if out.is_terminal else plain(width=140)

@@ -269,7 +269,7 @@ def _subject(
 
 
 def _horizon(subject: Subject, window: int) -> int:
-    """Return how many timestamps to plan for: some windows, of quantiles not too many of them."""
+    """Return how many timestamps to plan for: some windows, and fewer of them for quantiles."""
     from ldpstream.lab.planning.predict import HORIZON
     from ldpstream.lab.planning.reference import MOST_TIMESTAMPS
 

@@ -71,7 +71,7 @@ def check_positive(option: str, given: float) -> None:
 
 
 def refuse_beside(option: str, others: Mapping[str, bool]) -> None:
-    """Refuse those of the other options that are given: beside this one they have no meaning."""
+    """Refuse the other options if any are given: they have no meaning beside this one."""
     for other in (name for name, is_given in others.items() if is_given):
         raise Mistake(
             Problem.OPTION,

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ldpstream.collector.service.stream_service import StreamService
 
 UNSERVED = (
-    "stream %s is in the store and not in the file: nobody serves it, and its devices hear that it"
-    " is unknown; to end it so that they hear of it, write it with retired = true"
+    "stream %s is in the store but not in the file: it is not served, and its devices hear that it"
+    " is unknown; to tell them that it has ended, keep it in the file with retired = true"
 )
 
 
@@ -65,7 +65,7 @@ def command(
     if log not in LEVELS:
         raise Mistake(Problem.OPTION, option="--log", given=log, expected=", ".join(LEVELS))
     set_up(log)
-    listening = listen(config)  # before secrets are drawn: a refused start leaves none behind
+    listening = listen(config)  # before secrets are generated: a refused start leaves none behind
     secrets = load_secrets(config)
     warm_up(config.streams)  # before the service, which starts the clock of a new stream
     service = Service(config, secrets)
@@ -94,7 +94,7 @@ def command(
 
 
 def _check(config: Config, file: Path, *, as_json: bool) -> int:
-    """Say what `serve` would refuse, of the file and of what it names; 0 if nothing, else 2."""
+    """Print what `serve` would refuse in the file and what it names; 0 if nothing, else 2."""
     from ldpstream.collector.api.preflight import refusals
 
     refused = list(refusals(config))
@@ -114,7 +114,7 @@ def _check(config: Config, file: Path, *, as_json: bool) -> int:
 
 
 def _compare(config: Config, file: Path, store: str, *, as_json: bool) -> int:
-    """Say what a file changes of a store, and whether it would be served: 0, else 2."""
+    """Print what a file changes in a store; return 0 if it would be served, else 2."""
     from ldpstream.collector.rounds.against import ALWAYS_FREE, compare
     from ldpstream.collector.service.opening import open_archive
     from ldpstream.machine_clock import SystemClock
@@ -130,7 +130,7 @@ def _compare(config: Config, file: Path, store: str, *, as_json: bool) -> int:
     else:
         print("\n".join(line for one in found for line in _told(one)))
         for name in unserved:
-            print(f"{name}: in the store, and not in the file: nobody will serve it")
+            print(f"{name}: in the store, but not in the file: it will not be served")
         print(f"always free: {ALWAYS_FREE}")
     return 2 if any(one.refusal for one in found) else 0
 
@@ -139,7 +139,7 @@ def _told(one: Comparison) -> Iterator[str]:
     """Yield the lines about one stream."""
     name, source = one.config.name, one.config.source
     if one.latest is None:
-        yield f"{name}: not in the store: it will be begun"
+        yield f"{name}: not in the store: it will be created"
         return
     changed = "" if one.differences or one.refusal else ", nothing changes"
     yield f"{name}: version {one.latest.version} in the store{changed}"
@@ -147,7 +147,7 @@ def _told(one: Comparison) -> Iterator[str]:
         what = {
             "free": "free" + (f" ({change.why})" if change.why else ""),
             "successor": "needs a successor",
-            "impossible": f"cannot be: {change.why}",
+            "impossible": f"impossible: {change.why}",
         }[change.verdict]
         place = f"{source.file}, line {source.line(change.key)}"
         yield f"  {place}: {change.key} = {change.stored} -> {change.given}: {what}"
@@ -160,7 +160,7 @@ def _told(one: Comparison) -> Iterator[str]:
     if one.refusal is not None:
         yield f"  refused: {one.refusal}"
     if one.to_write is not None:
-        yield "  to go on under the same name, write below the keys of this stream:"
+        yield "  to continue under the same name, add below the keys of this stream:"
         yield from (f"    {line}" for line in one.to_write.splitlines())
 
 

@@ -36,7 +36,7 @@ def command(
     vocabulary: Annotated[
         bool,
         typer.Option(
-            "--vocabulary", help="any text, from an empty list; with --stream words and lpf"
+            "--vocabulary", help="discover texts, from an empty list; with --stream words and lpf"
         ),
     ] = False,
     mechanism: Annotated[

@@ -34,7 +34,7 @@ Users = Annotated[
 Timestamps = Annotated[
     int | None,
     typer.Option(
-        help="length of a built-in stream; any other is cut after this many",
+        help="timestamps of a built-in stream; any other is cut after this many",
         rich_help_panel=_GROUP,
     ),
 ]
@@ -57,7 +57,7 @@ class Source:
         Path | None,
         typer.Option(
             help="a text file with a row for each timestamp and a column for each label, named in "
-            "its header; between commas, tabs or semicolons",
+            "its header; separated by commas, tabs or semicolons",
             rich_help_panel=_GROUP,
         ),
     ] = None

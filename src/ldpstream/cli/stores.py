@@ -33,7 +33,7 @@ class Place:
 
     @classmethod
     def of(cls, given: str) -> Place:
-        """Take a configuration by the end of its name, and anything else for a store."""
+        """Read a path that ends in .toml as a configuration, and anything else as a store."""
         from ldpstream.collector.config import load
         from ldpstream.collector.credentials.secrets import file_of
         from ldpstream.collector.service.opening import find_master, master_beside
@@ -78,7 +78,7 @@ class Place:
             return rows + [_row(Checked(stream), ABSENT) | {"releases": None} for stream in absent]
 
     def accept(self, streams: list[str]) -> None:
-        """Chain streams as they are; a collector on a file must not run meanwhile."""
+        """Chain streams as they are; the collector of a file must not be running."""
         from ldpstream.collector.service.opening import open_place
         from ldpstream.collector.store.admin_tables import Entry
         from ldpstream.machine_clock import SystemClock

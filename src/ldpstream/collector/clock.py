@@ -1,4 +1,4 @@
-"""The only place of the collector that reads the time."""
+"""The only module of the collector that reads the time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RENEWAL_MS = 3_600_000
 SETTLING_MS = 300_000
 """For so long after its start a machine may still be about to set its clock."""
 ABSENCE_MS = 3_600_000
-"""In that time a clock that is further ahead of the last release than this is not believed."""
+"""Until then, a clock that is further ahead of the last release than this is not trusted."""
 LATEST_MS = 253_402_300_799_999
 """The end of the year 9999: no clock is right beyond it."""
 
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why the collector does not go by the machine's clock now."""
+    """The reason why the collector does not trust the machine's clock now."""
 
     ahead_ms: int
     """How far the machine's clock is ahead of the collector's; negative if it is behind."""
@@ -46,7 +46,7 @@ class Doubt:
 
 
 class Clock(Protocol):
-    """Says what time it is, and whether the machine says otherwise."""
+    """A source of the time, which also tells whether the machine's clock differs from it."""
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""
@@ -78,7 +78,7 @@ class ConfirmedClock:
     It is never further from an anchor plus the steady time since than FOLLOWED_MS and the slew. The
     anchor is kept in a file, so that a process that is started again in the same boot does not
     believe what this one did not. After a boot nothing confirms the machine's clock but the time
-    of a shared store, if there is one; else it is believed, in SETTLING_MS at the latest.
+    of a shared store, if there is one; otherwise it is trusted, in SETTLING_MS at the latest.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class ConfirmedClock:
         return wall_ms, None
 
     def _judge_unsettled(self, wall_ms: int, steady_ms: int) -> tuple[int, Doubt | None]:
-        """Let the time stand still, for a while, rather than believe in a long absence."""
+        """Hold the time still for a while, rather than trust a clock that is far ahead."""
         ahead_ms = wall_ms - self._known_ms
         if ahead_ms <= ABSENCE_MS:
             return wall_ms, None
@@ -157,7 +157,7 @@ def _gap(ahead_ms: int) -> dict[str, str]:
 
 
 def _load(file: Path, machine: MachineClock) -> Anchor | None:
-    """Return the anchor of this boot; what a damaged file or another boot's says is of no use."""
+    """Return the anchor of this boot, or None if the file is damaged or from another boot."""
     try:
         kept = json.loads(file.read_text())
         anchor = Anchor(str(kept["boot"]), int(kept["wall_ms"]), int(kept["steady_ms"]))
@@ -168,7 +168,7 @@ def _load(file: Path, machine: MachineClock) -> Anchor | None:
 
 
 def _save(file: Path, anchor: Anchor) -> None:
-    """Write it whole or not at all. It need not reach the disk: it ends with the boot."""
+    """Write the anchor atomically. It need not be synced: after the next boot it is void."""
     handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "w") as out:

@@ -1,6 +1,6 @@
 """The one form of log lines: a JSON object each, without device ids, values or tokens.
 
-What is logged is chosen at each call. This is the second lock on the door: of an error only what
+What is logged is chosen at each call. This is a second line of defence: of an error only what
 cannot hold a client's data is written, and long runs of hex digits are cut out of everything.
 """
 
@@ -48,7 +48,7 @@ class JsonLines(logging.Formatter):
 
 
 class AFewAMinute(logging.Filter):
-    """Lets through the first lines of each minute, of a logger that strangers can make write."""
+    """A rate limit for a logger that strangers can trigger: a few lines per minute."""
 
     def __init__(self, most: int = 10) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class AFewAMinute(logging.Filter):
 
 
 def _error(error: BaseException) -> dict[str, Any]:
-    """Tell an error by its kind and place, and by its words only if they are the system's own."""
+    """Describe an error by kind and place; include its message only if it is the system's own."""
     told: dict[str, Any] = {"kind": type(error).__name__}
     if isinstance(error, LdpStreamError):
         told["code"] = error.problem.code

@@ -1,4 +1,4 @@
-"""Work that is done again and again, in a thread of its own."""
+"""Periodic work in a thread of its own."""
 
 from __future__ import annotations
 

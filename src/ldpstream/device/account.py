@@ -146,7 +146,7 @@ class Account:
         return self.enrolled.terms_at(self.t)
 
     def renamed_at(self, t: int) -> Mapping[str, str]:
-        """Return what labels of terms before those of timestamp t are called under them."""
+        """Return the names that labels of earlier terms have under the terms of timestamp t."""
         known = self.enrolment
         return {} if known is None else known.renamed_at(t)
 
@@ -405,7 +405,7 @@ class Account:
     def arrived(self, asked: Round) -> None:
         """Remember that the collector has the report of this round; it is not sent again.
 
-        So the key that signed it is good, and another one is not kept any more.
+        So the key that signed it is valid, and another one is not kept any more.
         """
         self._delivered.add(asked.key)
         if self.enrolled.other_keys is not None:

@@ -175,7 +175,7 @@ class _Connection(asyncio.Protocol):
         self._idle.pop(self, None)
         self.lost.set()
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(fault or ConnectionResetError("it hung up"))
+            self._answer.set_exception(fault or ConnectionResetError("it disconnected"))
 
 
 class _StopWatcher:

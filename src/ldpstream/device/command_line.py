@@ -129,7 +129,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "leave a stream: tell the collector, delete key, secret and reports, keep the debits",
     )
     leave.add_argument(
-        "stream", metavar="STREAM", nargs="?", help="which one, if the file has several"
+        "stream", metavar="STREAM", nargs="?", help="the stream to leave, if the file has several"
     )
     return parser
 

@@ -81,7 +81,7 @@ class Values:
         self.session.value.observe(value)
 
     def describe(self, **attributes: str) -> None:
-        """Say what this device is: its public attributes, by the names that the terms declare.
+        """Set this device's public attributes, by the names that the terms declare.
 
         They are sent beside every report and nothing protects them. So they must not depend on the
         value. What is not declared, or not said, counts as `other`; each call replaces the last.
@@ -104,7 +104,7 @@ class StreamOfDevice(Values):
         self.session = session
 
     def reserve(self, epsilon: Amount | None) -> None:
-        """Keep so much of the limit over all streams free for this one; None: nothing."""
+        """Keep so much of the limit over all streams free for this one; None is nothing."""
         account = self.session.account
         nano = 0 if epsilon is None else Epsilon.of(epsilon).nano
         account.wallet.set_reserve(account.enrolled.id, nano)
@@ -161,7 +161,7 @@ class _Streams(Values):
         return self.session if stream is None else self.sessions.named(stream, url)
 
     def set_limit(self, limit: Limit | None) -> None:
-        """Set the limit on what all streams spend together; None: remove it.
+        """Set the limit on what all streams spend together; None removes it.
 
         One that is not stricter than that of before leaves the latter binding for its span.
         """
@@ -269,8 +269,8 @@ class Device(_Streams):
 
         With slots nothing is asked: the device reports if its turn comes within `wait` seconds. A
         round whose budget is free later in its timestamp is waited for, for `wait` seconds or what
-        a request may take; else, and with several streams, it is put off, and comes up in the next
-        poll. A stream at fault is raised when all were polled.
+        a request may take; otherwise, and with several streams, it is put off, and comes up in the
+        next poll. A stream at fault is raised when all were polled.
         """
         self.sessions.refresh()
         return self._drive(self.sessions.poll(wait), self._url)

@@ -1,4 +1,4 @@
-"""What a notice asks of a device: to fetch a successor of its terms, and to renew its key.
+"""Follow-ups to a notice: the device fetches a successor of its terms, and renews its key.
 
 Errands are run after a report has left, never before. A fault costs nothing: they are tried again
 later, ever more rarely. So a collector that lies in its notices causes neither a flood of requests

@@ -227,7 +227,7 @@ class Address:
 
     @classmethod
     def of(cls, url: object) -> Address:
-        """Read a URL; refuse what is none, whatever it is."""
+        """Parse a URL; refuse anything that is not one."""
         return cls._of(url if isinstance(url, str) else "")
 
     @classmethod

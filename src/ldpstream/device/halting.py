@@ -1,7 +1,7 @@
 """Streams that are paused or retired: what a device hears of it, and when it asks again.
 
 Nothing is drawn or spent for a stream that takes no reports. A device cannot be called, so it asks
-before its next turn whether a paused stream goes on; whether a retired one does, hardly ever.
+before its next turn whether a paused stream was resumed; it hardly ever asks a retired one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Halting:
 
     @property
     def rests_ms(self) -> int:
-        """How long nothing is tried, in milliseconds, since the stream is retired."""
+        """How long to wait, in milliseconds, because the stream is retired."""
         if self.halt is not Halt.RETIRED:
             return 0
         return max(0, self._not_before_ms - self._clock.steady_ms())

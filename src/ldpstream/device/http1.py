@@ -101,7 +101,7 @@ class AnswerReader:
         """Note the end of the input; return the answer if that completes it."""
         self._ended = True
         if (response := self._go_on()) is None:
-            raise BadAnswer("its answer is cut short" if self.started else "it hung up")
+            raise BadAnswer("its answer is cut short" if self.started else "it disconnected")
         return response
 
     def _go_on(self) -> Response | None:

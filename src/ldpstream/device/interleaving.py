@@ -83,7 +83,7 @@ def addressed(talk: Conversation[T], url: str) -> Conversation[T]:
 
 
 def _until_a_pause(part: _Part) -> Conversation[float | None]:
-    """Carry on one conversation until it pauses; return for how many seconds, or None: it ended."""
+    """Continue a conversation until it pauses; return for how many seconds, or None at its end."""
     reply: Response | None = None
     fault: Unreachable | None = None
     while True:

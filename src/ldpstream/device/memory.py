@@ -135,7 +135,7 @@ class Enrolment:
     """How much of the limit is kept free for this stream."""
     reserved_ms: int = 0
     other_keys: tuple[bytes, bytes] | None = field(default=None, repr=False)
-    """Key and slot key of before or after a renewal, until it is known which ones are good."""
+    """Key and slot key of before or after a renewal, until it is known which ones are valid."""
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -158,7 +158,7 @@ class Enrolment:
         return following
 
     def renamed_at(self, t: int) -> Mapping[str, str]:
-        """Return what labels of terms before those of timestamp t are called under them."""
+        """Return the names that labels of earlier terms have under the terms of timestamp t."""
         return self.gone_over.renamed if self.terms_at(t) is self.successor else self.renamed
 
     @property
@@ -223,9 +223,9 @@ class Memory:
         return {one.id: one for one in self.enrolments}
 
     def holder(self, terms: Terms, enrolment_id: int) -> Scope | None:
-        """Return who has agreed to these terms, to some before or after them, and is another.
+        """Return the scope of another enrolment with these terms, or with some before or after.
 
-        What was ever agreed to counts, also what others have followed since.
+        All terms that were ever agreed to count, even if others have followed them.
         """
         pins = lineage(terms)
         held = (one.scope for one in self.pins if one.pin in pins)

@@ -181,7 +181,7 @@ class Session:
         self.halting = Halting(self.account)
 
     def moved(self, other: Session) -> None:
-        """Go on where another session has enrolled: the collector has another address now."""
+        """Go on with the enrolment of another session: the collector has a new address."""
         self.account.label = other.account.label
         self.account.bind(self.account.id)
         self._begin()
@@ -268,7 +268,7 @@ class Session:
         return math.inf if turn is None else self._wait_ms(turn) / 1000
 
     def _turn(self) -> Turn | None:
-        """Return the next turn; do without a collector's time that would put it off for long.
+        """Return the next turn; ignore a collector's time that would put it off for long.
 
         A device that is not asked hears of the right time only when it reports again. Return None,
         and count it, if the limit over all streams never allows a report.
@@ -285,7 +285,7 @@ class Session:
         return turn
 
     def _plausible_ms(self, turn: Turn) -> int:
-        """Return how far away a turn may be: as own time says of the budget, and some windows."""
+        """Return how far away a turn may be: until own time frees the budget, plus some windows."""
         spans = [terms.promise.span for terms in self.account.enrolled.all_terms]
         return self.account.free_in_ms(turn.round) + MOST_SPANS * max(spans)
 

@@ -39,7 +39,7 @@ class Wish:
 
     @property
     def policy(self) -> Policy | None:
-        """Which successors of the terms the application agrees to; None: as before."""
+        """Which successors of the terms the application agrees to, or None for as before."""
         if self.accept is None or isinstance(self.accept, Policy):
             return self.accept
         given: object = self.accept

@@ -35,7 +35,7 @@ class StreamStatus:
     left_nano: int
     """The nano-epsilon that may be spent now, by the stream's promise and by the limit."""
     full_in_ms: int | None
-    """The own time until the whole epsilon can be spent; None: the limit never allows it."""
+    """The own time until the whole epsilon can be spent, or None if the limit never allows it."""
     used_nano: int | None
     """What the stream has spent of the limit, in its span; None if there is no limit."""
     reserve_nano: int

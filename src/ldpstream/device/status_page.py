@@ -68,7 +68,7 @@ def _stream(found: StreamStatus) -> Iterator[str]:
     yield f"<p>{escape(promise.explanation)}</p>"
     yield from _budget(f"left in this span of {promise.time}", found.left_nano, terms.epsilon_nano)
     if found.full_in_ms:
-        yield f"<p>All of it is there again in {lasting(found.full_in_ms)}.</p>"
+        yield f"<p>All of it is available again in {lasting(found.full_in_ms)}.</p>"
     yield "<dl>"
     facts = {"Collector": found.url, "Level of privacy": promise.called, "Pin": terms.pin}
     for name, text in facts.items():

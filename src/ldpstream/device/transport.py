@@ -91,7 +91,7 @@ class HttpTransport:
         return response
 
     def _take(self, url: str) -> socket.socket | None:
-        """Return the idle connection if it leads to `url` and is still quiet; else close it."""
+        """Return the idle connection if it leads to `url` and is still quiet, or close it."""
         if self._kept is not None and self._kept[0] == url:
             line = self._kept[1]
             with suppress(OSError):

@@ -252,7 +252,7 @@ class Wallet:
             self.end(change, known)
 
     def end(self, change: Change, enrolment: Enrolment, *, leaves: bool = False) -> Made | None:
-        """Let the promise of the terms in force end: it binds until its span has passed.
+        """End the promise of the terms in force, which binds until its span has passed.
 
         It binds spans that hold, as far as anybody knows, a report that was made under it. Return
         it, and store it unless the stream is left, which does so.
@@ -289,7 +289,7 @@ class Wallet:
         )
 
     def go_over(self, change: Change, enrolled: Enrolment) -> Enrolment:
-        """Let go of the terms before the successor, and of the reports under them.
+        """Drop the terms before the successor, and the reports under them.
 
         Only now, when others follow those: until then a time that was wrong costs nothing.
         """
@@ -332,7 +332,7 @@ class Wallet:
         return self.memory.limit
 
     def set_limit(self, limit: Limit | None) -> None:
-        """Set the limit over all streams; None: remove it.
+        """Set the limit over all streams, or remove it if it is None.
 
         One that is not stricter than the one of before leaves that one binding for its span.
         """
@@ -474,7 +474,7 @@ def _size(promise: Promise | None) -> tuple[int, int] | None:
 
 
 def _implies(new: Promise | None, old: Promise) -> bool:
-    """Return whether whoever keeps the new promise keeps the old one too."""
+    """Return whether keeping the new promise implies keeping the old one."""
     return new is not None and new.epsilon_nano <= old.epsilon_nano and new.span >= old.span
 
 

@@ -45,5 +45,5 @@ class BatchBuilder:
 
 
 def ends_within(ends: dict[str, int], name: str, last: int) -> bool:
-    """Whether a round ends in this batch: then no later one needs to know whom it has counted."""
+    """Return whether a round ends in this batch: then no later one needs its devices."""
     return ends.get(name, last + 1) <= last

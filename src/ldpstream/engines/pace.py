@@ -30,7 +30,7 @@ class Heartbeat:
         self._next = 0.0
 
     def beat(self) -> None:
-        """Show it, if that was not done of late."""
+        """Show that the engine is alive, unless that was done recently."""
         if monotonic() >= self._next:
             self._counts.show(self._streams)
             self._next = monotonic() + BEAT_SECONDS

@@ -74,13 +74,13 @@ class Plan:
     plain_http: bool = False
     """Whether devices enrol over plain http outside of this machine."""
     folder: Path | None = None
-    """Where the devices' files are kept; None: in memory, and gone at the end."""
+    """Where the devices' files are kept; None is in memory, and gone at the end."""
     state: Path | None = None
-    """Where simulated devices are kept; None: in memory, and gone at the end."""
+    """Where simulated devices are kept; None is in memory, and gone at the end."""
     levels: Levels = field(default_factory=Levels)
     """The levels of privacy that users choose."""
     parts: Parts | None = None
-    """The public attributes of users, who hold other labels by them; None: they have none."""
+    """The public attributes of users, who hold other labels by them, or None if they have none."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class _Member:
         self.task: asyncio.Task[None] | None = None
 
     async def leave(self) -> None:
-        """Make nothing use the device any more; then its file may be deleted."""
+        """Stop all use of the device, so that its file may be deleted."""
         self.line.offline = True  # for good: the weather changes for those who are here
         if self.task is not None:
             self.task.cancel()
@@ -449,7 +449,7 @@ def _until_next(terms: Terms) -> float:
 
 
 def _is_numbered(domain: Domain, labels: int) -> bool:
-    """Whether the labels are 0, 1, ..., as in built-in streams: they fit any of that size."""
+    """Return whether the labels are 0, 1, ..., as in built-in streams, and fit any of that size."""
     return domain == Domain.numbered(labels)
 
 

@@ -33,7 +33,7 @@ def write_truth(file: Path, source: CountsStream, first_t: int) -> None:
 
 
 def main(configuration: str, truth: str) -> None:
-    """Do as `ldpstream serve`, and serve the truth once it is written; print the address alone."""
+    """Run like `ldpstream serve`, but also serve the truth, and print only the address."""
 
     async def answer(request: Request) -> Response:
         if not Path(truth).exists():  # there is no release yet

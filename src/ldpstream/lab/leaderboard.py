@@ -1,4 +1,4 @@
-"""The leaderboard: every mechanism on every stream, at equal promise."""
+"""The leaderboard: every mechanism on every stream, under the same promise."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Paired:
 
     @property
     def differs(self) -> bool:
-        """Whether chance is ruled out as the reason of the difference: 0 is not in the interval."""
+        """Whether chance is ruled out as the cause of the difference: 0 is outside the interval."""
         return not self.low <= 0 <= self.high
 
 

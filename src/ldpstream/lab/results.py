@@ -65,7 +65,7 @@ class Results:
     def summary(self) -> list[Row]:
         """Return a row for each setting: mean and `<metric>_sd` over its repeats, and their number.
 
-        None stands for a figure that there is none of, such as the coverage of rare labels.
+        None stands for a figure that does not exist, such as the coverage of rare labels.
         The standard deviation is that of a sample (n - 1); for a single run it is 0.
         """
         groups: dict[tuple[Any, ...], list[Row]] = {}

@@ -79,7 +79,7 @@ def run(
 ) -> Run:
     """Drive `mechanism`, which answers `query`, from where it stands over the whole stream.
 
-    Of a filtered one the history is revised, too, with tallies up to `lag` timestamps later.
+    For a filtered mechanism the history is also revised, with tallies up to `lag` timestamps later.
     """
     length, timestamps = query.length(len(stream.domain)), stream.timestamps
     fleet = fleet or Fleet.of(mechanism, rng)

@@ -23,7 +23,7 @@ class Adaptive(Mechanism):
         return self.division.ask(self.unit, Purpose.DISSIMILARITY)
 
     def worth_publishing(self, probe: Tally, amount: int) -> bool:
-        """Whether the dissimilarity exceeds the error of a publication that uses `amount` units."""
+        """Return whether the dissimilarity exceeds the error of publishing with `amount` units."""
         if not probe or amount < 1:
             return False
         return self.dissimilarity(probe) > self.error(probe, amount)

@@ -54,7 +54,7 @@ class DistributionNoise:
         return self._readings(epsilon).even_variance / reports
 
     def bin_variance(self, epsilon: Epsilon, tally: Tally, known: Floats) -> Floats:
-        """Return the tally's own: it depends on how reports scatter, hardly on their means."""
+        """Return the tally's variance: it depends on the scatter of reports, hardly on means."""
         return tally.variance
 
     def tally(self, epsilon: Epsilon, support: Support) -> Tally:

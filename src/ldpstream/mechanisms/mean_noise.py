@@ -41,7 +41,7 @@ class MeanNoise:
         return collector.variance(reports, mean, spread, self.population)
 
     def bin_variance(self, epsilon: Epsilon, tally: Tally, known: Floats) -> Floats:
-        """Return the tally's own: it depends on how reports scatter, hardly on their mean."""
+        """Return the tally's variance: it depends on the scatter of reports, hardly on the mean."""
         return tally.variance
 
     def tally(self, epsilon: Epsilon, support: Support) -> Tally:

@@ -225,7 +225,7 @@ class Mechanism(ABC):
         return [f"the memory of {type(self).__name__}"]
 
     def carry_memory(self, saved: Any, move: Relabelling) -> Any:
-        """Return what a memory, as it was saved, means under other labels; None: nothing.
+        """Return what a memory, as it was saved, means under other labels, or None if nothing.
 
         A memory with arrays is carried over if the labels stay: a subclass may know how to do more.
         """

@@ -69,7 +69,7 @@ class Tally:
         return sampling(self.reports, population) if self.sampled is None else self.sampled
 
     def __bool__(self) -> bool:
-        """Whether anybody answered."""
+        """Return whether anybody answered."""
         return self.reports > 0
 
 

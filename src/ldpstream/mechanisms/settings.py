@@ -130,7 +130,7 @@ class Settings(RunOptions):
 
     @property
     def reshuffle(self) -> int | None:
-        """The timestamps after which users are dealt into other groups; None: they never are."""
+        """The timestamps after which users are dealt into other groups, or None for never."""
         return EPOCH_WINDOWS * self.window if self.selection is Selection.SLOTS else None
 
     def at_level(self, level: Level) -> Settings:

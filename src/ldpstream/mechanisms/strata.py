@@ -295,7 +295,7 @@ class _Combination:
         return tally, StrataMemory(heard, offsets, self._contrasted(), self._t)
 
     def _lasting(self) -> Floats:
-        """Return the variance of what is wrong with all tallies of some time: offsets and sizes.
+        """Return the variance of the error that successive tallies share, from offsets and sizes.
 
         What lasts in the tallies of the strata themselves has the same sign in all of them. Of a
         stratum without reports nobody knows how its offset has moved since: as a random walk, by

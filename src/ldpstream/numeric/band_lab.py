@@ -14,7 +14,7 @@ from ldpstream.oracles.collector_half import Reports, Support
 
 
 class BandLab(NumericLab):
-    """Simulated devices: draw from the band with probability width (p-q), else from all outputs."""
+    """Simulated devices: draw from the band with probability width (p-q), otherwise from all."""
 
     device: BandDevice
 

@@ -24,7 +24,7 @@ class Promise:
     epsilon_nano: int
     span: int
     until: int | None = None
-    """The moment from which it does not bind any more: a span after its end; None: it goes on."""
+    """The moment from which it binds no more: a span after its end, or None if it goes on."""
 
     def binds(self, moment: int) -> bool:
         return self.until is None or moment < self.until

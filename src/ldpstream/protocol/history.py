@@ -52,7 +52,7 @@ class TermsHistory:
         return next(begun, self.first)
 
     def last_t(self, terms: Terms) -> int | None:
-        """Return the last timestamp at which reports under these terms count; None: no end yet."""
+        """Return the last timestamp at which reports under these terms count, or None if open."""
         successor = self.successor_of(terms)
         return (
             None if successor is None or successor.succeeds is None else successor.succeeds.until_t
@@ -86,7 +86,7 @@ class TermsHistory:
         return terms.at_level(level) if terms is not None and terms.has_level(level) else None
 
     def places(self, old: Terms, new: Terms) -> tuple[int, ...] | None:
-        """Return the index in later terms of what each earlier label is called; None: numbers."""
+        """Return the index in later terms of each earlier label, or None for numbers."""
         if old.domain is None or new.domain is None:
             return None
         names = old.domain.labels

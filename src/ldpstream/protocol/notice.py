@@ -21,7 +21,7 @@ class Halt(StrEnum):
     """Why a stream takes no reports, though its collector runs."""
 
     PAUSED = "paused"
-    """It will go on: a device asks whether it does before it takes its next turn."""
+    """It will be resumed: a device asks whether it was before it takes its next turn."""
     RETIRED = "retired"
     """It has ended: a device hardly ever asks again."""
 
@@ -37,7 +37,7 @@ class Notice:
     renew: bool = False
     """Whether the device's key is of a master secret that is being replaced (`RenewKey`)."""
     halt: Halt | None = None
-    """Why the stream takes no reports; None: it does."""
+    """Why the stream takes no reports, or None if it does."""
 
     @classmethod
     def read(cls, answer: object) -> Notice:

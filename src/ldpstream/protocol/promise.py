@@ -72,7 +72,7 @@ def promises(terms: Terms) -> list[Promise]:
 
 
 def told_openly(terms: Terms) -> str | None:
-    """Say which attributes are sent beside every report, which nothing protects; None: none are.
+    """Say which attributes are sent beside every report, unprotected, or return None if none are.
 
     >>> from ldpstream.protocol.terms import Terms
     >>> terms = {

@@ -112,7 +112,7 @@ class Succession:
     until_t: int
     """The last timestamp at which reports under the predecessor are counted."""
     labels: tuple[str, ...] | None
-    """What each label of the predecessor is called now, in its order; None: values are numbers."""
+    """What each label of the predecessor is called now, in its order, or None for numbers."""
 
     @classmethod
     def read(cls, sent: object) -> Succession | None:

@@ -81,7 +81,7 @@ class Policy:
     """Terms that the application has agreed to by their pin, whatever `accept` says."""
     least_epsilon_nano: int = 0
     longest_window: int | None = None
-    """In timestamps; None: four times the window under which the device enrols."""
+    """In timestamps; None stands for four times the window under which the device enrols."""
 
     def __post_init__(self) -> None:
         accept: object = self.accept

@@ -47,7 +47,7 @@ VOCABULARY = "vocabulary"
 Values = Domain | Range | Vocabulary
 """What a device may hold: one of these labels, a number in this range, or any text."""
 Value = str | float
-"""A label by its name or index or, in a stream of numbers, a number; else any text."""
+"""A label by its name or index or, in a stream of numbers, a number; otherwise any text."""
 
 SALT = re.compile(r"[0-9a-f]{16}")
 END = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")

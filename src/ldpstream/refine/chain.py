@@ -19,8 +19,9 @@ def two_sided(evidence: Floats, prior: Floats, share: float) -> tuple[Floats, fl
     """Return the posterior weights of members, T x members, of one label, and their log-evidence.
 
     The fixed share of `Weights` is the forward half of a Markov chain: a member stays with
-    probability 1 - `share`, else one is drawn from the prior. This is the chain's other half, too
-    (Rabiner 1989). `evidence` has the log-likelihood that each member gave each tally in advance.
+    probability 1 - `share`, otherwise one is drawn from the prior. This is the chain's other half,
+    too (Rabiner 1989). `evidence` has the log-likelihood that each member gave each tally in
+    advance.
     """
     timestamps, members = evidence.shape
     weights = np.empty((timestamps, members))

@@ -37,7 +37,7 @@ class Fleet:
 
     users: float = math.inf
     window: int | None = None
-    """The timestamps after which the same users report again; None: others do, or everyone."""
+    """The timestamps after which the same users report again, or None if others do, or everyone."""
     reshuffle: int | None = None
     """The timestamps after which users are dealt into other cohorts."""
 
@@ -154,7 +154,7 @@ class Cohorts:
         return kernel, float(np.roll(kernel, -self.turn)[0])
 
     def _too_large(self, sampling: Floats, spread: Floats) -> Flags:
-        """Whether the pattern of a label is larger than cohorts can be: a season, or a jump."""
+        """Return whether a label's pattern is larger than cohorts can be: a season, or a jump."""
         if not self._rounds.all():
             return np.zeros(len(sampling), np.bool_)
         energy = self._means.var(axis=0)
@@ -163,7 +163,7 @@ class Cohorts:
         return large
 
     def allow(self, period: float, finder: PeriodFinder, sampling: Floats, noise: Floats) -> bool:
-        """Whether a period that was found is the truth's, and not the cohorts' own.
+        """Return whether a period that was found is the truth's, and not the cohorts' own.
 
         One of w timestamps is the truth's if a wave of the recent past is larger than cohorts and
         noise can be (in each wave, their energy is exponentially distributed). While a season
@@ -179,7 +179,7 @@ class Cohorts:
         return self._confirmed or not own
 
     def has_period(self, period: float) -> bool:
-        """Whether a period is that of the cohorts."""
+        """Return whether a period is that of the cohorts."""
         window = len(self._means)
         return abs(period - window) <= SAME_PERIOD * window
 

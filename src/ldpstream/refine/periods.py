@@ -67,7 +67,7 @@ class PeriodFinder:
         return past.reshape(rounds, period, -1).mean(axis=0), float(rounds)
 
     def due(self) -> bool:
-        """Whether it is time to search again, which costs more than a timestamp's filtering."""
+        """Return whether to search again, which costs more than the filtering of a timestamp."""
         return self.seen % CHECK_EVERY == 0 and self.has_enough
 
     @property

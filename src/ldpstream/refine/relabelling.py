@@ -27,7 +27,7 @@ class Relabelling:
     """
 
     targets: tuple[int | None, ...]
-    """The new index of each old label; None: it was removed."""
+    """The new index of each old label, or None if it was removed."""
     labels: int
     """The number of labels now."""
 

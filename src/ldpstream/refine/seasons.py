@@ -28,7 +28,7 @@ class Season:
         return [season(noise, *self.cycles) for noise in self.noises]
 
     def continues(self, other: Season) -> bool:
-        """Whether states of the other season can go on with these periods."""
+        """Return whether states of the other season can go on with these periods."""
         pairs = zip(self.cycles, other.cycles, strict=False)
         return len(self.cycles) == len(other.cycles) and all(
             same(old, new) and count == before for (new, count), (old, before) in pairs
@@ -53,11 +53,11 @@ def seasons(first: float, second: float | None) -> list[Season]:
 
 
 def same(known: float | None, found: float) -> bool:
-    """Whether two periods are one."""
+    """Return whether two periods are one."""
     return known is not None and abs(found - known) <= SAME * known
 
 
 def is_harmonic(period: float, first: float) -> bool:
-    """Whether a period is one of the harmonics that the first one has anyway."""
+    """Return whether a period is one of the harmonics that the first one has anyway."""
     times = round(first / period)
     return 1 <= times <= RICH and same(first / times, period)

@@ -60,7 +60,7 @@ def read_counts(path: Path | str, *, tell: Tell = warn) -> CountsStream:
 
 
 def _is_headless(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row holds counts: it sums to as many users as the second."""
+    """Return whether the first row holds counts: it sums to as many users as the second."""
     first, *others = ([_count(cell) for cell in row] for row in rows[:2])
     if None in first or first == list(range(len(first))):
         return False

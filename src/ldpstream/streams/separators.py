@@ -10,7 +10,7 @@ FIRST_LINE = 1 << 16
 
 
 def separator_of(line: str) -> str:
-    r"""Return the tab if there is one; else the semicolon, unless there are commas.
+    r"""Return the tab if there is one; otherwise the semicolon, unless there are commas.
 
     >>> separator_of("a\tb, c"), separator_of("a;b"), separator_of("a;b,c")
     ('\t', ';', ',')

@@ -33,7 +33,7 @@ class Every:
             return cls(1000 * length_ms, clock=True)
         if re.fullmatch(r"[1-9][0-9]{0,8}", text.strip()):
             return cls(int(text), clock=False)
-        expected = "a length like 30s, 10min, 1h, 1d, 1w, or a number of steps"
+        expected = "a duration like 30s, 10min, 1h, 1d, 1w, or a number of steps"
         raise Mistake(Problem.OPTION, option="--every", given=repr(text), expected=expected)
 
 

@@ -31,7 +31,7 @@ class Group:
 
     number: int
     length: int | None
-    """The bytes of the prefix; None: the whole text."""
+    """The bytes of the prefix, or None for the whole text."""
     seed: int
     """Of the hash function, 64 bits."""
 

@@ -44,7 +44,7 @@ class Books:
     releases: dict[int, ReleaseRow]
 
     def support(self, epsilon_nano: int, reports: list[bytes]) -> Counts:
-        """How many of these reports support each label."""
+        """Return how many of these reports support each label."""
         return _support(self.terms, epsilon_nano, reports)
 
 

@@ -1,4 +1,4 @@
-"""Planted bugs of clocks: budgets that are not kept in the time in which a person lives."""
+"""Planted bugs in the use of clocks: budgets that are not kept in true time."""
 
 from __future__ import annotations
 

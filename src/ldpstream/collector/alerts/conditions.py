@@ -42,7 +42,7 @@ class On(StrEnum):
 
 @dataclass(frozen=True)
 class Demand:
-    """Whether an estimate beyond a threshold will do, or how sure it must be that the truth is."""
+    """The evidence that a threshold demands: the estimate, or a probability for the truth."""
 
     on: On = On.ESTIMATE
     probability: float = PROBABILITY
@@ -63,15 +63,15 @@ class Condition(ABC):
 
     kind: ClassVar[Kind]
     label: str | None
-    """The label that it is about; None: it is about the stream."""
+    """The label that it is about, or None if it is about the stream."""
 
     @abstractmethod
     def verdict(self, evidence: Evidence) -> bool | None:
-        """Whether it holds; None: the release is no evidence for either."""
+        """Return whether it holds, or None if the release is no evidence for either."""
 
     @abstractmethod
     def told(self, evidence: Evidence) -> str:
-        """Say what the release said of it, for a message."""
+        """Describe what the release says about it, for a message."""
 
     @property
     @abstractmethod
@@ -83,7 +83,7 @@ class Condition(ABC):
         """The condition with the keys of the configuration."""
 
     def sure(self, evidence: Evidence) -> float | None:
-        """How probable it is that it holds; None: that is not known."""
+        """Return the probability that it holds, or None if it is not known."""
         return None
 
     def figure(self, evidence: Evidence) -> Figure | None:
@@ -93,7 +93,7 @@ class Condition(ABC):
 
 @dataclass(frozen=True)
 class Threshold(Condition):
-    """The share of a label is above, or below, a threshold."""
+    """A condition: the share of a label is above, or below, a threshold."""
 
     label: str
     above: bool
@@ -131,7 +131,7 @@ class Threshold(Condition):
 
 @dataclass(frozen=True)
 class Wide(Condition):
-    """The interval of a label is wider than it may be: too little is known of it.
+    """A condition: the interval of a label is too wide, so that too little is known of it.
 
     Silence widens an interval, and that is no guess about the truth: such a rule fires in silence,
     too. It is resolved by reports.
@@ -162,7 +162,7 @@ class Wide(Condition):
 
 @dataclass(frozen=True)
 class Changed(Condition):
-    """A label went from one level to another at once, within the last timestamps."""
+    """A condition: a label changed its level at once, within the last timestamps."""
 
     label: str
     by: float
@@ -214,7 +214,7 @@ class Changed(Condition):
 
 @dataclass(frozen=True)
 class NoReports(Condition):
-    """Nobody has reported for some time, though devices were asked."""
+    """A condition: nobody has reported for some time, though devices were asked."""
 
     silent_ms: int
     kind = Kind.NO_REPORTS
@@ -244,7 +244,7 @@ class NoReports(Condition):
 
 @dataclass(frozen=True)
 class FewReports(Condition):
-    """Fewer reports came than a share of those that the mechanism planned with."""
+    """A condition: fewer reports came than a share of those that were planned."""
 
     share: float
     demand: Demand = ESTIMATE
@@ -259,7 +259,7 @@ class FewReports(Condition):
         return self.demand.is_met(few, self.sure(evidence))
 
     def sure(self, evidence: Evidence) -> float:
-        """How improbable so many reports are if the expected share came: a Poisson variable."""
+        """Return the probability of more reports than came, at the expected share (Poisson)."""
         expected = self.share * evidence.release.asked
         return normal_probability((expected - evidence.release.received) / max(expected, 1) ** 0.5)
 

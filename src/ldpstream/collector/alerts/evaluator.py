@@ -78,7 +78,7 @@ class AlertEvaluator:
         self.alerts = {rule.fingerprint: Alert() for rule in rules}
         self._now_ms = 0
         self._heard_ms: int | None = None
-        """When reports last came; None: no release was evaluated yet."""
+        """When reports last came, or None if no release was evaluated yet."""
         self._outbox = Outbox(stream, external_url)
         self._restore(store.note(stream, NOTE))
 
@@ -139,12 +139,12 @@ class AlertEvaluator:
 
     @property
     def shown(self) -> list[tuple[Rule, Alert]]:
-        """Each rule with its alert, all of one moment."""
+        """Each rule with its alert, as one consistent snapshot."""
         with self._lock:
             return [(rule, self.alerts[rule.fingerprint]) for rule in self.rules]
 
     def silence_of(self, rule: Rule) -> int | None:
-        """Return until when a rule is silenced; None: it is not, by the time of releases."""
+        """Return until when a rule is silenced, by the time of releases; None if it is not."""
         until_ms = self._silenced_until(rule.fingerprint)
         return until_ms if until_ms > self._now_ms else None
 

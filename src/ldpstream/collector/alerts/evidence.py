@@ -1,4 +1,4 @@
-"""What one release says to the rules of its stream."""
+"""The evidence that one release gives to the rules of its stream."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Evidence:
     silent_ms: int = 0
     """How long nobody had reported by then, though the collector was there to hear it."""
     changes: Sequence[LevelChange] | None = None
-    """The recent changes, as they are known by then; None: nobody has looked."""
+    """The recent changes, as they are known by then, or None if nobody has looked."""
 
     @property
     def is_heard(self) -> bool:
-        """Whether reports stand behind the release: else its figures are carried on.
+        """Whether reports stand behind the release: otherwise its figures are carried on.
 
         A mechanism may carry a release over because reports have shown that it still holds. If
         those are suspect they may have been discarded, and show nothing.
@@ -66,9 +66,9 @@ class Evidence:
 
     @property
     def without_figure(self) -> bool | None:
-        """What a rule about a label says that the release does not have: it does not hold.
+        """The verdict of a rule about a label that the release does not have: false.
 
-        None for a text in silence, which widens intervals until nothing is listed.
+        None for a text while nobody reports: intervals widen until no text is listed.
         """
         is_text = "labels" in self.release.content
         return None if is_text and not self.is_heard else False

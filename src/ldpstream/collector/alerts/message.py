@@ -16,7 +16,7 @@ NEVER = "0001-01-01T00:00:00Z"
 
 @dataclass(frozen=True)
 class Change:
-    """An alert that began to fire, or was resolved, and what the release said that did it."""
+    """An alert that began to fire or was resolved, and what the release said that caused it."""
 
     rule: Rule
     alert: Alert

@@ -21,7 +21,7 @@ IsSilenced = Callable[[str], bool]
 
 
 class Outbox:
-    """What is to be sent about the alerts of one stream. It is not thread-safe."""
+    """The messages to be sent about the alerts of one stream. It is not thread-safe."""
 
     def __init__(self, stream: str, external_url: str) -> None:
         self._stream = stream

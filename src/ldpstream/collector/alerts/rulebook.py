@@ -76,11 +76,11 @@ class RuleBook:
         return tuple({**self._fixed, **self._added}.values())
 
     def is_fixed(self, rule: Rule) -> bool:
-        """Whether the rule is in the file."""
+        """Return whether the rule is in the file."""
         return rule.fingerprint in self._fixed
 
     def find(self, fingerprint: str) -> Rule:
-        """Return the rule with a fingerprint; one that is unknown is a mistake."""
+        """Return the rule with this fingerprint; raise `Mistake` if there is none."""
         for rule in self.rules:
             if rule.fingerprint == fingerprint:
                 return rule

@@ -29,18 +29,18 @@ class Rule:
         return replace(evidence, release=of_group(evidence.release, split(self.group)))
 
     def verdict(self, evidence: Evidence) -> bool | None:
-        """Whether its condition holds; None: the release is no evidence for either."""
+        """Return whether its condition holds, or None if the release is no evidence for either."""
         seen = self.seen(evidence)
         return None if seen.is_hidden else self.condition.verdict(seen)
 
     @property
     def title(self) -> str:
-        """The condition in a few words, and of whom."""
+        """The condition in a few words, and the group that it is about."""
         return self.condition.title + (f" in {self.group}" if self.group else "")
 
     @property
     def label(self) -> str | None:
-        """The label that it is about; None: it is about the stream."""
+        """The label that the rule is about; None if it is about the stream."""
         return self.condition.label
 
     @property

@@ -43,7 +43,7 @@ class AlertRunner:
         self._send = send
         self._first_pause = first_pause
         self._held = held
-        """The store under a stream's lease; None: another collector evaluates its alerts."""
+        """The store under a stream's lease, or None if another collector evaluates its alerts."""
         self._refresh = refresh
         """Called before a stream is evaluated: its rules may have been changed elsewhere."""
         self._stopping = threading.Event()
@@ -72,12 +72,12 @@ class AlertRunner:
         self._turns = cycle(self._evaluators)
 
     def remove(self, stream: str) -> None:
-        """Evaluate the alerts of a stream no longer."""
+        """Stop evaluating the alerts of a stream."""
         self._evaluators = [one for one in self._evaluators if one.stream != stream]
         self._turns = cycle(self._evaluators)
 
     def wake(self, stream: str | None = None) -> None:
-        """Evaluate a stream soon: it has a new release, or a new rule; None: evaluate all."""
+        """Evaluate a stream soon, or all if None: it has a new release, or a new rule."""
         every = (one.stream for one in self._evaluators)
         with self._waking:
             self._woken.update(every if stream is None else (stream,))
@@ -104,7 +104,7 @@ class AlertRunner:
             self._to_send.set()
 
     def _due(self) -> Iterator[AlertEvaluator]:
-        """Yield what was woken and, in turns, what other collectors may have changed unheard."""
+        """Yield what was woken and, in turn, what other collectors may have changed."""
         with self._waking:
             woken, self._woken = self._woken, set()
         yield from (one for one in self._evaluators if one.stream in woken)

@@ -85,7 +85,7 @@ class Alert:
                 return None
 
     def ended(self, now_ms: int) -> Alert:
-        """The alert at its end: resolved if it was firing, else inactive."""
+        """The alert at its end: resolved if it was firing, otherwise inactive."""
         if self.state is not State.FIRING:
             return Alert()
         ended = now_ms if self.ended_ms is None else self.ended_ms

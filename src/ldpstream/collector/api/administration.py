@@ -1,4 +1,4 @@
-"""What administrators do by HTTP: keys, tokens, denials, silences, pauses, reloads; and a log."""
+"""The admin API: keys, tokens, denials, silences, pauses, reloads, and their log."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def _keys(service: Service) -> APIRouter:
 
     @router.post(f"{KEYS}/prepare", responses=problems(401, 409))
     def prepare(request: Request) -> dict[str, Any]:
-        """Draw the next master secret, into a file beside the present one. Nothing uses it yet."""
+        """Generate the next master secret, in a file beside the present one. It is not used yet."""
         return known.prepare(_who(request))
 
     @router.post(f"{KEYS}/rotate", responses=problems(401, 409))
     def rotate(request: Request, at_once: bool = False) -> dict[str, Any]:
-        """Make the next master secret the current one, and draw it unless that was done.
+        """Make the next master secret the current one; generate it if that was not done.
 
-        Keys of the one before stay good until it is dropped; their devices hear that they are to
+        Keys of the previous one stay valid until it is dropped; their devices are told to
         renew them. With `at_once` all keys end, and every device must enrol again: for a secret
         that was stolen.
         """
@@ -74,7 +74,7 @@ def _keys(service: Service) -> APIRouter:
 
     @router.post(f"{KEYS}/drop", responses=problems(401, 409))
     def drop(request: Request, anyway: bool = False) -> dict[str, Any]:
-        """End the keys of the earlier master secret.
+        """Invalidate the keys of the earlier master secret.
 
         Refused while devices use them, unless `anyway` is given: these must enrol again.
         """
@@ -98,12 +98,12 @@ def _tokens(service: Service) -> APIRouter:
 
     @router.get(TOKENS, responses=problems(401))
     def list_tokens() -> dict[str, Any]:
-        """All enrolment tokens, with their uses; those that have ended among them."""
+        """All enrolment tokens with their uses, including those that have ended."""
         return {"tokens": [one.to_json() for one in known.tokens()]}
 
     @router.post(TOKENS, status_code=201, responses=problems(400, 401, 404, 409))
     async def create_token(request: Request) -> dict[str, Any]:
-        """Make an enrolment token, which is shown this once.
+        """Create an enrolment token, which is shown only this once.
 
         `name`; and if wanted `stream`, `expires_in` (such as 30d) and `most_uses`.
         """
@@ -117,7 +117,7 @@ def _tokens(service: Service) -> APIRouter:
 
     @router.delete(f"{TOKENS}/{{name}}", status_code=204, responses=problems(401, 404))
     def revoke_token(name: str, request: Request) -> None:
-        """Let nobody enrol with a token any more; devices that have enrolled stay."""
+        """Revoke a token: nobody can enrol with it any more; devices that have enrolled stay."""
         known.revoke_token(_who(request), name)
 
     return router
@@ -200,12 +200,12 @@ def _silences(service: Service) -> APIRouter:
 
     @router.get(f"{SILENCES}/{{stream}}", responses=problems(401, 404))
     def list_silences(stream: str) -> dict[str, Any]:
-        """The alert rules of a stream, and until when each is silenced; null: it is not."""
+        """The alert rules of a stream, and until when each is silenced, or null."""
         return listed(find_stream(service, stream).config.name)
 
     @router.post(f"{SILENCES}/{{stream}}", responses=problems(400, 401, 404))
     async def silence(stream: str, request: Request) -> dict[str, Any]:
-        """Send nothing about `rule`, an id, `for` a time such as 2h from now on.
+        """Silence `rule`, an id, `for` a time such as 2h from now on.
 
         Its alert goes on; how it stands then is sent when the silence ends.
         """
@@ -220,7 +220,7 @@ def _silences(service: Service) -> APIRouter:
 
     @router.delete(f"{SILENCES}/{{stream}}/{{rule_id}}", responses=problems(401, 404))
     def end_silence(stream: str, rule_id: str, request: Request) -> dict[str, Any]:
-        """Send again what becomes of a rule's alert."""
+        """End the silence of a rule."""
         find_stream(service, stream)
         known.end_silence(_who(request), stream, service.rulebooks[stream].find(rule_id))
         service.silences_changed(stream)

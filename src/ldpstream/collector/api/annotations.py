@@ -30,7 +30,7 @@ class Annotation:
     time: int
     """Milliseconds since the epoch."""
     timeEnd: int  # noqa: N815 - Grafana spells it so
-    """The end of a range; of what is still going on: its begin."""
+    """The end of a range, or its beginning if it has not ended yet."""
     title: str
     text: str
     tags: str

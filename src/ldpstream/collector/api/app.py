@@ -93,6 +93,6 @@ def build_app(service: Service) -> FastAPI:
 
 
 async def _on_refused(request: Request, error: Exception) -> Response:
-    """A report that the intake refused, and counted."""
+    """Answer a report that the intake has refused and counted."""
     assert isinstance(error, LdpStreamError)
     return refusal_of(request, error)

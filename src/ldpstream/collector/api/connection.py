@@ -26,7 +26,7 @@ from ldpstream.errors import Mistake, Problem
 Network = IPv4Network | IPv6Network
 
 HEAD_BYTES = 16 << 10
-"""Of the request line and all headers."""
+"""The most bytes of the request line and all headers."""
 HEAD_LINES = 64
 READER_BYTES = 64 << 10
 PIPELINED = 16
@@ -55,7 +55,7 @@ class Deadlines:
     linger: float = 10
     """From the end of a connection to when what is still unread of it is dropped."""
     reading: float = 10
-    """In which READER_BYTES of an answer must leave, while more of it waits."""
+    """The time in which READER_BYTES of an answer must be sent, while more of it waits."""
 
 
 class Part(Enum):
@@ -69,7 +69,7 @@ class Part(Enum):
 class ConnectionTable:
     """All connections of a server, and what they hold together.
 
-    When something is full, whoever has held it for longest without need makes room: an honest
+    When a limit is reached, whoever has held on for longest without need is dropped: an honest
     request is over in a moment, so that this hits those who only hold on.
     """
 
@@ -94,7 +94,7 @@ class ConnectionTable:
         """Bytes of answers that wait to be read."""
 
     def use(self, limits: Limits) -> None:
-        """Hold new connections to other limits; those that are there stay."""
+        """Apply other limits to new connections; existing connections are kept."""
         self._limits = limits
         self.receiving.most = limits.receiving_bytes
         self.unread.most = limits.unread_bytes
@@ -182,7 +182,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._deadlines = table.deadlines
         self._next = Part.NOTHING
         self._fault = Mistake(Problem.HTTP_SYNTAX)
-        """What is said when the parser gives up."""
+        """The error message when the parser gives up."""
         self._head_bytes = 0
         self._body_bytes = 0
         self._body_began = 0.0
@@ -344,7 +344,7 @@ class GuardedProtocol(HttpToolsProtocol):
     # Deadlines
 
     def _expect(self, seconds: float) -> None:
-        """Drop the connection unless something is received in time."""
+        """Drop the connection unless something arrives in time."""
         self._cancel()
         self._deadline = self.loop.call_later(seconds, self._late, seconds)
 

@@ -1,4 +1,4 @@
-"""Pages of other origins: which of them a browser lets use the routes of a stream (CORS).
+"""CORS: the other origins whose pages may use the routes of a stream.
 
 Only devices' and readers' routes, and never with cookies. A private stream and an unknown name are
 answered alike: by what any private stream allows.
@@ -73,7 +73,7 @@ class CrossOrigin:
             await self._app(scope, receive, self._telling(send, stream, origin))
 
     def _telling(self, send: Send, stream: str, origin: str) -> Send:
-        """Add to an answer that a page of this origin may read it, if it may."""
+        """Return a `send` that adds CORS headers if a page of this origin may read the answer."""
 
         async def tell(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -90,7 +90,7 @@ class CrossOrigin:
     def _told(self, stream: str, origin: str, *, succeeded: bool) -> str | None:
         """Return the origin that may use the stream, as the header names it.
 
-        Who has opened a private stream hears of that one; all others of none in particular.
+        A caller who has opened a private stream is told its origins; all others get one answer.
         """
         streams = {name: one.config for name, one in self._service.streams.items()}
         found = streams.get(stream)

@@ -105,7 +105,7 @@ def enrolment(service: Service) -> APIRouter:
 
 
 class Enrolment:
-    """Who may enrol or renew a key, how often, and what they are answered."""
+    """The checks, rate limits and answers of enrolments and key renewals."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -144,9 +144,9 @@ class Enrolment:
         return _answer(found, number, level)
 
     async def renew(self, stream: str, request: Request) -> dict[str, Any]:
-        """Give a device a key of the current master secret, for one that is still good.
+        """Give a device a key of the current master secret, for one that is still valid.
 
-        It shows its secret again: who has stolen a master secret knows keys, but not that.
+        It sends its secret again: whoever has stolen a master secret knows keys, but not that.
         """
         given = await read_json(request)
         level = given.get("level", "")
@@ -162,7 +162,7 @@ class Enrolment:
         return _answer(found, number, level)
 
     def _authorise(self, stream: str, request: Request) -> EnrolmentToken | None:
-        """Let in who has a token; or a visitor, where the stream lets anyone take part.
+        """Let in a device that has a token, or any device if enrolment is public.
 
         Return the token if its uses are counted.
         """

@@ -1,4 +1,4 @@
-"""Who may ask, how often, and how much."""
+"""Access tokens, rate limits and size limits of requests."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ MOST_ADDRESSES = 10_000
 LENGTH = b"content-length"
 FEW_BYTES = 16 << 10
 """The longest body of a route that takes JSON."""
-USABLE = "a JSON object in UTF-8, with few brackets within brackets"
+USABLE = "a JSON object in UTF-8, with little nesting"
 
 
 def check_token(request: Request, expected: bytes, kind: str) -> None:
-    """Let through whoever sends the token."""
+    """Refuse a request that does not carry the token."""
     if not has_token(request, expected):
         raise Mistake(Problem.TOKEN, kind=kind)
 
 
 def has_token(request: Request, expected: bytes) -> bool:
-    """Whether the request carries the token; comparing takes as long whatever was sent."""
+    """Return whether the request carries the token, compared in constant time."""
     given = request.headers.get("authorization", "").encode()
     return hmac.compare_digest(given, b"Bearer " + expected)
 
 
 def is_number(text: str, most: int) -> bool:
-    """Whether a client's text is a whole number from 0 to `most`.
+    """Return whether a client's text is a whole number from 0 to `most`.
 
     >>> is_number("20", 30), is_number("²", 30), is_number("9" * 5000, 30)
     (True, False, False)
@@ -78,7 +78,7 @@ class ReaderPool:
 
 
 class TokenBucket:
-    """A limit of so many a second (or another `period_ms`), and as many at once after a pause.
+    """A rate limit of so many per second (or another `period_ms`), with a burst of as many.
 
     >>> from ldpstream.collector.clock import ManualClock
     >>> clock = ManualClock()
@@ -118,7 +118,7 @@ class TokenBucket:
 
 
 class AddressBuckets:
-    """A bucket for each address; those that were not seen for longest are forgotten.
+    """A token bucket for each address; the least recently seen ones are forgotten.
 
     >>> from ldpstream.collector.clock import ManualClock
     >>> buckets = AddressBuckets(1, ManualClock(), period_ms=60_000)
@@ -149,7 +149,7 @@ class AddressBuckets:
 
 
 def network_of(address: str) -> str:
-    """Whom an address belongs to: one host of IPv4, one network of IPv6.
+    """Return what is counted as one sender: an IPv4 host, or an IPv6 network.
 
     >>> network_of("2001:db8::1") == network_of("2001:db8::2")
     True
@@ -165,13 +165,13 @@ def network_of(address: str) -> str:
 
 
 def sender_of(scope: Scope) -> str:
-    """Return whom a request is from, as `network_of` tells addresses apart."""
+    """Return the sender of a request, as `network_of` groups addresses."""
     host: str = scope["client"][0] if scope.get("client") else ""
     return network_of(host) if ":" in host else host
 
 
 def unmapped(address: str) -> str:
-    """Return an address of IPv4 as such, where a socket of IPv6 gives it as one of its own.
+    """Return an IPv4-mapped IPv6 address as IPv4, and any other address unchanged.
 
     >>> unmapped("::ffff:192.0.2.1"), unmapped("2001:db8::1"), unmapped("192.0.2.1")
     ('192.0.2.1', '2001:db8::1', '192.0.2.1')
@@ -180,7 +180,7 @@ def unmapped(address: str) -> str:
 
 
 def announced(scope: Scope) -> bytes:
-    """Return the Content-Length; a body may come without."""
+    """Return the Content-Length, or 0 if the request has none."""
     found: bytes = next((value for name, value in scope["headers"] if name == LENGTH), b"0")
     return found
 
@@ -206,7 +206,7 @@ async def read_body(receive: Receive, most: int, length: bytes = b"0") -> bytes:
 
 
 async def read_json(request: Request) -> dict[str, Any]:
-    """Read a small JSON object. Called once the token was looked at: strangers send no body."""
+    """Read a small JSON object. Called after the token was checked: strangers send no body."""
     body = await read_body(request.receive, FEW_BYTES, announced(request.scope))
     try:
         content = json.loads(body.decode())

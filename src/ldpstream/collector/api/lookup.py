@@ -1,6 +1,6 @@
 """Finding the stream and the round that a request means.
 
-A private stream is there only for who proves a right to it. Anyone else gets the answer of an
+A private stream exists only for those who prove a right to it. Anyone else gets the answer of an
 unknown name, after the same work: proofs are checked against every name that is not public.
 """
 
@@ -51,7 +51,7 @@ _NO_PIN = "0" * 64
 
 
 def check_admin(request: Request) -> None:
-    """Let through whoever sends the admin token."""
+    """Refuse a request that does not carry the admin token."""
     check_token(request, request.app.state.service.secrets.admin, "admin")
 
 
@@ -105,7 +105,7 @@ def renewed_stream(request: Request, name: str, level: str) -> StreamService:
 async def reported_stream(
     request: Request, receive: Receive, name: str, round_name: str
 ) -> tuple[StreamService, Receive]:
-    """Return the stream of a report, and from where to receive its body.
+    """Return the stream of a report, and the function that receives its body.
 
     Where the stream is not public the body has been read already: the report's own MAC opens it,
     and nothing is said before that is checked, not even that the body is too large.
@@ -132,7 +132,7 @@ async def reported_stream(
 def check_mac(
     stream: StreamService, round_name: str, number: bytes, mac: bytes, report: bytes
 ) -> bool:
-    """Refuse a report that its device has not signed, and say so if its key was good before.
+    """Refuse a report that its device has not signed, and say so if its key was valid before.
 
     Return whether the device is to renew its key.
     """
@@ -161,7 +161,7 @@ def _row(content: bytes) -> Bytes:
 
 
 def _stratum(stream: StreamService, round_name: str) -> Terms:
-    """Return the terms that a report of this round is signed under; the first, if of none."""
+    """Return the terms that a report of this round is signed under; the first if none match."""
     return stream.history.stratum(round_name) or stream.history.first
 
 
@@ -207,9 +207,9 @@ def _is_signed(
 ) -> bool:
     """Return whether the message has the MAC of the device that the request names.
 
-    Which of these levels it has chosen does not matter; None: which of all that any stream has, so
+    Any of these levels will do; with None, any level that any stream has, so
     that names are not told apart by how long this takes. With `ever` a key will do that is no
-    longer good, so that its device can be told so.
+    longer valid, so that its device can be told so.
     """
     try:
         number = device_number(request.headers.get(DEVICE_HEADER))

@@ -117,7 +117,7 @@ PLAIN_PATHS: dict[str, Any] = {
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route may answer instead, for its description."""
+    """Return the errors that a route may answer with, for its description."""
     return dict.fromkeys(statuses, _PROBLEM)
 
 

@@ -1,6 +1,6 @@
-"""What `serve` would refuse, found out without serving: nothing is begun or changed.
+"""A dry run of `serve`: what it would refuse, without starting or changing anything.
 
-A collector that runs with the file is no obstacle: its port and its store are in use, and may be.
+A collector that already runs with the file is no obstacle: its port and store may be in use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def refusals(config: Config) -> Iterator[str]:
 
 
 def _secrets(config: Config) -> Iterator[str]:
-    """Find secrets that cannot be read, or are too short."""
+    """Refuse secrets that cannot be read, or are too short."""
     for name in ENVIRONMENT:
         find_secret(name, config.secret_files, config.folder)
     check_master(config)
@@ -43,13 +43,13 @@ def _secrets(config: Config) -> Iterator[str]:
 
 
 def _address(config: Config) -> Iterator[str]:
-    """Find a host that is none of this machine's; the port may be in use by who runs now."""
+    """Refuse an address that is not this machine's; its port may be in use by a collector."""
     listen(replace(config, port=0)).close()
     yield from ()
 
 
 def _log(config: Config) -> Iterator[str]:
-    """Find a report log that does not answer, or keeps nothing."""
+    """Refuse a report log that does not answer, or keeps nothing."""
     if config.ingest is not None:
         check_log(config.ingest)
     yield from ()

@@ -58,7 +58,7 @@ STATUSES = {
     Problem.UNAVAILABLE: 503,
     Problem.LEASE_LOST: 503,
 }
-"""All others are 400."""
+"""The HTTP status of each error; all others are 400."""
 
 
 RENEW = "ldpstream.renew"
@@ -68,7 +68,7 @@ RENEW = "ldpstream.renew"
 def problem_response(error: LdpStreamError, notice: Notice = Notice()) -> Response:  # noqa: B008
     """Return the answer to an error: its status, headers and problem body.
 
-    That to a report carries a notice, which a device must hear.
+    The answer to a report carries a notice, which the device must receive.
     """
     problem = error.problem
     status = STATUSES.get(problem, 400)
@@ -97,7 +97,7 @@ def problem_bytes(error: LdpStreamError) -> bytes:
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    """An error of ours that a route let through."""
+    """Answer with an error of this package that a route has raised."""
     assert isinstance(error, LdpStreamError)
     service = request.app.state.service.streams.get(request.path_params.get("stream"))
     # A private stream that is refused as unknown is counted like an unknown one: nowhere.
@@ -110,7 +110,7 @@ async def on_error(request: Request, error: Exception) -> Response:
 def refusal_of(request: Request, error: LdpStreamError) -> Response:
     """Return the answer to a request that is refused; to a report it carries a notice.
 
-    Not where there is no stream, or a private one: those answers are the same to the byte.
+    Unknown and private streams get no notice: their answers are the same to the byte.
     """
     round_name, stream = request.path_params.get("round"), request.path_params.get("stream")
     found = request.app.state.service.streams.get(stream)
@@ -121,12 +121,12 @@ def refusal_of(request: Request, error: LdpStreamError) -> Response:
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """What the framework refuses by itself: no such path, no such method, no JSON."""
+    """Answer what the framework itself refuses: an unknown path or method, or invalid JSON."""
     assert isinstance(error, HTTPException)
     if isinstance(error.__cause__, LdpStreamError):  # ours, which reading the body has raised
         return await on_error(request, error.__cause__)
     if error.status_code == 400:
-        expected = "JSON in UTF-8, with few brackets within brackets"
+        expected = "JSON in UTF-8, with little nesting"
         return problem_response(
             Mistake(Problem.PARAMETER, name="the body", given="not usable", expected=expected)
         )
@@ -136,18 +136,18 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_store_failure(request: Request, error: Exception) -> Response:
-    """A change that the store could not make: the disk is full, or broken."""
+    """Answer that the store could not make a change: the disk is full, or broken."""
     _log.error("a change could not be stored", exc_info=error)
     return await on_error(request, Mistake(Problem.UNAVAILABLE, seconds=RETRY_SECONDS))
 
 
 async def on_anything_else(request: Request, error: Exception) -> Response:
-    """A defect of ours. The server logs it."""
+    """Answer after a bug in this package, which the server logs."""
     return problem_response(LdpStreamError(Problem.INTERNAL))
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:
-    """A parameter or a body that is not what the route declares."""
+    """Answer that a parameter or a body is not what the route declares."""
     first: dict[str, Any] = error.errors()[0]  # type: ignore[attr-defined]
     # Of what is no JSON it names the position, which would read like a value.
     name = ".".join(part for part in first["loc"][1:] if isinstance(part, str)) or "the body"

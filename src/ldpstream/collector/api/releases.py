@@ -35,7 +35,7 @@ BUSY_SECONDS = 1
 """After this a feed tries again to read what it has missed."""
 FEED_PAGE = 500
 LATEST_T = 1 << 53
-"""More than any clock reaches, and what JSON and the store still hold."""
+"""A timestamp later than any clock, which JSON and the store can still hold."""
 RECENT_CHANGES = 20
 """Of alerts, in one event of the feed."""
 
@@ -61,12 +61,12 @@ def releases(service: Service) -> APIRouter:
         revised: Annotated[bool, Query(description="with revised figures")] = False,
         group: Annotated[str | None, Query(description="of a group, such as country:de")] = None,
     ) -> Response:
-        """Releases in order of t, in the format of `format`, else of Accept, else as JSON.
+        """Releases in order of t, in the format of `format`, otherwise of Accept, otherwise JSON.
 
         With `group` they have the figures of that group of devices in place of the fleet's; null
         where it is not shown.
 
-        There may be more of them though fewer than `limit` come: ask on from the t after the last.
+        There may be more even if fewer than `limit` come: continue from the t after the last.
         With `revised` each has figures beside it, `revised` and its interval, from all tallies
         before and after it. A release never changes; these do.
         """
@@ -142,7 +142,7 @@ def releases(service: Service) -> APIRouter:
         ] = 0,
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> StreamingResponse:
-        """Releases as server-sent events, id = t; Last-Event-ID goes on where it broke off.
+        """Releases as server-sent events, id = t; Last-Event-ID resumes an interrupted feed.
 
         Events `alerts` come between them, without an id, with what GET .../alerts answers. It ends
         if the stream is made private to this reader.
@@ -200,7 +200,7 @@ async def _events(
     pool: ReaderPool,
     reader: str,
 ) -> AsyncGenerator[bytes, None]:
-    """Releases, each with its id; and all alerts, whenever there is something new about them."""
+    """Yield each release with its id, and all alerts whenever one of them changes."""
     hub, evaluator = stream.hub, service.evaluators[stream.config.name]
     page = at_once(stream.figures, FEED_PAGE)
 
@@ -245,7 +245,7 @@ def _format(given: str | None, accept: str) -> str:
 
 
 def _preference(part: str) -> tuple[str, float]:
-    """A media type of an Accept header, and how welcome it is: 0 is not at all.
+    """Return a media type of an Accept header and its quality value; 0 means not acceptable.
 
     >>> _preference("text/csv; q=0.5"), _preference(" text/csv"), _preference("text/csv;q=lots")
     (('text/csv', 0.5), ('text/csv', 1.0), ('text/csv', 0.0))

@@ -16,7 +16,7 @@ from ldpstream.protocol.names import device_number
 
 
 class CurrentRounds:
-    """The route of `ListRounds`: plain Starlette, since devices come by all the time."""
+    """The route of `ListRounds`, in plain Starlette, since devices poll it all the time."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

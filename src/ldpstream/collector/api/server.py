@@ -56,11 +56,11 @@ def listen(config: Config) -> socket.socket:
 
 
 def proxies_of(text: str) -> tuple[Network, ...]:
-    """Read addresses and networks with commas between them."""
+    """Parse comma-separated addresses and networks."""
     try:
         return tuple(ip_network(one.strip()) for one in text.split(",") if one.strip())
     except ValueError:
-        expected = "addresses or networks, as 10.0.0.2 or 10.0.0.0/8, with commas between them"
+        expected = "addresses or networks, separated by commas, such as 10.0.0.2 or 10.0.0.0/8"
         raise Mistake(Problem.OPTION, option=PROXIES, given=repr(text), expected=expected) from None
 
 

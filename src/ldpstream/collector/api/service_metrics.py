@@ -1,4 +1,4 @@
-"""What is read off a running service at the moment someone asks."""
+"""The metrics that are read from a running service when they are scraped."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _GAUGES = {
     "population": "How many devices are expected.",
     "population_low": "Lower end of the interval of a population that follows the fleet (0.9).",
     "population_high": "Upper end of the interval of a population that follows the fleet (0.9).",
-    "failing": "1 while the stream cannot go on.",
-    "behind_seconds": "How late the next release is, if an engine or the store is late; else 0.",
-    "engine_alive": "1 while an engine shows itself that counts the stream's reports.",
+    "failing": "1 while the stream cannot continue.",
+    "behind_seconds": "How late the next release is due to an engine or the store; otherwise 0.",
+    "engine_alive": "1 while an engine that counts the stream's reports shows that it is alive.",
     "engine_lag_messages": "Messages of rounds that are over, which no engine has counted yet.",
     "conducting": "1 while this collector leads the stream.",
     "clock_ahead_seconds": "How far the machine's clock is ahead of the time confirmed; usually 0.",
     "long_polls_waiting": "Requests that wait for the next round.",
     "last_timestamp": "The last timestamp released.",
-    "seconds_since_release": "Since the last release.",
+    "seconds_since_release": "Seconds since the last release.",
     "devices_heard": "At least how many distinct devices reported in the last window.",
-    "earlier_keys_good": "1 while keys of the earlier master secret are good.",
+    "earlier_keys_good": "1 while keys of the earlier master secret are valid.",
     "master_unknown": "1 while the store has a master secret that this collector does not have.",
     "denied_devices": "Devices on the stream's deny list.",
     "reports_with_earlier_keys": "Reports since the last window began with a key of the earlier "
@@ -53,7 +53,7 @@ _FREQUENCIES = {
 
 
 class ServiceState(Collector):
-    """The families that need no instrument: others keep the figures already.
+    """The metric families without an instrument: other objects keep their figures.
 
     Collected on the event loop, which is also where the counters of reports are written.
     """
@@ -239,7 +239,7 @@ def _parts(release: Release) -> Iterator[tuple[dict[str, str], Mapping[str, Any]
 
 
 def shown(config: StreamConfig, names: Sequence[str], release: Release, most: int) -> list[int]:
-    """Places of the labels that get series: those with a threshold, then the largest."""
+    """Return the places of the labels that get series: those with a threshold, then the largest."""
     values = release.content["values"]
 
     def order(place: int) -> tuple[bool, float, int]:

@@ -34,7 +34,7 @@ def status(service: Service) -> APIRouter:
 
     @router.get("/ready")
     async def ready(request: Request) -> JSONResponse:
-        """No stream is failing or behind, and the clock is right; else 503, and why.
+        """No stream is failing or behind, and the clock is right; otherwise 503, with the reasons.
 
         With `for=reports` a stream may be behind: reports are taken while an engine is late, so a
         collector must not be taken out of service for that. Reasons are given for the streams that
@@ -118,7 +118,7 @@ def _description(service: Service, stream: StreamService) -> dict[str, Any]:
 
 
 def _version(stream: StreamService, terms: Terms) -> dict[str, Any]:
-    """Return what is to be known of one version of a stream's terms, and of its levels."""
+    """Return what readers are told about one version of a stream's terms and its levels."""
     return {
         "version": terms.version,
         "pin": terms.pin,
@@ -176,7 +176,7 @@ def _by_code(problems: Counter[Problem]) -> Counter[str]:
 def _doing(
     stream: StreamService, rounds: list[dict[str, Any]], now: int, condition: Condition
 ) -> str:
-    """Why it is waiting, in a sentence."""
+    """Return, in a sentence, what the stream is waiting for."""
     if condition.state is State.FAILING:
         return f"unable to go on: {condition.why}"
     if condition.state in (State.BEHIND, State.PAUSED, State.RETIRED) and not rounds:

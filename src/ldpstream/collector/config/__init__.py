@@ -1,4 +1,4 @@
-"""The one configuration file of a collector: checked as it is read, and frozen then."""
+"""The configuration file of a collector, which is validated as it is read, and then immutable."""
 
 from ldpstream.collector.config.file import Config, Limits, load, parse
 from ldpstream.collector.config.stream import StreamConfig, Suspicion

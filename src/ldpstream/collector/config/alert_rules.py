@@ -31,7 +31,7 @@ CONDITIONS = ("above", "below", Kind.NO_REPORTS, Kind.FEW_REPORTS, Kind.WIDE, Ki
 
 
 class _RequestTable(Table):
-    """A table that came with a request: there is no line to point at."""
+    """A table from a request, whose errors have no line number."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values, Path(), "", ())
@@ -50,7 +50,7 @@ def read_request(
 ) -> Rule:
     """Read one rule that the API was given, with the keys of the configuration.
 
-    `labels` are those of the stream; None: it may be about any text.
+    `labels` are those of the stream, or None if it may be about any text.
     """
     table = _RequestTable(given)
     (rule,) = read_rules([table], stream, labels, groups, changes=changes)
@@ -71,7 +71,7 @@ def read_rules(
     for table in tables:
         rule = _rule(table, stream, labels, groups, changes)
         if rule.fingerprint in {one.fingerprint for one in rules}:
-            table.refuse("name", f"alert {rule.name!r} stands twice", "give it another name")
+            table.refuse("name", f"alert {rule.name!r} appears twice", "give it another name")
         rules.append(rule)
     return tuple(rules)
 
@@ -111,7 +111,7 @@ def _condition(table: Table, labels: list[str] | None, changes: bool) -> Conditi
             return Wide(_label(table, labels), _positive(table, Kind.WIDE))
         case Kind.CHANGED:
             if not changes:
-                what = "nobody looks for changes in a distribution, nor among texts"
+                what = "changes are not detected in a distribution, nor among texts"
                 table.refuse(Kind.CHANGED, what, "give above or below")
             label, by = _label(table, labels), _positive(table, Kind.CHANGED)
             return Changed(label, by, table.whole("within", RECENT, least=1), _demand(table))

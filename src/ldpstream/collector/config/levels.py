@@ -15,7 +15,7 @@ from ldpstream.protocol.strata import LEVEL_NAME, MOST_LEVELS, STANDARD, is_leve
 from ldpstream.protocol.terms import Selection
 
 ReadOracle = Callable[[Table, Epsilon], Oracle | Numeric | None]
-"""Reads the oracle of a table, for reports of this epsilon; None: the best one."""
+"""Reads the oracle of a table, for reports of this epsilon, or None for the best one."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LevelConfig:
     epsilon: Epsilon
     window: int
     oracle: Oracle | Numeric | None
-    """None: the best one for this epsilon."""
+    """None stands for the best one for this epsilon."""
 
 
 def read_levels(
@@ -42,7 +42,7 @@ def read_levels(
             table.refuse(None, f"levels need slots, and selection is {selection}", fix)
         level = _level(table, interval_ms, oracle)
         if level.name in {one.name for one in levels}:
-            table.refuse("name", f"level {level.name!r} stands twice", "give it another name")
+            table.refuse("name", f"level {level.name!r} appears twice", "give it another name")
         levels.append(level)
     return tuple(levels)
 

@@ -1,4 +1,4 @@
-"""The line of a key in a TOML file, which the standard library's parser does not tell."""
+"""The line number of a key in a TOML file, which the standard library's parser does not give."""
 
 from __future__ import annotations
 

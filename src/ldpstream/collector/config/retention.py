@@ -13,7 +13,7 @@ _AGES = {"releases": HOUR_MS, "hourly": HOUR_MS, "daily": DAY_MS}
 
 
 def read_retention(table: Table, interval_ms: int, window: int) -> Retention:
-    """Read the ages; what is kept in less detail is kept for longer."""
+    """Read the ages: data in less detail must be kept at least as long."""
     found = {
         name: table.duration(name, least_ms=least) if name in table else None
         for name, least in _AGES.items()
@@ -29,6 +29,6 @@ def read_retention(table: Table, interval_ms: int, window: int) -> Retention:
             table.refuse(later, what, f"give {earlier} as well, and not more than {later}")
     least_ms = (window + 1) * interval_ms
     if found["releases"] is not None and found["releases"] < least_ms:
-        what = f"releases is less than a window of {window} timestamps, and one"
+        what = f"releases is less than a window of {window} timestamps plus one"
         table.refuse("releases", what, f"give {spelled(least_ms)} or more")
     return Retention(found["releases"], found["hourly"], found["daily"])

@@ -59,12 +59,12 @@ BINS = 32
 """The bins of a distribution, unless the file says how many."""
 ANY_ORIGIN = "*"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
-"""As browsers write it; pages of extensions have schemes of their own."""
+"""An origin as browsers write it; pages of extensions have schemes of their own."""
 
 
 @dataclass(frozen=True)
 class Suspicion:
-    """When a round is suspect, and what follows."""
+    """The settings for suspect rounds: when a round is suspect, and what is done."""
 
     false_alarm: float = 1e-6
     """The largest probability of a false alarm in a round of honest devices; 0: no alarms."""
@@ -75,7 +75,7 @@ class Suspicion:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a stream stands in its file."""
+    """The position of a stream in its file."""
 
     file: Path = Path()
     lines: Mapping[str, int] = field(default_factory=dict)
@@ -102,10 +102,10 @@ class StreamConfig:
     window: int
     interval_ms: int
     start_ms: int | None
-    """None: the time when the collector first runs the stream."""
+    """None stands for the time when the collector first runs the stream."""
     mechanism: str
     oracle: Oracle | Numeric | None
-    """None: the best one for these values and this epsilon."""
+    """None stands for the best one for these values and this epsilon."""
     selection: Selection
     population: int
     """How many devices are expected; shares of users are shares of it. If it follows the fleet,
@@ -124,7 +124,7 @@ class StreamConfig:
     allowed_origins: frozenset[str] = frozenset()
     """Of pages whose scripts may use the stream's routes for devices and readers; "*": of all."""
     selection_given: bool = True
-    """Whether the file says how devices are reached; else it is what suits the mechanism."""
+    """Whether the file says how devices are reached; otherwise it is what suits the mechanism."""
     levels: tuple[LevelConfig, ...] = ()
     """The levels of privacy that a person may choose in place of this epsilon and window."""
     attributes: Attributes | None = None
@@ -153,7 +153,7 @@ class StreamConfig:
 
     @property
     def halt(self) -> Halt | None:
-        """Why no rounds are opened; None: they are."""
+        """Why no rounds are opened, or None if they are."""
         if self.retired:
             return Halt.RETIRED
         return Halt.PAUSED if self.paused else None
@@ -176,7 +176,7 @@ class StreamConfig:
         return names_of(self.values)
 
     def missing(self, rule: Rule) -> str | None:
-        """Return what a rule is about that releases do not have any more; None: they have it."""
+        """Return the label or group of a rule that releases no longer have, or None."""
         if rule.label is not None and self.vocabulary is None and rule.label not in self.labels:
             return f"label {rule.label!r}"
         return f"group {rule.group!r}" if rule.group and rule.group not in self.groups else None
@@ -215,7 +215,7 @@ class StreamConfig:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What should be thought over before the stream is begun; a guessed size says nothing."""
+        """Warnings to consider before the stream begins; a guessed population gives none."""
         unreachable = (*self._unreachable(),)
         if self.attributes is None or self.follows_fleet:
             return unreachable
@@ -223,7 +223,7 @@ class StreamConfig:
         return unreachable if warning is None else (warning, *unreachable)
 
     def _unreachable(self) -> Iterator[str]:
-        """Yield what is wrong with thresholds that no figure is on the other side of."""
+        """Yield an error for each threshold that no figure can cross."""
         given = [(f"the threshold of {one}", one, level) for one, level in self.thresholds.items()]
         for rule in self.alerts:
             if isinstance(rule.condition, Threshold):
@@ -314,7 +314,7 @@ def read_stream(table: Table) -> StreamConfig:
 
 
 def _with_parts(table: Table, stream: StreamConfig) -> StreamConfig:
-    """Return the stream with what depends on how devices are reached: levels, groups and the like.
+    """Return the stream with the settings that depend on its selection: levels, groups and more.
 
     Alerts may be about groups, and what is kept reaches as far back as the longest window.
     """
@@ -342,7 +342,7 @@ def _with_parts(table: Table, stream: StreamConfig) -> StreamConfig:
 
 
 def _population(table: Table) -> int | None:
-    """Read `population`: how many devices are expected; None: the fleet is followed."""
+    """Read `population`: how many devices are expected, or None to follow the fleet."""
     if table.get("population", AUTO) == AUTO:
         return None
     if isinstance(table.get("population"), str):
@@ -352,7 +352,7 @@ def _population(table: Table) -> int | None:
 
 
 def _with_population(stream: StreamConfig) -> StreamConfig:
-    """The stream with what is expected at first, if its population follows the fleet."""
+    """Return the stream with its first expected population, if that follows the fleet."""
     if not stream.follows_fleet:
         return stream
     return replace(stream, population=max(FIRST_POPULATION, stream.least_population))
@@ -365,7 +365,7 @@ def _values(table: Table) -> Domain | Range:
         domain: Domain = table.attempt("labels", lambda: Domain.of(labels))
         return domain
     if "labels" in table:
-        table.refuse("range", "a stream has labels or a range", "take one of the two away")
+        table.refuse("range", "a stream has labels or a range", "remove one of the two")
     ends = table.numbers("range", 2)
     if table.choice("query", (MEAN, DISTRIBUTION), MEAN) == DISTRIBUTION:
         bins = table.whole("bins", BINS, least=2)
@@ -385,7 +385,7 @@ def _with_ends(table: Table, numbers: Range) -> Range:
 
 
 def _check_distribution(table: Table, stream: StreamConfig) -> None:
-    """Refuse what would need reports of several widths: they cannot be read together."""
+    """Refuse settings that need reports of several widths, which cannot be combined."""
     if not isinstance(stream.values, BinnedRange):
         return
     if report_epsilon(stream.mechanism, stream.settings) != stream.epsilon:
@@ -408,7 +408,7 @@ def _other(table: Table, values: Values) -> str | None:
 
 
 def _selection(table: Table, mechanism: str) -> Selection:
-    """Read `selection`: slots by default, where the mechanism takes them, else open."""
+    """Read `selection`: slots by default, where the mechanism takes them, otherwise open."""
     found = Selection(table.choice("selection", tuple(Selection), usual_selection(mechanism)))
     if found is Selection.SLOTS and not takes_slots(mechanism):
         what = f"{mechanism} must ask devices, and with slots nobody asks"
@@ -459,7 +459,7 @@ def _suspicion(table: Table) -> Suspicion:
 
 
 def _public_enrolment(table: Table) -> bool:
-    """Whether anyone may enrol: off unless the file itself says public = true.
+    """Return whether anyone may enrol: off unless the file itself says public = true.
 
     By default anyone may read a stream, but that is not to take part in it.
     """

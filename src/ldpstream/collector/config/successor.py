@@ -20,7 +20,7 @@ class SuccessorConfig:
     rename: Mapping[str, str]
     """The new names of earlier labels; a label that is not named keeps its name."""
     overlap_ms: int | None
-    """How long reports under the last terms are counted; None: for some windows."""
+    """How long reports under the last terms are counted, or None for some windows."""
     file: Path
     line: int
 

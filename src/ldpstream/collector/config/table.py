@@ -40,12 +40,12 @@ def nearest(given: str, known: Sequence[str]) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is digits that `int` accepts: not ², and not thousands of them."""
+    """Return whether a text is digits that `int` accepts: not ², and not thousands of them."""
     return text.isascii() and text.isdigit() and len(text) <= 20
 
 
 def is_text(text: str) -> bool:
-    r"""Whether a text has no NUL and no lone surrogate, which file systems would refuse.
+    r"""Return whether a text has no NUL and no lone surrogate, which file systems would refuse.
 
     >>> is_text("ä"), is_text("a\0"), is_text("\ud800")
     (True, False, False)
@@ -54,7 +54,7 @@ def is_text(text: str) -> bool:
 
 
 def written(value: Any) -> str:
-    """Return a value about as it stands in the file, where Python would write it otherwise.
+    """Return a value roughly as TOML writes it, where Python would write it differently.
 
     >>> written(True), written([1, {}]), written(date(2030, 1, 1))
     ('true', '[1, {}]', '2030-01-01')
@@ -126,7 +126,7 @@ class Table:
     def text(self, name: str, default: Any = ...) -> str:
         text = str(self._typed(name, default, (str,), "a text in quotes"))
         if not is_text(text):
-            self.refuse(name, f"{name} is {text!r}", "give a text of whole characters, without NUL")
+            self.refuse(name, f"{name} is {text!r}", "give a text without NUL or surrogates")
         return text
 
     def flag(self, name: str, default: bool) -> bool:
@@ -182,7 +182,7 @@ class Table:
     def tables(self, name: str) -> list[Table]:
         values = self._typed(name, [], (list,), f"tables: [[{name}]]")
         if not all(isinstance(value, dict) for value in values):
-            self.refuse(name, f"{name} holds something else than tables", f"write [[{name}]]")
+            self.refuse(name, f"{name} contains something other than tables", f"write [[{name}]]")
         return [
             self._within(value, (*self.place, name, position))
             for position, value in enumerate(values)

@@ -41,14 +41,14 @@ _NOT_FOR_TEXTS = {
 
 @dataclass(frozen=True)
 class OpenVocabulary:
-    """The keys of a vocabulary in the file; None: as the store has it, or as is usual."""
+    """The vocabulary keys of a file; None stands for the stored value, or the default."""
 
     bits: int | None
     prefixes: tuple[int, ...] | None
     salt: int | None
 
     def settled(self, stored: Vocabulary) -> Vocabulary:
-        """Return the vocabulary that the file describes, where the store has one already."""
+        """Return the vocabulary that the file describes, completed from the stored one."""
         return Vocabulary(
             stored.salt if self.salt is None else self.salt,
             self.bits or stored.bits,
@@ -56,13 +56,13 @@ class OpenVocabulary:
         )
 
     def begun(self, planned: Vocabulary) -> Vocabulary:
-        """Return the vocabulary of a new stream; a salt that nobody gives is drawn."""
+        """Return the vocabulary of a new stream; a salt is generated unless it is given."""
         salt = secrets.randbits(64) if self.salt is None else self.salt
         return replace(planned, salt=salt)
 
 
 def read_vocabulary(table: Table) -> OpenVocabulary | None:
-    """Read the keys that the terms pin; None: it is not a stream of texts."""
+    """Read the keys that the terms pin, or return None if it is not a stream of texts."""
     if "vocabulary" not in table:
         return None
     table.choice("vocabulary", (OPEN,), OPEN)

@@ -32,7 +32,7 @@ class DenyList:
         return bool(self.contains(_rows(device))[0])
 
     def contains(self, devices: Bytes) -> Flags:
-        """Which devices are denied, one in each row."""
+        """Return which devices are denied; `devices` has one in each row."""
         if not len(self):
             return np.zeros(len(devices), np.bool_)
         found: Flags = self._table.find(devices) != ABSENT

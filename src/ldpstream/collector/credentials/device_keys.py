@@ -48,11 +48,11 @@ _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 
 
 class Standing(IntEnum):
-    """Which key a message was signed with, in one byte."""
+    """The kind of key that a message was signed with, in one byte."""
 
     CURRENT = 0
     EARLIER = 1
-    """A key of the earlier master secret, which is still good."""
+    """A key of the earlier master secret, which is still valid."""
     ENDED = 2
     """One of the earlier master secret, which was dropped."""
     RELEASE_1 = 3
@@ -146,7 +146,7 @@ class StreamKeys:
     def _others(
         self, masters: Masters, prefix: bytes, prefix_1: bytes
     ) -> Iterator[tuple[Standing, DeviceKeys, bytes]]:
-        """Yield the keys to try for who has not signed with one of the current master secret."""
+        """Yield the keys to try for devices that did not sign with the current master secret's."""
         if masters.earlier is not None:
             standing = Standing.EARLIER if masters.valid else Standing.ENDED
             yield standing, self._under(masters.earlier), prefix
@@ -167,13 +167,13 @@ class Signatures:
 
     @property
     def good(self) -> Flags:
-        """Which were signed with a key that is good."""
+        """The reports that were signed with a valid key, as flags."""
         good: Flags = self.standings <= Standing.EARLIER
         return good
 
     @property
     def earlier(self) -> Flags:
-        """Which were signed with a good key of the earlier master secret."""
+        """Which were signed with a valid key of the earlier master secret."""
         earlier: Flags = self.standings == Standing.EARLIER
         return earlier
 
@@ -186,7 +186,7 @@ class Signers:
         self._devices = devices
 
     def authentic(self, prefix: bytes, macs: Bytes, reports: Bytes) -> Flags:
-        """Which reports carry the right MAC, compared in constant time."""
+        """Return which reports carry the right MAC, compared in constant time."""
         if not self._side_by_side:
             return np.array(
                 [
@@ -201,13 +201,13 @@ class Signers:
         return same
 
     def are_due(self, window: int, t: int) -> Flags:
-        """Whose turn timestamp t is."""
+        """Return which devices have their turn at timestamp t."""
         if not self._side_by_side:
             return np.array([is_turn(key, window, t) for key in self._keys])
         return due(self.hashes.slots, window, t)
 
     def are_of(self, groups: int, given: Bytes) -> Flags:
-        """Which devices are of the group of a vocabulary that they have given as their own."""
+        """Return which devices really belong to the vocabulary group that they claim."""
         if not self._side_by_side:
             return np.array(
                 [
@@ -259,7 +259,7 @@ class KeyedHashes:
         return self.fractions(slot_message(epoch), window)
 
     def fractions(self, message: bytes, parts: int) -> NDArray[np.uint64]:
-        """Which of so many parts the HMAC of a message falls into, by the key of each device."""
+        """Return which of so many parts each device's HMAC of a message falls into."""
         none = np.empty((self._inner.shape[1], 0), np.uint8)
         words = self._both_passes(_message(message, none))
         high, low = words[0].astype(np.uint64), words[1].astype(np.uint64)
@@ -271,7 +271,7 @@ class KeyedHashes:
 
 
 def due(slots: Callable[[int, int], NDArray[np.uint64]], window: int, t: int) -> Flags:
-    """Whose turn timestamp t is, given a function of the window and an epoch to their slots."""
+    """Return which devices have their turn at t, given a function that computes their slots."""
     epoch = epoch_of(t, window)
     due: Flags = slots(window, epoch) == t % window
     if begins_epoch(t, window):

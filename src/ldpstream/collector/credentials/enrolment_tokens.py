@@ -1,4 +1,4 @@
-"""Enrolment tokens: each has a name, may be for one stream, may expire, and may be used up."""
+"""Enrolment tokens: each has a name, and may be limited to a stream, a time and some uses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class EnrolmentToken:
     name: str
     digest: bytes = field(repr=False)
     stream: str | None
-    """The one stream that it is good for; None: it is good for all."""
+    """The one stream that it is valid for, or None for all."""
     made_ms: int
     expires_ms: int | None = None
     most_uses: int | None = None
-    """How many devices may enrol with it, each at one level; None: any number."""
+    """How many devices may enrol with it, each at one level, or None for any number."""
     uses: int = 0
     revoked_ms: int | None = None
 
@@ -28,9 +28,9 @@ class EnrolmentToken:
         return self.stream is None or self.stream == stream
 
     def fault(self, now_ms: int) -> str | None:
-        """Say why nobody can enrol with it any more; None if someone can.
+        """Return why nobody can enrol with it any more, or None if someone can.
 
-        A token that is used up is still good for the devices that have used it.
+        A token that is used up is still valid for the devices that have used it.
 
         >>> EnrolmentToken("field", b"", None, 0, expires_ms=5).fault(5)
         'has expired'
@@ -44,12 +44,12 @@ class EnrolmentToken:
 
 
 def draw_token() -> str:
-    """Draw a token: 256 random bits, in hex digits."""
+    """Generate a token: 256 random bits, in hex digits."""
     return secrets.token_hex(32)
 
 
 def digest_of(token: str) -> bytes:
-    """Return what is stored of a token: so random a text needs no slow hash."""
+    """Return the hash that is stored of a token: with 256 random bits it need not be slow."""
     return hashlib.sha256(token.encode()).digest()
 
 

@@ -18,7 +18,7 @@ _LABEL = "keyring"
 class Masters:
     """The master secrets after some rotations.
 
-    Device keys come from the current one. Those of the earlier one are good, too, until it is
+    Device keys come from the current one. Those of the earlier one are valid, too, until it is
     dropped; then it only tells its devices from forgers. Slots come from the first one for ever, so
     that a rotation moves no device to another timestamp.
 
@@ -33,7 +33,7 @@ class Masters:
     """The first master secret; who knows it knows no more than slots and moments."""
     earlier: bytes | None = None
     valid: bool = False
-    """Whether keys of the earlier one are still good."""
+    """Whether keys of the earlier one are still valid."""
     issued_ms: int = 0
     """From when keys of the current one are given out: by then all collectors know it."""
 
@@ -50,17 +50,17 @@ class Masters:
         return Masters(new, self.slots, self.current, True, issued_ms)
 
     def dropped(self) -> Masters:
-        """Return the secrets when keys of the earlier one are no longer good."""
+        """Return the secrets when keys of the earlier one are no longer valid."""
         return replace(self, valid=False)
 
     def issued(self, now_ms: int) -> bytes:
-        """Return the secret of which devices get their keys now."""
+        """Return the secret from which devices get their keys now."""
         early = self.valid and now_ms < self.issued_ms
         return self.earlier if early and self.earlier is not None else self.current
 
     @property
     def good(self) -> tuple[bytes, ...]:
-        """The secrets whose keys are good."""
+        """The secrets whose keys are valid."""
         return (self.current, self.earlier) if self.valid and self.earlier else (self.current,)
 
     def sealed(self) -> str:
@@ -91,7 +91,7 @@ class KeyRing:
 
     @property
     def issued(self) -> bytes:
-        """The secret of which devices get their keys now."""
+        """The secret from which devices get their keys now."""
         return self.masters.issued(self._now_ms())
 
     @property
@@ -103,7 +103,7 @@ class KeyRing:
     def has_signed(
         self, stream: str, level: str, number: bytes, message: bytes, mac: bytes, *, ever: bool
     ) -> bool:
-        """Return whether a device has signed a message, with a key that is good (or ever was).
+        """Return whether a device has signed a message, with a key that is valid (or ever was).
 
         It takes as long whatever the answer is.
         """

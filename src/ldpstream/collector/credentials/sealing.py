@@ -1,4 +1,4 @@
-"""Keeping a secret in a store under the master secret, so that it outlives a change of that.
+"""Encryption of secrets in a store under the master secret, which they outlive.
 
 A secret is encrypted with an HMAC keystream, and authenticated: the standard library has no cipher,
 and needs none for these few bytes. A new master secret only seals them anew.
@@ -10,14 +10,14 @@ import hmac
 import secrets
 
 KEY_BYTES = 32
-"""The length of a key that is drawn to be sealed."""
+"""The length of a key that is generated to be sealed."""
 _NONCE_BYTES = 16
 _TAG_BYTES = 32
 _CHECK = b"ldpstream master check 1"
 
 
 def check_of(master: bytes) -> str:
-    """Tell whether two collectors have the same master secret, and nothing else of it."""
+    """Return a check value, which shows only whether two master secrets are the same."""
     return hmac.digest(master, _CHECK, "sha256").hex()
 
 

@@ -1,4 +1,4 @@
-"""The collector's three secrets: read from the environment or from files, or drawn on first start.
+"""The collector's three secrets, from the environment or files, or generated on first start.
 
 They never stand in the configuration itself, which people mail around and commit.
 """
@@ -32,7 +32,7 @@ class MasterSource:
     """
 
     file: Path | None = None
-    """None: the secret comes from the environment."""
+    """None if the secret comes from the environment."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     @property
@@ -41,7 +41,7 @@ class MasterSource:
 
     @property
     def new(self) -> bytes | None:
-        """The master secret that is to take the place of the present one; None: there is none."""
+        """The master secret that is to take the place of the present one, or None."""
         if NEW_MASTER in self.environment:
             return _checked(NEW_MASTER, self.environment[NEW_MASTER])
         file = self._new_file
@@ -57,7 +57,7 @@ class MasterSource:
         return tuple(one for one in (present, self.new) if one is not None)
 
     def prepare(self) -> Path | None:
-        """Draw a new master secret, unless there is one; return its file (None: not in one)."""
+        """Generate a new master secret, unless there is one; return its file, or None."""
         if self.new is None:
             if self._new_file is None:
                 raise Mistake(Problem.MASTER_IN_ENVIRONMENT)
@@ -83,14 +83,14 @@ class Secrets:
     enrolment: bytes
     admin: bytes
     drawn: Path | None = field(default=None, compare=False)
-    """The file of the master secret, if it was drawn just now."""
+    """The file of the master secret, if it was generated just now."""
     source: MasterSource = field(default=MasterSource(), compare=False)
 
     def __repr__(self) -> str:
         return "Secrets(...)"
 
     def forget_drawn(self) -> None:
-        """Remove a master secret that was drawn just now, and turned out to be of no use."""
+        """Remove a master secret that was generated just now, and turned out to be of no use."""
         if self.drawn is not None:
             self.drawn.unlink(missing_ok=True)
 
@@ -98,7 +98,7 @@ class Secrets:
     def load(
         cls, files: Mapping[str, Path], folder: Path, environment: Mapping[str, str] = os.environ
     ) -> Secrets:
-        """Find each in the environment, its file or `folder`; draw what is in none of them."""
+        """Find each in the environment, its file or `folder`; generate those that are missing."""
         found, drawn = {}, None
         for name in ENVIRONMENT:
             known = find_secret(name, files, folder, environment)
@@ -170,11 +170,11 @@ def _read(file: Path) -> str:
 
 
 def _draw(file: Path) -> None:
-    """Write a new secret into a file for its owner's eyes only."""
+    """Generate a secret in a file that only its owner can read."""
     try:
         _write_secret(file)
     except OSError as error:
-        fix = "make the store's folder writable, or give the secret otherwise"
+        fix = "make the store's folder writable, or give the secret in another way"
         raise Mistake(Problem.SECRET_FILE, file=file, what=error.strerror, fix=fix) from None
 
 

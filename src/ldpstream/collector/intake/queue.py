@@ -70,7 +70,7 @@ class StreamIntake:
                 del self.earlier[min(self.earlier)]
 
     def earlier_since(self, t: int) -> int:
-        """How many reports of timestamps after t came with a key of the earlier master secret."""
+        """Return how many reports after timestamp t used a key of the earlier master secret."""
         return sum(number for one, number in self.earlier.copy().items() if one > t)
 
 

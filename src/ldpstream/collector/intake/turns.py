@@ -1,4 +1,4 @@
-"""A queue in which every sender has a turn, so that a flood from one delays no other."""
+"""A fair queue: senders take turns, so that a flood from one delays no other."""
 
 from __future__ import annotations
 

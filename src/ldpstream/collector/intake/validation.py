@@ -35,7 +35,7 @@ def validate(
     selection: Selection,
     denied: DenyList = NOBODY,
 ) -> Judged:
-    """Return ACCEPTED for each record, or what is wrong with it; and who is to renew its key.
+    """Return ACCEPTED for each record or what is wrong with it, and who must renew its key.
 
     The MAC is checked first: nothing else is said of a record that nobody signed. Whether a device
     has reported before is for the store to say.
@@ -55,7 +55,7 @@ def validate(
 def _asked(
     records: Records, signers: Signers, asking: OpenRound, selection: Selection
 ) -> Flags | None:
-    """Which records are of devices that the round asks, or whose slot it is; None: of all.
+    """Return which records come from devices that are asked or have their slot, or None if all do.
 
     A group of a vocabulary is recomputed too: no fake may choose the one in which it weighs most.
     """

@@ -62,7 +62,7 @@ class LeaseKeeper:
         return held
 
     def confirmed(self, stream: str) -> float | None:
-        """When the store last agreed that the stream's lease is held here, if it is, in ticks."""
+        """Return when, in ticks, the store last agreed that the stream's lease is held here."""
         return self._confirmed.get(stream) if stream in self._held else None
 
     def drop(self, lease: Lease) -> None:

@@ -85,7 +85,7 @@ class Scheduler:
         self.wake(name)
 
     def remove(self, name: str) -> None:
-        """Drive a stream no longer; it does not advance any more when this returns."""
+        """Stop driving a stream; it does not advance any more when this returns."""
         with self._changed:
             self._due.pop(name, None)  # it is not taken any more
             self._changed.wait_for(lambda: name not in self._advancing)
@@ -114,7 +114,7 @@ class Scheduler:
         return unseen | self._errors
 
     def wake(self, name: str | None = None) -> None:
-        """Let a stream advance now; None: all of them."""
+        """Let a stream advance now, or all of them if it is None."""
         with self._changed:
             for one in list(self._due) if name is None else [name]:
                 if one in self._due and one not in self._errors:  # those wait for their next try
@@ -122,7 +122,7 @@ class Scheduler:
             self._changed.notify_all()
 
     def _put(self, name: str, due_ms: int) -> None:
-        """Let a stream advance then; the lock is held."""
+        """Schedule a stream for this time; the lock is held."""
         if name in self._advancing:
             self._again.add(name)
             return
@@ -173,7 +173,7 @@ class Scheduler:
             return None
 
     def _look(self) -> None:
-        """Wake the streams that other collectors have done something with."""
+        """Wake the streams that other collectors have changed."""
         now_ms = self._clock.now_ms()
         if self._watch is None or self._watch_ms - POLL_MS <= now_ms < self._watch_ms:
             return
@@ -202,7 +202,7 @@ class Scheduler:
         return next_ms
 
     def _advance_replaced(self, name: str) -> int:
-        """Let a driver act; one that is to be replaced, before and after that."""
+        """Advance a driver; rebuild it before or after that if it is to be replaced."""
         next_ms = 0
         for _ in range(2):
             if name in self._replaced and self.drivers[name].role.at_rest:
@@ -217,7 +217,7 @@ class Scheduler:
         self.drivers[name] = self._build[name]()
 
     def _tell(self, name: str, error: Exception) -> None:
-        """Log why a stream cannot go on: what is in the catalogue in one line, and once."""
+        """Log why a stream cannot go on; an error of the catalogue in one line, and only once."""
         if not isinstance(error, LdpStreamError):
             _log.exception("stream %s cannot go on; trying again", name)
         elif str(error) != self._errors.get(name):

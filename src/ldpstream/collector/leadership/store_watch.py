@@ -1,4 +1,4 @@
-"""What other collectors of a shared store do: found out for all streams with one query."""
+"""A watch on what other collectors of a shared store do, with one query for all streams."""
 
 from __future__ import annotations
 

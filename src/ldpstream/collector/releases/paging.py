@@ -8,7 +8,7 @@ times as much in memory."""
 
 
 def at_once(labels: int, most: int) -> int:
-    """How many releases of so many labels to handle at once: at least one, at most `most`.
+    """Return how many releases of so many labels to handle at once: at least one, at most `most`.
 
     >>> at_once(3, 10_000), at_once(200, 10_000), at_once(65_536, 10_000)
     (10000, 250, 1)

@@ -25,7 +25,7 @@ _SUMS = ("releases", "missed", "asked", "received")
 
 @dataclass(frozen=True)
 class Retention:
-    """The ages up to which releases and their summaries are kept; None: for ever."""
+    """The ages up to which releases and their summaries are kept, or None for ever."""
 
     releases_ms: int | None = None
     hourly_ms: int | None = None

@@ -81,7 +81,7 @@ class ReportLog(ABC):
 
     @abstractmethod
     def ended(self, stream: str, round_name: str) -> int | None:
-        """The position of the round's end; None: whatever was appended before this call counts."""
+        """The position of the round's end, or None if all appended before this call counts."""
 
     @abstractmethod
     def ends(self, stream: str, after: int) -> dict[str, int]:

@@ -69,10 +69,10 @@ class LoggedStore(PostgresStore):
         return serial
 
     def answered(self, stream: str, round_name: str) -> None:
-        """Who has reported is not known here: engines count."""
+        """Return None: who has reported is not known here, since engines count."""
 
     def received(self, stream: str, round_name: str) -> int:
-        """How many reports of a round are counted so far."""
+        """Return how many reports of a round are counted so far."""
         tally = self._counts.tally(stream, round_name)
         return 0 if tally is None else tally.outcome.support.reports
 

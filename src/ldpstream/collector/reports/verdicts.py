@@ -66,7 +66,7 @@ def all_of(verdict: Verdict, number: int) -> Verdicts:
 
 
 def count(verdicts: Verdicts) -> Counter[Verdict]:
-    """How often each verdict occurs in an array.
+    """Return how often each verdict occurs in an array.
 
     >>> dict(count(np.array([0, 4, 0], np.uint8)))
     {<Verdict.ACCEPTED: 0>: 2, <Verdict.MAC: 4>: 1}

@@ -1,4 +1,4 @@
-"""`serve --check FILE --against STORE`: what `serve` would do, told before anything is done."""
+"""`serve --check FILE --against STORE`: a dry run of what `serve` would change."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Comparison:
 
     config: StreamConfig
     latest: Terms | None
-    """The newest terms in the store; None: it does not have the stream."""
+    """The newest terms in the store, or None if it does not have the stream."""
     differences: tuple[Difference, ...] = ()
     successor: Terms | None = None
     """The terms that `serve` would add."""
@@ -46,7 +46,7 @@ class Comparison:
 
     @property
     def to_write(self) -> str | None:
-        """What to add to the file, if that is all that is missing."""
+        """The section to add to the file, if nothing else is missing."""
         if self.refusal is None or self.latest is None or self.config.successor is not None:
             return None
         if any(one.verdict is Verdict.IMPOSSIBLE for one in self.differences):
@@ -140,7 +140,7 @@ def _name(saved: dict[str, Any]) -> str:
 
 
 def _idle_rules(config: StreamConfig, note: dict[str, Any] | None) -> Iterator[str]:
-    """Yield a line for each rule of the API that is about what the file does not have."""
+    """Yield a line for each API rule about a label or group that the file does not have."""
     for given in (note or {"rules": []})["rules"]:
         rule = config.alert_rule(given, kept=True)
         gone = config.missing(rule)

@@ -55,7 +55,7 @@ class OpenRound:
         return self.asked.mask()
 
     def asks(self, number: int | None) -> bool:
-        """Whether the device with this place on the roster is asked."""
+        """Return whether the device with this place on the roster is asked."""
         if self.asked is None:
             return True
         return (
@@ -85,7 +85,7 @@ class Announcement:
     history: TermsHistory
     """All terms that are known when it is made."""
     halt: Halt | None = None
-    """Why no more rounds will be opened; None: they will."""
+    """Why no more rounds will be opened, or None if they will."""
     _bodies: dict[tuple[int, tuple[bool, ...]], bytes] = field(
         default_factory=dict, repr=False, compare=False
     )

@@ -1,4 +1,4 @@
-"""The tallies of many rounds at once, where they are alike. `StrataTally` makes any, one by one."""
+"""A batch computation of the tallies of similar rounds; `StrataTally` computes any single one."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ STATE = "breakdown"
 class RunningBreakdown:
     """The groups of a stream under the terms of the last release; none without attributes.
 
-    Who was heard in the last window is not saved: after a restart `heard` is told of the rounds.
+    Who was heard in the last window is not saved: after a restart `heard` gets the rounds again.
     """
 
     def __init__(self, config: StreamConfig, terms: Terms, saved: dict[str, Any] | None) -> None:
@@ -128,7 +128,7 @@ class RunningBreakdown:
 
 
 def _is_same(saved: Mapping[str, Any], before: Attributes | None, now: Attributes | None) -> bool:
-    """Return whether a group of before has the same devices under other attributes."""
+    """Return whether an earlier group has the same devices under the new attributes."""
     if saved["value"] != OTHER:
         return True
     earlier, later = (each and each.named(saved["attribute"]) for each in (before, now))

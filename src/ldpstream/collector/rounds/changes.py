@@ -1,7 +1,7 @@
-"""Differences between a stream's file and its stored terms, and what each of them takes.
+"""Differences between a stream's file and its stored terms, and what each requires.
 
-A change is free, needs a successor (docs/collector.md), or cannot be. This is the one place that
-decides it: `serve` asks before it refuses, and `serve --check --against` before anything happens.
+A change is free, needs a successor (docs/collector.md), or is impossible. Only this module
+decides that: `serve` asks before it refuses, and `serve --check --against` in advance.
 """
 
 from __future__ import annotations

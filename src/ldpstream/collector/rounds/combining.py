@@ -38,7 +38,7 @@ class StrataTally:
     ) -> None:
         self.config = config
         self._part = part
-        """The group of devices whose reports are tallied; None: those of the whole fleet."""
+        """The group of devices whose reports are tallied, or None for the whole fleet."""
         known = (saved or {}).get(MEMORY)
         self._memory = StrataMemory() if known is None else StrataMemory.from_json(known)
 
@@ -119,7 +119,7 @@ def noise_of(config: StreamConfig, terms: Terms) -> Noise:
 
 
 def relabelling(history: TermsHistory, old: Terms, new: Terms) -> Relabelling | None:
-    """Return where the labels of earlier terms are in later ones; None: both are of numbers."""
+    """Return where labels of earlier terms are in later ones, or None if both are of numbers."""
     places = history.places(old, new)
     return None if places is None else Relabelling(places, len(new.values))
 

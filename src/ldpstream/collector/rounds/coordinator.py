@@ -132,7 +132,7 @@ class Coordinator:
         return next(iter(self._store.releases(self.config.name, self.last_t, 1)), None)
 
     def _recall_fleet(self) -> None:
-        """Take note of the windows before the last one, which devices are counted by, too."""
+        """Replay rounds of the windows before the last one, which the device count needs too."""
         window = self.history.longest_window
         for past in range(REACH, 1, -1):
             first_t = self.last_t - past * window
@@ -141,7 +141,7 @@ class Coordinator:
                     self._fleet.add(group, self.history)
 
     def _known_since(self) -> int:
-        """The last timestamp of which it may be forgotten whom it asked."""
+        """Return the last timestamp whose list of asked devices may be deleted."""
         if self.terms.succeeds is None:
             return self.last_t - self.terms.window
         before = self.history.versions[self.terms.version - 2]
@@ -172,8 +172,8 @@ class Coordinator:
     def at_rest(self) -> bool:
         """Whether another coordinator, with other settings, can go on from the store.
 
-        With slots always: what a round is for depends on no mechanism. Else a timestamp that was
-        begun is ended by the mechanism that has begun it.
+        With slots always: what a round is for depends on no mechanism. Otherwise a timestamp that
+        was begun is ended by the mechanism that has begun it.
         """
         return self._slots or (self._now is None and not self.opened and not self._unanswered)
 
@@ -197,7 +197,7 @@ class Coordinator:
         return wake
 
     def _act(self, now_ms: int) -> int | None:
-        """Do one thing that is due and return None, or return the time of the next one."""
+        """Perform one due action and return None, or return the time of the next one."""
         deadline_ms = self._open.deadline_ms
         if deadline_ms is not None:
             if now_ms >= deadline_ms or self.complete:
@@ -229,14 +229,14 @@ class Coordinator:
         return None
 
     def _next_ms(self, now_ms: int) -> int:
-        """When the open round closes, or the next timestamp begins."""
+        """Return when the open round closes, or the next timestamp begins."""
         if self._open.deadline_ms is not None:
             return self._open.deadline_ms
         t = self.terms.timestamp_at(now_ms)
         return self.terms.start_of(max(t, self._open.last_t, self.last_t) + 1)
 
     def _is_over(self, t: int, now_ms: int) -> bool:
-        """Whether it is too late for anyone to answer at t."""
+        """Return whether it is too late for anyone to answer at t."""
         return now_ms >= self._deadline(t, Purpose.PUBLICATION)
 
     # With slots
@@ -374,7 +374,7 @@ class Coordinator:
     def _tallied(self, group: RoundGroup) -> Any:
         """The tally of closed rounds: from their counts or, if there are none yet, their reports.
 
-        None: an engine is still counting some of them.
+        None if an engine is still counting some of them.
         """
         group = self._counter.count(group, self.history)
         self._counting = None if group.is_tallied else group
@@ -411,7 +411,7 @@ class Coordinator:
         self._now = None
 
     def _follow_fleet(self, now: _Timestamp) -> None:
-        """Expect as many devices as there are, if that is left to be found out.
+        """Update the expected population from the counted devices, if it follows the fleet.
 
         Not while nobody reports at all: a fleet that is cut off comes back as large as it was.
         """

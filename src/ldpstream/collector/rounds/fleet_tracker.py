@@ -91,13 +91,13 @@ class FleetTracker:
         return {"devices": devices} | known
 
     def _whole_fleet(self, expected: int) -> dict[str, int]:
-        """How many devices there are: who is enrolled is known with a roster only."""
+        """Return the number of devices; only with a roster is it known who is enrolled."""
         if self._config.selection is Selection.ROSTER:
             return {"enrolled": self._store.enrolled(self._config.name)}
         return {"expected": expected} if self._counted is None else self._counted.to_json()
 
     def _levels(self, t: int) -> dict[str, dict[str, int]]:
-        """How many devices were heard of each level of privacy, if there are several."""
+        """Return how many devices were heard of each level of privacy, if there are several."""
         if not self._terms.levels:
             return {}
         heard = self._participation.by_level(t)

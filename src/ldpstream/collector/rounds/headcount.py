@@ -111,7 +111,7 @@ class Headcount:
             )
 
     def _spent(self, t: int, name: str, nano: int) -> int:
-        """How many have no budget left for a round, by what was answered in the window before."""
+        """Return how many have no budget left, by what was answered in the window before."""
         recent = [
             one
             for (asked, _), one in self._answers.items()

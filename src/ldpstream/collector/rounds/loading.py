@@ -60,7 +60,7 @@ def settled(
     """Return the configuration with what the store decides about it: by terms, and saved state.
 
     A population that follows the fleet goes on from the one that was saved. What the file leaves
-    open of a vocabulary, above all its salt, is as it was drawn. Terms that release
+    open of a vocabulary, above all its salt, is as it was generated. Terms that release
     0.1.0 began leave the selection to the configuration, and have no slots.
     """
     if config.follows_fleet and saved is not None:
@@ -102,7 +102,7 @@ def _created(config: StreamConfig, store: Store, clock: Clock) -> Stream:
 
 
 def _succeeded(config: StreamConfig, store: Store, successor: Terms) -> TermsHistory:
-    """Store new terms, and return all; those of another collector that was faster will do."""
+    """Store new terms, unless another collector was faster, and return all versions."""
     try:
         store.succeed(config.name, successor.to_json())
     except Exception:

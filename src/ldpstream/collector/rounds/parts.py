@@ -18,7 +18,7 @@ from ldpstream.protocol.terms import Terms
 def reports_of(
     part: Group | None, rounds: RoundGroup, supports: Mapping[str, Support], history: TermsHistory
 ) -> dict[str, Support]:
-    """Return the supports of rounds, by name, for the reports of a group; None: for all of them.
+    """Return the supports of rounds, by name, for the reports of a group, or all if it is None.
 
     This is the one place that adds up what attributes tell apart. Rounds under earlier terms may
     have told more than the group is made by.

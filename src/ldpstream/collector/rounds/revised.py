@@ -80,7 +80,7 @@ class RevisedHistory:
         return [found.beside(release) for release in releases]
 
     def over(self, releases: Sequence[Release]) -> RevisedFigures:
-        """Revise releases in order of t. What was not even carried over may be long: it is left."""
+        """Revise releases in order of t, skipping gaps without any release, which may be long."""
         done, read = RevisedFigures({}, ()), {one.t: one for one in releases}
         for first_t, last_t in _runs(list(read)):
             done = done.followed_by(self.between(first_t, last_t, read))
@@ -203,7 +203,7 @@ class RevisedHistory:
 
     @property
     def _warm_up(self) -> int:
-        """How many timestamps before others tell how large their strata are."""
+        """The number of earlier timestamps from which the sizes of strata are learnt."""
         strata = [one for terms in self._history.versions for one in terms.strata]
         longest = max(one.window for one in strata)
         return min(round(OFFSETS_OVER * longest), OVERLAP) if len(strata) > 1 else 0

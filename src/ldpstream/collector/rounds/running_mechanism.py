@@ -90,7 +90,7 @@ class RunningMechanism:
 
     @property
     def version(self) -> dict[str, int]:
-        """What a release says of its terms: nothing if they are the first ones."""
+        """The version of the terms for a release; empty for the first terms."""
         return {"terms_version": self.terms.version} if self.terms.version > 1 else {}
 
     def save(self) -> dict[str, Any]:

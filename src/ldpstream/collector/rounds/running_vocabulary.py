@@ -25,7 +25,7 @@ from ldpstream.vocabulary.evidence import Columns
 
 
 class Running(Protocol):
-    """A mechanism, or what stands in its place: what it takes for a tally, only it knows."""
+    """A mechanism or its replacement, which alone knows the type of its tallies."""
 
     @property
     def config(self) -> StreamConfig: ...
@@ -143,7 +143,7 @@ def figures_of(listed: Listed) -> dict[str, Any]:
 
 
 def looked_for(candidates: Iterable[str]) -> list[bytes]:
-    """Return the bytes of texts that are looked for; of those that are shown alike, one.
+    """Return the bytes of texts to look for; only one of several that are shown alike.
 
     Long texts may differ in a character that is cut in two, of which a release shows no more than
     that there is one. A table cannot have two columns of the same name.

@@ -26,7 +26,7 @@ class Asked:
 
     roster_size: int
     numbers: Places | None
-    """None: all of them."""
+    """None stands for all of them."""
 
     @classmethod
     def of(cls, stored: NewRound) -> Asked:
@@ -42,7 +42,7 @@ class Asked:
         return None if self.numbers is None else self.numbers.astype("<u4").tobytes()
 
     def mask(self) -> Flags:
-        """Whether each device is asked, by its number."""
+        """Return whether each device is asked, by its number."""
         if self.numbers is None:
             return np.ones(self.roster_size, np.bool_)
         chosen = np.zeros(self.roster_size, np.bool_)
@@ -82,7 +82,7 @@ class Selection(ABC):
         """Take note of how many reports a counted round has got."""
 
     def answered(self, stored: NewRound, devices: Iterator[Bytes] | None) -> Rests:
-        """Take note of who has answered a round that is being counted; return who rests now."""
+        """Record who has answered a round that is being counted; return which devices rest now."""
         return NO_RESTS
 
 
@@ -125,7 +125,7 @@ class OpenSelection(Selection):
         self._answered[name] = reports
 
     def _spent_in(self, stored: NewRound) -> int:
-        """How many of the expected population answered; a larger one has more users left."""
+        """Return how many of the expected population answered; a larger one has more users left."""
         return min(self._answered.get(stored.name, stored.users), stored.users)
 
 
@@ -136,7 +136,7 @@ class RosterSelection(Selection):
     epsilon, so that none of them is asked again in the window. One rule covers both: what a device
     was asked for in a window stays within epsilon.
 
-    Who has left is not asked, and who does not answer ever more rarely (`Silence`).
+    Devices that have left are not asked; those that do not answer, ever more rarely (`Silence`).
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class RosterSelection(Selection):
             accounts[asked.numbers] += nano
 
     def _accounts(self, size: int) -> Places:
-        """What each device was asked for in the window, in nano-epsilon."""
+        """Return what each device was asked for in the window, in nano-epsilon."""
         if size > len(self._spent):
             self._spent = np.concatenate(
                 [self._spent, np.zeros(2 * size - len(self._spent), np.int64)]

@@ -36,13 +36,13 @@ class Silence:
         self._set(rests)
 
     def may_ask(self, t: int, size: int) -> Flags:
-        """Which of the first `size` devices do not rest at t."""
+        """Return which of the first `size` devices do not rest at t."""
         self._grow(size)
         rested: Flags = self._until[:size] <= t
         return rested
 
     def speaks(self, t: int, size: int) -> Flags:
-        """Which of them count as there: all but those that rest for more than a window."""
+        """Return which devices count as present: all but those that rest for over a window."""
         return self.may_ask(t, size) | (self._unanswered[:size] < 2)
 
     def heard(self, t: int, asked: Places, answered: Places) -> Rests:

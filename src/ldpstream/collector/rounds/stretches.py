@@ -20,7 +20,7 @@ class Stretch:
     fleet: Fleet
     first_t: int
     last_t: int | None
-    """None: it has no end yet."""
+    """None if it has no end yet."""
 
     def within(self, first_t: int, last_t: int) -> range:
         """Return which of some timestamps, both ends included, are in it."""

@@ -39,7 +39,7 @@ def make_successor(
     if section.version != old.version + 1:
         section.refuse(
             f"version {old.version} of stream {config.name} is stored with {different.key} ="
-            f" {different.stored}, and the file says {different.given}",
+            f" {different.stored}, but the file says {different.given}",
             f"restore the old value, or set version = {old.version + 1}",
         )
     start_ms = now_ms + min(NOTICE_MS, old.window * old.interval_ms)
@@ -62,7 +62,7 @@ def make_successor(
 
 
 def urgent(found: Sequence[Difference]) -> Difference:
-    """Return the difference to speak of first: one that cannot be, if there is one."""
+    """Return the difference to report first: an impossible one, if there is any."""
     impossible = (one for one in found if one.verdict is Verdict.IMPOSSIBLE)
     return next(impossible, found[0])
 

@@ -17,7 +17,7 @@ class WakeUp:
         self._event = asyncio.Event()
 
     def attach(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """Use this loop from now on; None: the running one."""
+        """Use this loop from now on, or the running one if it is None."""
         self._loop = loop or asyncio.get_running_loop()
 
     def notify_all(self) -> None:

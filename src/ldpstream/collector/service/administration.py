@@ -147,7 +147,7 @@ class Administration:
         }
 
     def prepare(self, who: str) -> dict[str, Any]:
-        """Draw the new master secret, for the other collectors' machines; nothing uses it yet."""
+        """Generate the new master secret for the other collectors' machines; it is not used yet."""
         with self._lock:
             file = self._source.prepare()
             assert self._source.new is not None
@@ -156,9 +156,9 @@ class Administration:
         return self.keys() | {"file": None if file is None else str(file)}
 
     def rotate(self, who: str, *, at_once: bool = False) -> dict[str, Any]:
-        """Put a new master secret into the place of the current one, whose keys stay good.
+        """Replace the current master secret with a new one; keys of the current one stay valid.
 
-        With `at_once` no earlier key is good any more. Who knows a master secret can sign for
+        With `at_once` no earlier key is valid any more. Who knows a master secret can sign for
         devices that never were, and would renew their keys while it is.
 
         The new one is on disk before the store is changed, in one transaction. A rotation that was
@@ -181,7 +181,7 @@ class Administration:
         return self.keys()
 
     def drop(self, who: str) -> dict[str, Any]:
-        """End the keys of the earlier master secret."""
+        """Invalidate the keys of the earlier master secret."""
         with self._deciding():
             masters = self.ring.masters
             if not masters.valid or masters.earlier is None:
@@ -223,7 +223,7 @@ class Administration:
         return token, made
 
     def revoke_token(self, who: str, name: str) -> None:
-        """Let nobody enrol with a token any more."""
+        """Revoke a token: nobody can enrol with it any more."""
         self._tables.revoke_token(name, self._entry(who, "revoke-token", {"name": name}))
         self.refresh()
 
@@ -258,7 +258,7 @@ class Administration:
         return self._silences.get(stream, {}).get(rule, 0)
 
     def silence(self, who: str, stream: str, rule: Rule, lasts_ms: int) -> None:
-        """Send nothing about a rule for a time."""
+        """Silence a rule for a time."""
         until_ms = self._clock.now_ms() + lasts_ms
         about = {"stream": stream, "rule": rule.name, "until_ms": until_ms}
         entry = self._entry(who, "silence", about)
@@ -266,7 +266,7 @@ class Administration:
         self.refresh()
 
     def end_silence(self, who: str, stream: str, rule: Rule) -> None:
-        """Send again what becomes of a rule's alert."""
+        """End the silence of a rule."""
         entry = self._entry(who, "end-silence", {"stream": stream, "rule": rule.name})
         self._tables.end_silence(stream, rule.fingerprint, entry)
         self.refresh()
@@ -287,7 +287,7 @@ class Administration:
 
 
 def _name(master: bytes) -> str:
-    """Return what a master secret is called, from which nothing of it follows."""
+    """Return a name for a master secret that reveals nothing about it."""
     return check_of(master)[:8]
 
 

@@ -48,7 +48,7 @@ class Content:
 
 
 def back_up(config: Config, file: Path, *, with_secrets: bool) -> Content:
-    """Write a backup of a configuration's store; it has its name once it was restored and checked.
+    """Back up a configuration's store; the file gets its name once a test restore has passed.
 
     Collectors may be running. A file that is there already is never replaced.
     """
@@ -75,7 +75,7 @@ def back_up(config: Config, file: Path, *, with_secrets: bool) -> Content:
 
 
 def restore(file: Path, config: Config) -> Content:
-    """Make the store of a configuration from a backup; there must be none, and no collector."""
+    """Restore the store of a configuration from a backup; none may exist, and no collector run."""
     if config.database is None:
         _refuse_store(config.store)
     config.folder.mkdir(parents=True, exist_ok=True)

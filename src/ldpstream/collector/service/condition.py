@@ -127,7 +127,7 @@ def _behind(facts: Facts) -> Condition | None:
 
 
 def _heard(facts: Facts) -> Condition:
-    """Judge a stream that goes on by the reports that it gets."""
+    """Judge a stream that is neither late nor halted by the reports that it gets."""
     if not facts.heard_t:
         return Condition(State.WAITING, "no report has come yet")
     unanswered = [one for one in facts.recent if one.t > facts.heard_t]

@@ -1,4 +1,4 @@
-"""What follows in this process when something becomes of a stream."""
+"""The reactions of this process to changes of a stream: metrics, log, notifications."""
 
 from __future__ import annotations
 

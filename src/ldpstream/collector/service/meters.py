@@ -24,7 +24,7 @@ class Meters:
         )
         self.rounds = Counter(
             "ldpstream_rounds",
-            "Rounds that came into a state, by what they were for.",
+            "Rounds that entered a state, by purpose.",
             ("stream", "purpose", "state"),
             registry=self.registry,
         )
@@ -42,21 +42,21 @@ class Meters:
         )
         self.ingest = Histogram(
             "ldpstream_ingest_seconds",
-            "From a request's reports being queued to their being on disk.",
+            "Time from queueing a request's reports until they are on disk.",
             ("stream",),
             buckets=LATENCIES,
             registry=self.registry,
         )
         self.store = Histogram(
             "ldpstream_store_commit_seconds",
-            "From a change being given to the store to its being on disk.",
+            "Time from giving a change to the store until it is on disk.",
             ("stream", "operation"),
             buckets=LATENCIES,
             registry=self.registry,
         )
         self.webhook = Counter(
             "ldpstream_webhook_messages",
-            "Attempts to tell the webhook of alerts: delivered, refused or unreachable.",
+            "Attempts to send alerts to the webhook: delivered, refused or unreachable.",
             ("stream", "outcome"),
             registry=self.registry,
         )
@@ -68,7 +68,7 @@ class Meters:
         )
 
     def store_changed(self, stream: str, change: str, seconds: float | None) -> None:
-        """Count and time a change of the store; its observer."""
+        """Count and time a change of the store, as its observer."""
         if seconds is None:
             self.store_errors.labels(stream, change).inc()
         else:

@@ -24,7 +24,7 @@ _EXTRAS = {
 
 
 def load_secrets(config: Config) -> Secrets:
-    """Find the secrets of a collector, or draw those of a new one."""
+    """Find the secrets of a collector, or generate those of a new one."""
     check_master(config)
     return Secrets.load(config.secret_files, config.folder)
 
@@ -44,7 +44,7 @@ def find_master(config: Config) -> bytes | None:
 def master_beside(store: str) -> bytes | None:
     """Return the master secret from the environment, or from the folder of a store that is a file.
 
-    That is all there is to go by where no configuration is given; None: it is in neither.
+    That is all there is to go by where no configuration is given. Return None if it is in neither.
     """
     return find_secret("master", {}, Path() if "://" in store else Path(store).parent)
 
@@ -99,7 +99,7 @@ def open_store(config: Config, secrets: Secrets) -> Store:
 
 
 def _is_untouched(config: Config, refusal: Problem) -> bool:
-    """Whether nothing was begun with the secret in a store that was refused."""
+    """Return whether a refused store holds nothing that was made with this secret."""
     if config.database is not None:
         return refusal in (Problem.MASTER_DIFFERS, Problem.DATABASE, Problem.EXTRA_MISSING)
     from ldpstream.collector.store.sqlite import soundness
@@ -135,7 +135,7 @@ def open_place(store: str, master: bytes) -> Store:
 
 @contextmanager
 def open_archive(store: str) -> Iterator[Archive]:
-    """What a configuration calls `store`, for reading only."""
+    """Open what a configuration calls `store`, for reading only."""
     if "://" not in store:
         from ldpstream.collector.store.sqlite import reading
 

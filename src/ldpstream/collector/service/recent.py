@@ -1,4 +1,4 @@
-"""How the last timestamps of a stream were answered, which its condition follows from."""
+"""The response to the last timestamps of a stream, from which its condition follows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Recent:
         self._answered: deque[Answered] = deque(maxlen=min(window, MOST_RECENT))
 
     def add(self, release: Release) -> None:
-        """Take note of a release, once; of one that nobody was asked for, nothing."""
+        """Record a release, once; ignore one for which nobody was asked."""
         if release.t > self._last_t and release.asked:
             self._answered.append(Answered(release.t, release.asked, release.received))
         self._last_t = max(self._last_t, release.t)

@@ -133,7 +133,7 @@ def _population(stream: StreamConfig) -> str:
 
 
 def _texts(candidates: Sequence[str]) -> str:
-    """Say how many there are, and which if they are few."""
+    """Describe a list by its length, and by its items if they are few."""
     few = ", ".join(map(repr, candidates)) if len(candidates) <= FEW else ""
     return f"{len(candidates)} texts" + (f" ({few})" if few else "")
 

@@ -191,7 +191,7 @@ class Service:
             raise
 
     def _forget(self, stream: str) -> None:
-        """Serve a stream no longer; what the store has of it stays."""
+        """Stop serving a stream; its data stays in the store."""
         self.alerts.remove(stream)
         self.scheduler.remove(stream)
         self.streams = {name: one for name, one in self.streams.items() if name != stream}
@@ -286,7 +286,7 @@ class Service:
     def reports_with_earlier_keys(self) -> dict[str, int | None]:
         """Reports of each stream's last window with a key of the earlier master secret.
 
-        None: it is not known yet, since the rotation or the last start is less than a window ago.
+        None if it is not known yet, since the rotation or the last start is less than a window ago.
         """
         since = max(self._began_ms, self.ring.masters.issued_ms)
         return {
@@ -444,7 +444,7 @@ class Service:
         return found
 
     def sees(self, stream: str, since: float) -> bool:
-        """Whether all that others had done with a stream by then (in ticks) is known here."""
+        """Return whether all changes by others to a stream up to then (in ticks) are known here."""
         if stream in self.scheduler.failures:
             return False
         if not self.store.shared:
@@ -453,7 +453,7 @@ class Service:
         return in_touch and self.scheduler.looked[stream] >= since
 
     def _silence(self, stream: str) -> float:
-        """Seconds since a shared store was last heard of a stream.
+        """Return the seconds since a shared store last said anything about a stream.
 
         A leader may count for long, or wait, without asking it for more than the lease.
         """

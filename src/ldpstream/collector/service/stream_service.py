@@ -58,7 +58,7 @@ class StreamService:
     """Keys that were renewed."""
 
     def reports_with_earlier_keys(self, since_ms: int) -> int | None:
-        """How many reports of the last window came with a key of the earlier master secret.
+        """Return how many reports of the last window came with a key of the earlier master secret.
 
         None if they have been counted for less than a window, since that time. Of a stream that has
         ended none will come.
@@ -87,7 +87,7 @@ class StreamService:
         return most_figures(self.history.versions)
 
     def notice(self, terms: Terms | None, *, renew: bool = False) -> Notice:
-        """Return what a device under these terms is told in every answer; None: under any."""
+        """Return what a device under these terms is told in every answer, or any device if None."""
         now_ms = self.clock.now_ms()
         if terms is None:
             return Notice(now_ms, renew=renew, halt=self.config.halt)

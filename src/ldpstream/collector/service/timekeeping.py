@@ -1,4 +1,4 @@
-"""What a service goes by to tell the time."""
+"""The clock that a service uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The warm-up before a collector listens: one timestamp of each kind of stream, for nobody.
+"""The warm-up before a collector listens: a simulated timestamp of each kind of stream.
 
 Numba compiles a kernel when it is first called with arguments of some kind. Without a cache that
 takes seconds, in which the reports of a first round would come too late.

@@ -155,7 +155,7 @@ class AdminTables:
     # Enrolment tokens
 
     def tokens(self) -> list[EnrolmentToken]:
-        """Return all enrolment tokens, those that have ended among them."""
+        """Return all enrolment tokens, including those that have ended."""
         statement = f"SELECT {_COLUMNS} FROM enrolment_token ORDER BY made_ms, name"  # nosec B608 # noqa: S608
         rows = self._tables.read(lambda run: run(statement).fetchall())
         return [EnrolmentToken(*row) for row in rows]
@@ -176,7 +176,7 @@ class AdminTables:
         self._tables.change_alone(work)
 
     def revoke_token(self, name: str, entry: Entry) -> None:
-        """Let nobody enrol with a token any more."""
+        """Revoke a token: nobody can enrol with it any more."""
 
         def work(run: Execute) -> None:
             self._append(run, entry)

@@ -72,7 +72,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class Damage:
-    """The first place at which a chain does not hold; no place: the list of streams does not."""
+    """The first place at which a chain breaks; without a place, the list of streams is wrong."""
 
     t: int | None
     what: str
@@ -96,7 +96,7 @@ class Checked:
     """How many summaries stand in their place."""
 
     def refuse_damage(self) -> None:
-        """Raise what a user reads if the chain does not hold."""
+        """Raise the error for users if the chain does not hold."""
         if self.damage is not None:
             raise Mistake(Problem.CHAIN_BROKEN, stream=self.stream, what=self.damage)
 

@@ -1,4 +1,4 @@
-"""The key of a store's chain: drawn when the store is first used, and kept in it, sealed.
+"""The key of a store's chain: generated when the store is first used, and kept in it, sealed.
 
 It is not derived from the master secret, so that the chain outlives a change of that.
 """
@@ -53,12 +53,12 @@ def with_log(key: bytes) -> bytes:
 
 
 def key_missing(where: object) -> Mistake:
-    """Say that a store has had a chain, and has no key of it."""
+    """Return the error that a store has a chain, but not the key of it."""
     return Mistake(Problem.STORE_DAMAGED, file=where, what="the key of its chain is missing")
 
 
 def draw_chain(get: Get, put: Put, master: bytes) -> Chain:
-    """Draw the key of a store that has none, and keep it with a check of the master secret."""
+    """Generate the key of a store that has none, and keep it with a check of the master secret."""
     key = secrets.token_bytes(KEY_BYTES)
     if get(MASTER) is None:
         put(MASTER, check_of(master))

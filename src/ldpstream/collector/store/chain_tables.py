@@ -32,7 +32,7 @@ def names(run: Execute) -> list[str]:
 
 
 def chain_all(run: Execute, master: bytes, accept: Callable[[Chain, str], None]) -> Chain:
-    """Draw the key of a store that never had a chain, and accept all that is in it."""
+    """Generate the key of a store that never had a chain, and accept all that is in it."""
 
     def put(name: str, value: str) -> None:
         run("INSERT INTO property VALUES (%s, %s)", name, value)

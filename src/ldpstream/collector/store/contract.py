@@ -36,7 +36,7 @@ SomeStore = TypeVar("SomeStore", bound="Store")
 Observer = Callable[[str, str, float | None], None]
 """Called with a stream, the name of a change and the seconds it took, or None if it failed."""
 Change = Callable[[dict[str, Any] | None], dict[str, Any]]
-"""Returns the new content of a note, given the old one (None: there is none)."""
+"""Returns the new content of a note, given the old one (None if there is none)."""
 
 
 Places = NDArray[np.int64]
@@ -73,7 +73,7 @@ class NewRound:
     roster_size: int
     """How many devices were enrolled when it was opened; 0 without a roster."""
     asked: bytes | None
-    """Numbers of the devices asked, four bytes each, little-endian; None: all of `roster_size`."""
+    """Numbers of the devices asked, as little-endian uint32, or None for all of `roster_size`."""
 
 
 @dataclass(frozen=True)
@@ -287,11 +287,11 @@ class Store(ABC):
     """What administrators change: master secrets, enrolment tokens, the deny list, their log."""
 
     def engine(self, stream: str) -> EngineProgress | None:
-        """Say how far an engine has come with a stream; None: the store counts by itself."""
+        """Return the progress of an engine with a stream, or None if the store itself counts."""
         return None
 
     def trouble(self) -> str | None:
-        """Say why nothing that is stored now would be found again; None if it would."""
+        """Return why changes that are stored now would be lost, or None if they would not."""
         return None
 
     # Leases. In a store that only one process can open, that process holds all of them.
@@ -316,7 +316,7 @@ class Store(ABC):
         return self
 
     def clock_ms(self) -> int | None:
-        """The time by a clock that all who use the store share; None: there is none."""
+        """The time by a clock that all who use the store share, or None if there is none."""
         return None
 
     def pulse(self, stream: str) -> tuple[int, int]:
@@ -369,7 +369,7 @@ class Store(ABC):
 
     @abstractmethod
     def enrolled(self, stream: str) -> int:
-        """How many devices have enrolled and not left."""
+        """Return how many devices have enrolled and not left."""
 
     @abstractmethod
     def rests(self, stream: str) -> Rests:
@@ -388,7 +388,7 @@ class Store(ABC):
 
     @abstractmethod
     def received(self, stream: str, round_name: str) -> int:
-        """How many reports an open round has taken in."""
+        """Return how many reports an open round has taken in."""
 
     @abstractmethod
     def close_round(self, stream: str, round_name: str, at_ms: int) -> int:
@@ -399,7 +399,7 @@ class Store(ABC):
         """The records of a round that is closed and not yet tallied, in parts."""
 
     def answered(self, stream: str, round_name: str) -> Iterator[Bytes] | None:
-        """The devices that have reported in a closed round, in parts; None: it is not known."""
+        """The devices that have reported in a closed round, in parts, or None if unknown."""
         return (records.devices for records in self.reports(stream, round_name))
 
     def count(
@@ -533,7 +533,7 @@ class Archive(ABC):
 
     @abstractmethod
     def chain(self, master: bytes) -> Chain | None:
-        """What checks the chains of the store; None if an earlier version has written it."""
+        """Return what checks the chains of the store; None if an earlier version has written it."""
 
     @abstractmethod
     def check_releases(self, chain: Chain, stream: str, progress: Progress = ignore) -> Checked:

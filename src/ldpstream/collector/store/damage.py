@@ -1,4 +1,4 @@
-"""What a damaged store reads like: anything, told in one line."""
+"""Errors in reading a damaged store, whatever they are, reported in one line."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def reading_store(where: object) -> Iterator[None]:
-    """Refuse a store with which the block fails in a way that nobody has foreseen.
+    """Refuse the store if the block fails with an unexpected exception.
 
-    A file may hold any JSON, number or NULL in any place, so there is no list of what it leads to.
+    A file may hold any JSON, number or NULL anywhere, so its exceptions cannot be listed.
     """
     try:
         yield

@@ -46,13 +46,13 @@ def read_group(text: str, known: Sequence[str]) -> Group:
 
 
 def split(text: str) -> Group:
-    """Return a group as it is written, which is known to be one."""
+    """Split a group as it is written, which is known to be valid."""
     name, _, value = text.partition(":")
     return name, value
 
 
 def figures_of(content: Mapping[str, Any], group: Group) -> dict[str, Any] | None:
-    """Return what a release says of a group; None: it is merged with others, or has no devices."""
+    """Return the figures of a group in a release, or None if it is merged or has no devices."""
     name, value = group
     found = (
         one for one in content.get(GROUPS, ()) if one["attribute"] == name and one["value"] == value

@@ -72,7 +72,7 @@ def id_of(run: Execute, stream: str) -> int:
 
 
 def next_serial(run: Execute, key: int, step: int = 1) -> int:
-    """Let the serial of a stream grow, and return it."""
+    """Increment the serial of a stream, and return it."""
     row = run(
         "UPDATE stream SET serial = serial + %s WHERE id = %s RETURNING serial", step, key
     ).fetchone()

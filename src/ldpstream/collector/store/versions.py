@@ -1,4 +1,4 @@
-"""Versions of the schema that something is new in: the same ones in both stores."""
+"""The versions of the schema that added something, which are the same in both stores."""
 
 CHAINED = 4
 """The first version in which releases are chained."""

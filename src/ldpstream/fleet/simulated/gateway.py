@@ -101,7 +101,7 @@ class SimulatedGateway(Deliveries):
         self._devices.terms, self._devices.successor = following, None
 
     async def _report(self, t: int, sending: asyncio.TaskGroup) -> None:
-        """Let those report whose turn it is; those that may not yet, wait within t."""
+        """Let devices report whose turn it is; those without budget yet wait within t."""
         terms, waiting = self._terms, self.due(t)
         start = terms.start_of(t)
         last_call = start + LAST_CALL * (terms.deadline_of(t) - start)

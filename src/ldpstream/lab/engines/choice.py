@@ -46,7 +46,7 @@ def _seconds(stream: Stream) -> float:
 
 
 def _only_here(task: Task) -> bool:
-    """Whether the mechanism was defined in a notebook or at a prompt: no worker can import it."""
+    """Return whether the mechanism is from a notebook or prompt, which no worker can import."""
     main = sys.modules["__main__"]
     written_here = any(kind.__module__ == "__main__" for kind in task.classes)
     return written_here and not hasattr(main, "__file__")

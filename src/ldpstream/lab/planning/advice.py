@@ -25,7 +25,7 @@ WHERE = {
 
 
 def best_mechanism(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the one with the least error; on a still stream, of those that would see a change.
+    """Return the outcome with the least error; of predicted ones, one that would see a change.
 
     That a stream does not change is an assumption, and a mechanism that asks once in a window has
     the least error under it. A simulation on a real sample needs no such rule.

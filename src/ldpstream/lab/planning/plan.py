@@ -164,7 +164,7 @@ def oracles_for(query: Query) -> Iterable[AnyOracle]:
 
 
 def one_report_has_all(mechanism: str) -> bool:
-    """Whether each report has all of epsilon, as those of a distribution must have live.
+    """Return whether each report has all of epsilon, as those of a distribution must have live.
 
     >>> [name for name in MECHANISMS if one_report_has_all(name)]
     ['lsp', 'lpu', 'lpd', 'lpa', 'lpf']

@@ -71,7 +71,7 @@ def central_epsilon(local: float, reports: int, delta: float = DELTA) -> float:
 
 
 def shown_epsilon(local: float, reports: int, delta: float = DELTA) -> float:
-    """Return what the central epsilon of a shuffled round of binary reports is at least.
+    """Return a lower bound on the central epsilon of a shuffled round of binary reports.
 
     Two rounds are compared in which all others hold one label, and one device holds either. What
     is left of their reports is the number of the other label.
@@ -118,7 +118,7 @@ class Shuffled:
 
     @property
     def at_least(self) -> float:
-        """What the epsilon of binary reports is at least: how tight the bound is."""
+        """A lower bound on the epsilon of binary reports, which shows how tight `epsilon` is."""
         return shown_epsilon(self.local, self.reports, self.delta)
 
     def row(self) -> dict[str, float]:

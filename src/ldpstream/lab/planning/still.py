@@ -66,7 +66,7 @@ class Still:
         return self.truth + errors
 
     def _sums_to_one(self, epsilon: Epsilon) -> bool:
-        """Whether the estimates of a tally always sum to 1."""
+        """Return whether the estimates of a tally always sum to 1."""
         noise = self.noise
         return isinstance(noise, NoiseModel) and noise.pure(epsilon).device.supports_equally_many
 

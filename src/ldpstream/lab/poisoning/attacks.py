@@ -29,7 +29,7 @@ class Attack(StrEnum):
 
 
 class Attacker:
-    """Fake devices of one oracle; what it lets them do, its laboratory half knows."""
+    """Fake devices of one oracle; its laboratory half knows what they can send."""
 
     def __init__(self, oracle: Oracle, labels: int, epsilon: Epsilon) -> None:
         self.labels = labels

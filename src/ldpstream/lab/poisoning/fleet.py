@@ -50,7 +50,7 @@ class Plan:
     first: int = 1
     """The first timestamp of the attack."""
     last: int | None = None
-    """The last one; None: there is no end."""
+    """The last one, or None if there is no end."""
     attack: Attack = Attack.CAMOUFLAGED
     discard_below: float = 0.0
     """Rounds whose shape has a smaller p-value are not used (0: all are)."""

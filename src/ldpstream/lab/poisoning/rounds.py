@@ -41,7 +41,7 @@ class Outcome:
 
     oracle: Oracle
     attack: Attack | None
-    """None: everyone is honest."""
+    """None if everyone is honest."""
     share: float
     bias: float
     """Of the target, raw."""

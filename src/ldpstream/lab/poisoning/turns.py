@@ -12,7 +12,7 @@ from ldpstream.mechanisms.messages import Ask
 
 
 class Turns(Protocol):
-    """Says who reports; a greedy fake ignores its coin and its ledger, and does whenever it can."""
+    """A rule for who reports; a greedy fake ignores coin and ledger, and reports when it can."""
 
     def reporting(self, t: int, ask: Ask) -> tuple[int, int]:
         """Return how many honest and how many fake devices report."""

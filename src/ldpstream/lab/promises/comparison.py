@@ -52,7 +52,7 @@ class Compared:
     error: float
     """The standard error of `mse`."""
     spent: Callable[[int], float | None]
-    """The epsilon of a person's reports of the first t timestamps; None: nothing is promised."""
+    """The epsilon of a person's reports of the first t timestamps, or None without a promise."""
 
 
 def compare(case: Case, repeats: int = 5, seed: int = 0) -> Iterator[Compared]:

@@ -17,7 +17,7 @@ from ldpstream.lab.report.content import machine, streams_grid
 from ldpstream.lab.report.grid import Grid
 from ldpstream.lab.report.page import Html, Section, figure, made_by, page, paragraph, table
 
-TITLE = "Leaderboard: every mechanism on every stream, at equal promise"
+TITLE = "Leaderboard: every mechanism on every stream, under the same promise"
 NAME = "leaderboard"
 CAPTION = (
     "The MSE of each mechanism over the least of its column; the best mechanism over all streams "
@@ -29,7 +29,7 @@ READING = (
     "the share of true frequencies inside their intervals, which are meant to hold 0.9. AUC is the "
     "area under the ROC of finding high values, all labels pooled. CFPU is the number of reports "
     "per user and timestamp. Time is the processor time of the simulated fleet, the mechanism and "
-    "its intervals together. Differences within two standard errors are none."
+    "its intervals together. Differences within two standard errors are not significant."
 )
 
 

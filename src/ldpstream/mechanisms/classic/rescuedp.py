@@ -62,7 +62,7 @@ class RescueDp(Sampler):
 def grouped(tally: Tally, known: Floats, width: float) -> tuple[Floats, Floats]:
     """Return a tally in which the small bins have their mean, and its variance.
 
-    Small is what was below `width`, the noise of a sample, and is not three of them above it now.
+    A bin is small if it was below `width`, the noise of a sample, and is now below 4 `width`.
 
     >>> tally = Tally(np.array([0.1, 0.2, 0.7]), np.full(3, 0.01), reports=9)
     >>> values, variance = grouped(tally, np.array([0.05, 0.02, 0.93]), width=0.1)

@@ -12,7 +12,7 @@ from ldpstream.oracles.lab_half import LabHalf, draw_seed, threshold
 
 
 class Lab(LabHalf):
-    """Simulated GRR: keep the value with probability p-q, else draw any label uniformly."""
+    """Simulated GRR: keep the value with probability p-q, otherwise draw any label uniformly."""
 
     def _perturb(self, values: NDArray[Any], rng: np.random.Generator) -> Reports:
         return randomised_labels(values, self.labels, threshold(self.p - self.q), draw_seed(rng))

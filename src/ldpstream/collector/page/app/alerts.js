@@ -11,7 +11,7 @@ import { adminToken } from "./tokens.js";
  * @property {string} id
  * @property {string} name
  * @property {string} kind
- * @property {string | null} label null: it is about the stream
+ * @property {string | null} label null if it is about the stream
  * @property {Rule} rule
  * @property {State} state
  * @property {number | null} since_ms
@@ -35,8 +35,8 @@ import { adminToken } from "./tokens.js";
  * @property {string} [group] of devices, such as "country:de"; without it, it is about the whole fleet
  */
 /** @typedef {{t: number, at_ms: number, id: string, name: string, label: string | null, state: State}} Change */
-/** @typedef {{at: number, state: State | null}} Limit a threshold; null: nobody watches it */
-/** @typedef {{from: number, to: number | null}} Span timestamps; null: it goes on */
+/** @typedef {{at: number, state: State | null}} Limit a threshold; the state is null if nobody watches it */
+/** @typedef {{from: number, to: number | null}} Span timestamps; `to` is null if it goes on */
 
 const ORDER = /** @type {State[]} */ (["firing", "pending", "resolved", "inactive"]);
 const NAMES = { firing: "Firing", pending: "Pending", resolved: "Resolved", inactive: "Quiet" };
@@ -54,8 +54,8 @@ export class Alerts {
     this.stream = stream;
     this.badge = h("span", { class: "pill", hidden: true });
     this.list = h("ul", { class: "alerts" });
-    this.past = h("ol", { class: "alert-log", "aria-label": "What fired and what was resolved" });
-    this.pastTitle = h("h3", {}, "Lately");
+    this.past = h("ol", { class: "alert-log", "aria-label": "Alerts that fired or were resolved" });
+    this.pastTitle = h("h3", {}, "Recently");
     this.element = h("div", {}, this.list, this.pastTitle, this.past);
   }
 

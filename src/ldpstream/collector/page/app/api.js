@@ -292,7 +292,7 @@ export const readToken = async (name) => (await get(`${at(name)}/share`, adminTo
 /** @param {string} stream */
 const silences = (stream) => `/v1/admin/silences/${encodeURIComponent(stream)}`;
 
-/** Send nothing about a rule for a time. @param {string} stream @param {string} rule @param {string} length */
+/** Silence a rule for a time. @param {string} stream @param {string} rule @param {string} length */
 export const silence = (stream, rule, length) =>
   call(silences(stream), adminToken(), { method: "POST", content: { rule, for: length } });
 
@@ -301,7 +301,7 @@ export const endSilence = (stream, rule) =>
   call(`${silences(stream)}/${encodeURIComponent(rule)}`, adminToken(), { method: "DELETE" });
 
 /**
- * Let a stream open no more rounds, or go on.
+ * Pause or resume a stream.
  * @param {string} stream @param {boolean} paused
  * @returns {Promise<import("./condition.js").Condition>}
  */
@@ -317,14 +317,14 @@ export const allStatuses = async (signal) =>
 /**
  * @typedef {object} EnrolmentToken
  * @property {string} name
- * @property {string | null} stream null: it is good for all
+ * @property {string | null} stream null if it is valid for all
  * @property {number} made_ms
  * @property {number | null} expires_ms
  * @property {number | null} most_uses
  * @property {number} uses
  * @property {number | null} revoked_ms
  */
-/** @param {AbortSignal} [signal] @returns {Promise<EnrolmentToken[]>} those that have ended among them */
+/** @param {AbortSignal} [signal] @returns {Promise<EnrolmentToken[]>} including those that have ended */
 export const enrolmentTokens = async (signal) =>
   (await get("/v1/admin/tokens", adminToken(), signal)).tokens;
 

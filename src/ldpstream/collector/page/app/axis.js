@@ -5,7 +5,7 @@
  * nothing, as those of a stream's start, do not decide: a single one is not usual, and where all are
  * like that they get no more room than the figures. What is beyond is cut off.
  * @param {Float64Array[]} curves figures, low ends and high ends of each label in turn
- * @param {import("./unit.js").Unit} unit @returns {[number, number] | null} null: there is no figure
+ * @param {import("./unit.js").Unit} unit @returns {[number, number] | null} null if there is no figure
  */
 export function extentOf(curves, unit) {
   let [least, most, lowest, highest] = [Infinity, -Infinity, Infinity, -Infinity];

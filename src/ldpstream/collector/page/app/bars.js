@@ -153,9 +153,9 @@ export class Bars {
 
 /** @param {import("./api.js").Terms} terms of an open vocabulary */
 function noTextYet({ prefixes = [] }) {
-  const appear = "No text is listed yet. Texts appear by themselves, once enough devices hold them to stand out of the noise";
-  if (!prefixes.length) return "No text is listed yet. Those appear that whoever runs this stream has named, once they stand out of the noise.";
-  return `${appear}: those of at most ${Math.max(...prefixes) + 2} bytes, and longer ones that whoever runs this stream has named.`;
+  const appear = "No text is listed yet. Texts appear by themselves, once enough devices hold them to stand out from the noise";
+  if (!prefixes.length) return "No text is listed yet. Texts that this stream's operator has named appear once they stand out from the noise.";
+  return `${appear}: those of at most ${Math.max(...prefixes) + 2} bytes, and longer ones that this stream's operator has named.`;
 }
 
 /** @param {HTMLElement} body */

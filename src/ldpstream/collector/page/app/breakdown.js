@@ -21,7 +21,7 @@ export class Breakdown {
 
   /**
    * @param {import("./api.js").Stream} stream @param {import("./view.js").View} view
-   * @param {(group: Group | null) => void} show only one group on the whole page; null: all devices
+   * @param {(group: Group | null) => void} show only one group on the whole page, or all devices if null
    */
   constructor(stream, view, show) {
     this.stream = stream;
@@ -166,7 +166,7 @@ export class Breakdown {
 
   /**
    * @param {HTMLElement} name @param {Pick<Part, "share" | "devices" | "data">} figures
-   * @param {Group | null} group null: all devices
+   * @param {Group | null} group null for all devices
    */
   #line(name, { share, devices, data }, group) {
     const { unit } = this.stream;

@@ -49,7 +49,7 @@ const Z90 = 1.6448536269514722; // the interval that holds the truth with probab
 export class History {
   /** @type {Row[]} */ rows = [];
 
-  /** The group of devices that is shown; null: the whole fleet. @type {Group | null} */ group = null;
+  /** The group of devices that is shown, or null for the whole fleet. @type {Group | null} */ group = null;
 
   /**
    * @param {number} labels of all versions of the terms; of texts, how many are remembered
@@ -120,7 +120,7 @@ export class History {
     return row;
   }
 
-  /** @param {Release} release @returns {Int32Array | null} where its labels are; null: in the same places */
+  /** @param {Release} release @returns {Int32Array | null} where its labels are, or null if in the same places */
   #placesIn({ t, terms_version: version = 1, labels = [] }) {
     if (!this.texts) return this.places.get(version) ?? null;
     return this.texts.placesOf(labels, t, (place) => {

@@ -234,7 +234,7 @@ export class JoinPanel {
 
   #offerToGoOn() {
     if (this.enrolling) this.enrolling.hidden = true;
-    if (this.go) this.go.textContent = "Go on as the device of before";
+    if (this.go) this.go.textContent = "Continue as the previous device";
     if (this.farewell) this.farewell.hidden = false;
   }
 
@@ -271,7 +271,7 @@ export class JoinPanel {
     if (found?.terms) return found;
     const token = this.token?.value.trim() ?? "";
     if (!token && !this.open)
-      throw new Error("Give the enrolment token that you have from whoever runs this stream.");
+      throw new Error("Enter the enrolment token that you got from the operator of this stream.");
     // One that was never enrolled is made anew: what was said of the first time may have changed. One
     // that has left is not: it knows what it has spent.
     if (found) await store.discard();
@@ -406,7 +406,7 @@ export class JoinPanel {
       h(
         "p",
         { class: "note" },
-        fullInMs > 0 ? `All of it is there again in ${duration(fullInMs)}. ` : "All of it is there. ",
+        fullInMs > 0 ? `All of it is available again in ${duration(fullInMs)}. ` : "All of it is available. ",
         refused ? `Refused so far: ${grouped(refused)}.` : "",
       ),
     );

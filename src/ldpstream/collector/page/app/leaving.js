@@ -80,7 +80,7 @@ export class Leaving {
     const spoken = spokenFor(randomiser, terms, report);
     if (!terms.tags) return inWords(spoken, terms);
     const told = Object.entries(this.#described).map(([name, value]) => `${name} ${value}`);
-    return `${inWords(spoken, terms)} Its last byte tells, as it is: ${told.join(", ")}.`;
+    return `${inWords(spoken, terms)} Its last byte states openly: ${told.join(", ")}.`;
   }
 
   #chosen() {

@@ -31,7 +31,7 @@ export class Lookup {
       ),
       scrolled("Texts that were looked up", h("table", { class: "plain" }, this.answers)),
       this.said,
-      h("p", { class: "note" }, "From the reports of the last three windows. What nobody holds is as often below 0 as above."),
+      h("p", { class: "note" }, "From the reports of the last three windows. The figure of a text that nobody holds is as often below 0 as above."),
     );
   }
 

@@ -43,7 +43,7 @@ export class NextStep {
   }
 }
 
-/** @param {any} status @param {import("./api.js").Stream} stream @returns {Step | null} null: nothing */
+/** @param {any} status @param {import("./api.js").Stream} stream @returns {Step | null} null if there is nothing to do */
 export function stepOf({ state, why = "", engine }, stream) {
   const { population, population_follows: follows } = stream;
   const fewer = stream.unit.ends || stream.texts ? "" : ", fewer labels";
@@ -56,13 +56,13 @@ export function stepOf({ state, why = "", engine }, stream) {
       };
     case "silent":
       return {
-        say: "The figures below are those of the last report, with intervals that widen. See whether devices run and reach this address; what was refused is listed under Privacy.",
+        say: "The figures below are those of the last report, with intervals that widen. Check whether devices are running and can reach this address; what was refused is listed under Privacy.",
       };
     case "thin":
       return {
         say: isWide
-          ? `More devices${fewer} or a longer interval make the figures surer: \`ldpstream plan\` tells by how much.`
-          : `The file expects ${grouped(population)} devices. If there are fewer, write population = "auto" and let the collector read it:`,
+          ? `More devices${fewer} or a longer interval make the figures more precise: \`ldpstream plan\` tells by how much.`
+          : `The file expects ${grouped(population)} devices. If there are fewer, write population = "auto" and reload the file:`,
         run: isWide ? undefined : ["ldpstream reload stream.toml"],
       };
     case "behind":
@@ -76,7 +76,7 @@ export function stepOf({ state, why = "", engine }, stream) {
       return { say: "It tries again by itself. The log of the collector says more." };
     case "paused":
       return {
-        say: "What the file pauses goes on when its `paused = true` is gone and it is read again (`ldpstream reload`); what an administrator paused is resumed here with the admin's token, or by",
+        say: "If the file pauses the stream, remove `paused = true` and run `ldpstream reload`; if an administrator paused it, resume it here with the admin token, or with",
         run: [`ldpstream resume stream.toml ${stream.terms.stream}`],
       };
     case "retired":

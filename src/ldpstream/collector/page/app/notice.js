@@ -51,7 +51,7 @@ async function show() {
 /** @param {unknown} error what is shown in place of a notice that cannot be read */
 function instead(error) {
   if (error instanceof Unavailable && error.status === 404) {
-    return wall(name, "There is no stream of this name, or it is private: its token opens it.", show);
+    return wall(name, "There is no stream of this name, or it is private and needs its token.", show);
   }
   const text = error instanceof Unavailable ? error.message : "something went wrong on this page";
   if (!(error instanceof Unavailable)) console.error(error);
@@ -90,7 +90,7 @@ function section(title, ...content) {
 /** @param {Notice} told */
 function operator({ notice }) {
   if (!notice) {
-    return [h("p", {}, "Whoever runs this collector has not said so. Ask before you take part.")];
+    return [h("p", {}, "The operator of this collector has not stated this. Ask before you take part.")];
   }
   const { who, why, contact, retention } = notice;
   const facts = { "Who asks": who, Why: why, Contact: contact, "What is kept": retention };
@@ -112,7 +112,7 @@ function labels(labels) {
 /** @param {Notice} told */
 function levels({ promises, reports }) {
   return [
-    h("p", {}, "You choose one of these when you join. Your level is not secret: never choose it by your value."),
+    h("p", {}, "You choose one of these when you join. Your level is not secret: never let your value decide it."),
     h(
       "table",
       { class: "plain" },

@@ -21,7 +21,7 @@ const REASONS = {
   "round-unknown": "no such round",
   "round-early": "came too early",
   "terms-ended": "made under terms that have ended",
-  "key-ended": "signed with a key that is no longer good",
+  "key-ended": "signed with a key that is no longer valid",
   "device-denied": "device is on the deny list",
   "device-version": "made by a program that is too old",
   "rate-limited": "too many at once",
@@ -140,7 +140,7 @@ function toldOf({ attributes, texts }) {
   if (texts) return ["A report says to which half of all buckets of a public hash a text belongs, more likely than not. No text leaves a device."];
   if (!attributes.length) return [];
   const each = attributes.map(({ name, values }) => `${name} (${[...values, OTHER].join(", ")})`);
-  return [`Each report also tells, as it is: ${each.join("; ")}. That is public, and the promise does not cover it.`];
+  return [`Each report also states openly: ${each.join("; ")}. That is public, and the promise does not cover it.`];
 }
 
 /** @param {import("./api.js").Promised[]} levels other than the stream's own */
@@ -148,7 +148,7 @@ function inOtherLevels(levels) {
   const each = levels.map(({ called, summary }) => `${called} (${summary})`);
   return (
     `That is the level "standard". People may choose another one: ${each.join("; ")}. ` +
-    "Which level a device has is not secret: it must not be chosen by the value."
+    "Which level a device has is not secret: it must not depend on the value."
   );
 }
 

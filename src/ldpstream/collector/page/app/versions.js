@@ -37,7 +37,7 @@ export const joined = (versions) => [
 ];
 
 /**
- * For each version, where its labels are among those that are shown; null: in the same places.
+ * For each version, where its labels are among those that are shown, or null if in the same places.
  * @param {Version[]} versions @param {string[]} [all] what is shown; a label that is not is at -1
  * @returns {Map<number, Int32Array | null>}
  */

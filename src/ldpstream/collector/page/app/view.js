@@ -10,7 +10,7 @@ export class View {
   constructor(history, span) {
     this.history = history;
     this.span = span;
-    /** The timestamp looked at; null: the last one. @type {number | null} */
+    /** The timestamp looked at, or null for the last one. @type {number | null} */
     this.inspected = null;
   }
 

@@ -393,7 +393,7 @@ export class Account {
     return agrees ? null : "the application has not agreed to such a change";
   }
 
-  /** Remember that the collector has a report; it is not sent again. So its key is good. @param {Round} asked */
+  /** Remember that the collector has a report; it is not sent again. So its key is valid. @param {Round} asked */
   async arrived(asked) {
     this.#delivered.add(this.#keyOf(asked));
     if (!this.enrolment.otherKeys) return;

@@ -9,7 +9,7 @@ import { randomBytes, toHex } from "./bytes.js";
  * @typedef {object} Clock
  * @property {() => number} wallMs since the epoch; anyone may set it
  * @property {() => number} steadyMs since the boot; nobody can set it
- * @property {() => string | null} boot names what the steady clock counts from; null: unknown
+ * @property {() => string | null} boot names what the steady clock counts from, or null if unknown
  * @property {boolean} [endsWithPage] whether the steady clock begins anew with each page load; then
  *   nothing but the wall clock knows how long a device was closed
  */

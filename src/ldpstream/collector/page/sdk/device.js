@@ -22,7 +22,7 @@ import { Wallet } from "./wallet.js";
  * @typedef {object} Parts
  * @property {import("./values.js").Warn} [warn] told, once for each kind, of values that cannot be
  *   reported; to the console unless it is given
- * @property {Limit | null} [limit] over all streams; null: none. Without it, the one of before stays
+ * @property {Limit | null} [limit] over all streams; null for none. Without it, the previous one stays
  * @property {import("./clock.js").Clock} [clock]
  * @property {import("./randomness.js").Source} [source]
  * @property {typeof fetch} [fetcher]
@@ -161,7 +161,7 @@ export class Device {
 
   // --- the limit -------------------------------------------------------------------------------------
 
-  /** The limit over all streams; null: there is none. */
+  /** The limit over all streams, or null if there is none. */
   get limit() {
     const limit = inForce(this.wallet.memory);
     if (!limit) return null;
@@ -171,7 +171,7 @@ export class Device {
   }
 
   /**
-   * Set the limit over all streams; null: none. One that is not stricter than that of before leaves that
+   * Set the limit over all streams, or null for none. One that is not stricter than that of before leaves that
    * one binding until its span has passed.
    * @param {Limit | null} limit
    */
@@ -226,7 +226,7 @@ export class Device {
     return streams.length ? streams : [this.#first];
   }
 
-  /** @returns {Promise<number | null>} ms until the next report of any stream; null: one must be listened to */
+  /** @returns {Promise<number | null>} ms until the next report of any stream, or null if one must be listened to */
   async dueInMs() {
     await this.wallet.load();
     const due = await Promise.all(this.#all.map((stream) => stream.dueInMs()));

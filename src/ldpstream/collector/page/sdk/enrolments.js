@@ -95,7 +95,7 @@ export function keepPromise(memory, { id }, { promise: { epsilonNano, span } }, 
 }
 
 /**
- * Let go of the terms before the successor. Only now, when others follow those: until then a time that was
+ * Drop the terms before the successor. Only now, when others follow those: until then a time that was
  * wrong costs nothing.
  * @param {Wallet} wallet @param {Memory} memory @param {Enrolment} enrolment
  */

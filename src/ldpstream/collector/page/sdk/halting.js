@@ -1,7 +1,7 @@
 /**
  * Streams that are paused or retired, as `device/halting.py`: what a device hears of it, and when it asks
  * again. Nothing is drawn or spent for a stream that takes no reports. A device cannot be called, so it asks
- * before its next turn whether a paused stream goes on; whether a retired one does, hardly ever.
+ * before its next turn whether a paused stream was resumed; it hardly ever asks a retired one.
  */
 
 /** After so many windows a device asks whether a retired stream goes on after all. */

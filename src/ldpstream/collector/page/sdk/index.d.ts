@@ -167,7 +167,7 @@ interface TakesPart {
   follow(read: () => string | number | null): void;
 
   /**
-   * Say what this device is: its public attributes, by the names that the terms declare. They are sent with every
+   * Set this device's public attributes, by the names that the terms declare. They are sent with every
    * report, so they must not depend on the value. Each call replaces the last.
    */
   describe(attributes: Readonly<Record<string, string>>): void;

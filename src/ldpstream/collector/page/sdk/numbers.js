@@ -129,7 +129,7 @@ function leastNoisyWidth(steps, odds) {
   return low;
 }
 
-/** Use the band with probability alpha, else the bit: outputs 0 and 1 are the bit's. */
+/** Use the band with probability alpha, otherwise the bit: outputs 0 and 1 are the bit's. */
 export class Hybrid extends NumericOracle {
   /** @param {number} levels @param {number} nano */
   constructor(levels, nano) {

@@ -7,12 +7,12 @@ export const PROBLEMS = Object.freeze({
     "correct the stream's configuration, or update the program on this device",
   ],
   "pin-differs": [
-    "the collector offers terms with the pin {given}, and the pin to expect is {expected}",
+    "the collector offers terms with the pin {given}, but the expected pin is {expected}",
     "nothing was agreed to; read the pin on the collector's page again, and give that one if you" +
       " accept its terms",
   ],
   "terms-differ": [
-    "the terms offered have the pin {given}, and those agreed to have {expected}",
+    "the terms offered have the pin {given}, but those agreed to have {expected}",
     "nothing was sent; if the change is meant, enrol with a new ledger file",
   ],
   "level-unknown": [
@@ -42,8 +42,8 @@ export const PROBLEMS = Object.freeze({
     "call enrol(url, stream, token) once",
   ],
   "stream-elsewhere": [
-    "{file} is enrolled in {stream} at {place}, under the same terms or others of that stream",
-    "if that collector has moved here, enrol with moved_from= its address; else leave it first",
+    "{file} is enrolled in {stream} at {place}, under these or other terms of that stream",
+    "if that collector has moved here, enrol with moved_from= its address; otherwise leave it first",
   ],
   "answer-malformed": [
     "the collector's answer ({what}) is {given}",
@@ -51,15 +51,15 @@ export const PROBLEMS = Object.freeze({
   ],
   "round-malformed": ["a round's {field} is {given}", "the collector must follow docs/protocol.md"],
   "round-ahead": [
-    "round {round} is of t={t}, and by this device's clock it is t={now}",
+    "round {round} is for t={t}, but by this device's clock it is t={now}",
     "nothing to do: the device takes the time from the collector's next announcement",
   ],
   "round-past": [
-    "round {round} is of t={t}, and by this device's clock it is t={now}",
+    "round {round} is for t={t}, but by this device's clock it is t={now}",
     "nothing to do: a value is reported only for the timestamp at which it is held",
   ],
   "budget-spent": [
-    "round {round} asks for {asked} nano-epsilon at t={t}, and {left} are left",
+    "round {round} asks for {asked} nano-epsilon at t={t}, but only {left} are left",
     "wait until earlier spends leave the window: ldpstream device status FILE",
   ],
   "too-many-rounds": [
@@ -67,12 +67,12 @@ export const PROBLEMS = Object.freeze({
     "ask at most twice at a timestamp",
   ],
   "past-unknown": [
-    "the ledger is new, of release 0.1.0, or may be a copy that was brought back: it counts as spent",
+    "the ledger is new, from release 0.1.0, or may be a restored copy: all epsilon counts as spent",
     "this device is silent until {span} of its own time have passed",
   ],
   "value-unusable": [
     "the value to report is {what}",
-    "{instead} is reported in its place, so that silence tells nothing; hand over a value of the stream",
+    "{instead} is reported instead, so that silence reveals nothing; give a value of the stream",
   ],
   "ledger-file": ["{file}: {what}", "the device is silent until its file can be written"],
   "ledger-missing": [
@@ -80,11 +80,11 @@ export const PROBLEMS = Object.freeze({
     "an installer makes it, once: Device.create(path, first_install=True)",
   ],
   "ledger-exists": [
-    "there is a file {file} already",
+    "{file} already exists",
     "open the device in it: Device.open(path); if it is empty, delete it first",
   ],
   "ledger-replaced": [
-    "{file} was replaced by another device's while this one enrolled",
+    "{file} was replaced by another device's file while this device enrolled",
     "open it again, and enrol",
   ],
   "not-enrolled": ["{file} is not enrolled", "call enrol(url, stream, token) once"],

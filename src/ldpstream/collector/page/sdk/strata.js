@@ -27,7 +27,7 @@ const SUCCESSION_KEYS = ["from_t", "pin", "until_t", "version"];
  * @property {number} fromT the first timestamp that they are in force at
  * @property {number} untilT the last timestamp at which reports under the predecessor are counted
  * @property {readonly string[] | null} labels what each label of the predecessor is called now, in its
- *   order; null: values are numbers
+ *   order, or null if values are numbers
  */
 
 /** @param {unknown} name @returns {name is string} whether a level may have this name */

@@ -85,7 +85,7 @@ export class Stream {
   }
 
   /**
-   * Say what this device is: its public attributes, by the names that the terms declare. They are sent
+   * Set this device's public attributes, by the names that the terms declare. They are sent
    * beside every report and nothing protects them, so they must not depend on the value. What is not
    * declared, or not said, counts as `other`; each call replaces the last.
    * @param {Readonly<Record<string, string>>} attributes
@@ -167,7 +167,7 @@ export class Stream {
   }
 
   /**
-   * Return the next turn. Do without a collector's time that would put it off for long: a device that is
+   * Return the next turn. Ignore a collector's time that would put it off for long: a device that is
    * not asked hears of the right one only when it reports again.
    */
   async #turn() {

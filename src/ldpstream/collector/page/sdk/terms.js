@@ -143,7 +143,7 @@ export class Terms {
     this.deadlineMs = fields.deadline_ms ?? null;
     /** The levels of privacy that a person may choose in place of the stream's own. */
     this.levels = readLevels(fields.levels ?? []);
-    /** @type {import("./strata.js").Succession | null} null: the first terms of a stream */
+    /** @type {import("./strata.js").Succession | null} null for the first terms of a stream */
     this.succeeds = fields.succeeds ? readSuccession(fields.succeeds) : null;
     /** The public attributes that a report tells of its device. */
     this.attributes = readAttributes(fields.attributes ?? []);

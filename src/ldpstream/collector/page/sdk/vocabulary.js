@@ -18,7 +18,7 @@ const GAMMA = 0x9e3779b97f4a7c15n;
 
 /**
  * A part of the fleet, whose devices all report a prefix of the same length, hashed alike.
- * @typedef {{length: number | null, seed: bigint}} Group length in bytes; null: the whole text
+ * @typedef {{length: number | null, seed: bigint}} Group length in bytes, or null for the whole text
  */
 
 /** The parameters of the reports of texts, all of which are pinned by the terms. */

@@ -240,7 +240,7 @@ export class Wallet {
   }
 
   /**
-   * Set the limit; null: none. One that is tighter binds at once. One that is looser lets the old one bind
+   * Set the limit, or null for none. One that is tighter binds at once. One that is looser lets the old one bind
    * until its span has passed.
    * @param {import("./limit.js").Limit | null} given
    */

@@ -32,7 +32,7 @@ def in_order(records: Records) -> Records:
 
 
 def first_of_each(records: Records) -> Flags:
-    """Which records are the first of their device in this batch."""
+    """Return which records are the first of their device in this batch."""
     before = DeviceTable().add(records.devices, np.ones(len(records), np.uint64))
     first: Flags = before == ABSENT
     return first

@@ -114,7 +114,7 @@ def _check_version(connection: psycopg.Connection, database: Database) -> None:
 
 
 def _set_triggers(connection: psycopg.Connection, tables: dict[str, list[str]], how: str) -> None:
-    """Let the invariants of changes, which a whole store is not, rest for a while."""
+    """Disable or enable the triggers: they check single changes, and would refuse a whole store."""
     for table in tables:
         statement = sql.SQL("ALTER TABLE {} {} TRIGGER USER")
         connection.execute(statement.format(sql.Identifier(table), sql.SQL(how)))

@@ -1,7 +1,7 @@
-"""Whether a file that is open is still the one at its path, and as long as it was.
+"""Checks that an open file is still the one at its path, and was not truncated.
 
 A file that was deleted or replaced can be written to for as long as it is open, and what is written
-is gone when it is closed. One that was cut off is no longer what SQLite takes it for.
+is gone when it is closed. One that was truncated is no longer what SQLite takes it for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class OpenFiles:
         self._known = {file: one for file, one in found.items() if one is not None}
 
     def trouble(self) -> str | None:
-        """Say which file is gone, or is another one now; None if all are as they were."""
+        """Return which file is gone or was replaced, or None if all are as they were."""
         for file, known in self._known.items():
             found = _identity(file)
             if found != known:
@@ -31,16 +31,16 @@ class OpenFiles:
         return None
 
     def check(self) -> None:
-        """Refuse to read or write what nobody will find again."""
+        """Refuse to read or write files that are no longer at their paths."""
         trouble = self.trouble()
         if trouble is not None:
             raise sqlite3.OperationalError(trouble)
 
 
 class Lengths:
-    """How long a store's file and its log are after each commit: nobody else makes them shorter.
+    """The lengths of a store's file and log after each commit: nobody else truncates them.
 
-    But any process may move the whole log into the file and cut it off: then SQLite knows.
+    But any process may move the whole log into the file and truncate it: SQLite knows of that.
     """
 
     def __init__(self, main: Path, log: Path, frames: Callable[[], int]) -> None:
@@ -50,14 +50,14 @@ class Lengths:
         """Asks SQLite how much is in the log."""
         self._known = self._found()
         self.trouble: str | None = None
-        """Which file was cut off: nothing heals it but a start on a store that is whole."""
+        """The file that was truncated: nothing heals it but a start on a store that is whole."""
 
     def remember(self) -> None:
         """Take the files as they are, after a commit."""
         self._known = self._found()
 
     def check(self) -> None:
-        """Refuse to go on with a file that somebody has cut off."""
+        """Refuse to go on with a file that was truncated."""
         if self.trouble is None:
             self.trouble = self._compare()
         if self.trouble is not None:
@@ -80,7 +80,7 @@ class Lengths:
 
 
 def _cut(file: Path) -> str:
-    return f"the store's file {file.name} was cut off: stop the collector, restore a backup"
+    return f"the store's file {file.name} was truncated: stop the collector, restore a backup"
 
 
 def _identity(file: Path) -> Identity | None:

@@ -25,7 +25,7 @@ class SqliteTables:
         return self.writer.do(lambda connection: work(executing(connection)))
 
     def change_alone(self, work: Work[Result]) -> Result:
-        """Nobody else writes in any case; what was replaced is erased, since it may be a secret."""
+        """Run work as the only writer; what was replaced is erased, since it may be a secret."""
         return self.writer.do(lambda connection: work(executing(connection)), erases=True)
 
 

@@ -1,4 +1,4 @@
-"""Whether a SQLite file is whole: looked at before anything is released from it."""
+"""Integrity checks of a SQLite file, before anything is released from it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def log_of(file: Path) -> Path:
 
 
 def is_begun(file: Path) -> bool:
-    """Whether there is a file that something was written to."""
+    """Return whether there is a file that something was written to."""
     return file.is_file() and file.stat().st_size > 0
 
 
@@ -70,7 +70,7 @@ def check_content(connection: sqlite3.Connection, version: int) -> None:
 
 
 def _check_schema(found: set[Part], expected: set[Part]) -> None:
-    """Refuse whatever the migrations do not make: it could stand between us and the releases."""
+    """Refuse tables, triggers and views that migrations do not make: they could alter releases."""
     for parts, others, state in (
         (expected, found, "is missing, or was changed"),
         (found - _STATISTICS, expected, "was added"),

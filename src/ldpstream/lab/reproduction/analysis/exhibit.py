@@ -67,7 +67,7 @@ class Comparison:
     predicted: float
     measured: float
     error: float | None = None
-    """The standard error of the measured figure; None: see the repeats."""
+    """The standard error of the measured figure; for None see the repeats."""
 
     @property
     def ratio(self) -> float | None:

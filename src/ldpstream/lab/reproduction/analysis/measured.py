@@ -101,8 +101,8 @@ def dissimilarity_bias(
     """Return the bias of the dissimilarity, its standard error, and what sampling adds to it.
 
     All are in units of V, the variance that the estimator subtracts. `sampled` is population
-    division: floor(N/(2w)) users are drawn and report with all of epsilon; else everyone reports
-    with eps/(2w). The last release is the truth, so that the true dissimilarity is 0.
+    division: floor(N/(2w)) users are drawn and report with all of epsilon; otherwise everyone
+    reports with eps/(2w). The last release is the truth, so that the true dissimilarity is 0.
     """
     rng = np.random.default_rng(seed)
     oracle = settings.oracle or Oracle.GRR
