@@ -6,7 +6,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test verify lint format lock audit-dependencies dist release-check docs bench bench-rivals clean
+.PHONY: help setup demo test programs verify lint style types format lock audit-dependencies dist release-check docs bench bench-rivals clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,19 +18,25 @@ setup: ## Build .venv from the lock file; every target below does this first
 demo: setup ## Run a collector and 2,000 devices on this machine, live, until Ctrl-C
 	@$(VENV)/bin/ldpstream demo $(ARGS)
 
-test: lint audit-dependencies ## Run every check: lint, types, tests and doctests
-	@tools/system.sh
+test: setup ## Run every check: lint, types, tests and doctests
+	@$(MAKE) --no-print-directory --jobs=2 lint audit-dependencies programs
 	@# Two workers for each core: many tests wait for programs that they have started.
 	$(RUN) pytest -n $$(($$(nproc) * 2)) --dist worksteal $(ARGS)
 
-verify: setup ## Run the slow checks: wheels in fresh environments, Spark, an audit, a soak, the documentation
+programs: ## Fetch the programs that the tests run and PyPI does not carry
 	@tools/system.sh
+
+verify: setup programs ## Run the slow checks: wheels in fresh environments, Spark, an audit, a soak, the documentation
 	$(RUN) pytest tests/verify $(ARGS)
 
-lint: setup ## Check style and types
+lint: style types ## Check style and types
+
+style: setup
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(VENV)/bin/python tools/check_security.py --quiet --recursive src --configfile pyproject.toml --severity-level medium
+
+types: setup
 	$(RUN) mypy
 
 format: setup ## Format the code, and fix what can be fixed automatically

@@ -40,11 +40,28 @@ def meet():
 def double(values):
     return values + values
 
-if double._cache.cache_path:
-    save = double._cache.save_overload
-    double._cache.save_overload = lambda *arguments: (meet(), save(*arguments))
+meet()
 kind = {"int": np.int64, "float": np.float64}[sys.argv[1]]
 print(double(np.array([1.5]).astype(kind))[0])
+"""
+TWINS = """
+import sys
+from pathlib import Path
+import numpy as np
+from ldpstream.compiled import compiled
+
+@compiled()
+def inner(values):
+    return values + values
+
+@compiled()
+def outer(values):
+    return inner(values) + 1
+
+sys.stdin.readline()
+assert outer(np.ones(3))[0] == 3
+misses = [sum(kernel.stats.cache_misses.values()) for kernel in (inner, outer)]
+print(sum(misses))
 """
 
 
@@ -66,7 +83,30 @@ def test_two_processes_that_compile_at_once_do_not_mix_up_their_signatures(tmp_p
         assert answers == ["2", "3.0"]
 
 
+def test_what_one_process_compiles_the_others_load(tmp_path: Path) -> None:
+    script = tmp_path / "twins.py"
+    script.write_text(TWINS)
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PATH": ""}
+    three = [
+        subprocess.Popen(
+            [sys.executable, str(script)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for process in three:  # all at once
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    compiled = [int(process.communicate(timeout=120)[0]) for process in three]
+    assert sum(compiled) == 2  # each kernel once
+
+
 def test_a_kernel_works_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "int").touch()  # nobody to wait for
     script = tmp_path / "kernels.py"
     script.write_text(
         "from numba.core import caching\n"

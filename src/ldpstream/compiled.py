@@ -21,6 +21,7 @@ except ImportError:  # Windows: processes that compile at the same moment are no
 
 try:
     from numba import njit
+    from numba.core.compiler_lock import global_compiler_lock
 except ImportError:
     njit = None  # type: ignore[assignment]
 
@@ -63,28 +64,31 @@ def _machine_code(kernel: Callable[..., Any]) -> Any:
         dispatcher: Any = njit(cache=True, nogil=True, boundscheck=False)(kernel)
     except RuntimeError:  # no folder that a cache could be written to
         return njit(nogil=True, boundscheck=False)(kernel)
-    _serialise_saves(dispatcher._cache)
+    _compile_in_one_process(dispatcher, f"{kernel.__module__}.{kernel.__qualname__}")
     return dispatcher
 
 
-def _serialise_saves(cache: Any) -> None:
-    """Let one process at a time add to a kernel's cache on disk.
+def _compile_in_one_process(dispatcher: Any, name: str) -> None:
+    """Let one process at a time compile a kernel; the others load what it has compiled.
 
     Numba numbers the signatures of a kernel in the order in which they are saved. Two processes
     that save different ones at the same moment can give them the same number; from then on calls
     of one signature would run the code of the other.
-    """
-    save = cache.save_overload
 
-    def save_alone(signature: Any, overload: Any) -> None:
-        path = Path(cache.cache_path)
+    Locks are taken in one order, so that nobody can deadlock: Numba's own, which keeps the threads
+    of this process apart, then that of the kernel, then those of the kernels that it calls.
+    """
+    compile_or_load = dispatcher.compile
+
+    def compile_alone(signature: Any) -> Any:
+        path = Path(dispatcher._cache.cache_path)
         path.mkdir(parents=True, exist_ok=True)
-        with (path / "ldpstream.lock").open("w") as lock:
+        with global_compiler_lock, (path / f"{name}.lock").open("w") as lock:
             if fcntl is not None:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            save(signature, overload)
+            return compile_or_load(signature)
 
-    cache.save_overload = save_alone
+    dispatcher.compile = compile_alone
 
 
 def in_chunks(rows: int, work: Callable[[int, int], Part], multiple: int = 1) -> list[Part]:
