@@ -27,7 +27,7 @@ programs: ## Fetch the programs that the tests run and PyPI does not carry
 	@tools/system.sh
 
 verify: setup programs ## Run the slow checks: wheels in fresh environments, Spark, an audit, a soak, the documentation
-	$(RUN) pytest tests/verify $(ARGS)
+	$(RUN) pytest -o "norecursedirs=.* node_modules" -m "slow or verify" tests $(ARGS)
 
 lint: style types ## Check style and types
 

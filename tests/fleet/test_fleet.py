@@ -406,6 +406,7 @@ def test_devices_report_while_others_enrol(collector: str) -> None:
     assert outcome.delivered > 5
 
 
+@pytest.mark.slow
 def test_open_and_roster_selection_err_as_the_simulation_does(folder: Path) -> None:
     """LPU: each release is fresh, so its squared error over its variance is chi-squared.
 

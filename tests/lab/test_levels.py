@@ -41,11 +41,13 @@ def mse() -> dict[str, float]:
     return found
 
 
+@pytest.mark.slow
 def test_lpf_is_three_times_better_than_the_strictest_for_everybody(mse: dict[str, float]) -> None:
     assert 3 * mse["lpf"] < mse["everybody"]
     assert 1.5 * mse["lpf,correlated:0.5"] < mse["everybody"]
 
 
+@pytest.mark.slow
 def test_lpf_is_better_than_the_comparators(mse: dict[str, float]) -> None:
     assert mse["lpf"] < min(mse["plpd"], mse["plpa"])
     # Their weights are biased if careful people hold other values.

@@ -122,6 +122,7 @@ def test_releases_are_unbiased_and_their_variance_is_the_one_stated(name: str) -
     assert (errors**2).mean() == pytest.approx(1, abs=5 * (2 / count) ** 0.5)
 
 
+@pytest.mark.slow
 @every_mechanism
 def test_users_and_histograms_give_the_same_distribution_of_results(name: str) -> None:
     """Means over 40 runs on each differ by less than 5 of their standard errors.

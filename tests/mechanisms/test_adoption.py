@@ -52,7 +52,7 @@ def observed(case: Case) -> Mechanism:
 
 
 @every_mechanism
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=seeds, events=lives(most=15))
 def test_without_a_change_adopting_is_restoring(name: str, seed: int, events: list[Event]) -> None:
     case = Case(name, labels=3)
@@ -66,7 +66,7 @@ def test_without_a_change_adopting_is_restoring(name: str, seed: int, events: li
 
 @every_mechanism
 @pytest.mark.parametrize("intervals", [False, True])
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=seeds, events=lives(most=15), after=lives(most=15))
 def test_labels_change_in_the_middle_of_any_life(
     name: str, intervals: bool, seed: int, events: list[Event], after: list[Event]

@@ -28,6 +28,7 @@ def observed(mechanism: str) -> Run:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["lbu", "lpu", "lba", "lpd"])
 def test_they_hold_whatever_the_stream_does(mechanism: str) -> None:
     """Uniform: 1,500 independent shares of 0.9, standard error 0.008; 0.04 is five of them.

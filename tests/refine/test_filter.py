@@ -194,6 +194,7 @@ def test_wild_tallies_give_no_nan(variance: float, share: float) -> None:
     assert np.isfinite(smooth.interval()).all()
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_they_say() -> None:
     """Random walks whose noise the filter does not know: 0.9 is meant, 0.85 to 0.95 asked for.
 
@@ -213,6 +214,7 @@ def test_intervals_hold_what_they_say() -> None:
     assert 0.85 < np.mean(inside) < 0.95
 
 
+@pytest.mark.slow
 def test_intervals_hold_on_a_season_over_a_level_that_wanders() -> None:
     """The load of `meter`: two peaks a day, and weather. 16 paths of 500 timestamps, whose shares
     had a standard deviation of 0.03: a standard error of 0.008 around 0.89 (measured)."""

@@ -119,6 +119,7 @@ def fleet(persistence: float, epsilon: float) -> Run:
     return simulate(stream, "lpf", epsilon=epsilon, window=WINDOW, persistence=persistence).runs[0]
 
 
+@pytest.mark.slow
 def test_cohorts_are_no_season() -> None:
     """Users who never change. Where their offsets were taken for a season the error of the second
     half was 8.3e-5, and 0.77 were covered; now it is 6e-8 and 1.0 (over five runs, 6.6e-7 and

@@ -126,6 +126,7 @@ def test_a_new_label_is_found_at_once_and_the_others_are_not_disturbed(seed: int
     assert wider.variance[5] < NOISE
 
 
+@pytest.mark.slow
 def test_intervals_hold_after_a_change_of_labels() -> None:
     """Of labels that stay, are merged, or are new, at each of the next timestamps."""
     hits: list[Flags] = []

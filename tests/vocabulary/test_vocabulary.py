@@ -287,6 +287,7 @@ def test_fakes_in_one_group_cannot_hide_what_many_hold(half: int) -> None:
     assert (figures.scores > 50).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attack", "moved"),
     [(TextAttack.LIE, True), (TextAttack.SUPPORT, True), (TextAttack.FLOOD, False)],
