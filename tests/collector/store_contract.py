@@ -412,7 +412,7 @@ class StoreContract:
             found = self.current.check_releases("a")
             assert found.damage is not None
             assert found.damage.t == t
-            with pytest.raises(Mistake, match=f"stream a is not .* t={t}"):
+            with pytest.raises(Mistake, match=f"stream a differs .* t={t}"):
                 found.refuse_damage()
             self.reopened()
         before = self.current.releases("a", 0, 10)
