@@ -17,7 +17,8 @@ from ldpstream.protocol.authentication import renew_mac, report_mac, report_pref
 from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.messages import DeviceProof, Enrol, Message, RenewKey, SubmitReport
 from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.slots import is_turn, round_name
+from ldpstream.protocol.slots import is_turn
+from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.terms import Terms
 from tests.collector.helpers import secret_of
 from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, drop_earlier

@@ -31,6 +31,7 @@ from ldpstream.protocol.messages import (
     TokenProof,
     notice_topic,
     reports_topic,
+    round_in,
     rounds_topic,
 )
 from ldpstream.protocol.names import is_round_name
@@ -166,7 +167,7 @@ class MqttBridge:
             while len(messages) < BATCH and not self._waiting.empty():
                 messages.append(self._waiting.get())
             for message in messages:
-                key = message.topic.split("/")[-2], len(message.payload)
+                key = round_in(message.topic), len(message.payload)
                 found.setdefault(key, []).append(message)
         return found
 

@@ -31,7 +31,13 @@ from ldpstream.device.patience import Patience
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.limits import LARGEST_SERIAL
-from ldpstream.protocol.messages import ListRounds, SubmitReport, notice_topic, rounds_topic
+from ldpstream.protocol.messages import (
+    ListRounds,
+    SubmitReport,
+    is_notice_topic,
+    notice_topic,
+    rounds_topic,
+)
 from ldpstream.protocol.names import whole
 from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.strata import version_in
@@ -258,7 +264,7 @@ class MqttTransport:
             return
         try:
             announcement = json.loads(message.payload)
-            if message.topic.endswith("/notice"):
+            if is_notice_topic(message.topic):
                 self._take_notice(message.topic, Notice.read(announcement), message.retain)
                 return
             serial = announcement["serial"]

@@ -9,7 +9,7 @@ from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.epsilon import LARGEST_NANO
 from ldpstream.protocol.limits import LARGEST_SERIAL, LATEST_MS, MOST_ROUNDS
 from ldpstream.protocol.names import is_round_name, shown, whole
-from ldpstream.protocol.slots import round_name
+from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.terms import Terms
 
 

@@ -16,7 +16,8 @@ from ldpstream.device.rounds import Refused, Round
 from ldpstream.errors import Problem
 from ldpstream.privacy.ledger import Budget, Ledger
 from ldpstream.protocol.names import shown
-from ldpstream.protocol.slots import is_turn, round_name
+from ldpstream.protocol.slots import is_turn
+from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.terms import Selection, Terms
 
 ANSWERS_PER_TIMESTAMP = 4

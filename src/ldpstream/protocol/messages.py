@@ -67,6 +67,11 @@ def notice_topic(stream: str, version: int = 1) -> str:
     return f"{_topic(stream, version)}/notice"
 
 
+def is_notice_topic(topic: str) -> bool:
+    """Return whether notices are published to a topic of a stream."""
+    return topic.endswith("/notice")
+
+
 def rounds_topic(stream: str, version: int = 1) -> str:
     """Return the MQTT topic on which announcements for a version of the terms are retained.
 
@@ -79,6 +84,15 @@ def rounds_topic(stream: str, version: int = 1) -> str:
 def reports_topic(stream: str, round_name: str) -> str:
     """Return the MQTT topic to which the reports of a round are published."""
     return f"{rounds_topic(stream)}/{round_name}/reports"
+
+
+def round_in(topic: str) -> str:
+    """Return the name of the round whose reports are published to a topic.
+
+    >>> round_in(reports_topic("regions", "2-publication"))
+    '2-publication'
+    """
+    return topic.split("/")[-2]
 
 
 @dataclass(frozen=True)

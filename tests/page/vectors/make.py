@@ -47,9 +47,9 @@ from ldpstream.protocol.slots import (
     group_of,
     moment_ms,
     next_turn,
-    round_name,
     slot_of,
 )
+from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.succession import Acceptance, Policy, objection
 from ldpstream.protocol.terms import Terms
 from ldpstream.vocabulary import Vocabulary

@@ -22,7 +22,8 @@ from ldpstream.oracles.lab_half import encode_table
 from ldpstream.protocol.authentication import report_prefix, rounds_mac
 from ldpstream.protocol.messages import DeviceProof
 from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.slots import group_message, moment_ms, round_name
+from ldpstream.protocol.slots import group_message, moment_ms
+from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.terms import Terms
 
 Rows = NDArray[np.int64]
