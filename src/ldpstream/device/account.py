@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from ldpstream.device.clock import LabelTime, Look, OwnTime
 from ldpstream.device.memory import Enrolment, Entry, Memory
-from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.rules import (
     Decision,
     Fresh,
@@ -29,6 +28,7 @@ from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.privacy.randomness import Source
+from ldpstream.protocol.answers import Refused, Round
 from ldpstream.protocol.authentication import (
     leave_mac,
     renew_mac,

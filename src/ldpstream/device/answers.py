@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from ldpstream.device.exchange import Response
-from ldpstream.device.rounds import Refused
 from ldpstream.errors import Problem
+from ldpstream.protocol.answers import Refused
 from ldpstream.protocol.limits import KEY_BYTES
 from ldpstream.protocol.names import printable, shown
 from ldpstream.protocol.notice import Notice

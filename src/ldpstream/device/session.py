@@ -29,7 +29,6 @@ from ldpstream.device.exchange import (
 )
 from ldpstream.device.halting import Halting
 from ldpstream.device.memory import Enrolment
-from ldpstream.device.rounds import Announcement, Refused, Round
 from ldpstream.device.rules import Silence, TooEarly
 from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.device.values import HeldValue, Warn, log_warning
@@ -37,6 +36,7 @@ from ldpstream.device.wallet import Amount, Wallet
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import Source, SystemSource
+from ldpstream.protocol.answers import Announcement, Refused, Round
 from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.limits import LATEST_MS, LONGEST_WAIT
 from ldpstream.protocol.messages import Enrol, ListRounds, SubmitReport

@@ -21,13 +21,13 @@ from typing import Any
 from ldpstream.device.clock import Look, OwnTime
 from ldpstream.device.exchange import Address
 from ldpstream.device.memory import Enrolment
-from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.rules import Fresh, Repeat, Silence, State, TooEarly, decide, selects
 from ldpstream.errors import Problem
 from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import LARGEST_NANO, Epsilon, Odds
 from ldpstream.privacy.ledger import Ledger, Promise, Reserve
+from ldpstream.protocol.answers import Refused, Round
 from ldpstream.protocol.authentication import (
     leave_mac,
     leave_message,

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.exchange import LARGEST_ANSWER, AsyncTransport, Request, Unreachable
-from ldpstream.device.rounds import Refused
 from ldpstream.fleet.simulated.devices import Devices
 from ldpstream.fleet.simulated.enrolment import shown_by, take_keys
+from ldpstream.protocol.answers import Refused
 from ldpstream.protocol.authentication import renew_mac, terms_mac
 from ldpstream.protocol.messages import DeviceProof, FetchTerms, RenewKey
 from ldpstream.protocol.succession import objection
