@@ -27,7 +27,7 @@ from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import LARGEST_NANO, Epsilon, Odds
 from ldpstream.privacy.ledger import Ledger, Promise, Reserve
-from ldpstream.protocol.answers import Refused, Round
+from ldpstream.protocol.answers import Announcement, Refused, Round, announced
 from ldpstream.protocol.authentication import (
     leave_mac,
     leave_message,
@@ -41,7 +41,7 @@ from ldpstream.protocol.authentication import (
 from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL
 from ldpstream.protocol.messages import reports_path, terms_path
-from ldpstream.protocol.notice import Notice
+from ldpstream.protocol.notice import Notice, undated
 from ldpstream.protocol.slots import (
     EPOCH_WINDOWS,
     group_of,
@@ -158,6 +158,7 @@ def vectors() -> dict[str, Any]:
         "malformed_terms": list(_malformed_terms()),
         "successors": list(_successors()),
         "notices": [[sent, _notice(sent)] for sent in NOTICES],
+        "announcements": [[sent, _announcement(sent)] for sent in _announcements()],
         "coins": [_coin(rng) for _ in range(40)],
         "identities": [_identity(rng, url) for url in URLS],
         "slots": [_slots(rng, window) for window in (1, 2, 7, 20, 1440, 1 << 31)],
@@ -422,10 +423,49 @@ def _notice(sent: Any) -> dict[str, Any]:
     return known | {"halt": notice.halt}
 
 
+def _announcements() -> list[Any]:
+    """Return announcements, and parts of them, that are well-formed and that are not."""
+    asked = Round("2-publication", 2, 10**9, 80_000, (1, 20)).to_json("publication")
+    wrong: dict[str, list[Any]] = {
+        "round": ["", "-a", "_a", "A", "a_b", "a/b", "a" * 65, 7, None],
+        "t": [0, -1, 1.5, "2", True, (1 << 52) + 1, None],
+        "epsilon_nano": [0, LARGEST_NANO + 1, "1", None],
+        "deadline_ms": [-1, (1 << 52) + 1, None],
+        "rate": [[2, 1], [0, 0], [1], [1, 2, 3], [-1, 2], [0.5, 1], ["1", 2], "1/2", None],
+    }
+    rounds = [asked | {name: value} for name, values in wrong.items() for value in values]
+    rounds += [{name: value for name, value in asked.items() if name != lost} for lost in wrong]
+    rounds += [{}, None, [], "round", asked | {"round": "a" * 64}, asked | {"rate": [0, 1]}, asked]
+    told = announced(Notice(5), 3, "ab" * 32, 2, [asked])
+    malformed: dict[str, list[Any]] = {
+        "serial": [-1, 1.5, "3", LARGEST_SERIAL + 1, None],
+        "pin": [7, None],
+        "rounds": ["no", {}, None, 65 * [None]],
+    }
+    sent = [told | {name: value} for name, values in malformed.items() for value in values]
+    sent += [told | {"rounds": rounds}, told | {"now_ms": -1}, undated(told), {}, [], None, "x"]
+    return sent
+
+
+def _announcement(sent: Any) -> Any:
+    """Return an announcement as it is read, with the field of each round that is refused."""
+    try:
+        told = Announcement.read(sent)
+    except Refused:
+        return None
+    rounds = [
+        one.facts["field"]
+        if isinstance(one, Refused)
+        else [one.name, one.t, one.epsilon_nano, one.deadline_ms, one.rate]
+        for one in told.rounds
+    ]
+    return {"serial": told.serial, "pin": told.pin, "nowMs": told.now_ms, "rounds": rounds}
+
+
 def _malformed_terms() -> list[Any]:
     wrong: dict[str, list[Any]] = {
         "version": [1, 3, "2", None],
-        "stream": ["", "a/b", "-a", "a" * 65, 3],
+        "stream": ["", "a/b", "-a", "_a", "A", "aB", "a.b", "a" * 65, 3],
         "query": ["mean", "median", "constructor", None],
         "labels": [[], ["one"], ["a", "a"], ["a", 1], "ab", None],
         "epsilon_nano": [0, LARGEST_NANO + 1, "1", 0.5, None],
