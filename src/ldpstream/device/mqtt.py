@@ -31,13 +31,7 @@ from ldpstream.device.patience import Patience
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.answers import serial_in
-from ldpstream.protocol.messages import (
-    ListRounds,
-    SubmitReport,
-    is_notice_topic,
-    notice_topic,
-    rounds_topic,
-)
+from ldpstream.protocol.messages import ListRounds, SubmitReport, notice_topic, rounds_topic
 from ldpstream.protocol.notice import Notice, undated
 from ldpstream.protocol.strata import version_in
 
@@ -263,10 +257,8 @@ class MqttTransport:
             return
         try:
             told = json.loads(message.payload)
-            if is_notice_topic(message.topic):
+            if (serial := serial_in(told)) is None:  # no announcement: a notice
                 self._take_notice(message.topic, Notice.read(told), message.retain)
-                return
-            if (serial := serial_in(told)) is None:
                 return
             without = json.dumps(undated(told)).encode()
         except (ValueError, RecursionError):

@@ -6,7 +6,7 @@ A collector writes them. Whoever reads them trusts nothing: what is malformed is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ldpstream.errors import LdpStreamError, Problem
@@ -166,6 +166,3 @@ class BatchAnswer:
             raise Refused(Problem.ANSWER_MALFORMED, what="batch", given=shown(sent))
         told = refused.items() if isinstance(refused, dict) else ()
         return cls(accepted, repeated, {code: n for code, n in told if whole(n, 0, records)})
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)

@@ -83,14 +83,12 @@ def stratum_in(round_name: str) -> tuple[int, str] | None:
 
 def version_in(round_name: str) -> int:
     """Return the version of the terms that a round is for; 1 if it has no name."""
-    version, _ = stratum_in(round_name) or (1, "")
-    return version
+    return (stratum_in(round_name) or (1, ""))[0]
 
 
 def level_in(round_name: str) -> str:
     """Return the level that a round is for; empty: the stream's own, or the round has no name."""
-    _, level = stratum_in(round_name) or (1, "")
-    return level
+    return (stratum_in(round_name) or (1, ""))[1]
 
 
 def ask_name(round_name: str) -> str:

@@ -29,18 +29,18 @@ from ldpstream.privacy.epsilon import LARGEST_NANO, Epsilon, Odds
 from ldpstream.privacy.ledger import Ledger, Promise, Reserve
 from ldpstream.protocol.answers import Announcement, Refused, Round, announced
 from ldpstream.protocol.authentication import (
-    leave_mac,
     leave_message,
-    renew_mac,
+    message_mac,
+    renew_message,
     report_mac,
     report_prefix,
-    rounds_mac,
     rounds_message,
-    terms_mac,
+    terms_message,
 )
 from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL
-from ldpstream.protocol.messages import reports_path, terms_path
+from ldpstream.protocol.messages import REPORTS, path_of
+from ldpstream.protocol.messages import TERMS as TERMS_ROUTE
 from ldpstream.protocol.notice import Notice, undated
 from ldpstream.protocol.slots import (
     EPOCH_WINDOWS,
@@ -433,7 +433,9 @@ def _announcements() -> list[Any]:
         "deadline_ms": [-1, (1 << 52) + 1, None],
         "rate": [[2, 1], [0, 0], [1], [1, 2, 3], [-1, 2], [0.5, 1], ["1", 2], "1/2", None],
     }
-    rounds = [asked | {name: value} for name, values in wrong.items() for value in values]
+    rounds: list[Any] = [
+        asked | {name: value} for name, values in wrong.items() for value in values
+    ]
     rounds += [{name: value for name, value in asked.items() if name != lost} for lost in wrong]
     rounds += [{}, None, [], "round", asked | {"round": "a" * 64}, asked | {"rate": [0, 1]}, asked]
     told = announced(Notice(5), 3, "ab" * 32, 2, [asked])
@@ -442,7 +444,9 @@ def _announcements() -> list[Any]:
         "pin": [7, None],
         "rounds": ["no", {}, None, 65 * [None]],
     }
-    sent = [told | {name: value} for name, values in malformed.items() for value in values]
+    sent: list[Any] = [
+        told | {name: value} for name, values in malformed.items() for value in values
+    ]
     sent += [told | {"rounds": rounds}, told | {"now_ms": -1}, undated(told), {}, [], None, "x"]
     return sent
 
@@ -752,22 +756,22 @@ def _mac(rng: random.Random) -> dict[str, Any]:
     assert leave_message("regions") == b"ldpstream leave 2\n/v1/streams/regions/devices\n"
     return {
         "key": key.hex(),
-        "path": reports_path("regions", name),
+        "path": path_of(REPORTS, stream="regions", round=name),
         "pin": pin,
         "round": name,
         "report": report.hex(),
         "mac": mac.hex(),
         "level": level,
-        "leave": leave_mac(key, "regions").hex(),
-        "renew": renew_mac(key, "regions").hex(),
-        "terms_path": terms_path("regions", pin),
-        "terms": terms_mac(key, "regions", pin).hex(),
+        "leave": message_mac(key, leave_message("regions")).hex(),
+        "renew": message_mac(key, renew_message("regions")).hex(),
+        "terms_path": path_of(TERMS_ROUTE, stream="regions", pin=pin),
+        "terms": message_mac(key, terms_message("regions", pin)).hex(),
     }
 
 
 def _rounds_mac(after: int) -> dict[str, Any]:
     key, message = hashlib.sha256(b"%d" % after).digest(), rounds_message("regions", after)
-    mac = rounds_mac(key, "regions", after)
+    mac = message_mac(key, rounds_message("regions", after))
     assert message == b"ldpstream rounds 2\n/v1/streams/regions/rounds\n%d\n" % after
     assert mac == hmac.digest(key, message, "sha256")[:16]
     return {"key": key.hex(), "stream": "regions", "after": after, "mac": mac.hex()}

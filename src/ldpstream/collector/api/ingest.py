@@ -117,7 +117,7 @@ def summary(outcomes: Mapping[Verdict, int]) -> dict[str, Any]:
     accepted, repeated = (outcomes.get(one, 0) for one in (Verdict.ACCEPTED, Verdict.REPEATED))
     reasons = ((verdict.refusal, number) for verdict, number in outcomes.items())
     refused = {reason.code: number for reason, number in reasons if reason is not None}
-    return BatchAnswer(accepted, repeated, refused).to_json()
+    return vars(BatchAnswer(accepted, repeated, refused))
 
 
 def _headers(scope: Scope) -> tuple[bytes | None, bytes | None, bytes]:
