@@ -17,9 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ldpstream.device.account import Submission
-from ldpstream.device.rounds import Round
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.lab.files import write_section
+from ldpstream.protocol.answers import Round
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

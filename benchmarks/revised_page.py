@@ -32,7 +32,7 @@ from ldpstream.collector.store.contract import NewRound, Release
 from ldpstream.collector.store.names import ReleasedNames
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.oracles import Oracle
-from ldpstream.protocol.slots import round_name
+from ldpstream.protocol.strata import round_name
 
 START_MS = 1_700_000_000_000
 POPULATION = 40_000

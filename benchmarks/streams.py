@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.serving import CollectorProcess, stream_table
 
 from ingest import LABELS, batches, send_all, signed
-from ldpstream.protocol.slots import round_name
+from ldpstream.protocol.strata import round_name
 from ldpstream.sqlite_files import reading
 from scale_ingest import collector, postgres
 from scaling.servers import cpu_seconds, memory_mb

@@ -13,10 +13,10 @@ import pytest
 from ldpstream.audit.empirical import MECHANISMS
 from ldpstream.audit.planted import BUGS
 from ldpstream.device.account import Account, Outcome, Reading
-from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.rules import Silence
 from ldpstream.numeric import Numeric
 from ldpstream.oracles import Oracle
+from ldpstream.protocol.answers import Refused, Round
 from tests.device.collectors import NANO, Bench, a_round
 
 ROOT = Path(__file__).parents[2]

@@ -25,7 +25,7 @@ from paho.mqtt.client import MQTTMessage
 from ldpstream.bridges.mqtt import MqttBridge
 from ldpstream.cli import run
 from ldpstream.cli.admin_client import AdminClient
-from ldpstream.device import Device, Unreachable
+from ldpstream.device import Device, Refused, Unreachable
 from ldpstream.device.batches import BATCH
 from ldpstream.device.exchange import Connect, Request, Response
 from ldpstream.device.mqtt import Broker, MqttTransport, hang_up
@@ -421,6 +421,8 @@ def test_a_bridge_tells_devices_to_renew_their_keys_while_reports_have_old_ones(
     for renew in ({"renew": True}, {}):
         bridging._count(Response(200, {}, json.dumps(told | renew).encode()), 1)
         assert bridging._renew is bool(renew)
+    with pytest.raises(Refused, match=r"\(batch\)"):
+        bridging._count(Response(200, {}, b'{"accepted": "1", "repeated": 0}'), 1)
 
 
 def test_an_announcement_that_the_broker_retained_has_no_time(broker: str) -> None:

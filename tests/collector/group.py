@@ -27,7 +27,7 @@ from ldpstream.collector.rounds.loading import open_round_of
 from ldpstream.collector.store.contract import Release, Round, RoundState
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.protocol.history import TermsHistory
-from ldpstream.protocol.messages import reports_path
+from ldpstream.protocol.messages import BATCH, path_of
 from ldpstream.protocol.terms import Terms
 from tests.collector.driving import counts_of
 from tests.collector.helpers import SECRETS, Signer, enrolment, report_of
@@ -253,7 +253,7 @@ class Crowd:
     def submit(self, asking: OpenRound, part: list[int]) -> bool | None:
         """Send reports; return whether they count, or None if no collector has answered."""
         records = [Signer(n, self.keys).record(asking, report_of(asking, n)) for n in part]
-        path = reports_path("a", asking.name).replace("/reports", "/batch")
+        path = path_of(BATCH, stream="a", round=asking.name)
         doubtful = False
         for _ in range(20):
             try:

@@ -12,7 +12,7 @@ from ldpstream.collector.credentials.secrets import Secrets
 from ldpstream.collector.reports.records import Records
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.store.contract import NewRound
-from ldpstream.protocol.authentication import report_mac, rounds_mac
+from ldpstream.protocol.authentication import message_mac, report_mac, rounds_message
 from ldpstream.protocol.identity import number_of
 
 SECRETS = Secrets(b"master secret of the tests", b"enrolment token!", b"admin token here")
@@ -106,7 +106,7 @@ class Signer:
     def question(self, stream: str, after: int = 0) -> dict[str, str]:
         """The headers with which the device asks for rounds."""
         device = device_of(self.number)
-        mac = rounds_mac(self.keys.of(device), stream, after)
+        mac = message_mac(self.keys.of(device), rounds_message(stream, after))
         return {"Ldp-Device": device.hex(), "Ldp-Mac": mac.hex()}
 
     def record(self, asking: OpenRound, report: bytes) -> bytes:

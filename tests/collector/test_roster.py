@@ -18,7 +18,7 @@ from ldpstream.collector.store.contract import NO_RESTS, NewRound
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.privacy.epsilon import Epsilon
-from ldpstream.protocol.authentication import leave_mac
+from ldpstream.protocol.authentication import leave_message, message_mac
 from tests.collector.api import ENROL, STREAM, Api, assert_problem, running
 from tests.collector.driving import World
 from tests.collector.helpers import (
@@ -39,7 +39,7 @@ EPSILON = Epsilon.of(1)
 
 def farewell(api: Api, number: int, stream: str = "a", **other: str) -> Any:
     device = device_of(number)
-    mac = leave_mac(DeviceKeys(SECRETS.master, stream).of(device), stream)
+    mac = message_mac(DeviceKeys(SECRETS.master, stream).of(device), leave_message(stream))
     headers = {"Ldp-Device": device.hex(), "Ldp-Mac": mac.hex()} | other
     return api.client.delete(f"/v1/streams/{stream}/devices", headers=headers)
 

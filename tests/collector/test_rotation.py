@@ -35,7 +35,8 @@ from ldpstream.collector.store.database import Database
 from ldpstream.errors import Mistake
 from ldpstream.protocol.authentication import (
     device_key,
-    renew_mac,
+    message_mac,
+    renew_message,
     report_mac,
     report_prefix_1,
 )
@@ -69,7 +70,7 @@ class KeyHolder:
         return self.api.send(SubmitReport("a", asking.name, self.number, mac, report))
 
     def renew(self, secret: bytes | None = None, key: bytes | None = None) -> Any:
-        proof = DeviceProof(self.number, renew_mac(key or self.key, "a"))
+        proof = DeviceProof(self.number, message_mac(key or self.key, renew_message("a")))
         told = self.api.send(RenewKey("a", secret or self.secret, "", proof))
         if told.status_code == 201:
             self._keep(told.json())

@@ -16,7 +16,7 @@ from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.credentials.device_keys import DeviceKeys
 from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.service.service import Service
-from ldpstream.protocol.authentication import key_prefix, terms_mac
+from ldpstream.protocol.authentication import key_prefix, message_mac, terms_message
 from ldpstream.protocol.slots import is_turn
 from ldpstream.protocol.terms import Terms
 from tests.collector.api import ADMIN, ENROL, STREAM, Api, assert_problem
@@ -170,7 +170,7 @@ def test_terms_of_a_private_stream_are_for_its_devices(level: str, tmp_path: Pat
         pin = api.service.streams["a"].history.latest.pin
         path = f"{STREAM}/terms/{pin}"
         who = signer(1, level)
-        mac = terms_mac(who.keys.of(device_of(1)), "a", pin).hex()
+        mac = message_mac(who.keys.of(device_of(1)), terms_message("a", pin)).hex()
         proof = {"Ldp-Device": device_of(1).hex(), "Ldp-Mac": mac}
         assert api.client.get(path, headers=proof).json()["pin"] == pin
         assert api.client.get(path, headers=ADMIN).json()["pin"] == pin

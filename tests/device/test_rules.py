@@ -29,10 +29,10 @@ from ldpstream.device import (
     store,
 )
 from ldpstream.device.exchange import Request
-from ldpstream.device.rounds import Round
 from ldpstream.device.rules import Silence, selects
 from ldpstream.device.store import Store, _connection
 from ldpstream.errors import Problem
+from ldpstream.protocol.answers import Round
 from tests.device.collectors import (
     INTERVAL_MS,
     NANO,

@@ -15,10 +15,10 @@ from ldpstream.device.checking import check_ledger
 from ldpstream.device.command_line import run
 from ldpstream.device.display import limit_remarks, status_lines
 from ldpstream.device.exchange import Request, Response, Unreachable
-from ldpstream.device.rounds import Refused
 from ldpstream.device.status_page import status_page
 from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.errors import Mistake
+from ldpstream.protocol.answers import Refused
 from ldpstream.protocol.messages import SubmitReport
 from tests.device.collectors import INTERVAL_MS, NANO, TOKEN, a_round
 from tests.device.town import SLOTS, Place, Town

@@ -12,11 +12,12 @@ from ldpstream.device import Device
 from ldpstream.device.exchange import Connect, Request, Response, Stop, unreachable
 from ldpstream.protocol.authentication import (
     device_key,
-    leave_mac,
-    renew_mac,
+    leave_message,
+    message_mac,
+    renew_message,
     report_mac,
     report_prefix,
-    terms_mac,
+    terms_message,
 )
 from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.messages import (
@@ -97,17 +98,17 @@ class Place:
             case RenewKey(stream, secret, level, proof):
                 old = device_key(self.masters[0], stream, proof.number, level)
                 assert proof.number == number_of(secret)
-                assert proof.mac == renew_mac(old, stream)
+                assert proof.mac == message_mac(old, renew_message(stream))
                 return self._admit(proof.number, level)
             case FetchTerms(stream, pin, proof):
                 keys = self._keys(proof.number)
-                assert proof.mac in [terms_mac(key, stream, pin) for key in keys]
+                assert proof.mac in [message_mac(key, terms_message(stream, pin)) for key in keys]
                 if pin not in self.versions:
                     return _json(404, {"type": "urn:ldpstream:problem:terms-unknown"})
                 return _json(200, {"terms": json.loads(self.versions[pin].canonical), "pin": pin})
             case Leave(stream, proof):
                 keys = self._keys(proof.number)
-                assert proof.mac in [leave_mac(key, stream) for key in keys]
+                assert proof.mac in [message_mac(key, leave_message(stream)) for key in keys]
                 return _json(200, {"status": "left"})
             case ListRounds(terms_version=version):
                 terms = next(one for one in self.versions.values() if one.version == version)

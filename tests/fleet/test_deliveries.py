@@ -47,6 +47,25 @@ def test_a_gateway_whose_terms_have_ended_hears_of_the_next() -> None:
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        b"no JSON",
+        b"[]",
+        b"{}",
+        b'{"accepted": 1}',
+        b'{"accepted": true, "repeated": 0}',
+        b'{"accepted": -1, "repeated": 0}',
+        b'{"accepted": 1, "repeated": 1}',
+    ],
+)
+def test_a_malformed_answer_judges_no_report(body: bytes) -> None:
+    deliveries = Deliveries(Answering(Response(200, {}, body)), "http://127.0.0.1:1", "a")
+    sent = deliveries.send("7-publication", [b"report"], lambda: False, None)
+    assert asyncio.run(sent) == [False]
+    assert (deliveries.delivered, deliveries.refused) == (0, {"answer-malformed": 1})
+
+
+@pytest.mark.parametrize(
     ("body", "reason"),
     [
         ({"type": "urn:ldpstream:problem:unavailable"}, "unavailable"),

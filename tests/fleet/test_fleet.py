@@ -26,7 +26,6 @@ from ldpstream.device import AsyncDevice, Refused, Unreachable, session
 from ldpstream.device.account import Submission
 from ldpstream.device.exchange import Connect, Request, Response, unreachable
 from ldpstream.device.memory import Enrolment
-from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
 from ldpstream.device.status import read_status
 from ldpstream.errors import Mistake, Problem
@@ -49,6 +48,7 @@ from ldpstream.lab.simulation import simulate
 from ldpstream.numeric import BinnedRange, Numeric
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.answers import Announcement, Round
 from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.messages import SubmitReport
 from ldpstream.protocol.terms import Terms

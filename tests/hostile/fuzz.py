@@ -35,13 +35,13 @@ from ldpstream.device import LedgerUnusable, Oracle, read_status
 from ldpstream.device.answers import read_key, read_object, refusal_in, retry_after
 from ldpstream.device.exchange import Address, Response
 from ldpstream.device.http1 import AnswerReader, BadAnswer
-from ldpstream.device.rounds import Announcement, Refused
 from ldpstream.domain import Domain
 from ldpstream.errors import MalformedReport, Mistake
 from ldpstream.fleet.folders import memory_folder
 from ldpstream.numeric import Numeric
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import SystemSource
+from ldpstream.protocol.answers import Announcement, Refused
 from ldpstream.protocol.limits import HEAD_BYTES
 from ldpstream.protocol.names import device_number
 from ldpstream.protocol.terms import Terms, TermsRefused

@@ -29,11 +29,11 @@ from ldpstream.audit.life import Process
 from ldpstream.device import LedgerUnusable, store
 from ldpstream.device.account import Account
 from ldpstream.device.clock import Look
-from ldpstream.device.rounds import Round
 from ldpstream.device.rules import Decision, Repeat
 from ldpstream.device.wallet import Wallet
 from ldpstream.errors import Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.answers import Round
 from ldpstream.protocol.terms import Terms
 from tests.device.test_hostile_collector import NOTICED_MS, HostileCollector, settings_here
 from tests.hostile.counting import Fault, Ledger, assert_a_violation_is_found

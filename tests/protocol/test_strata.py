@@ -10,7 +10,7 @@ import pytest
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.authentication import device_key, report_prefix
 from ldpstream.protocol.messages import Enrol, ListRounds
-from ldpstream.protocol.slots import round_name, timestamp_of
+from ldpstream.protocol.strata import round_name, stratum_in, timestamp_in
 from ldpstream.protocol.succession import Acceptance, Policy, objection
 from ldpstream.protocol.terms import Terms, TermsRefused
 
@@ -161,7 +161,8 @@ class TestOnTheWire:
     def test_a_stratum_is_named_by_its_rounds(self) -> None:
         careful = Terms.read(following(LEVELS)).at_level("careful")
         assert round_name(7, careful.suffix) == "7-publication-v2-careful"
-        assert timestamp_of("7-publication-v2-careful") == 7
+        assert timestamp_in("7-publication-v2-careful") == 7
+        assert stratum_in("7-publication-v2-careful") == (2, "careful")
         assert report_prefix("s", "p", "r", "careful").endswith(b"\nr\ncareful\n\n\n")
         assert ListRounds("s", 1, 2, terms_version=2).http.path.endswith("&version=2")
 

@@ -13,11 +13,12 @@ from typing import Any
 from ldpstream.cli.admin_client import AdminClient
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.randomness import SystemSource
-from ldpstream.protocol.authentication import renew_mac, report_mac, report_prefix
+from ldpstream.protocol.authentication import message_mac, renew_message, report_mac, report_prefix
 from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.messages import DeviceProof, Enrol, Message, RenewKey, SubmitReport
 from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.slots import is_turn, round_name
+from ldpstream.protocol.slots import is_turn
+from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.terms import Terms
 from tests.collector.helpers import secret_of
 from tests.serving import ENROLMENT, HEAD, TOKEN, CollectorProcess, drop_earlier
@@ -83,7 +84,7 @@ class Reporter:
         status, told = self._line.send(SubmitReport("a", name, self._number, mac, report))
         assert (status, told["status"]) == (202, "accepted"), told
         if Notice.read(told).renew:
-            proof = DeviceProof(self._number, renew_mac(self._key, "a"))
+            proof = DeviceProof(self._number, message_mac(self._key, renew_message("a")))
             self._keep(self._line.send(RenewKey("a", self._secret, "", proof)))
             self.renewals += 1
 

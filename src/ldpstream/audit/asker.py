@@ -12,8 +12,10 @@ from typing import Any
 from ldpstream.audit.judge import Draw, Key, Watch
 from ldpstream.audit.machine import START_MS, TrueTime
 from ldpstream.device.exchange import Connect, Pause, Request, Response, unreachable
+from ldpstream.protocol.answers import Round, announced
 from ldpstream.protocol.identity import number_of
 from ldpstream.protocol.messages import Enrol, FetchTerms, Leave, ListRounds, RenewKey
+from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.terms import Terms
 from ldpstream.sqlite_files import reading
 
@@ -82,10 +84,9 @@ class Asker:
         self.versions[self.terms.pin] = self.terms
         return self.terms
 
-    def notice(self) -> dict[str, Any]:
+    def notice(self) -> Notice:
         """Return what every answer says: the time that it claims, and the newest terms."""
-        told: dict[str, Any] = {"now_ms": self.says_ms()}
-        return told | ({"successor": self.terms.pin} if self.terms.succeeds else {})
+        return Notice(self.says_ms(), self.terms.pin if self.terms.succeeds else None)
 
     @property
     def t(self) -> int:
@@ -98,15 +99,9 @@ class Asker:
         """Return a round of t, with a new name unless one is given."""
         t = self.t if t is None else t
         self.named += 1
-        return {
-            "round": name or f"{max(t, 0)}-{self.named}",
-            "t": t,
-            "epsilon_nano": NANO,
-            "purpose": "publication",
-            "deadline_ms": self.terms.end_of(max(t, 1)) + self.terms.interval_ms,
-            "rate": [1, 1],
-            **changes,
-        }
+        deadline_ms = self.terms.end_of(max(t, 1)) + self.terms.interval_ms
+        asked = Round(name or f"{max(t, 0)}-{self.named}", t, NANO, deadline_ms, (1, 1))
+        return asked.to_json("publication") | changes
 
     def says_ms(self) -> int | None:
         return self.true.now_ms() if self.now_ms is None else self.now_ms()
@@ -148,13 +143,12 @@ class Line:
             version = request.message.terms_version
             known = next(one for one in asker.versions.values() if one.version == version)
             pin = known.pin if asker.pin is None else asker.pin
-            told = {"serial": asker.serial, "pin": pin, "rounds": asker.rounds}
-            return _json(told | asker.notice())
+            return _json(announced(asker.notice(), asker.serial, pin, asker.t, asker.rounds))
         asker.on_wire.append((self._watch.key, request.body))
         draw = self._watch.departs(request.body, self._is_on_disk)
         if draw is not None:
             asker.departed.append(draw)
-        return _json({"status": "accepted"} | asker.notice(), 202)
+        return _json({"status": "accepted"} | asker.notice().to_json(), 202)
 
     def _is_on_disk(self, key: Key, report: bytes) -> bool:
         """Read the file as another process would."""

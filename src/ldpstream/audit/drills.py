@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
-from typing import Any, TypeGuard
+from typing import Any
 
 from ldpstream.audit.asker import KEY, NANO, make_terms
 from ldpstream.audit.life import Life, Values
@@ -19,7 +19,7 @@ from ldpstream.device.exchange import Pause, Request
 from ldpstream.device.witness import CounterFile
 from ldpstream.errors import LdpStreamError
 from ldpstream.protocol.authentication import report_mac, report_prefix
-from ldpstream.protocol.messages import MAC_HEADER
+from ldpstream.protocol.messages import MAC_HEADER, SubmitReport
 
 Drill = Callable[[Path], list[str]]
 """A hostile scenario, which runs in an empty folder and returns the violations found."""
@@ -363,27 +363,23 @@ def twin(folder: Path, value: Values) -> Life:
     return life
 
 
-def _is_report(step: Request | Pause) -> TypeGuard[Request]:
-    return isinstance(step, Request) and step.path.endswith("/reports")
-
-
 def _outside(us: int, step: Request | Pause) -> str:
     """Return all of a step except the bytes of a report and its MAC."""
     at = f"{us - 1000 * START_MS} us:"
     if isinstance(step, Pause):
         return f"{at} a pause of {step.seconds} s"
     headers, body = dict(step.headers), step.body
-    if _is_report(step):
+    if isinstance(step.message, SubmitReport):
         headers[MAC_HEADER], body = "its MAC", bytes(len(body))
     return f"{at} {step.method} {step.path} {headers} {body!r} for {step.patience} s"
 
 
 def _wrong_macs(life: Life) -> list[str]:
-    reports = [step for _, step in life.asker.seen if _is_report(step)]
-    names = [step.path.split("/")[-2] for step in reports]
+    sent = [(step, step.message) for _, step in life.asker.seen if isinstance(step, Request)]
+    reports = [(step, told.round) for step, told in sent if isinstance(told, SubmitReport)]
     return [
         f"round {name}: its MAC is not that of its bytes"
-        for name, step in zip(names, reports, strict=True)
+        for step, name in reports
         if step.headers.get(MAC_HEADER)
         != report_mac(KEY, report_prefix(life.terms.stream, life.terms.pin, name), step.body).hex()
     ]

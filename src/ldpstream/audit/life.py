@@ -21,11 +21,11 @@ from ldpstream.audit.judge import Draw, Transcript, Vow, Watch
 from ldpstream.audit.machine import Machine
 from ldpstream.device import Device, LedgerUnusable, Limit, Unreachable
 from ldpstream.device.exchange import Pause, Stop
-from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.session import Session
 from ldpstream.device.witness import Witness
 from ldpstream.errors import LdpStreamError, Mistake
 from ldpstream.privacy.randomness import Source, SystemSource
+from ldpstream.protocol.answers import Refused, Round
 from ldpstream.protocol.terms import Selection, Terms, Value
 
 Values = Callable[[int], Value | None]

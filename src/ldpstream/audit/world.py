@@ -30,7 +30,6 @@ from ldpstream.collector.service.service import Service
 from ldpstream.device.account import Outcome, Submission
 from ldpstream.device.answers import read_object
 from ldpstream.device.exchange import Request, Response, drive_async
-from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
 from ldpstream.device.session import Session
 from ldpstream.device.store import Store
@@ -39,6 +38,7 @@ from ldpstream.mechanisms.messages import Purpose
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import Source, SystemSource
+from ldpstream.protocol.answers import Announcement, Round
 from ldpstream.protocol.attributes import Attribute, Attributes
 from ldpstream.protocol.messages import ListRounds, SubmitBatch
 from ldpstream.vocabulary import Vocabulary

@@ -15,22 +15,23 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.backoff import pause_after, system_jitter
 from ldpstream.device.batches import BATCH, pass_on
 from ldpstream.device.exchange import PATIENCE, Request, Response, Transport, Unreachable, drive
 from ldpstream.device.mqtt import AT_LEAST_ONCE, Broker
-from ldpstream.device.rounds import Announcement, Refused
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
+from ldpstream.protocol.answers import Announcement, BatchAnswer, Refused
 from ldpstream.protocol.limits import HEAD_BYTES
 from ldpstream.protocol.messages import (
     ListRounds,
     TokenProof,
     notice_topic,
     reports_topic,
+    round_in,
     rounds_topic,
 )
 from ldpstream.protocol.names import is_round_name
@@ -166,7 +167,7 @@ class MqttBridge:
             while len(messages) < BATCH and not self._waiting.empty():
                 messages.append(self._waiting.get())
             for message in messages:
-                key = message.topic.split("/")[-2], len(message.payload)
+                key = round_in(message.topic), len(message.payload)
                 found.setdefault(key, []).append(message)
         return found
 
@@ -187,11 +188,12 @@ class MqttBridge:
             code = refusal_in(response, "a batch").facts["code"]
             self.passed.refused[str(code)] += reports
             return
-        answer: dict[str, Any] = read_object(response, "batch")
-        self._renew = Notice.read(answer).renew
-        self.passed.accepted += int(answer["accepted"])
-        self.passed.repeated += int(answer["repeated"])
-        self.passed.refused.update(answer["refused"])
+        told = read_object(response, "batch")
+        answer = BatchAnswer.read(told, reports)
+        self._renew = Notice.read(told).renew
+        self.passed.accepted += answer.accepted
+        self.passed.repeated += answer.repeated
+        self.passed.refused.update(answer.refused)
 
 
 def _pause(failures: int) -> float:

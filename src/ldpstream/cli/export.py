@@ -145,10 +145,10 @@ def _from_collector(
 ) -> tuple[ReleasedNames, list[Release]]:
     """Read all releases, page by page: a collector limits how many it returns at once."""
     from ldpstream.device.transport import HttpTransport
-    from ldpstream.protocol.messages import releases_path
+    from ldpstream.protocol.messages import RELEASES, path_of
 
     with closing(HttpTransport()) as transport:
-        path = releases_path(quote(stream, safe=""))
+        path = path_of(RELEASES, stream=quote(stream, safe=""))
         first = f"{path}?since={since}&limit=1&format=json"
         most = max(PAGE_NUMBERS // _names(_ask(transport, url, first, token)).most, 1)
         rows: list[Release] = []

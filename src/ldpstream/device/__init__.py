@@ -9,7 +9,6 @@ It needs the standard library only: a device has neither NumPy nor the collector
 
 from ldpstream.device.device import AsyncDevice, Device
 from ldpstream.device.exchange import Unreachable
-from ldpstream.device.rounds import Refused
 from ldpstream.device.session import Heard
 from ldpstream.device.status import Status, read_status
 from ldpstream.device.store import LedgerUnusable
@@ -18,6 +17,7 @@ from ldpstream.device.witness import ChangeTime, CounterFile, Witness
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import SystemSource
+from ldpstream.protocol.answers import Refused
 from ldpstream.protocol.succession import Acceptance, Policy
 from ldpstream.protocol.terms import Terms, TermsRefused
 

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from ldpstream.device.clock import LabelTime, Look, OwnTime
 from ldpstream.device.memory import Enrolment, Entry, Memory
-from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.rules import (
     Decision,
     Fresh,
@@ -29,13 +28,15 @@ from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger
 from ldpstream.privacy.randomness import Source
+from ldpstream.protocol.answers import Refused, Round
 from ldpstream.protocol.authentication import (
-    leave_mac,
-    renew_mac,
+    leave_message,
+    proof_of,
+    renew_message,
     report_mac,
     report_prefix,
-    rounds_mac,
-    terms_mac,
+    rounds_message,
+    terms_message,
 )
 from ldpstream.protocol.messages import DeviceProof, FetchTerms, Leave, RenewKey, SubmitReport
 from ldpstream.protocol.slots import moment_ms, next_turn
@@ -367,7 +368,7 @@ class Account:
         self.wallet.refresh()
         left = self.enrolled
         stream = left.terms.stream
-        farewell = Leave(stream, DeviceProof(left.number, leave_mac(left.key, stream)))
+        farewell = Leave(stream, proof_of(left.number, left.key, leave_message(stream)))
         self.wallet.leave(left.id)
         self._delivered.clear()
         return farewell
@@ -385,20 +386,21 @@ class Account:
     def proof(self, after: int = 0) -> DeviceProof:
         """Return the proof that this device may hear of the rounds after a serial."""
         enrolled = self.enrolled
-        return DeviceProof(self.number, rounds_mac(enrolled.key, enrolled.terms.stream, after))
+        message = rounds_message(enrolled.terms.stream, after)
+        return proof_of(enrolled.number, enrolled.key, message)
 
     def question_for(self, pin: str) -> FetchTerms:
         """Return the question for the terms with this pin."""
         enrolled = self.enrolled
         stream = enrolled.terms.stream
-        proof = DeviceProof(enrolled.number, terms_mac(enrolled.key, stream, pin))
+        proof = proof_of(enrolled.number, enrolled.key, terms_message(stream, pin))
         return FetchTerms(stream, pin, proof)
 
     def renewal(self, place: str) -> RenewKey:
         """Return the request for a key of the collector's new master secret."""
         enrolled = self.enrolled
         stream = enrolled.terms.stream
-        proof = DeviceProof(enrolled.number, renew_mac(enrolled.key, stream))
+        proof = proof_of(enrolled.number, enrolled.key, renew_message(stream))
         secret = self.wallet.enrolment_secret(place, stream)
         return RenewKey(stream, secret, enrolled.terms.level, proof)
 

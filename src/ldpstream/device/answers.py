@@ -7,8 +7,9 @@ import re
 from typing import Any
 
 from ldpstream.device.exchange import Response
-from ldpstream.device.rounds import Refused
 from ldpstream.errors import Problem
+from ldpstream.protocol.answers import Refused
+from ldpstream.protocol.limits import KEY_BYTES
 from ldpstream.protocol.names import printable, shown
 from ldpstream.protocol.notice import Notice
 
@@ -53,8 +54,8 @@ def read_key(sent: object) -> bytes:
         key = bytes.fromhex(sent) if isinstance(sent, str) else b""
     except ValueError:
         key = b""
-    if len(key) != 32:
-        raise Refused(Problem.ANSWER_MALFORMED, what="key", given="not 64 hex digits")
+    if len(key) != KEY_BYTES:
+        raise Refused(Problem.ANSWER_MALFORMED, what="key", given=f"not {2 * KEY_BYTES} hex digits")
     return key
 
 

@@ -18,9 +18,9 @@ from ldpstream.device.exchange import (
     Stop,
     Unreachable,
 )
-from ldpstream.device.rounds import Refused
 from ldpstream.device.store import LedgerUnusable
 from ldpstream.errors import Problem
+from ldpstream.protocol.answers import Refused
 from ldpstream.protocol.messages import FetchTerms, RenewKey
 from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.succession import Acceptance

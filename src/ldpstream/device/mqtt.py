@@ -30,10 +30,9 @@ from ldpstream.device.exchange import (
 from ldpstream.device.patience import Patience
 from ldpstream.device.transport import HttpTransport
 from ldpstream.errors import Mistake, Problem
-from ldpstream.protocol.limits import LARGEST_SERIAL
+from ldpstream.protocol.answers import serial_in
 from ldpstream.protocol.messages import ListRounds, SubmitReport, notice_topic, rounds_topic
-from ldpstream.protocol.names import whole
-from ldpstream.protocol.notice import Notice
+from ldpstream.protocol.notice import Notice, undated
 from ldpstream.protocol.strata import version_in
 
 if TYPE_CHECKING:
@@ -257,20 +256,17 @@ class MqttTransport:
         if len(message.payload) > LARGEST_ANSWER:
             return
         try:
-            announcement = json.loads(message.payload)
-            if message.topic.endswith("/notice"):
-                self._take_notice(message.topic, Notice.read(announcement), message.retain)
+            told = json.loads(message.payload)
+            if (serial := serial_in(told)) is None:  # no announcement: a notice
+                self._take_notice(message.topic, Notice.read(told), message.retain)
                 return
-            serial = announcement["serial"]
-            announcement.pop("now_ms", None)
-            undated = json.dumps(announcement).encode()
-        except (ValueError, RecursionError, LookupError, TypeError):
+            without = json.dumps(undated(told)).encode()
+        except (ValueError, RecursionError):
             return
-        if whole(serial, 0, LARGEST_SERIAL):
-            with self._news:
-                payload = undated if message.retain else bytes(message.payload)
-                self._announced[message.topic] = _Announced(serial, payload, undated)
-                self._news.notify_all()
+        with self._news:
+            payload = without if message.retain else bytes(message.payload)
+            self._announced[message.topic] = _Announced(serial, payload, without)
+            self._news.notify_all()
 
     def _take_notice(self, topic: str, notice: Notice, retained: bool) -> None:
         self._notices[topic] = notice

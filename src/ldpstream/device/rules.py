@@ -6,17 +6,17 @@ which commits what is decided here, implements 3 and 6, and the oracles' device 
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ldpstream.device.rounds import Refused, Round
 from ldpstream.errors import Problem
 from ldpstream.privacy.ledger import Budget, Ledger
+from ldpstream.protocol.answers import Refused, Round
 from ldpstream.protocol.names import shown
-from ldpstream.protocol.slots import is_turn, round_name
+from ldpstream.protocol.slots import is_turn
+from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.terms import Selection, Terms
 
 ANSWERS_PER_TIMESTAMP = 4
@@ -147,6 +147,5 @@ def selects(secret: bytes, asked: Round) -> bool:
     (True, False)
     """
     favour, total = asked.rate
-    message = f"ldpstream coin 1\n{asked.t}\n{asked.name}".encode()
-    toss = int.from_bytes(hmac.new(secret, message, hashlib.sha256).digest(), "big")
+    toss = int.from_bytes(hmac.digest(secret, asked.coin_message, "sha256"), "big")
     return toss * total < favour << 256

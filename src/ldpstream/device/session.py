@@ -29,7 +29,6 @@ from ldpstream.device.exchange import (
 )
 from ldpstream.device.halting import Halting
 from ldpstream.device.memory import Enrolment
-from ldpstream.device.rounds import Announcement, Refused, Round
 from ldpstream.device.rules import Silence, TooEarly
 from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.device.values import HeldValue, Warn, log_warning
@@ -37,10 +36,11 @@ from ldpstream.device.wallet import Amount, Wallet
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.randomness import Source, SystemSource
+from ldpstream.protocol.answers import Announcement, Refused, Round
 from ldpstream.protocol.identity import number_of
-from ldpstream.protocol.limits import LATEST_MS, LONGEST_WAIT
+from ldpstream.protocol.limits import LONGEST_WAIT
 from ldpstream.protocol.messages import Enrol, ListRounds, SubmitReport
-from ldpstream.protocol.names import STREAM_NAME, is_stream_name, shown, whole
+from ldpstream.protocol.names import STREAM_NAME, is_stream_name, shown
 from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.strata import is_level_name
 from ldpstream.protocol.succession import Policy
@@ -156,8 +156,8 @@ class Session:
         known = self.account.enrolment
         if known is not None and known.number != number:
             self.account.label.restart()  # time that another collector told would link two numbers
-        if whole(answer.get("now_ms"), 0, LATEST_MS):
-            self.account.label.correct(answer["now_ms"])
+        if (now_ms := Notice.read(answer).now_ms) is not None:
+            self.account.label.correct(now_ms)
         key, slot_key = read_keys(answer, number)
         at_ms, secret = self._clock.wall_ms(), b""  # the wallet knows the secret
         offered = Enrolment(url, terms.at_level(level), number, key, slot_key, secret, 0, at_ms)

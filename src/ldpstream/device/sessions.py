@@ -10,12 +10,12 @@ from ldpstream.device.backoff import Jitter, system_jitter
 from ldpstream.device.exchange import PATIENCE, Address, Conversation, Stop, Unreachable
 from ldpstream.device.interleaving import SHARED_WAIT, addressed, interleave
 from ldpstream.device.memory import Enrolment
-from ldpstream.device.rounds import Refused
 from ldpstream.device.session import Heard, Session
 from ldpstream.device.store import LedgerUnusable
 from ldpstream.device.values import Warn, log_warning
 from ldpstream.device.wallet import Amount, Wallet
 from ldpstream.errors import LdpStreamError, Mistake, Problem
+from ldpstream.protocol.answers import Refused
 from ldpstream.protocol.names import shown
 from ldpstream.protocol.succession import Acceptance, Policy
 from ldpstream.protocol.terms import Terms

@@ -25,13 +25,13 @@ from ldpstream.device.memory import (
     Memory,
     RefusalCount,
 )
-from ldpstream.device.rounds import Refused
 from ldpstream.device.store import LedgerUnusable, Store
 from ldpstream.durations import EXAMPLES, milliseconds, spelled
 from ldpstream.errors import LdpStreamError, Mistake, Problem
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Promise
 from ldpstream.privacy.randomness import Source
+from ldpstream.protocol.answers import Refused
 from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.limits import LATEST_MS
 from ldpstream.protocol.names import shown, whole

@@ -21,11 +21,12 @@ from ldpstream.collector.report_log.messages import Kind, LoggedRound, read_head
 from ldpstream.collector.reports.records import Records
 from ldpstream.engines.shards import split
 from ldpstream.oracles.collector_half import Support
+from ldpstream.protocol.limits import DEVICE_BYTES
 
 GATHERED_BYTES = 256 << 10
 """The size at which the records of a shard, gathered from several messages, become a part."""
 
-_RUN_ROW = np.dtype([("device", np.uint8, 16), ("print", "<u8")])
+_RUN_ROW = np.dtype([("device", np.uint8, DEVICE_BYTES), ("print", "<u8")])
 
 
 class Aside(IntEnum):

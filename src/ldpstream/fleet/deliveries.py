@@ -19,6 +19,7 @@ from ldpstream.device.exchange import (
     sleep_async,
 )
 from ldpstream.errors import LdpStreamError, Problem
+from ldpstream.protocol.answers import BatchAnswer, Refused
 from ldpstream.protocol.messages import ListRounds, Proof
 from ldpstream.protocol.notice import Halt, Notice
 
@@ -70,21 +71,21 @@ class Deliveries:
 
     def _count(self, response: Response, number: int) -> bool:
         """Count an answer for so many records; return whether it judges each of them."""
-        answer = read_object(response, "batch") if response.status == 200 else {}
         notice = notice_in(response)  # of a refusal, too: terms may have ended
         self.halt = notice.halt
         self.heard(notice)
-        accepted, repeated = answer.get("accepted"), answer.get("repeated")
-        if not (isinstance(accepted, int) and isinstance(repeated, int)):
+        try:
+            if response.status != 200:
+                raise refusal_in(response, "the reports of a round")
+            answer = BatchAnswer.read(read_object(response, "batch"), number)
+        except Refused as fault:
             self.undelivered += number
-            self.refused[reason_of(refusal_in(response, "the reports of a round"))] += number
+            self.refused[reason_of(fault)] += number
             return False
-        counted = max(0, min(accepted + repeated, number))
+        counted = answer.accepted + answer.repeated
         self.delivered += counted
         self.undelivered += number - counted
-        refused = answer.get("refused")
-        if isinstance(refused, dict):
-            self.refused.update({code: n for code, n in refused.items() if isinstance(n, int)})
+        self.refused.update(answer.refused)
         return True
 
 

@@ -42,7 +42,6 @@ from ldpstream.vocabulary import Vocabulary
 ENROLLING_AT_ONCE = 64
 ENROLLING_BESIDE = 8
 """The limit while other devices already report, which must not wait for long."""
-LONGEST_POLL = 30
 MOST_REAL = 20_000
 """Devices that a command makes real, each with a ledger file; more of them are simulated."""
 
@@ -360,7 +359,7 @@ class Fleet:
 
     async def _run_member(self, member: _Member) -> None:
         """Run one device until it is cancelled, and count its outcomes."""
-        await member.device.run(wait=LONGEST_POLL, tell=self._count)
+        await member.device.run(tell=self._count)
 
     def _count(self, heard: Heard) -> None:
         self._delivered += len(heard.delivered)

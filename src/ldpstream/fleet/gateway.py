@@ -18,11 +18,11 @@ from ldpstream.device.account import Account, Outcome, Submission
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.batches import BATCH
 from ldpstream.device.exchange import PATIENCE, AsyncTransport, Request, drive_async, never
-from ldpstream.device.rounds import Announcement, Round
 from ldpstream.device.rules import TooEarly
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.deliveries import Deliveries, backoff
 from ldpstream.machine_clock import SystemClock
+from ldpstream.protocol.answers import Announcement, Round
 from ldpstream.protocol.limits import LONGEST_WAIT
 from ldpstream.protocol.messages import ListRounds
 from ldpstream.protocol.notice import Notice

@@ -17,7 +17,7 @@ from ldpstream.lab.metrics import Metrics, measure_answers
 from ldpstream.lab.vocabulary import Found
 from ldpstream.mechanisms.queries import HISTOGRAM, DistributionQuery, Query
 from ldpstream.protocol.attributes import Attributes
-from ldpstream.protocol.messages import TokenProof, releases_path
+from ldpstream.protocol.messages import RELEASES, TokenProof, path_of
 
 PAGE = 1000
 
@@ -80,7 +80,8 @@ class Reader:
         if first_t is None:
             return []
         self._next = max(self._next, first_t)
-        path = f"{releases_path(self.stream)}?since={self._next}&limit={PAGE}&format=json"
+        path = path_of(RELEASES, stream=self.stream)
+        path += f"?since={self._next}&limit={PAGE}&format=json"
         headers = {} if self.proof is None else self.proof.headers
         response = await self.transport.send(self.url, Request("GET", path, headers))
         if response.status != 200:

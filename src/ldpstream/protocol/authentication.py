@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 
 from ldpstream.protocol.limits import MAC_BYTES, VERSION
-from ldpstream.protocol.messages import devices_path, reports_path, rounds_path, terms_path
+from ldpstream.protocol.messages import DEVICES, REPORTS, ROUNDS, TERMS, DeviceProof, path_of
 
 
 def key_prefix(stream: str, level: str = "") -> bytes:
@@ -42,7 +42,7 @@ def report_prefix(stream: str, pin: str, round_name: str, level: str = "") -> by
 
 def report_prefix_1(stream: str, round_name: str) -> bytes:
     """Return the prefix of release 0.1.0, under a key of `key_prefix_1`."""
-    return f"POST\n{reports_path(stream, round_name)}\n{round_name}\n".encode()
+    return f"POST\n{path_of(REPORTS, stream=stream, round=round_name)}\n{round_name}\n".encode()
 
 
 def report_mac(key: bytes, prefix: bytes, report: bytes) -> bytes:
@@ -52,42 +52,27 @@ def report_mac(key: bytes, prefix: bytes, report: bytes) -> bytes:
 
 def rounds_message(stream: str, after: int) -> bytes:
     """Return the message under the MAC of a question for the rounds after a serial."""
-    return f"ldpstream rounds {VERSION}\n{rounds_path(stream)}\n{after}\n".encode()
-
-
-def rounds_mac(key: bytes, stream: str, after: int) -> bytes:
-    """Return the MAC that lets a device hear of a private stream's rounds."""
-    return message_mac(key, rounds_message(stream, after))
+    return f"ldpstream rounds {VERSION}\n{path_of(ROUNDS, stream=stream)}\n{after}\n".encode()
 
 
 def leave_message(stream: str) -> bytes:
     """Return the message under the MAC by which a device leaves a stream."""
-    return f"ldpstream leave {VERSION}\n{devices_path(stream)}\n".encode()
-
-
-def leave_mac(key: bytes, stream: str) -> bytes:
-    """Return the MAC by which a device leaves a stream."""
-    return message_mac(key, leave_message(stream))
+    return f"ldpstream leave {VERSION}\n{path_of(DEVICES, stream=stream)}\n".encode()
 
 
 def terms_message(stream: str, pin: str) -> bytes:
     """Return the message under the MAC by which a device fetches the terms with this pin."""
-    return f"ldpstream terms {VERSION}\n{terms_path(stream, pin)}\n".encode()
-
-
-def terms_mac(key: bytes, stream: str, pin: str) -> bytes:
-    """Return the MAC that lets a device fetch terms of a private stream."""
-    return message_mac(key, terms_message(stream, pin))
+    return f"ldpstream terms {VERSION}\n{path_of(TERMS, stream=stream, pin=pin)}\n".encode()
 
 
 def renew_message(stream: str) -> bytes:
     """Return the message under the MAC, by its old key, by which a device asks for a new one."""
-    return f"ldpstream renew {VERSION}\n{devices_path(stream)}\n".encode()
+    return f"ldpstream renew {VERSION}\n{path_of(DEVICES, stream=stream)}\n".encode()
 
 
-def renew_mac(key: bytes, stream: str) -> bytes:
-    """Return the MAC by which a device renews its key."""
-    return message_mac(key, renew_message(stream))
+def proof_of(number: bytes, key: bytes, message: bytes) -> DeviceProof:
+    """Return the proof that a message comes from the device with this number."""
+    return DeviceProof(number, message_mac(key, message))
 
 
 def message_mac(key: bytes, message: bytes) -> bytes:

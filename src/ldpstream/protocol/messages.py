@@ -16,13 +16,24 @@ from ldpstream.protocol.limits import TERMS_FORMAT, VERSION
 
 PREFIX = "/v1"
 """The prefix of every path."""
-STREAM = "/streams/{stream}"
+STREAMS = "/streams"
+STREAM = f"{STREAMS}/{{stream}}"
 DEVICES = f"{STREAM}/devices"
 ROUNDS = f"{STREAM}/rounds"
 REPORTS = f"{ROUNDS}/{{round}}/reports"
 BATCH = f"{ROUNDS}/{{round}}/batch"
-RELEASES = f"{STREAM}/releases"
 TERMS = f"{STREAM}/terms/{{pin}}"
+STATUS = f"{STREAM}/status"
+RELEASES = f"{STREAM}/releases"
+FEED = f"{STREAM}/feed"
+SUMMARIES = f"{STREAM}/summaries"
+CHANGES = f"{STREAM}/changes"
+TEXTS = f"{STREAM}/texts"
+ALERTS = f"{STREAM}/alerts"
+ALERT_RULES = f"{ALERTS}/rules"
+ALERT_RULE = f"{ALERT_RULES}/{{rule_id}}"
+ANNOTATIONS = f"{STREAM}/annotations"
+SHARE = f"{STREAM}/share"
 ADMIN = "/admin"
 """Routes, without the prefix."""
 
@@ -32,29 +43,13 @@ REPORT_TYPE = "application/octet-stream"
 BATCH_TYPE = "application/vnd.ldpstream.batch"
 
 
-def reports_path(stream: str, round_name: str) -> str:
-    """Return the path that a report is sent to, which its MAC covers."""
-    return PREFIX + REPORTS.format(stream=stream, round=round_name)
+def path_of(route: str, **names: str) -> str:
+    """Return the path of a route, which MACs cover; names must be safe in a path.
 
-
-def devices_path(stream: str) -> str:
-    """Return the path at which devices join and leave a stream."""
-    return PREFIX + DEVICES.format(stream=stream)
-
-
-def rounds_path(stream: str) -> str:
-    """Return the path at which the rounds of a stream are listed."""
-    return PREFIX + ROUNDS.format(stream=stream)
-
-
-def terms_path(stream: str, pin: str) -> str:
-    """Return the path of one version of a stream's terms."""
-    return PREFIX + TERMS.format(stream=stream, pin=pin)
-
-
-def releases_path(stream: str) -> str:
-    """Return the path of a stream's releases; the name must be safe in a path."""
-    return PREFIX + RELEASES.format(stream=stream)
+    >>> path_of(REPORTS, stream="regions", round="2-publication")
+    '/v1/streams/regions/rounds/2-publication/reports'
+    """
+    return PREFIX + route.format(**names)
 
 
 def _topic(stream: str, version: int) -> str:
@@ -79,6 +74,15 @@ def rounds_topic(stream: str, version: int = 1) -> str:
 def reports_topic(stream: str, round_name: str) -> str:
     """Return the MQTT topic to which the reports of a round are published."""
     return f"{rounds_topic(stream)}/{round_name}/reports"
+
+
+def round_in(topic: str) -> str:
+    """Return the name of the round whose reports are published to a topic.
+
+    >>> round_in(reports_topic("regions", "2-publication"))
+    '2-publication'
+    """
+    return topic.split("/")[-2]
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,7 @@ def _enrolment(stream: str, secret: bytes, level: str, authorised: dict[str, str
     content = {"secret": secret.hex(), "version": VERSION, "terms": TERMS_FORMAT}
     body = json.dumps(content | ({"level": level} if level else {})).encode()
     headers = authorised | {"Content-Type": "application/json"}
-    return HttpForm("POST", devices_path(stream), headers, body)
+    return HttpForm("POST", path_of(DEVICES, stream=stream), headers, body)
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,7 @@ class FetchTerms:
 
     @property
     def http(self) -> HttpForm:
-        return HttpForm("GET", terms_path(self.stream, self.pin), self.proof.headers)
+        return HttpForm("GET", path_of(TERMS, stream=self.stream, pin=self.pin), self.proof.headers)
 
 
 @dataclass(frozen=True)
@@ -183,7 +187,7 @@ class Leave:
 
     @property
     def http(self) -> HttpForm:
-        return HttpForm("DELETE", devices_path(self.stream), self.proof.headers)
+        return HttpForm("DELETE", path_of(DEVICES, stream=self.stream), self.proof.headers)
 
 
 @dataclass(frozen=True)
@@ -201,7 +205,7 @@ class ListRounds:
 
     @property
     def http(self) -> HttpForm:
-        path = f"{rounds_path(self.stream)}?after={self.after}&wait={self.wait}"
+        path = f"{path_of(ROUNDS, stream=self.stream)}?after={self.after}&wait={self.wait}"
         if self.terms_version > 1:
             path += f"&version={self.terms_version}"
         return HttpForm("GET", path, {} if self.proof is None else self.proof.headers)
@@ -219,12 +223,9 @@ class SubmitReport:
 
     @property
     def http(self) -> HttpForm:
-        headers = {
-            "Content-Type": REPORT_TYPE,
-            DEVICE_HEADER: self.number.hex(),
-            MAC_HEADER: self.mac.hex(),
-        }
-        return HttpForm("POST", reports_path(self.stream, self.round), headers, self.report)
+        path = path_of(REPORTS, stream=self.stream, round=self.round)
+        headers = {"Content-Type": REPORT_TYPE} | DeviceProof(self.number, self.mac).headers
+        return HttpForm("POST", path, headers, self.report)
 
     @property
     def record(self) -> bytes:
@@ -248,7 +249,7 @@ class SubmitBatch:
 
     @property
     def http(self) -> HttpForm:
-        path = PREFIX + BATCH.format(stream=self.stream, round=self.round)
+        path = path_of(BATCH, stream=self.stream, round=self.round)
         proven = {} if self.proof is None else self.proof.headers
         return HttpForm("POST", path, {"Content-Type": BATCH_TYPE} | proven, self.records)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TypeGuard
 
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.limits import DEVICE_BYTES, KEY_BYTES
@@ -71,6 +72,6 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def whole(value: object, least: int, most: int) -> bool:
+def whole(value: object, least: int, most: int) -> TypeGuard[int]:
     """Return whether it is an integer in this range; true is not one, though it is in Python."""
     return type(value) is int and least <= value <= most

@@ -60,3 +60,8 @@ class Notice:
             "halt": self.halt,
         }
         return {name: value for name, value in told.items() if value is not None}
+
+
+def undated(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer without the time of its notice, which is right for a moment only."""
+    return {name: value for name, value in answer.items() if name != "now_ms"}

@@ -14,13 +14,10 @@ window of an epoch, those have no turn whose last one was less than w timestamps
 from __future__ import annotations
 
 import hmac
-import re
 from typing import Any
 
 EPOCH_WINDOWS = 16
 """The length of an epoch, in windows."""
-
-_ROUND = re.compile("([1-9][0-9]{0,15})-publication(-v[0-9]{1,10})?(-[a-z][a-z0-9]{0,15})?")
 
 
 def epoch_of(t: int, window: int) -> int:
@@ -114,21 +111,6 @@ def moment_ms(key: bytes, stream: str, deadline_ms: int) -> int:
     """
     drawn = _fraction(key, f"ldpstream moment 2\n{stream}".encode())
     return deadline_ms * ((1 << 64) + 10 * drawn) >> 68
-
-
-def round_name(t: int, suffix: str = "") -> str:
-    """Return the name of the round of timestamp t: with slots each stratum has exactly one.
-
-    >>> round_name(7), timestamp_of(round_name(7, "-v2-careful")), timestamp_of("7-dissimilarity")
-    ('7-publication', 7, None)
-    """
-    return f"{t}-publication{suffix}"
-
-
-def timestamp_of(name: str) -> int | None:
-    """Return the timestamp of a round by its name; None if no round with slots is called so."""
-    found = _ROUND.fullmatch(name)
-    return int(found.group(1)) if found else None
 
 
 def _fraction(key: bytes, message: bytes) -> int:

@@ -27,8 +27,10 @@ LEVEL_NAME = "1 to 16 of a-z and 0-9, the first of them a letter, and no v with 
 _LEVEL = re.compile(r"(?!v[0-9]+$)[a-z][a-z0-9]{0,15}")
 _PIN = re.compile(r"[0-9a-f]{64}")
 _ROUND = re.compile(
-    r"[0-9]{1,16}-[a-z]+(?:-[0-9]+)?(?:-v([2-9]|[1-9][0-9]{1,9}))?(?:-([a-z][a-z0-9]{0,15}))?"
+    r"([1-9][0-9]{0,15})-[a-z]+(?:-[0-9]+)?"
+    r"(?:-v([2-9]|[1-9][0-9]{1,9}))?(?:-([a-z][a-z0-9]{0,15}))?"
 )
+"""The names that `round_name` makes; what else a round may be called, `is_round_name` says."""
 
 
 def is_level_name(name: object) -> bool:
@@ -50,6 +52,25 @@ def stratum_suffix(version: int, level: str) -> str:
     return (f"-v{version}" if version > 1 else "") + (f"-{level}" if level else "")
 
 
+def round_name(t: int, suffix: str = "", purpose: str = "publication", number: int = 1) -> str:
+    """Return the name of a stratum's round, for an ask; with slots it is that of the default.
+
+    >>> round_name(7), round_name(7, "-v2-careful"), round_name(7, "", "dissimilarity", 3)
+    ('7-publication', '7-publication-v2-careful', '7-dissimilarity-3')
+    """
+    return f"{t}-{purpose}" + (f"-{number}" if number > 1 else "") + suffix
+
+
+def timestamp_in(round_name: str) -> int:
+    """Return the timestamp that a round is for, from 1; 0 if it has no name.
+
+    >>> timestamp_in("7-publication-v2-careful"), timestamp_in("publication")
+    (7, 0)
+    """
+    found = _ROUND.fullmatch(round_name)
+    return 0 if found is None else int(found[1])
+
+
 def stratum_in(round_name: str) -> tuple[int, str] | None:
     """Return the version of the terms and the level that a round is for; None if it has no name.
 
@@ -57,19 +78,17 @@ def stratum_in(round_name: str) -> tuple[int, str] | None:
     ((1, ''), (2, 'careful'))
     """
     found = _ROUND.fullmatch(round_name)
-    return None if found is None else (int(found[1] or 1), found[2] or "")
+    return None if found is None else (int(found[2] or 1), found[3] or "")
 
 
 def version_in(round_name: str) -> int:
     """Return the version of the terms that a round is for; 1 if it has no name."""
-    version, _ = stratum_in(round_name) or (1, "")
-    return version
+    return (stratum_in(round_name) or (1, ""))[0]
 
 
 def level_in(round_name: str) -> str:
     """Return the level that a round is for; empty: the stream's own, or the round has no name."""
-    _, level = stratum_in(round_name) or (1, "")
-    return level
+    return (stratum_in(round_name) or (1, ""))[1]
 
 
 def ask_name(round_name: str) -> str:

@@ -190,6 +190,21 @@ test("a notice is read with suspicion", () => {
   for (const [sent, notice] of vectors.notices) assert.deepEqual(sdk.readNotice(sent), notice);
 });
 
+test("announcements are read with suspicion, round by round", () => {
+  const read = (one) =>
+    one instanceof sdk.Refused
+      ? one.facts.field
+      : [one.name, one.t, one.epsilonNano, one.deadlineMs, one.rate];
+  for (const [sent, known] of vectors.announcements) {
+    if (known === null) {
+      assert.throws(() => sdk.readAnnouncement(sent), { code: "answer-malformed" });
+      continue;
+    }
+    const told = sdk.readAnnouncement(sent);
+    assert.deepEqual({ ...told, rounds: told.rounds.map(read) }, known);
+  }
+});
+
 test("malformed terms are refused", async () => {
   const withLabel = (label) => ({ ...vectors.terms[0].sent, labels: ["a", label] });
   const labels = ["\ud800", "a".repeat(1001), "😀".repeat(1001), "a".repeat(10 ** 6)];

@@ -21,35 +21,35 @@ from typing import Any
 from ldpstream.device.clock import Look, OwnTime
 from ldpstream.device.exchange import Address
 from ldpstream.device.memory import Enrolment
-from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.rules import Fresh, Repeat, Silence, State, TooEarly, decide, selects
 from ldpstream.errors import Problem
 from ldpstream.numeric import Numeric, Range
 from ldpstream.oracles import Oracle
 from ldpstream.privacy.epsilon import LARGEST_NANO, Epsilon, Odds
 from ldpstream.privacy.ledger import Ledger, Promise, Reserve
+from ldpstream.protocol.answers import Announcement, Refused, Round, announced
 from ldpstream.protocol.authentication import (
-    leave_mac,
     leave_message,
-    renew_mac,
+    message_mac,
+    renew_message,
     report_mac,
     report_prefix,
-    rounds_mac,
     rounds_message,
-    terms_mac,
+    terms_message,
 )
 from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.limits import LARGEST_SERIAL
-from ldpstream.protocol.messages import reports_path, terms_path
-from ldpstream.protocol.notice import Notice
+from ldpstream.protocol.messages import REPORTS, path_of
+from ldpstream.protocol.messages import TERMS as TERMS_ROUTE
+from ldpstream.protocol.notice import Notice, undated
 from ldpstream.protocol.slots import (
     EPOCH_WINDOWS,
     group_of,
     moment_ms,
     next_turn,
-    round_name,
     slot_of,
 )
+from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.succession import Acceptance, Policy, objection
 from ldpstream.protocol.terms import Terms
 from ldpstream.vocabulary import Vocabulary
@@ -158,6 +158,7 @@ def vectors() -> dict[str, Any]:
         "malformed_terms": list(_malformed_terms()),
         "successors": list(_successors()),
         "notices": [[sent, _notice(sent)] for sent in NOTICES],
+        "announcements": [[sent, _announcement(sent)] for sent in _announcements()],
         "coins": [_coin(rng) for _ in range(40)],
         "identities": [_identity(rng, url) for url in URLS],
         "slots": [_slots(rng, window) for window in (1, 2, 7, 20, 1440, 1 << 31)],
@@ -422,10 +423,53 @@ def _notice(sent: Any) -> dict[str, Any]:
     return known | {"halt": notice.halt}
 
 
+def _announcements() -> list[Any]:
+    """Return announcements, and parts of them, that are well-formed and that are not."""
+    asked = Round("2-publication", 2, 10**9, 80_000, (1, 20)).to_json("publication")
+    wrong: dict[str, list[Any]] = {
+        "round": ["", "-a", "_a", "A", "a_b", "a/b", "a" * 65, 7, None],
+        "t": [0, -1, 1.5, "2", True, (1 << 52) + 1, None],
+        "epsilon_nano": [0, LARGEST_NANO + 1, "1", None],
+        "deadline_ms": [-1, (1 << 52) + 1, None],
+        "rate": [[2, 1], [0, 0], [1], [1, 2, 3], [-1, 2], [0.5, 1], ["1", 2], "1/2", None],
+    }
+    rounds: list[Any] = [
+        asked | {name: value} for name, values in wrong.items() for value in values
+    ]
+    rounds += [{name: value for name, value in asked.items() if name != lost} for lost in wrong]
+    rounds += [{}, None, [], "round", asked | {"round": "a" * 64}, asked | {"rate": [0, 1]}, asked]
+    told = announced(Notice(5), 3, "ab" * 32, 2, [asked])
+    malformed: dict[str, list[Any]] = {
+        "serial": [-1, 1.5, "3", LARGEST_SERIAL + 1, None],
+        "pin": [7, None],
+        "rounds": ["no", {}, None, 65 * [None]],
+    }
+    sent: list[Any] = [
+        told | {name: value} for name, values in malformed.items() for value in values
+    ]
+    sent += [told | {"rounds": rounds}, told | {"now_ms": -1}, undated(told), {}, [], None, "x"]
+    return sent
+
+
+def _announcement(sent: Any) -> Any:
+    """Return an announcement as it is read, with the field of each round that is refused."""
+    try:
+        told = Announcement.read(sent)
+    except Refused:
+        return None
+    rounds = [
+        one.facts["field"]
+        if isinstance(one, Refused)
+        else [one.name, one.t, one.epsilon_nano, one.deadline_ms, one.rate]
+        for one in told.rounds
+    ]
+    return {"serial": told.serial, "pin": told.pin, "nowMs": told.now_ms, "rounds": rounds}
+
+
 def _malformed_terms() -> list[Any]:
     wrong: dict[str, list[Any]] = {
         "version": [1, 3, "2", None],
-        "stream": ["", "a/b", "-a", "a" * 65, 3],
+        "stream": ["", "a/b", "-a", "_a", "A", "aB", "a.b", "a" * 65, 3],
         "query": ["mean", "median", "constructor", None],
         "labels": [[], ["one"], ["a", "a"], ["a", 1], "ab", None],
         "epsilon_nano": [0, LARGEST_NANO + 1, "1", 0.5, None],
@@ -712,22 +756,22 @@ def _mac(rng: random.Random) -> dict[str, Any]:
     assert leave_message("regions") == b"ldpstream leave 2\n/v1/streams/regions/devices\n"
     return {
         "key": key.hex(),
-        "path": reports_path("regions", name),
+        "path": path_of(REPORTS, stream="regions", round=name),
         "pin": pin,
         "round": name,
         "report": report.hex(),
         "mac": mac.hex(),
         "level": level,
-        "leave": leave_mac(key, "regions").hex(),
-        "renew": renew_mac(key, "regions").hex(),
-        "terms_path": terms_path("regions", pin),
-        "terms": terms_mac(key, "regions", pin).hex(),
+        "leave": message_mac(key, leave_message("regions")).hex(),
+        "renew": message_mac(key, renew_message("regions")).hex(),
+        "terms_path": path_of(TERMS_ROUTE, stream="regions", pin=pin),
+        "terms": message_mac(key, terms_message("regions", pin)).hex(),
     }
 
 
 def _rounds_mac(after: int) -> dict[str, Any]:
     key, message = hashlib.sha256(b"%d" % after).digest(), rounds_message("regions", after)
-    mac = rounds_mac(key, "regions", after)
+    mac = message_mac(key, rounds_message("regions", after))
     assert message == b"ldpstream rounds 2\n/v1/streams/regions/rounds\n%d\n" % after
     assert mac == hmac.digest(key, message, "sha256")[:16]
     return {"key": key.hex(), "stream": "regions", "after": after, "mac": mac.hex()}

@@ -13,10 +13,10 @@ from ldpstream.device import account, rules
 from ldpstream.device.account import Account
 from ldpstream.device.change import Change
 from ldpstream.device.clock import Look, OwnTime
-from ldpstream.device.rounds import Round
 from ldpstream.device.rules import Decision, State
 from ldpstream.device.store import Store
 from ldpstream.privacy.ledger import Ledger
+from ldpstream.protocol.answers import Round
 
 # --- Budgets by the timestamp that was asked for --------------------------------------------------
 

@@ -20,7 +20,6 @@ from ldpstream.collector.rounds import loading as starting
 from ldpstream.collector.rounds.selection import RosterSelection
 from ldpstream.device import memory
 from ldpstream.device.account import Account, Outcome, Reading, Submission
-from ldpstream.device.rounds import Refused, Round
 from ldpstream.mechanisms.absorption import Absorption
 from ldpstream.mechanisms.division import BudgetDivision
 from ldpstream.mechanisms.registry import register, unregister
@@ -30,6 +29,7 @@ from ldpstream.oracles.unary.device import coins
 from ldpstream.privacy.epsilon import Epsilon
 from ldpstream.privacy.ledger import Ledger, Promise
 from ldpstream.privacy.randomness import Source, SystemSource
+from ldpstream.protocol.answers import Refused, Round
 
 # --- Recycling one step early ---------------------------------------------------------------------
 

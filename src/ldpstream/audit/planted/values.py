@@ -13,10 +13,10 @@ from ldpstream.audit.planted.bug import Bug
 from ldpstream.device import rules
 from ldpstream.device.account import Account, Outcome, Reading, Submission
 from ldpstream.device.exchange import Conversation, Pause
-from ldpstream.device.rounds import Refused, Round
 from ldpstream.device.session import Heard, Session
 from ldpstream.device.values import HeldValue
 from ldpstream.privacy.randomness import Source
+from ldpstream.protocol.answers import Refused, Round
 from ldpstream.protocol.limits import MAC_BYTES
 from ldpstream.protocol.messages import HttpForm, SubmitReport
 from ldpstream.protocol.terms import Terms, Value

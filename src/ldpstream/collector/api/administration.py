@@ -16,7 +16,7 @@ from ldpstream.collector.service.service import Service
 from ldpstream.durations import EXAMPLES, milliseconds
 from ldpstream.errors import Mistake, Problem
 from ldpstream.protocol.limits import LATEST_MS
-from ldpstream.protocol.messages import ADMIN, PREFIX
+from ldpstream.protocol.messages import ADMIN, PREFIX, STREAM
 from ldpstream.protocol.names import device_number, whole
 
 KEYS = f"{ADMIN}/keys"
@@ -24,7 +24,6 @@ TOKENS = f"{ADMIN}/tokens"
 DENIED = f"{ADMIN}/denied"
 SILENCES = f"{ADMIN}/silences"
 LOG = f"{ADMIN}/log"
-STREAMS = f"{ADMIN}/streams"
 RELOAD = f"{ADMIN}/reload"
 CLI_AGENT = "ldpstream-cli"
 """The User-Agent of our own commands, which the log tells from other users of the API."""
@@ -155,12 +154,12 @@ def _denied(service: Service) -> APIRouter:
 def _operation(service: Service) -> APIRouter:
     router = APIRouter()
 
-    @router.post(f"{STREAMS}/{{stream}}/pause", responses=problems(401, 404))
+    @router.post(f"{ADMIN}{STREAM}/pause", responses=problems(401, 404))
     def pause(stream: str, request: Request) -> dict[str, Any]:
         """Open no more rounds of a stream, until it is resumed; what is open is ended."""
         return halted(stream, request, paused=True)
 
-    @router.post(f"{STREAMS}/{{stream}}/resume", responses=problems(401, 404, 409))
+    @router.post(f"{ADMIN}{STREAM}/resume", responses=problems(401, 404, 409))
     def resume(stream: str, request: Request) -> dict[str, Any]:
         """Open rounds again. Refused if the configuration file pauses the stream."""
         return halted(stream, request, paused=False)

@@ -18,9 +18,8 @@ from ldpstream.collector.api.limits import ReaderPool, read_json, sender_of
 from ldpstream.collector.api.lookup import check_admin, find_stream, readable_stream
 from ldpstream.collector.api.openapi import problems
 from ldpstream.collector.service.service import Service
-from ldpstream.protocol.messages import PREFIX
+from ldpstream.protocol.messages import ALERT_RULE, ALERT_RULES, ALERTS, PREFIX
 
-RULES = "/streams/{stream}/alerts/rules"
 RULE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "title": "Rule",
@@ -88,7 +87,7 @@ def _states(service: Service) -> APIRouter:
     router = APIRouter(tags=["releases"])
     pool = ReaderPool()
 
-    @router.get("/streams/{stream}/alerts", responses=problems(401, 404))
+    @router.get(ALERTS, responses=problems(401, 404))
     async def list_alerts(stream: str, request: Request) -> dict[str, Any]:
         """The stream's alerts: their rules, their states as in Prometheus, the last figures.
 
@@ -110,14 +109,14 @@ def _rules(service: Service) -> APIRouter:
         find_stream(service, stream)
         return service.rulebooks[stream]
 
-    @router.get(RULES, responses=problems(401, 404))
+    @router.get(ALERT_RULES, responses=problems(401, 404))
     def list_rules(stream: str) -> dict[str, Any]:
         """The stream's rules, of the file and of the API. Needs the admin token."""
         book = book_of(stream)
         return {"stream": stream, "rules": [_listed(book, rule) for rule in book.rules]}
 
     @router.post(
-        RULES,
+        ALERT_RULES,
         status_code=201,
         openapi_extra=_TAKES_A_RULE,
         responses=problems(400, 401, 404, 409, 413),
@@ -130,7 +129,7 @@ def _rules(service: Service) -> APIRouter:
         return _listed(book, added)
 
     @router.put(
-        f"{RULES}/{{rule_id}}",
+        ALERT_RULE,
         openapi_extra=_TAKES_A_RULE,
         responses=problems(400, 401, 404, 409, 413),
     )
@@ -143,7 +142,7 @@ def _rules(service: Service) -> APIRouter:
         given = await read_json(request)
         return _listed(book, await run_in_threadpool(book.replace, rule_id, given))
 
-    @router.delete(f"{RULES}/{{rule_id}}", status_code=204, responses=problems(401, 404, 409))
+    @router.delete(ALERT_RULE, status_code=204, responses=problems(401, 404, 409))
     def remove_rule(stream: str, rule_id: str) -> None:
         """Remove a rule; if its alert fires, it is resolved. Needs the admin token."""
         book_of(stream).remove(rule_id)

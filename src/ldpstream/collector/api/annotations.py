@@ -19,7 +19,7 @@ from ldpstream.collector.releases.paging import at_once
 from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.protocol.limits import LATEST_MS
-from ldpstream.protocol.messages import PREFIX
+from ldpstream.protocol.messages import ANNOTATIONS, PREFIX
 from ldpstream.protocol.terms import Terms
 
 
@@ -41,7 +41,7 @@ def annotation_routes(service: Service) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["releases"])
     pool = ReaderPool()
 
-    @router.get("/streams/{stream}/annotations", responses=problems(401, 404))
+    @router.get(ANNOTATIONS, responses=problems(401, 404))
     async def list_annotations(
         stream: str,
         request: Request,

@@ -17,26 +17,18 @@ from ldpstream.protocol.messages import (
     BATCH,
     DEVICE_HEADER,
     DEVICES,
+    FEED,
     MAC_HEADER,
     PREFIX,
     RELEASES,
     REPORTS,
     ROUNDS,
+    STATUS,
     STREAM,
     TERMS,
 )
 
-ROUTES = (
-    STREAM,
-    f"{STREAM}/status",
-    f"{STREAM}/feed",
-    RELEASES,
-    DEVICES,
-    TERMS,
-    ROUNDS,
-    REPORTS,
-    BATCH,
-)
+ROUTES = (STREAM, STATUS, FEED, RELEASES, DEVICES, TERMS, ROUNDS, REPORTS, BATCH)
 REMEMBERED_SECONDS = 86_400
 """How long a browser need not ask again; most remember for two hours at most."""
 

@@ -26,6 +26,7 @@ from ldpstream.collector.rounds.announcement import OpenRound
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import LdpStreamError, MalformedReport, Mistake, Problem
 from ldpstream.oracles.device_half import WIRE_VERSION
+from ldpstream.protocol.answers import BatchAnswer
 from ldpstream.protocol.limits import LARGEST_REPORT, MAC_BYTES
 from ldpstream.protocol.messages import DEVICE_HEADER, MAC_HEADER
 from ldpstream.protocol.names import device_number
@@ -113,15 +114,10 @@ def summary(outcomes: Mapping[Verdict, int]) -> dict[str, Any]:
     >>> summary({Verdict.ACCEPTED: 2, Verdict.MAC: 1})
     {'accepted': 2, 'repeated': 0, 'refused': {'report-mac': 1}}
     """
-    return {
-        "accepted": outcomes.get(Verdict.ACCEPTED, 0),
-        "repeated": outcomes.get(Verdict.REPEATED, 0),
-        "refused": {
-            verdict.refusal.code: number
-            for verdict, number in outcomes.items()
-            if verdict.refusal is not None
-        },
-    }
+    accepted, repeated = (outcomes.get(one, 0) for one in (Verdict.ACCEPTED, Verdict.REPEATED))
+    reasons = ((verdict.refusal, number) for verdict, number in outcomes.items())
+    refused = {reason.code: number for reason, number in reasons if reason is not None}
+    return vars(BatchAnswer(accepted, repeated, refused))
 
 
 def _headers(scope: Scope) -> tuple[bytes | None, bytes | None, bytes]:

@@ -41,8 +41,7 @@ from ldpstream.protocol.authentication import (
 from ldpstream.protocol.limits import DEVICE_BYTES, LARGEST_REPORT, LARGEST_SERIAL
 from ldpstream.protocol.messages import DEVICE_HEADER, MAC_HEADER
 from ldpstream.protocol.names import device_number
-from ldpstream.protocol.slots import timestamp_of
-from ldpstream.protocol.strata import level_in
+from ldpstream.protocol.strata import level_in, round_name, timestamp_in
 from ldpstream.protocol.terms import Terms
 
 HOLD_SECONDS = 10.0
@@ -236,7 +235,7 @@ async def find_round(service: Service, stream: StreamService, name: str) -> Open
         return await _slot_round(service, stream, name)
     stratum = stream.history.stratum(name)
     if stratum is not None:
-        _check_counted(stream, stratum, int(name.partition("-")[0]), name)
+        _check_counted(stream, stratum, timestamp_in(name), name)
     asked = ticks()
     found = await stream.hub.opened(name, stream.news_seconds)
     if found is not None:
@@ -259,8 +258,8 @@ def _check_counted(stream: StreamService, stratum: Terms, t: int, name: str) -> 
 
 async def _slot_round(service: Service, stream: StreamService, name: str) -> OpenRound:
     """Return the round of that name; with slots the clock says whether it has begun, or is over."""
-    t, now, stratum = timestamp_of(name), service.clock.now_ms(), stream.history.stratum(name)
-    if t is None or stratum is None:
+    t, now, stratum = timestamp_in(name), service.clock.now_ms(), stream.history.stratum(name)
+    if stratum is None or name != round_name(t, stratum.suffix):
         raise Mistake(Problem.ROUND_UNKNOWN, given=name)
     early_ms = stratum.start_of(t) - now
     if early_ms > 0:

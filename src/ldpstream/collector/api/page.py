@@ -18,7 +18,7 @@ from starlette.routing import Route
 from ldpstream.collector.api.lookup import check_admin, find_stream
 from ldpstream.collector.credentials.read_tokens import read_token
 from ldpstream.collector.service.service import Service
-from ldpstream.protocol.messages import PREFIX
+from ldpstream.protocol.messages import PREFIX, SHARE
 
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -116,7 +116,7 @@ def _answering(asset: Asset) -> Any:
 def _sharing(service: Service) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["releases"])
 
-    @router.get("/streams/{stream}/share")
+    @router.get(SHARE)
     def share(stream: str, request: Request) -> dict[str, str]:
         """A token that lets its bearer read this stream, and nothing else; for admins."""
         check_admin(request)

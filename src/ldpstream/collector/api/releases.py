@@ -26,7 +26,7 @@ from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.collector.store.contract import Release
 from ldpstream.collector.store.groups import known_groups, of_group, read_group
 from ldpstream.errors import Mistake, Problem
-from ldpstream.protocol.messages import PREFIX
+from ldpstream.protocol.messages import CHANGES, FEED, PREFIX, RELEASES, SUMMARIES
 
 _QUALITY = re.compile(r"[01](\.[0-9]*)?")
 KEEP_ALIVE_SECONDS = 15
@@ -51,7 +51,7 @@ def releases(service: Service) -> APIRouter:
         """Return how many rows to read at once: as many as are wanted, if they fit."""
         return at_once(found.figures, min(limit, service.config.limits.releases))
 
-    @router.get("/streams/{stream}/releases")
+    @router.get(RELEASES)
     async def list_releases(
         stream: str,
         request: Request,
@@ -89,7 +89,7 @@ def releases(service: Service) -> APIRouter:
         body = await (slow if revised else pool).run(sender_of(request.scope), read)
         return Response(body, media_type=MEDIA_TYPES[kind])
 
-    @router.get("/streams/{stream}/summaries")
+    @router.get(SUMMARIES)
     async def list_summaries(
         stream: str,
         request: Request,
@@ -110,7 +110,7 @@ def releases(service: Service) -> APIRouter:
 
         return {"stream": stream, "summaries": await pool.run(sender_of(request.scope), read)}
 
-    @router.get("/streams/{stream}/changes")
+    @router.get(CHANGES)
     async def list_changes(
         stream: str,
         request: Request,
@@ -133,7 +133,7 @@ def releases(service: Service) -> APIRouter:
 
         return {"stream": stream, "changes": await slow.run(sender_of(request.scope), read)}
 
-    @router.get("/streams/{stream}/feed", response_class=StreamingResponse)
+    @router.get(FEED, response_class=StreamingResponse)
     async def feed(
         stream: str,
         request: Request,

@@ -31,7 +31,7 @@ class CurrentRounds:
         place = None
         if stream.roster is not None:
             device = device_number(request.headers.get(DEVICE_HEADER))
-            found = stream.roster.numbers_of(np.frombuffer(device, np.uint8).reshape(1, 16))
+            found = stream.roster.numbers_of(np.frombuffer(device, np.uint8).reshape(1, -1))
             place = int(found[0])
         announcement = await stream.hub.after(after, wait)
         if was_public and not stream.config.public:  # a reload has made it private meanwhile

@@ -16,7 +16,7 @@ from ldpstream.collector.service.service import Service
 from ldpstream.collector.service.stream_service import StreamService
 from ldpstream.errors import Problem
 from ldpstream.protocol.history import first_t
-from ldpstream.protocol.messages import PREFIX
+from ldpstream.protocol.messages import ADMIN, PREFIX, STATUS, STREAM, STREAMS
 from ldpstream.protocol.promise import promises
 from ldpstream.protocol.strata import STANDARD
 from ldpstream.protocol.terms import Terms
@@ -52,18 +52,18 @@ def status(service: Service) -> APIRouter:
         }
         return JSONResponse(told, 200 if ready else 503)
 
-    @router.get("/streams")
+    @router.get(STREAMS)
     def list_streams() -> dict[str, list[dict[str, Any]]]:
         """The public streams: their terms and pins."""
         public = [stream for stream in service.streams.values() if stream.config.public]
         return {"streams": [_description(service, stream) for stream in public]}
 
-    @router.get("/streams/{stream}")
+    @router.get(STREAM)
     def describe_stream(stream: str, request: Request) -> dict[str, Any]:
         """A stream's terms, their pin, and how devices are selected."""
         return _description(service, readable_stream(request, stream))
 
-    @router.get("/streams/{stream}/status")
+    @router.get(STATUS)
     def stream_status(stream: str, request: Request) -> dict[str, Any]:
         """What the stream is doing, what it waits for, and what it has refused, by reason.
 
@@ -71,7 +71,7 @@ def status(service: Service) -> APIRouter:
         """
         return _status(service, readable_stream(request, stream))
 
-    @router.get("/admin/status", tags=["admin"])
+    @router.get(f"{ADMIN}/status", tags=["admin"])
     def collector_status(request: Request) -> dict[str, Any]:
         """The whole collector: queues, rosters, failures. Needs the admin token."""
         check_admin(request)

@@ -12,7 +12,7 @@ from ldpstream.collector.api.lookup import readable_stream
 from ldpstream.collector.api.openapi import problems
 from ldpstream.collector.service.service import Service
 from ldpstream.errors import Mistake, Problem
-from ldpstream.protocol.messages import PREFIX
+from ldpstream.protocol.messages import PREFIX, TEXTS
 
 MOST_TEXTS = 100
 """In one question."""
@@ -24,7 +24,7 @@ def texts(service: Service) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["releases"])
     pool = ReaderPool()
 
-    @router.get("/streams/{stream}/texts", responses=problems(400, 401, 404))
+    @router.get(TEXTS, responses=problems(400, 401, 404))
     async def list_texts(
         stream: str,
         request: Request,

@@ -17,6 +17,7 @@ from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.oracles.collector_half import See, Support
 from ldpstream.protocol.history import TermsHistory
+from ldpstream.protocol.strata import timestamp_in
 from ldpstream.protocol.terms import Selection
 
 ROUNDS_REMEMBERED = 1000
@@ -118,7 +119,7 @@ class LoggedStore(PostgresStore):
             size = terms.randomiser(terms.epsilon).report_bytes
             nano = terms.epsilon_nano
             return LoggedRound(stream, round_name, oracle, values, nano, size, terms.tags)
-        t = int(round_name.partition("-")[0])
+        t = timestamp_in(round_name)
         stored = next(one for one in self.rounds(stream, t - 1) if one.name == round_name)
         nano, size = stored.epsilon_nano, stored.report_bytes
         return LoggedRound(stream, round_name, oracle, values, nano, size)

@@ -11,10 +11,11 @@ from ldpstream.arrays import Flags
 from ldpstream.collector.reports.halves import Half
 from ldpstream.collector.rounds.selection import Asked
 from ldpstream.collector.store.contract import NewRound
+from ldpstream.protocol.answers import Round, announced
 from ldpstream.protocol.authentication import report_prefix, report_prefix_1
 from ldpstream.protocol.history import TermsHistory
 from ldpstream.protocol.limits import HEAD_BYTES
-from ldpstream.protocol.notice import Halt
+from ldpstream.protocol.notice import Halt, undated
 from ldpstream.protocol.terms import Terms
 
 
@@ -65,14 +66,9 @@ class OpenRound:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "round": self.name,
-            "t": self.stored.t,
-            "epsilon_nano": self.stored.epsilon_nano,
-            "purpose": self.stored.purpose,
-            "deadline_ms": self.stored.deadline_ms,
-            "rate": list(self.stored.rate),
-        }
+        one = self.stored
+        asked = Round(one.name, one.t, one.epsilon_nano, one.deadline_ms, one.rate)
+        return asked.to_json(one.purpose)
 
 
 @dataclass(frozen=True)
@@ -100,13 +96,8 @@ class Announcement:
         listed = tuple(one.asks(number) for one in own)
         key = version, listed
         if key not in self._bodies:
-            content = {
-                **self.history.notice(terms, now_ms, halt=self.halt).to_json(),
-                "serial": self.serial,
-                "pin": terms.pin,
-                "t": self.t,
-                "rounds": [one.to_json() for one, asks in zip(own, listed, strict=True) if asks],
-            }
-            del content["now_ms"]
+            notice = self.history.notice(terms, now_ms, halt=self.halt)
+            rounds = [one.to_json() for one, asks in zip(own, listed, strict=True) if asks]
+            content = undated(announced(notice, self.serial, terms.pin, self.t, rounds))
             self._bodies[key] = json.dumps(content, separators=(",", ":")).encode()[1:]
         return b'{"now_ms":%d,%b' % (now_ms, self._bodies[key])

@@ -46,7 +46,7 @@ from ldpstream.collector.store.contract import Release, Store
 from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.mechanisms.queries import DistributionQuery
 from ldpstream.protocol.history import TermsHistory
-from ldpstream.protocol.slots import round_name
+from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.terms import Terms
 
 HALTED_MS = 3_600_000
@@ -316,9 +316,9 @@ class Coordinator:
     def _round_for(self, ask: Ask, now: _Timestamp) -> RoundGroup:
         """The rounds of an ask: those stored before a crash, or new ones."""
         if not self._unanswered:
-            name = f"{now.t}-{ask.purpose}"
+            name = round_name(now.t, purpose=ask.purpose)
             if name in now.rounds:  # a mechanism may ask twice for the same purpose
-                name += f"-{now.asks + 1}"
+                name = round_name(now.t, purpose=ask.purpose, number=now.asks + 1)
             return self._ask(ask, now.t, name)
         group = self._unanswered.popleft()
         stored = group.first

@@ -18,6 +18,7 @@ from ldpstream.collector.rounds.silence import Silence
 from ldpstream.collector.store.contract import NO_RESTS, NewRound, Places, Rests, Store
 from ldpstream.mechanisms.messages import Ask
 from ldpstream.privacy.epsilon import Epsilon
+from ldpstream.protocol.limits import DEVICE_BYTES
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class RosterSelection(Selection):
     def catch_up(self) -> None:
         """Add the devices that have enrolled since; those that enrol later miss this round."""
         enrolled = self._store.roster(self._stream, self._size)
-        new = np.frombuffer(enrolled, np.uint8).reshape(-1, 16)
+        new = np.frombuffer(enrolled, np.uint8).reshape(-1, DEVICE_BYTES)
         with self._lock:
             places = np.arange(self._size, self._size + len(new), dtype=np.uint64)
             self._places.add(new, places + np.uint64(1))

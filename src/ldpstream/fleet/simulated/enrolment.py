@@ -22,10 +22,10 @@ from ldpstream.device.exchange import (
     sleep_async,
     unreachable,
 )
-from ldpstream.device.rounds import Refused
 from ldpstream.errors import Mistake, Problem
 from ldpstream.fleet.deliveries import backoff
 from ldpstream.fleet.simulated.devices import Devices
+from ldpstream.protocol.answers import Refused
 from ldpstream.protocol.identity import enrolment_secret, number_of
 from ldpstream.protocol.messages import Enrol
 from ldpstream.protocol.names import shown

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ldpstream.device.answers import read_object, refusal_in
 from ldpstream.device.exchange import LARGEST_ANSWER, AsyncTransport, Request, Unreachable
-from ldpstream.device.rounds import Refused
 from ldpstream.fleet.simulated.devices import Devices
 from ldpstream.fleet.simulated.enrolment import shown_by, take_keys
-from ldpstream.protocol.authentication import renew_mac, terms_mac
-from ldpstream.protocol.messages import DeviceProof, FetchTerms, RenewKey
+from ldpstream.protocol.answers import Refused
+from ldpstream.protocol.authentication import proof_of, renew_message, terms_message
+from ldpstream.protocol.messages import FetchTerms, RenewKey
 from ldpstream.protocol.succession import objection
 from ldpstream.protocol.terms import Terms, TermsRefused
 
@@ -28,7 +28,7 @@ async def fetch_successor(
     terms = devices.terms
     assert terms is not None
     number, key = devices.numbers[0].tobytes(), devices.keys[0].tobytes()
-    proof = DeviceProof(number, terms_mac(key, terms.stream, pin))
+    proof = proof_of(number, key, terms_message(terms.stream, pin))
     request = Request.of(FetchTerms(terms.stream, pin, proof))
     try:
         response = await transport.send(url, request)
@@ -53,7 +53,7 @@ async def renew_keys(
     async def renew(row: int) -> None:
         key, number = devices.keys[row].tobytes(), devices.numbers[row].tobytes()
         level = terms.strata[devices.levels[row]].level
-        proof = DeviceProof(number, renew_mac(key, terms.stream))
+        proof = proof_of(number, key, renew_message(terms.stream))
         message = RenewKey(terms.stream, shown_by(devices, row, terms.stream), level, proof)
         async with gate:
             with contextlib.suppress(Unreachable, Refused):

@@ -19,10 +19,10 @@ from ldpstream.fleet.deliveries import Deliveries
 from ldpstream.fleet.simulated.devices import Devices
 from ldpstream.fleet.simulated.errands import fetch_successor, renew_keys
 from ldpstream.oracles.lab_half import encode_table
-from ldpstream.protocol.authentication import report_prefix, rounds_mac
-from ldpstream.protocol.messages import DeviceProof
+from ldpstream.protocol.authentication import proof_of, report_prefix, rounds_message
 from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.slots import group_message, moment_ms, round_name
+from ldpstream.protocol.slots import group_message, moment_ms
+from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.terms import Terms
 
 Rows = NDArray[np.int64]
@@ -59,7 +59,7 @@ class SimulatedGateway(Deliveries):
         """The index, under the terms in force, of each value of the first terms."""
         self._rng = np.random.default_rng()
         number, key = devices.numbers[0].tobytes(), devices.keys[0].tobytes()
-        self._proof = DeviceProof(number, rounds_mac(key, terms.stream, 0))
+        self._proof = proof_of(number, key, rounds_message(terms.stream, 0))
         self._told = Notice()
         self._fetching = False
         assert terms.deadline_ms is not None

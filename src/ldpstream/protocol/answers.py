@@ -1,7 +1,11 @@
-"""Parsing of a collector's announcements, which are not trusted."""
+"""The answers that spell more than a notice: announcements of rounds, and counts of a batch.
+
+A collector writes them. Whoever reads them trusts nothing: what is malformed is `Refused`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +13,8 @@ from ldpstream.errors import LdpStreamError, Problem
 from ldpstream.privacy.epsilon import LARGEST_NANO
 from ldpstream.protocol.limits import LARGEST_SERIAL, LATEST_MS, MOST_ROUNDS
 from ldpstream.protocol.names import is_round_name, shown, whole
-from ldpstream.protocol.slots import round_name
+from ldpstream.protocol.notice import Notice
+from ldpstream.protocol.strata import round_name
 from ldpstream.protocol.terms import Terms
 
 
@@ -36,6 +41,11 @@ class Round:
         """The identity of the round: several rounds of one timestamp differ in their names."""
         return self.t, self.name
 
+    @property
+    def coin_message(self) -> bytes:
+        """The message whose HMAC under a device's own secret decides whether it is selected."""
+        return f"ldpstream coin 1\n{self.t}\n{self.name}".encode()
+
     @classmethod
     def of_slot(cls, terms: Terms, t: int) -> Round:
         """Return the round of a timestamp with slots, which follows from the terms."""
@@ -46,19 +56,18 @@ class Round:
     def read(cls, sent: object) -> Round:
         """Validate one round of an announcement and return it.
 
-        >>> Round.read({"round": "2-publication", "t": 2, "epsilon_nano": 10**9,
-        ...     "purpose": "publication", "deadline_ms": 80000, "rate": [1, 20]}).rate
+        >>> sent = Round("2-publication", 2, 10**9, 80_000, (1, 20)).to_json("publication")
+        >>> Round.read(sent).rate
         (1, 20)
         """
         if not isinstance(sent, dict):
             raise Refused(Problem.ROUND_MALFORMED, field="form", given=shown(sent))
-        rate = sent.get("rate")
         checks = {
             "round": is_round_name(sent.get("round")),
             "t": whole(sent.get("t"), 1, LATEST_MS),
             "epsilon_nano": whole(sent.get("epsilon_nano"), 1, LARGEST_NANO),
             "deadline_ms": whole(sent.get("deadline_ms"), 0, LATEST_MS),
-            "rate": _is_share(rate),
+            "rate": _is_share(sent.get("rate")),
         }
         for field, holds in checks.items():
             if not holds:
@@ -67,6 +76,17 @@ class Round:
                 )
         share = (sent["rate"][0], sent["rate"][1])
         return cls(sent["round"], sent["t"], sent["epsilon_nano"], sent["deadline_ms"], share)
+
+    def to_json(self, purpose: str) -> dict[str, Any]:
+        """Return the form that is announced, with what the reports are for."""
+        return {
+            "round": self.name,
+            "t": self.t,
+            "epsilon_nano": self.epsilon_nano,
+            "purpose": purpose,
+            "deadline_ms": self.deadline_ms,
+            "rate": list(self.rate),
+        }
 
 
 def _is_share(rate: object) -> bool:
@@ -94,15 +114,14 @@ class Announcement:
     def read(cls, sent: Any) -> Announcement:
         if not (
             isinstance(sent, dict)
-            and whole(sent.get("serial"), 0, LARGEST_SERIAL)
+            and serial_in(sent) is not None
             and isinstance(sent.get("pin"), str)
             and isinstance(sent.get("rounds"), list)
             and len(sent["rounds"]) <= MOST_ROUNDS
         ):
             raise Refused(Problem.ANSWER_MALFORMED, what="rounds", given=shown(sent))
         rounds = tuple(map(_round_or_refusal, sent["rounds"]))
-        now_ms = sent["now_ms"] if whole(sent.get("now_ms"), 0, LATEST_MS) else None
-        return cls(sent["serial"], sent["pin"], rounds, now_ms)
+        return cls(sent["serial"], sent["pin"], rounds, Notice.read(sent).now_ms)
 
 
 def _round_or_refusal(sent: object) -> Round | Refused:
@@ -111,3 +130,39 @@ def _round_or_refusal(sent: object) -> Round | Refused:
         return Round.read(sent)
     except Refused as refusal:
         return refusal
+
+
+def announced(
+    notice: Notice, serial: int, pin: str, t: int, rounds: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the form of an announcement, which is a notice too, with rounds in their form."""
+    return {**notice.to_json(), "serial": serial, "pin": pin, "t": t, "rounds": rounds}
+
+
+def serial_in(sent: object) -> int | None:
+    """Return the serial of an announcement; None if it is malformed."""
+    serial = sent.get("serial") if isinstance(sent, dict) else None
+    return serial if whole(serial, 0, LARGEST_SERIAL) else None
+
+
+@dataclass(frozen=True)
+class BatchAnswer:
+    """What became of the records of a batch."""
+
+    accepted: int
+    repeated: int
+    refused: dict[str, int]
+    """How many were refused, by the code of the reason."""
+
+    @classmethod
+    def read(cls, sent: dict[str, Any], records: int) -> BatchAnswer:
+        """Validate the answer to a batch of so many records; a malformed reason is left out.
+
+        >>> BatchAnswer.read({"accepted": 2, "repeated": 0, "refused": {"report-mac": 1}}, 3)
+        BatchAnswer(accepted=2, repeated=0, refused={'report-mac': 1})
+        """
+        accepted, repeated, refused = map(sent.get, ("accepted", "repeated", "refused"))
+        if not (whole(accepted, 0, records) and whole(repeated, 0, records - accepted)):
+            raise Refused(Problem.ANSWER_MALFORMED, what="batch", given=shown(sent))
+        told = refused.items() if isinstance(refused, dict) else ()
+        return cls(accepted, repeated, {code: n for code, n in told if whole(n, 0, records)})
