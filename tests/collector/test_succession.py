@@ -23,6 +23,10 @@ from ldpstream.collector.store.database import Database
 from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake, Problem
+from ldpstream.mechanisms.division import PopulationDivision
+from ldpstream.mechanisms.mechanism import Step
+from ldpstream.mechanisms.registry import register, unregister
+from ldpstream.mechanisms.uniform import Uniform
 from ldpstream.protocol.history import TermsHistory
 from tests.collector.driving import Crash, DyingStore
 from tests.collector.helpers import SECRETS, START_MS, stream_config
@@ -104,6 +108,39 @@ def test_labels_change_twice_and_no_release_is_missing(mechanism: str, tmp_path:
         assert one.content["low"][place] - 0.05 <= 1 <= one.content["high"][place] + 0.05
         assert one.received >= 800 // WINDOW - 1
         assert one.content["devices"]["heard"] >= min(one.t, WINDOW) * (800 // WINDOW - 1)
+
+
+class AsksTwice(Uniform):
+    """A mechanism whose publication takes two rounds of one purpose."""
+
+    def decide(self, t: int) -> Step:
+        half = self.division.total // self.window // 2
+        yield self.ask_publication(t, half)
+        fresh = yield self.ask_publication(t, half)
+        return self.publish(t, fresh)
+
+
+def test_two_rounds_of_one_purpose_are_two_under_later_terms_too(tmp_path: Path) -> None:
+    register("twice", AsksTwice, PopulationDivision)
+    changes: list[int] = []
+    fleet = Fleet(80, "x", lambda _, t: 1 + sum(t >= from_t for from_t in changes))
+    world = StrataWorld(tmp_path, fleet, {"mechanism": "twice", "selection": "roster"})
+    try:
+        with closing(SqliteStore(tmp_path / "c.sqlite", SECRETS.master)) as store:
+            Coordinator(world.config(), store, world.clock)  # creates the stream
+            enrol_all(store, 80)
+            coordinator = Coordinator(world.config(**RENAMED), store, world.clock)
+            succeeds = coordinator.history.latest.succeeds
+            assert succeeds is not None
+            changes.append(succeeds.from_t)
+            last = succeeds.until_t + 3
+            world.live(store, last, **RENAMED)
+            rounds = [one for one in store.rounds("a", 0) if one.t > succeeds.until_t]
+            assert world.miscounted(store) == []
+        assert [one.t for one in rounds] == [t for t in range(last - 2, last + 1) for _ in "12"]
+        assert all(one.support is not None and one.support.reports == 10 for one in rounds)
+    finally:
+        unregister("twice")
 
 
 def test_reports_under_earlier_terms_count_until_the_stated_end(tmp_path: Path) -> None:

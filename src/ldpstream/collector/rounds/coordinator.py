@@ -46,7 +46,7 @@ from ldpstream.collector.store.contract import Release, Store
 from ldpstream.mechanisms.messages import Ask, Purpose
 from ldpstream.mechanisms.queries import DistributionQuery
 from ldpstream.protocol.history import TermsHistory
-from ldpstream.protocol.strata import round_name
+from ldpstream.protocol.strata import ask_name, round_name
 from ldpstream.protocol.terms import Terms
 
 HALTED_MS = 3_600_000
@@ -317,7 +317,7 @@ class Coordinator:
         """The rounds of an ask: those stored before a crash, or new ones."""
         if not self._unanswered:
             name = round_name(now.t, purpose=ask.purpose)
-            if name in now.rounds:  # a mechanism may ask twice for the same purpose
+            if name in map(ask_name, now.rounds):  # a mechanism may ask twice for the same purpose
                 name = round_name(now.t, purpose=ask.purpose, number=now.asks + 1)
             return self._ask(ask, now.t, name)
         group = self._unanswered.popleft()
