@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.arrays import Bytes
-from ldpstream.collector.credentials.device_keys import KeyedHashes, due
+from ldpstream.collector.credentials.device_keys import KeyHolders, due
 from ldpstream.device.batches import BATCH
 from ldpstream.device.clock import LabelTime
 from ldpstream.device.exchange import AsyncTransport
@@ -22,7 +22,7 @@ from ldpstream.oracles.lab_half import encode_table
 from ldpstream.protocol.authentication import report_prefix, rounds_mac
 from ldpstream.protocol.messages import DeviceProof
 from ldpstream.protocol.notice import Notice
-from ldpstream.protocol.slots import group_message, moment_ms, round_name
+from ldpstream.protocol.slots import moment_ms, round_name
 from ldpstream.protocol.terms import Terms
 
 Rows = NDArray[np.int64]
@@ -131,7 +131,7 @@ class SimulatedGateway(Deliveries):
     @lru_cache(16)  # noqa: B019 - a gateway lives as long as its process
     def _slots(self, window: int, epoch: int) -> Slots:
         parts = np.split(self._devices.slot_keys, range(AT_ONCE, len(self._devices), AT_ONCE))
-        return np.concatenate([KeyedHashes.of(keys).slots(window, epoch) for keys in parts])
+        return np.concatenate([KeyHolders(keys).slots(window, epoch) for keys in parts])
 
     def _records(self, t: int, rows: Rows, stratum: Terms) -> Bytes:
         """Return the signed reports of devices that have the budget, once it is debited."""
@@ -146,7 +146,7 @@ class SimulatedGateway(Deliveries):
         self._devices.debit(rows)
         name = round_name(t, stratum.suffix)
         prefix = report_prefix(self.stream, stratum.pin, name, stratum.level)
-        macs = KeyedHashes.of(self._devices.keys[rows]).macs(prefix, reports)
+        macs = KeyHolders(self._devices.keys[rows]).macs(prefix, reports)
         return np.hstack([self._devices.numbers[rows], macs, reports])
 
     async def _deliver(
@@ -176,5 +176,5 @@ class SimulatedGateway(Deliveries):
 def groups_of(devices: Devices, groups: int) -> NDArray[np.uint8]:
     """Return the group of a vocabulary that each device belongs to."""
     parts = np.split(devices.slot_keys, range(AT_ONCE, len(devices), AT_ONCE))
-    found = [KeyedHashes.of(keys).fractions(group_message(), groups) for keys in parts]
+    found = [KeyHolders(keys).groups(groups) for keys in parts]
     return np.concatenate(found).astype(np.uint8)
