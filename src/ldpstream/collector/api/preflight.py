@@ -57,8 +57,9 @@ def _log(config: Config) -> Iterator[str]:
 
 def _store(config: Config) -> Iterator[str]:
     """Compare the file with its own store, if that is there, and follow what it has released."""
+    begun = is_begun(config)  # connects to a database, though there may be no secret yet
     master = find_master(config)
-    if master is None or not is_begun(config):
+    if master is None or not begun:
         return
     now_ms = SystemClock().wall_ms()
     with open_archive(place_of_store(config)) as archive:
