@@ -306,6 +306,19 @@ def test_mistakes_are_one_line(
     assert not Path("x.toml").exists()
 
 
+@pytest.mark.parametrize("given", [SMALL, ["--vocabulary", "--users", "1000", "--epsilon", "1"]])
+def test_a_file_that_is_there_is_kept(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text("edited by hand")
+    assert run(["plan", *given, "--out", "mine.toml"]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("ldpstream: --out is mine.toml; give a file that is not there yet")
+    assert (said.err.count("\n"), said.out) == (1, "")
+    assert mine.read_text() == "edited by hand"
+
+
 def test_a_file_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "taken").write_text("a file, no folder")
     assert run(["plan", *SMALL, "--out", "taken/stream.toml"]) == 2
