@@ -64,11 +64,14 @@ def test_an_administrator_needs_the_configuration_alone(
     assert dropped["earlier_is_good"] is False
     (token,) = call("tokens", "create", "field", "--stream", "a", "--most-uses", "3")
     assert len(token["token"]) == 64
-    assert do("tokens", "revoke", "field") == 0
+    assert call("tokens", "revoke", "field") == [{"name": "field", "revoked": True}]
     (listed,) = call("tokens", "list")
     assert listed["revoked_ms"] is not None
-    assert do("deny", "add", "a", device_of(1).hex(), device_of(2).hex()) == 0
-    assert do("deny", "remove", "a", device_of(1).hex()) == 0
+    denied = [{"stream": "a", "device": device_of(n).hex()} for n in (1, 2)]
+    assert call("deny", "add", "a", *(one["device"] for one in denied)) == denied
+    assert do("deny", "add", "a", denied[0]["device"]) == 0
+    assert capsys.readouterr().out == "a: 2 device(s) denied\n"
+    assert call("deny", "remove", "a", denied[0]["device"]) == denied[1:]
     assert [one["device"] for one in call("deny", "list", "a")] == [device_of(2).hex()]
     (listed,) = call("alerts", "silence", "a", "nobody", "2h")
     assert listed["silenced_until_ms"] > 0
@@ -83,6 +86,7 @@ def test_an_administrator_needs_the_configuration_alone(
         "drop-master",
         "create-token",
         "revoke-token",
+        "deny",
         "deny",
         "allow",
         "silence",
