@@ -14,10 +14,10 @@ from ldpstream.collector.config.stream import STREAM_KEYS, StreamConfig, read_st
 from ldpstream.collector.config.table import Table, is_number
 from ldpstream.collector.report_log.contract import LogSettings
 from ldpstream.collector.store.database import Database
+from ldpstream.durations import HOUR_MS
 from ldpstream.errors import Mistake, Problem
 
 LEAST_LEASE_MS = 500
-HOUR_MS = 3_600_000
 LEAST_RETENTION = 2
 """Intervals that a log must keep reports: a round takes up to one, and may be counted late."""
 

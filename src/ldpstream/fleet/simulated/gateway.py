@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.arrays import Bytes
+from ldpstream.arrays import Bytes, Indexes
 from ldpstream.collector.credentials.device_keys import KeyHolders, due
 from ldpstream.device.batches import BATCH
 from ldpstream.device.clock import LabelTime
@@ -25,11 +25,10 @@ from ldpstream.protocol.notice import Notice
 from ldpstream.protocol.slots import moment_ms, round_name
 from ldpstream.protocol.terms import Terms
 
-Rows = NDArray[np.int64]
 Slots = NDArray[np.uint64]
-Read = Callable[[int, Rows], NDArray[Any] | None]
+Read = Callable[[int, Indexes], NDArray[Any] | None]
 """A function that returns the indexes of the values that some devices hold at a timestamp."""
-Tags = Callable[[Terms, Rows], Bytes]
+Tags = Callable[[Terms, Indexes], Bytes]
 """A function that returns the tags of devices, under terms whose reports have them."""
 
 TICK = 0.25
@@ -119,7 +118,7 @@ class SimulatedGateway(Deliveries):
             waiting = waiting[~ready]
             await asyncio.sleep(TICK)
 
-    def due(self, t: int) -> Rows:
+    def due(self, t: int) -> Indexes:
         """Return the devices whose turn timestamp t is, each by the window of its level."""
         turns = np.zeros(len(self._devices), bool)
         for place, stratum in enumerate(self._terms.strata):
@@ -133,7 +132,7 @@ class SimulatedGateway(Deliveries):
         parts = np.split(self._devices.slot_keys, range(AT_ONCE, len(self._devices), AT_ONCE))
         return np.concatenate([KeyHolders(keys).slots(window, epoch) for keys in parts])
 
-    def _records(self, t: int, rows: Rows, stratum: Terms) -> Bytes:
+    def _records(self, t: int, rows: Indexes, stratum: Terms) -> Bytes:
         """Return the signed reports of devices that have the budget, once it is debited."""
         values = self._read(t, rows)
         if values is None or not len(rows):
@@ -150,7 +149,7 @@ class SimulatedGateway(Deliveries):
         return np.hstack([self._devices.numbers[rows], macs, reports])
 
     async def _deliver(
-        self, t: int, rows: Rows, records: Bytes, stratum: Terms, sending: asyncio.TaskGroup
+        self, t: int, rows: Indexes, records: Bytes, stratum: Terms, sending: asyncio.TaskGroup
     ) -> None:
         def is_over() -> bool:
             return self.label.now_ms() >= stratum.deadline_of(t)
