@@ -16,6 +16,8 @@ from ldpstream.cli import run
 from ldpstream.collector.clock import ManualClock
 from ldpstream.collector.config import load
 from ldpstream.collector.rounds.coordinator import Coordinator
+from ldpstream.collector.store.database import Database
+from ldpstream.collector.store.postgres.store import PostgresStore
 from ldpstream.collector.store.sqlite.store import SqliteStore
 from ldpstream.errors import Mistake, Problem
 from tests.collector.helpers import SECRETS, START_MS
@@ -303,6 +305,16 @@ def test_a_check_finds_a_database_whose_extra_is_missing(
     monkeypatch.setitem(sys.modules, "psycopg", None)
     _, (why,) = checked(world, capsys)
     assert why.endswith("install it: pip install 'ldpstream[postgres]'")
+
+
+def test_a_check_finds_a_database_of_another_master_secret(
+    world: World, database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.file.write_text(STREAM.replace('"c.sqlite"', json.dumps(database.url)))
+    assert checked(world, capsys) == (0, [])
+    PostgresStore(database, SECRETS.master, 5000).close()
+    _, (why,) = checked(world, capsys)
+    assert "was begun with another master secret" in why
 
 
 @pytest.mark.usefixtures("secret")
